@@ -1,0 +1,49 @@
+/** An event: an immutable fact on one API key. */
+
+export interface RelayEvent {
+  /** `evt_` + ordinal, or the publisher's own. */
+  readonly id: string;
+  readonly type: string;
+  readonly keyId: string;
+  /** Time-ordered text, minted at acceptance: the event's place in its key. */
+  readonly ordinal: string;
+  /** Epoch ms, the publisher's. */
+  readonly createdAt: number;
+  /** Epoch ms, ours. */
+  readonly acceptedAt: number;
+  /** The subscriptions that wanted it when it was accepted. */
+  readonly subscriptionIds: readonly string[];
+  readonly traceparent?: string;
+  /** The delivery body: exactly the text that is signed and sent, the published `data` in it byte for byte. */
+  readonly body: string;
+}
+
+/** Record text: one line of JSON about the event, then the delivery body as it is. */
+export function encodeEvent(event: RelayEvent): string {
+  const { id, type, ordinal, keyId, createdAt, acceptedAt, subscriptionIds: subs, traceparent } = event;
+  return `${JSON.stringify({ id, type, keyId, ordinal, createdAt, acceptedAt, subs, traceparent })}\n${event.body}`;
+}
+
+/** @throws SyntaxError when the text is not a record made by `encodeEvent` */
+export function decodeEvent(text: string): RelayEvent {
+  const end = text.indexOf("\n");
+  if (end < 0) throw new SyntaxError("not an event record");
+  const head = JSON.parse(text.slice(0, end)) as Omit<RelayEvent, "body" | "subscriptionIds"> & { subs: string[] };
+  const { subs, ...rest } = head;
+  return { ...rest, subscriptionIds: subs, body: text.slice(end + 1) };
+}
+
+/**
+ * The delivery body, without white space of our own.
+ * @param data the published bytes of `data`, kept as they are
+ */
+export function deliveryBody(id: string, type: string, keyId: string, createdAt: number, data: string): string {
+  // The ids and names are of alphabets that need no JSON escapes.
+  return `{"id":"${id}","type":"${type}","keyId":"${keyId}","createdAt":"${new Date(createdAt).toISOString()}","data":${data}}`;
+}
+
+/** The published bytes of `data`, found again in a delivery body. */
+export function bodyData(event: Pick<RelayEvent, "id" | "type" | "keyId" | "createdAt" | "body">): string {
+  const head = deliveryBody(event.id, event.type, event.keyId, event.createdAt, "").length - 1;
+  return event.body.slice(head, -1);
+}

@@ -1,0 +1,84 @@
+/** Ids. Ordinals are ULIDs in lower case (https://github.com/ulid/spec): 48 bits of time, 80 of randomness, monotonic. */
+import { randomBytes } from "node:crypto";
+
+const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
+const ORDINAL = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
+
+/** Makes ordinals that grow strictly within one process and sort by time over all of them. */
+export function ordinals(now: () => number): () => string {
+  let time = 0;
+  let timeText = "";
+  let pool = randomBytes(16 * 256);
+  let at = 0;
+  const random = new Uint8Array(16);
+  let prefix = "";
+  return () => {
+    const current = now();
+    if (current > time) {
+      time = current;
+      timeText = encodeTime(time);
+      if (at === pool.length) {
+        pool = randomBytes(pool.length);
+        at = 0;
+      }
+      for (let i = 0; i < 16; i++) random[i] = (pool[at + i] as number) & 31;
+      at += 16;
+      prefix = timeText + text(random, 0, 12);
+    } else if (increment(random)) {
+      prefix = timeText + text(random, 0, 12);
+    }
+    return prefix + text(random, 12, 16);
+  };
+}
+
+/** Adds one; says whether the first twelve digits changed, so that their text must be made anew. */
+function increment(digits: Uint8Array): boolean {
+  for (let i = 15; i >= 0; i--) {
+    if ((digits[i] as number) < 31) {
+      digits[i] = (digits[i] as number) + 1;
+      return i < 12;
+    }
+    digits[i] = 0;
+  }
+  throw new Error("more ids in one millisecond than there are");
+}
+
+function text(digits: Uint8Array, from: number, to: number): string {
+  let out = "";
+  for (let i = from; i < to; i++) out += ALPHABET[digits[i] as number];
+  return out;
+}
+
+function encodeTime(time: number): string {
+  let out = "";
+  for (let rest = time, i = 0; i < 10; i++) {
+    out = (ALPHABET[rest % 32] as string) + out;
+    rest = Math.floor(rest / 32);
+  }
+  return out;
+}
+
+/** Epoch ms at which an ordinal was minted. */
+export function ordinalTime(ordinal: string): number {
+  let time = 0;
+  for (let i = 0; i < 10; i++) time = time * 32 + ALPHABET.indexOf(ordinal[i] as string);
+  return time;
+}
+
+/** The smallest ordinal of a time: where a range over time begins. */
+export const ordinalFloor = (time: number): string => encodeTime(Math.max(0, Math.floor(time))) + "0".repeat(16);
+
+export const isOrdinal = (text: string): boolean => ORDINAL.test(text);
+
+/** The ordinal inside an event id of the relay's own making, else undefined. */
+export function eventOrdinal(eventId: string): string | undefined {
+  const ordinal = eventId.slice(4);
+  return eventId.startsWith("evt_") && isOrdinal(ordinal) ? ordinal : undefined;
+}
+
+/** A prefixed random id (`sub_…`, `req_…`): 128 bits. */
+export function randomId(prefix: string): string {
+  const bytes = randomBytes(26);
+  for (let i = 0; i < 26; i++) bytes[i] = (bytes[i] as number) & 31;
+  return `${prefix}_${text(bytes, 0, 26)}`;
+}

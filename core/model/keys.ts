@@ -1,0 +1,85 @@
+/**
+ * The shelves: every key that the relay writes is made here.
+ *
+ * Key ids may hold `:`, which separates parts, so it is written `~` in keys. All times are 13 digits of epoch ms, so
+ * that keys sort by time.
+ */
+import type { Due } from "./delivery.ts";
+
+const part = (text: string): string => (text.includes(":") ? text.replaceAll(":", "~") : text);
+const whole = (text: string): string => text.replaceAll("~", ":");
+const time = (ms: number): string => String(Math.max(0, Math.floor(ms))).padStart(13, "0");
+
+/** `event:<key>:<ordinal>` → event record. */
+export const eventKey = (keyId: string, ordinal: string): string => `event:${part(keyId)}:${ordinal}`;
+export const eventsOf = (keyId: string): string => `event:${part(keyId)}:`;
+/** `eventid:<key>:<id>` → ordinal; only for ids of the publisher's own. */
+export const eventIdKey = (keyId: string, id: string): string => `eventid:${part(keyId)}:${part(id)}`;
+
+/** `delivery:<sub>:<ordinal>` → delivery record; absent until the first attempt has ended. */
+export const deliveryKey = (subscriptionId: string, ordinal: string): string => `delivery:${subscriptionId}:${ordinal}`;
+export const deliveriesOf = (subscriptionId: string): string => `delivery:${subscriptionId}:`;
+/** `attempts:<sub>:<ordinal>:<cycle>` → the attempts of a cycle that a replay has closed. */
+export const attemptsKey = (subscriptionId: string, ordinal: string, cycle: number): string =>
+  `attempts:${subscriptionId}:${ordinal}:${String(cycle).padStart(5, "0")}`;
+export const attemptsOf = (subscriptionId: string, ordinal: string): string => `attempts:${subscriptionId}:${ordinal}:`;
+/** `failed:<sub>:<ordinal>` → `<key> <failed at> <reason> <cycle>`: the replay store's index. */
+export const failedKey = (subscriptionId: string, ordinal: string): string => `failed:${subscriptionId}:${ordinal}`;
+export const failedOf = (subscriptionId: string): string => `failed:${subscriptionId}:`;
+
+/** `due:<sub>:<due at>:<ordinal>` → `<key> <generation> <cycle> <attempts>`: the due index. */
+export const dueKey = (due: Pick<Due, "subscriptionId" | "dueAt" | "ordinal">): string =>
+  `due:${due.subscriptionId}:${time(due.dueAt)}:${due.ordinal}`;
+export const duesOf = (subscriptionId: string): string => `due:${subscriptionId}:`;
+export const dueValue = (due: Due): string => `${due.keyId} ${due.generation} ${due.cycle} ${due.attempts}`;
+/** @throws SyntaxError when the line is not one of ours */
+export function parseDue(key: string, value: string): Due {
+  const [, subscriptionId, dueAt, ordinal] = key.split(":");
+  const [keyId, generation, cycle, attempts] = value.split(" ");
+  if (!subscriptionId || !dueAt || !ordinal || !keyId || attempts === undefined) throw new SyntaxError("not a due line");
+  return {
+    subscriptionId,
+    keyId,
+    ordinal,
+    dueAt: Number(dueAt),
+    generation: Number(generation),
+    cycle: Number(cycle),
+    attempts: Number(attempts),
+  };
+}
+
+/** `subscription:<key>:<sub>` → subscription record; a deleted one stays as a tombstone. */
+export const subscriptionKey = (keyId: string, id: string): string => `subscription:${part(keyId)}:${id}`;
+export const subscriptionsOf = (keyId: string): string => `subscription:${part(keyId)}:`;
+export function parseSubscriptionKey(key: string): { readonly keyId: string; readonly id: string } {
+  const [, keyId, id] = key.split(":");
+  return { keyId: whole(keyId ?? ""), id: id ?? "" };
+}
+
+/** `key:<key>` → epoch ms of its first use. */
+export const apiKeyKey = (keyId: string): string => `key:${part(keyId)}`;
+export const parseApiKeyKey = (key: string): string => whole(key.slice("key:".length));
+/** `type:<name>` → epoch ms of its first use. */
+export const typeKey = (name: string): string => `type:${part(name)}`;
+export const parseTypeKey = (key: string): string => whole(key.slice("type:".length));
+
+/** `idempotency:<scope>:<hash>` → request digest and answer. */
+export const idempotencyKey = (scope: string, hash: string): string => `idempotency:${scope}:${hash}`;
+/** `expiry:<at>:<target key>` → empty: the target is deleted after that time. */
+export const expiryKey = (at: number, target: string): string => `expiry:${time(at)}:${target}`;
+export const parseExpiryKey = (key: string): { readonly at: number; readonly target: string } => ({
+  at: Number(key.slice(7, 20)),
+  target: key.slice(21),
+});
+
+/** `audit:<key>:<ordinal>` → audit line. */
+export const auditKey = (keyId: string, ordinal: string): string => `audit:${part(keyId)}:${ordinal}`;
+export const auditOf = (keyId: string): string => `audit:${part(keyId)}:`;
+/** `tick:<job>` → the last tick that a node took. */
+export const tickKey = (job: string): string => `tick:${job}`;
+/** `meta:<what>`: schema version, master key's fingerprint. */
+export const metaKey = (what: string): string => `meta:${what}`;
+/** `suspension:<hash>` → a suspended principal of the limiter. */
+export const suspensionKey = (hash: string): string => `suspension:${hash}`;
+/** `plugin:<kind>:<name>:…`: what plug-ins keep for themselves. */
+export const pluginPrefix = (kind: string, name: string): string => `plugin:${kind}:${part(name)}:`;

@@ -1,0 +1,63 @@
+/** The error table: every error that the API can answer with (RFC 9457), and nothing else. */
+
+export const PROBLEMS = {
+  INVALID_JSON: [400, "The body is not valid JSON"],
+  VALIDATION_FAILED: [400, "Some fields are wrong"],
+  UNAUTHENTICATED: [401, "Authentication is needed"],
+  STEP_UP_REQUIRED: [401, "A fresh second factor is needed"],
+  NOT_FOUND: [404, "Not found"],
+  METHOD_NOT_ALLOWED: [405, "Method not allowed"],
+  NOT_ACCEPTABLE: [406, "Not acceptable"],
+  IDEMPOTENCY_MISMATCH: [409, "The same id or key was used for something else"],
+  SUBSCRIPTION_LIMIT_REACHED: [409, "The key has as many subscriptions as it may"],
+  NOT_REPLAYABLE: [409, "Nothing here can be replayed"],
+  CONFLICT: [409, "Another change came first"],
+  PAYLOAD_TOO_LARGE: [413, "The body is too large"],
+  UNSUPPORTED_MEDIA_TYPE: [415, "This content type or encoding is not accepted"],
+  URL_NOT_ALLOWED: [422, "The URL must not be called"],
+  ABUSE_SUSPEND: [429, "Suspended for pressing on after refusals"],
+  RATE_LIMIT_EXCEEDED: [429, "Too many requests in this minute"],
+  BURST_EXCEEDED: [429, "Too many requests at once"],
+  PROVIDER_BACKPRESSURE: [429, "Busy: come back later"],
+  INTERNAL_ERROR: [500, "Something broke on our side"],
+  UPSTREAM_UNAVAILABLE: [502, "The upstream did not answer"],
+  STORAGE_UNAVAILABLE: [503, "The storage does not answer"],
+  STORAGE_FULL: [503, "The storage is full"],
+  SHUTTING_DOWN: [503, "The relay is shutting down"],
+  UPSTREAM_NOT_CONFIGURED: [503, "No upstream is configured"],
+} as const satisfies Record<string, readonly [status: number, title: string]>;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+export interface FieldError {
+  /** Where: `url`, `events[2]`, `[17].type`; empty for the body itself. */
+  readonly path: string;
+  readonly message: string;
+  readonly reason?: string;
+}
+
+export interface ProblemExtras {
+  readonly errors?: readonly FieldError[];
+  /** Whole seconds, for 429 and 503. */
+  readonly retryAfter?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** An answer that is an error. Thrown anywhere below the API, answered as problem details. `detail` says what to do. */
+export class Problem extends Error {
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly detail: string;
+  readonly extras: ProblemExtras;
+  constructor(code: ProblemCode, detail: string, extras: ProblemExtras = {}) {
+    super(`${code}: ${detail}`);
+    this.name = "Problem";
+    this.code = code;
+    this.status = PROBLEMS[code][0];
+    this.detail = detail;
+    this.extras = extras;
+  }
+}
+
+/** `urn:relaybox:problem:<code in kebab-case>` */
+export const problemType = (code: ProblemCode): string => `urn:relaybox:problem:${code.toLowerCase().replaceAll("_", "-")}`;

@@ -1,0 +1,67 @@
+/** A subscription: a URL, event names, a status and a secret, owned by one API key. */
+import { matchesPattern } from "./names.ts";
+
+export type SubscriptionStatus = "active" | "disabled";
+/** Who disabled it, when it was not a person: the endpoint answered 410, or it only failed for days. */
+export type DisabledReason = "endpoint_gone" | "endpoint_failing";
+
+export interface RetryOptions {
+  /** 1…5, in all. */
+  readonly attempts: number;
+  readonly firstDelayMs: number;
+  readonly factor: number;
+  readonly maxDelayMs: number;
+}
+
+/** A signing secret at rest. */
+export interface SealedSecret {
+  /** Counts up with every secret this subscription ever had; part of the sealing's AAD. */
+  readonly version: number;
+  readonly sealed: string;
+  readonly createdAt: number;
+  /** Epoch ms; set on the previous secret of a rotation while both live. */
+  readonly expiresAt?: number;
+}
+
+export interface Subscription {
+  readonly id: string;
+  readonly keyId: string;
+  readonly url: string;
+  /** Event names and patterns, each once. */
+  readonly events: readonly string[];
+  readonly status: SubscriptionStatus;
+  readonly disabledReason?: DisabledReason;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** Set on a tombstone: deleted at. */
+  readonly deletedAt?: number;
+  /**
+   * Counts up whenever it stops being active. A pending delivery whose cycle began in an older generation is not
+   * pending any more: it reads as ended, and is never sent.
+   */
+  readonly generation: number;
+  /** Newest first, at most two. */
+  readonly secrets: readonly SealedSecret[];
+  readonly description?: string;
+  readonly rateLimit?: { readonly perSecond: number };
+  readonly timeoutMs?: number;
+  readonly retry?: RetryOptions;
+  /** Static request headers: name → sealed value. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export const isLive = (sub: Subscription | undefined): sub is Subscription => sub !== undefined && sub.deletedAt === undefined;
+
+export const wants = (sub: Subscription, type: string): boolean => sub.events.some((pattern) => matchesPattern(pattern, type));
+
+/** AAD that ties a sealed secret to its place (key, subscription, version). */
+export const secretAad = (keyId: string, subscriptionId: string, version: number): string =>
+  `secret:${keyId}:${subscriptionId}:${version}`;
+
+/** AAD of a sealed header value. */
+export const headerAad = (keyId: string, subscriptionId: string, name: string): string =>
+  `header:${keyId}:${subscriptionId}:${name.toLowerCase()}`;
+
+/** The secrets that sign now, newest first. */
+export const liveSecrets = (sub: Subscription, now: number): readonly SealedSecret[] =>
+  sub.secrets.filter((secret) => secret.expiresAt === undefined || secret.expiresAt > now);

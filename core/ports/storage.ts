@@ -1,0 +1,124 @@
+/**
+ * The storage port: an unstorage driver plus what a plain key-value store cannot promise.
+ *
+ * Keys are printable ASCII, parts separated by `:`, ordered byte by byte. Values are text. The first part is the shelf
+ * (`event`, `due`, …, see `core/model/keys.ts`).
+ */
+import type { Driver } from "unstorage";
+import type { Due } from "../model/delivery.ts";
+import type { Take, Taken } from "../model/windows.ts";
+
+/** What a resolved `commit` means. `fsync`: on this machine's disk; `replicated`: as the shared store is set up; `volatile`: gone with the process. */
+export type Durability = "fsync" | "replicated" | "volatile";
+
+export interface Entry {
+  readonly key: string;
+  readonly value: string;
+}
+
+/**
+ * One line of a commit. `if` makes it conditional: `null` asks that the key be absent, a text that the value be exactly
+ * that text now. `check` asks without changing.
+ */
+export type Change =
+  | { readonly op: "put"; readonly key: string; readonly value: string; readonly if?: string | null }
+  | { readonly op: "delete"; readonly key: string; readonly if?: string }
+  | { readonly op: "check"; readonly key: string; readonly if: string | null };
+
+export interface RangeOptions {
+  /** Start behind this key (exclusive), in the direction of reading. */
+  readonly after?: string;
+  /** @default 100 */
+  readonly limit?: number;
+  /** @default false */
+  readonly reverse?: boolean;
+}
+
+export interface Storage extends Omit<Driver, "getItem" | "watch"> {
+  readonly durability: Durability;
+  getItem(key: string): Promise<string | undefined>;
+  /** Values in the order of `keys`; `undefined` where there is none. */
+  getMany(keys: readonly string[]): Promise<readonly (string | undefined)[]>;
+  /**
+   * All or nothing, in the order given, durable when it resolves. A rejected commit has changed nothing, except
+   * `StorageError("uncertain")`, after which it may have: repeat it, ids are derived so that this is safe.
+   * @throws ConflictError naming the keys whose `if` did not hold
+   * @throws StorageError `unavailable`, `full` or `uncertain`
+   */
+  commit(changes: readonly Change[]): Promise<void>;
+  /** Entries whose key starts with `prefix`, in key order. Sees every commit that resolved before the call. */
+  range(prefix: string, options?: RangeOptions): Promise<readonly Entry[]>;
+  /**
+   * Calls `changed` with keys of the `subscription` and `control` shelves that any node's commit touched, soon after it
+   * (before the commit resolves, for commits of this process). Returns what ends it.
+   */
+  watch(changed: (keys: readonly string[]) => void): () => void;
+  readonly queue: Queue;
+  readonly counters: Counters;
+  /** Figures for operators: bytes used, rows, and whatever else it can say. Cheap. */
+  status(): Promise<Readonly<Record<string, string | number | boolean>>>;
+  /** Finishes what was committed and lets go of files, sockets and threads. May be called twice. */
+  dispose(): Promise<void>;
+}
+
+/** The right to make the next attempts of one delivery. Only the newest holder may settle. */
+export interface Lease extends Due {
+  readonly token: string;
+}
+
+export interface ClaimRequest {
+  readonly limit: number;
+  /** Most deliveries of one subscription under way on this node. */
+  readonly perSubscription: number;
+  /** How many of each subscription are under way on this node now. */
+  readonly busy: ReadonlyMap<string, number>;
+}
+
+/**
+ * What is due when: an index over the `due` shelf, which is written in the commit that sets the time. It holds ids and
+ * times, never bodies, and losing it loses nothing.
+ */
+export interface Queue {
+  /** Tells of lines that a commit has just written. Not telling only delays them until the next `sweep`. */
+  add(dues: readonly Due[]): void;
+  /** Takes up to `limit` of what is due, fairly over subscriptions, oldest first within one. Never waits for the future. */
+  claim(request: ClaimRequest): Promise<readonly Lease[]>;
+  /** Resolves when a claim may find something (soon, or at the next due time), or when `signal` aborts; never rejects. */
+  wake(signal: AbortSignal): Promise<void>;
+  /**
+   * Renews the lease for another term, before each attempt.
+   * Resolves to false when it was lost, or its subscription cancelled, in the meantime: then nothing may be sent.
+   */
+  extend(lease: Lease): Promise<boolean>;
+  /**
+   * Commits `changes` if the lease is still the newest, and ends it unless `keep` is given: then the lease goes on, its
+   * line in the due index being `keep`. When the changes write a due line for later, `next` tells of it.
+   * @throws LeaseLostError when another holder took over or the subscription was cancelled; nothing was changed
+   */
+  settle(lease: Lease, changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }): Promise<void>;
+  /** Gives the delivery back unharmed, due again at `dueAt` (epoch ms; now when left out). The stored line stays as it is. */
+  release(lease: Lease, dueAt?: number): Promise<void>;
+  /** Nothing of this subscription is claimed before `until` (epoch ms; 0 lifts it). Stored lines stay as they are. */
+  pause(subscriptionId: string, until: number): Promise<void>;
+  /** Drops what it holds of this subscription and makes every lease of it lost, on every node, before it resolves. */
+  cancel(subscriptionId: string): Promise<void>;
+  /** Refills from storage: what is due and not known here, and what lapsed leases left behind. Resolves to the number found. */
+  sweep(): Promise<number>;
+  depth(): Promise<QueueDepth>;
+}
+
+export interface QueueDepth {
+  /** Lines of the due index that this queue knows of or can count cheaply. */
+  readonly waiting: number;
+  readonly leased: number;
+  /** Epoch ms of the oldest line that is due and not leased. */
+  readonly oldestDueAt?: number;
+}
+
+/** The two-window decision of the limiter, atomic over all nodes that share the storage. */
+export interface Counters {
+  /** Checks every take, then commits all or none of them. A refused one consumes nothing and moves no window. */
+  take(takes: readonly Take[]): Promise<readonly Taken[]> | readonly Taken[];
+  /** Undoes a committed take (for answers that were our own fault). Windows that ended since are left alone. */
+  giveBack(takes: readonly Take[]): Promise<void> | void;
+}
