@@ -36,7 +36,8 @@ export const dueValue = (due: Due): string => `${due.keyId} ${due.generation} ${
 export function parseDue(key: string, value: string): Due {
   const [, subscriptionId, dueAt, ordinal] = key.split(":");
   const [keyId, generation, cycle, attempts] = value.split(" ");
-  if (!subscriptionId || !dueAt || !ordinal || !keyId || attempts === undefined) throw new SyntaxError("not a due line");
+  if (!subscriptionId || !dueAt || !ordinal || !keyId || attempts === undefined)
+    throw new SyntaxError("not a due line");
   return {
     subscriptionId,
     keyId,

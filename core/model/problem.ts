@@ -60,4 +60,5 @@ export class Problem extends Error {
 }
 
 /** `urn:relaybox:problem:<code in kebab-case>` */
-export const problemType = (code: ProblemCode): string => `urn:relaybox:problem:${code.toLowerCase().replaceAll("_", "-")}`;
+export const problemType = (code: ProblemCode): string =>
+  `urn:relaybox:problem:${code.toLowerCase().replaceAll("_", "-")}`;

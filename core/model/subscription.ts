@@ -50,9 +50,11 @@ export interface Subscription {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export const isLive = (sub: Subscription | undefined): sub is Subscription => sub !== undefined && sub.deletedAt === undefined;
+export const isLive = (sub: Subscription | undefined): sub is Subscription =>
+  sub !== undefined && sub.deletedAt === undefined;
 
-export const wants = (sub: Subscription, type: string): boolean => sub.events.some((pattern) => matchesPattern(pattern, type));
+export const wants = (sub: Subscription, type: string): boolean =>
+  sub.events.some((pattern) => matchesPattern(pattern, type));
 
 /** AAD that ties a sealed secret to its place (key, subscription, version). */
 export const secretAad = (keyId: string, subscriptionId: string, version: number): string =>

@@ -1,0 +1,57 @@
+/**
+ * The headers of a delivery, signed.
+ *
+ * Two families, each over the same body: `X-Relay-Webhook-Signature` (hex HMAC-SHA256 of the raw body) and Standard
+ * Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
+ */
+import { createHmac, hash } from "node:crypto";
+import type { SigningKey } from "./secret.ts";
+
+export interface Signable {
+  readonly eventId: string;
+  readonly type: string;
+  readonly body: Uint8Array;
+  /** 1…5 */
+  readonly attempt: number;
+  readonly cycle: number;
+  readonly traceparent?: string;
+  /** Static headers of the subscription, in clear. */
+  readonly extra?: Readonly<Record<string, string>>;
+}
+
+export const USER_AGENT = "Relay/0.1.0";
+
+/**
+ * @param keys newest first; the second one, if any, is the previous secret in its overlap
+ * @param now epoch ms of this attempt
+ */
+export function signedHeaders(event: Signable, keys: readonly SigningKey[], now: number): Record<string, string> {
+  const [current, previous] = keys;
+  if (current === undefined) throw new Error("a delivery needs at least one live secret");
+  const timestamp = String(Math.floor(now / 1000));
+  const headers: Record<string, string> = { ...event.extra };
+  headers["content-type"] = "application/json";
+  headers["accept-encoding"] = "identity";
+  headers["user-agent"] = USER_AGENT;
+  headers["x-relay-webhook-signature"] = hexSignature(current, event.body);
+  headers["webhook-id"] = event.eventId;
+  headers["webhook-timestamp"] = timestamp;
+  headers["webhook-signature"] = standardSignature(current, event.eventId, timestamp, event.body);
+  headers["x-relay-event"] = event.type;
+  headers["x-relay-attempt"] = String(event.attempt);
+  // RFC 9530
+  headers["content-digest"] = `sha-256=:${hash("sha256", event.body, "base64")}:`;
+  if (event.cycle > 0) headers["x-relay-replay"] = String(event.cycle);
+  if (event.traceparent !== undefined) headers["traceparent"] = event.traceparent;
+  if (previous !== undefined) {
+    headers["x-relay-webhook-signature-previous"] = hexSignature(previous, event.body);
+    headers["webhook-signature"] += ` ${standardSignature(previous, event.eventId, timestamp, event.body)}`;
+  }
+  return headers;
+}
+
+const hexSignature = (key: SigningKey, body: Uint8Array): string =>
+  createHmac("sha256", key.whole).update(body).digest("hex");
+
+const standardSignature = (key: SigningKey, id: string, timestamp: string, body: Uint8Array): string =>
+  `v1,${createHmac("sha256", key.decoded).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;

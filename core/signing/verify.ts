@@ -1,0 +1,44 @@
+/** `relaybox/verify`: what a receiver needs to check a delivery. It uses node:crypto alone. */
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+
+type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** How far a `webhook-timestamp` may be from now, in seconds. */
+export const TOLERANCE_SECONDS = 300;
+
+/**
+ * Checks the hex HMAC-SHA256 signature of the raw body, also that of a previous secret during a rotation.
+ * @param body the raw, unparsed bytes
+ * @param headers names in lower case, as node:http gives them
+ * @param secret the whole `whsec_…` text
+ */
+export function verifyHex(body: Uint8Array, headers: Headers, secret: string): boolean {
+  const expected = createHmac("sha256", secret).update(body).digest("hex");
+  return ["x-relay-webhook-signature", "x-relay-webhook-signature-previous"].some((name) =>
+    same(one(headers[name]), expected),
+  );
+}
+
+/**
+ * Checks the Standard Webhooks signature and the age of its timestamp.
+ * @param now epoch ms, for tests
+ */
+export function verifyStandard(body: Uint8Array, headers: Headers, secret: string, now = Date.now()): boolean {
+  const id = one(headers["webhook-id"]);
+  const timestamp = one(headers["webhook-timestamp"]);
+  if (id === "" || !/^\d{1,12}$/.test(timestamp)) return false;
+  if (Math.abs(now / 1000 - Number(timestamp)) > TOLERANCE_SECONDS) return false;
+  const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+  const expected = `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;
+  return one(headers["webhook-signature"])
+    .split(" ")
+    .map((candidate) => same(candidate, expected))
+    .includes(true);
+}
+
+const one = (value: string | readonly string[] | undefined): string =>
+  typeof value === "string" ? value : (value?.[0] ?? "");
+
+/** Compares hashes, because `timingSafeEqual` throws on different lengths. */
+const same = (a: string, b: string): boolean =>
+  timingSafeEqual(createHash("sha256").update(a).digest(), createHash("sha256").update(b).digest());

@@ -1,0 +1,106 @@
+import fc from "fast-check";
+import { Webhook } from "standardwebhooks";
+import { Webhook as SvixWebhook } from "svix";
+import { describe, expect, it } from "vitest";
+import { createHash, createHmac } from "node:crypto";
+import { signedHeaders } from "../../core/signing/headers.ts";
+import { newSecret, signingKey } from "../../core/signing/secret.ts";
+import { createSigner } from "../../core/signing/signer.ts";
+import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
+import { secretAad, type Subscription } from "../../core/model/subscription.ts";
+
+const event = { eventId: "evt_1", type: "deposit:paid", attempt: 1, cycle: 0 };
+const bodyOf = (text: string): Uint8Array => Buffer.from(text, "utf8");
+
+describe("signed headers", () => {
+  it("are accepted by the official standardwebhooks and svix packages, for any body", () => {
+    fc.assert(
+      fc.property(fc.json(), (data) => {
+        const secret = newSecret();
+        const headers = signedHeaders({ ...event, body: bodyOf(data) }, [signingKey(secret)], Date.now());
+        new Webhook(secret).verify(data, headers);
+        new SvixWebhook(secret).verify(data, headers);
+        expect(verifyStandard(bodyOf(data), headers, secret)).toBe(true);
+        expect(verifyHex(bodyOf(data), headers, secret)).toBe(true);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("carry the hex HMAC-SHA256 of the raw body under the whole secret text", () => {
+    const secret = newSecret();
+    const headers = signedHeaders({ ...event, body: bodyOf("{}") }, [signingKey(secret)], 0);
+    expect(headers["x-relay-webhook-signature"]).toBe(createHmac("sha256", secret).update("{}").digest("hex"));
+    expect(headers["content-digest"]).toBe(`sha-256=:${createHash("sha256").update("{}").digest("base64")}:`);
+    expect(headers["x-relay-replay"]).toBeUndefined();
+  });
+
+  it("are signed by both secrets during an overlap, each accepted alone", () => {
+    const [fresh, old] = [newSecret(), newSecret()];
+    const headers = signedHeaders(
+      { ...event, body: bodyOf("{}"), cycle: 2 },
+      [signingKey(fresh), signingKey(old)],
+      Date.now(),
+    );
+    for (const secret of [fresh, old]) {
+      new Webhook(secret).verify("{}", headers);
+      expect(verifyHex(bodyOf("{}"), headers, secret)).toBe(true);
+    }
+    expect(headers["x-relay-replay"]).toBe("2");
+    expect(verifyHex(bodyOf("{}"), headers, newSecret())).toBe(false);
+  });
+
+  it("cannot be overruled by static headers of the subscription", () => {
+    const secret = newSecret();
+    const extra = { "webhook-id": "evil", "x-relay-attempt": "9", "x-mine": "yes" };
+    const headers = signedHeaders({ ...event, body: bodyOf("{}"), extra }, [signingKey(secret)], 0);
+    expect(headers).toMatchObject({ "webhook-id": "evt_1", "x-relay-attempt": "1", "x-mine": "yes" });
+  });
+
+  it("refuse to exist without a live secret", () => {
+    expect(() => signedHeaders({ ...event, body: bodyOf("{}") }, [], 0)).toThrow(/live secret/);
+  });
+});
+
+describe("verification", () => {
+  it("refuses a changed body, an old timestamp and a missing header", () => {
+    const secret = newSecret();
+    const headers = signedHeaders({ ...event, body: bodyOf("{}") }, [signingKey(secret)], 1_000_000_000);
+    expect(verifyStandard(bodyOf("{}"), headers, secret, 1_000_000_000 + 301_000)).toBe(false);
+    expect(verifyStandard(bodyOf("{} "), headers, secret, 1_000_000_000)).toBe(false);
+    expect(verifyStandard(bodyOf("{}"), {}, secret)).toBe(false);
+    expect(verifyHex(bodyOf("{}"), {}, secret)).toBe(false);
+  });
+});
+
+describe("the signer", () => {
+  it("opens each secret once per version of the subscription and drops an expired one", () => {
+    const opened: string[] = [];
+    const secrets = { a: newSecret(), b: newSecret() };
+    const signer = createSigner({
+      open: (sealed, aad) => {
+        opened.push(aad);
+        return secrets[sealed as "a" | "b"];
+      },
+    });
+    const sub: Subscription = {
+      id: "sub_1",
+      keyId: "key_1",
+      url: "https://example.com/",
+      events: ["*"],
+      status: "active",
+      createdAt: 0,
+      updatedAt: 0,
+      generation: 0,
+      secrets: [
+        { version: 2, sealed: "a", createdAt: 0 },
+        { version: 1, sealed: "b", createdAt: 0, expiresAt: 1_000 },
+      ],
+    };
+    const during = signer.sign(sub, { ...event, body: bodyOf("{}") }, 999);
+    const after = signer.sign(sub, { ...event, body: bodyOf("{}") }, 1_000);
+    expect(during["x-relay-webhook-signature-previous"]).toBeDefined();
+    expect(after["x-relay-webhook-signature-previous"]).toBeUndefined();
+    expect(opened).toEqual([secretAad("key_1", "sub_1", 2), secretAad("key_1", "sub_1", 1)]);
+  });
+});
