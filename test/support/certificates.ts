@@ -1,0 +1,16 @@
+/** One throw-away authority per test process, and certificates of it. */
+import { makeAuthority } from "../../core/cli/certificates.ts";
+import type { Authority, KeyPair } from "../../core/cli/certificates.ts";
+
+export type { Authority, KeyPair } from "../../core/cli/certificates.ts";
+export { makeAuthority } from "../../core/cli/certificates.ts";
+
+let shared: Promise<Authority> | undefined;
+let loopback: Promise<KeyPair> | undefined;
+
+/** The authority that this test process shares; `(await testAuthority()).ca` is what to trust. */
+export const testAuthority = (): Promise<Authority> => (shared ??= makeAuthority(Date.now(), "Relay test CA"));
+
+/** A certificate for `localhost`, `127.0.0.1` and `::1`, made once per test process. */
+export const loopbackCertificate = (): Promise<KeyPair> =>
+  (loopback ??= testAuthority().then((authority) => authority.issue(["localhost", "127.0.0.1", "::1"])));
