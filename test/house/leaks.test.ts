@@ -1,6 +1,6 @@
 // The check of test/setup.ts, seen to fail a file that leaves a server behind and to pass one that does not.
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
@@ -23,12 +23,24 @@ it("fails a test file that leaves a server listening, and names what it left", a
       join(folder, "vitest.config.ts"),
       `export default { test: { include: ["*.test.ts"], setupFiles: [${JSON.stringify(join(root, "test/setup.ts"))}], pool: "forks" } };`,
     );
-    const args = ["run", "--root", folder, "--config", join(folder, "vitest.config.ts"), "--reporter", "json"];
+    const out = join(folder, "report.json");
+    const args = [
+      "run",
+      "--root",
+      folder,
+      "--config",
+      join(folder, "vitest.config.ts"),
+      "--reporter",
+      "json",
+      "--outputFile",
+      out,
+    ];
     const env = { ...process.env, NO_COLOR: "1", VITEST_FS_MODULE_CACHE: "false" };
-    const { stdout } = await promisify(execFile)(join(root, "node_modules/.bin/vitest"), args, { env }).catch(
-      (error: { stdout: string }) => error,
-    );
-    const report = JSON.parse(stdout) as { testResults: { name: string; status: string; message: string }[] };
+    // It ends with an error: one of the two files must fail.
+    await promisify(execFile)(join(root, "node_modules/.bin/vitest"), args, { env }).catch(() => undefined);
+    const report = JSON.parse(await readFile(out, "utf8")) as {
+      testResults: { name: string; status: string; message: string }[];
+    };
     const file = (name: string) => report.testResults.find((one) => one.name.endsWith(name));
     expect(file("clean.test.ts")?.status).toBe("passed");
     expect(file("leaky.test.ts")?.status).toBe("failed");
