@@ -1,0 +1,192 @@
+/**
+ * A scanner over JSON text: where values stand, which names repeat, how deep it goes. It builds nothing and never
+ * throws; on text that is not JSON its answers mean nothing, so callers let `JSON.parse` judge the same text as well.
+ */
+
+/** The deepest nesting that is taken in: an object or array at the top is level 1. */
+export const MAX_DEPTH = 64;
+
+/** A member of an object: its name with escapes resolved, and where the raw text of its value stands. */
+export interface Member {
+  readonly name: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Where a piece of text stands: `[start, end)`. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+const QUOTE = 34;
+const COMMA = 44;
+const COLON = 58;
+const OPEN_ARRAY = 91;
+const BACKSLASH = 92;
+const CLOSE_ARRAY = 93;
+const OPEN_OBJECT = 123;
+const CLOSE_OBJECT = 125;
+
+const isSpace = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9;
+
+/** The first place from `at` on that is no JSON white space. */
+export function skipSpace(text: string, at: number): number {
+  let i = at;
+  while (isSpace(text.charCodeAt(i))) i++;
+  return i;
+}
+
+/** Behind the string whose opening quote stands at `at`. */
+function skipString(text: string, at: number): number {
+  let quote = text.indexOf('"', at + 1);
+  while (quote >= 0) {
+    // A quote behind an odd number of backslashes is a part of the string. Each backslash is looked at once.
+    let slashes = 0;
+    while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++;
+    if (slashes % 2 === 0) return quote + 1;
+    quote = text.indexOf('"', quote + 1);
+  }
+  return text.length;
+}
+
+/** Behind the value that starts at `at`; `-1` when it nests deeper than `room` levels. */
+function skipValue(text: string, at: number, room: number): number {
+  const first = text.charCodeAt(at);
+  if (first === QUOTE) return skipString(text, at);
+  let depth = 0;
+  let i = at;
+  for (; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === QUOTE) {
+      i = skipString(text, i) - 1;
+    } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
+      if (++depth > room) return -1;
+    } else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) {
+      if (--depth < 0) return i; // the value was a bare word: this closes what is around it
+      if (depth === 0) return i + 1;
+    } else if (depth === 0 && (code === COMMA || isSpace(code))) {
+      return i;
+    }
+  }
+  return i;
+}
+
+/** The text of a string literal between its quotes, with escapes resolved; as it stands when it is no valid string. */
+function literal(text: string, start: number, end: number): string {
+  const inside = text.slice(start + 1, end - 1);
+  if (!inside.includes("\\")) return inside;
+  try {
+    return JSON.parse(text.slice(start, end)) as string;
+  } catch {
+    return inside;
+  }
+}
+
+export type Members = readonly Member[] | "too deep" | "not an object";
+
+/**
+ * The members of the object that `text` is, in their order, repeated names included.
+ * Costs about 1 ns a character, and stops early at the first level beyond `maxDepth`.
+ */
+export function members(text: string, maxDepth: number = MAX_DEPTH): Members {
+  let i = skipSpace(text, 0);
+  if (text.charCodeAt(i) !== OPEN_OBJECT) return isTooDeep(text, maxDepth) ? "too deep" : "not an object";
+  const found: Member[] = [];
+  i = skipSpace(text, i + 1);
+  while (text.charCodeAt(i) === QUOTE) {
+    const nameEnd = skipString(text, i);
+    const name = literal(text, i, nameEnd);
+    i = skipSpace(text, nameEnd);
+    if (text.charCodeAt(i) !== COLON) break;
+    const start = skipSpace(text, i + 1);
+    const end = skipValue(text, start, maxDepth - 1);
+    if (end < 0) return "too deep";
+    found.push({ name, start, end });
+    i = skipSpace(text, end);
+    if (text.charCodeAt(i) !== COMMA) break;
+    i = skipSpace(text, i + 1);
+  }
+  return found;
+}
+
+/** True when objects and arrays stand more than `maxDepth` levels in one another. Safe on any text. */
+export function isTooDeep(text: string, maxDepth: number = MAX_DEPTH): boolean {
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === QUOTE) i = skipString(text, i) - 1;
+    else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
+      if (++depth > maxDepth) return true;
+    } else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) depth--;
+  }
+  return false;
+}
+
+/**
+ * Where the items of the array that `text` is stand, white space around them left out; `undefined` when it is not framed
+ * as an array. Items are what lies between the commas of its level: the array is valid JSON exactly when each of them is.
+ * @param limit stops behind this many: one more than allowed tells "too many" without reading on
+ */
+export function elements(text: string, limit = Infinity): readonly Span[] | undefined {
+  const open = skipSpace(text, 0);
+  if (text.charCodeAt(open) !== OPEN_ARRAY) return undefined;
+  const found: Span[] = [];
+  let start = skipSpace(text, open + 1);
+  let depth = 1;
+  for (let i = start; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === QUOTE) {
+      i = skipString(text, i) - 1;
+    } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
+      depth++;
+    } else if (code === COMMA) {
+      if (depth > 1) continue;
+      found.push({ start, end: trimEnd(text, start, i) });
+      if (found.length >= limit) return found;
+      start = skipSpace(text, i + 1);
+      i = start - 1;
+    } else if ((code === CLOSE_OBJECT || code === CLOSE_ARRAY) && --depth === 0) {
+      if (code !== CLOSE_ARRAY || skipSpace(text, i + 1) !== text.length) return undefined;
+      const end = trimEnd(text, start, i);
+      if (found.length > 0 || end > start) found.push({ start, end });
+      return found;
+    }
+  }
+  return undefined;
+}
+
+function trimEnd(text: string, start: number, end: number): number {
+  let i = end;
+  while (i > start && isSpace(text.charCodeAt(i - 1))) i--;
+  return i;
+}
+
+/**
+ * Paths of names that stand more than once in one object, at any level: `url`, `retry.attempts`, `list[2].name`.
+ * Names are compared with their escapes resolved. What lies deeper than `MAX_DEPTH` is not looked at.
+ */
+export function duplicateNames(text: string): readonly string[] {
+  const found = new Set<string>();
+  collect(text, "", MAX_DEPTH, found);
+  return [...found];
+}
+
+function collect(text: string, path: string, room: number, found: Set<string>): void {
+  if (room <= 0) return;
+  const first = text.charCodeAt(skipSpace(text, 0));
+  if (first === OPEN_ARRAY) {
+    const items = elements(text) ?? [];
+    for (const [i, { start, end }] of items.entries()) collect(text.slice(start, end), `${path}[${i}]`, room - 1, found);
+  } else if (first === OPEN_OBJECT) {
+    const all = members(text, room);
+    if (typeof all === "string") return;
+    const seen = new Set<string>();
+    for (const { name, start, end } of all) {
+      const here = path === "" ? name : `${path}.${name}`;
+      if (seen.has(name)) found.add(here);
+      seen.add(name);
+      collect(text.slice(start, end), here, room - 1, found);
+    }
+  }
+}
