@@ -7,6 +7,11 @@ import type { Entry, Change, RangeOptions } from "./storage.ts";
 export interface Plugin<Kind extends string, Port> {
   readonly kind: Kind;
   readonly name: string;
+  /**
+   * What is wrong with the options it was made with; paths are of the options (`tokens[0]`). A start shows them with all
+   * other problems of the config. So a factory never throws.
+   */
+  readonly problems?: readonly { readonly path: string; readonly message: string }[];
   /** Opens what the plug-in needs and returns its port. Called once per relay. A library is loaded here, not at import. */
   setup(ctx: PluginContext): Promise<Port> | Port;
 }
