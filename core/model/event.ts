@@ -1,4 +1,5 @@
 /** An event: an immutable fact on one API key. */
+import { isoTime } from "./time.ts";
 
 export interface RelayEvent {
   /** `evt_` + ordinal, or the publisher's own. */
@@ -17,6 +18,12 @@ export interface RelayEvent {
   /** The delivery body: exactly the text that is signed and sent, the published `data` in it byte for byte. */
   readonly body: string;
 }
+
+/** Longest text of one published event, in bytes. */
+export const MAX_EVENT_BYTES = 256 * 1024;
+/** Most events that are published, and committed, together, and their size in bytes. */
+export const MAX_BATCH_EVENTS = 1_000;
+export const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
 /** Record text: one line of JSON about the event, then the delivery body as it is. */
 export function encodeEvent(event: RelayEvent): string {
@@ -39,7 +46,7 @@ export function decodeEvent(text: string): RelayEvent {
  */
 export function deliveryBody(id: string, type: string, keyId: string, createdAt: number, data: string): string {
   // The ids and names are of alphabets that need no JSON escapes.
-  return `{"id":"${id}","type":"${type}","keyId":"${keyId}","createdAt":"${new Date(createdAt).toISOString()}","data":${data}}`;
+  return `{"id":"${id}","type":"${type}","keyId":"${keyId}","createdAt":"${isoTime(createdAt)}","data":${data}}`;
 }
 
 /** The published bytes of `data`, found again in a delivery body. */

@@ -177,7 +177,8 @@ function collect(text: string, path: string, room: number, found: Set<string>): 
   const first = text.charCodeAt(skipSpace(text, 0));
   if (first === OPEN_ARRAY) {
     const items = elements(text) ?? [];
-    for (const [i, { start, end }] of items.entries()) collect(text.slice(start, end), `${path}[${i}]`, room - 1, found);
+    for (const [i, { start, end }] of items.entries())
+      collect(text.slice(start, end), `${path}[${i}]`, room - 1, found);
   } else if (first === OPEN_OBJECT) {
     const all = members(text, room);
     if (typeof all === "string") return;
