@@ -35,6 +35,8 @@ export type LimitCode = "ABUSE_SUSPEND" | "RATE_LIMIT_EXCEEDED" | "BURST_EXCEEDE
 export interface WindowState {
   readonly remaining: number;
   readonly resetMs: number;
+  /** On the port's own clock, while the window is open: says later which window a request was counted in. */
+  readonly startedAt?: number;
 }
 
 export interface Taken {
@@ -59,4 +61,121 @@ export interface Tally {
   suspendedUntil: number;
   strikes: number;
   struckAt: number;
+}
+
+export interface Decision {
+  /** The state to keep. The one that was given, when nothing moved. */
+  readonly tally: Tally;
+  readonly taken: Taken;
+}
+
+/**
+ * Decides about one request at `now` (the port's own monotonic clock, ms), and counts it when it may pass.
+ *
+ * Precedence: suspended, sustained, burst; the wait is the longest of all that hold. The refusal that reaches
+ * `abuse.refusals` within `abuse.windowMs` of the first one begins a suspension, twice as long as the strike before;
+ * strikes are forgotten `forgetMs` after the last. What is refused while suspended is not a refusal of a window.
+ */
+export function decide(tally: Tally | undefined, take: Take, now: number): Decision {
+  const before = tally ?? FRESH;
+  const suspended = now < before.suspendedUntil;
+  const sustained = used(before.sustainedStart, before.sustainedCount, take.sustained, now);
+  const burst = used(before.burstStart, before.burstCount, take.burst, now);
+  const sustainedFull = sustained >= take.sustained.limit;
+  const burstFull = burst >= take.burst.limit;
+  if (!suspended && !sustainedFull && !burstFull) {
+    const after: Tally = {
+      ...before,
+      sustainedStart: sustained === 0 ? now : before.sustainedStart,
+      sustainedCount: sustained + 1,
+      burstStart: burst === 0 ? now : before.burstStart,
+      burstCount: burst + 1,
+    };
+    return { tally: after, taken: look(after, take, now) };
+  }
+  if (suspended || take.abuse === undefined) return { tally: before, taken: refuse(before, take, now) };
+  return refused(before, take, take.abuse, now);
+}
+
+/** What the windows hold at `now`, without counting: what a request sees that passed, or that others of its takes refused. */
+export function look(tally: Tally | undefined, take: Take, now: number): Taken {
+  const state = tally ?? FRESH;
+  return {
+    sustained: windowState(state.sustainedStart, state.sustainedCount, take.sustained, now),
+    burst: windowState(state.burstStart, state.burstCount, take.burst, now),
+    waitMs: 0,
+  };
+}
+
+/** Undoes a counted request, in the windows that it was counted in and that still last. */
+export function giveBack(tally: Tally, take: Take, taken: Taken, now: number): Tally {
+  const same = (start: number, was: WindowState, limit: Limit): boolean =>
+    was.startedAt === start && now < start + limit.windowMs;
+  return {
+    ...tally,
+    sustainedCount: same(tally.sustainedStart, taken.sustained, take.sustained)
+      ? Math.max(0, tally.sustainedCount - 1)
+      : tally.sustainedCount,
+    burstCount: same(tally.burstStart, taken.burst, take.burst) ? Math.max(0, tally.burstCount - 1) : tally.burstCount,
+  };
+}
+
+const FRESH: Tally = Object.freeze({
+  sustainedStart: 0,
+  sustainedCount: 0,
+  burstStart: 0,
+  burstCount: 0,
+  refusedStart: 0,
+  refusedCount: 0,
+  suspendedUntil: Number.NEGATIVE_INFINITY,
+  strikes: 0,
+  struckAt: 0,
+});
+
+/** Counted requests of a window; 0 when it is not open, or was emptied by giving back. */
+const used = (start: number, count: number, limit: Limit, now: number): number =>
+  now < start + limit.windowMs ? count : 0;
+
+function windowState(start: number, count: number, limit: Limit, now: number): WindowState {
+  const taken = used(start, count, limit, now);
+  if (taken === 0) return { remaining: limit.limit, resetMs: limit.windowMs };
+  return {
+    remaining: Math.max(0, limit.limit - taken),
+    resetMs: start + limit.windowMs - now,
+    startedAt: start,
+  };
+}
+
+function refuse(tally: Tally, take: Take, now: number): Taken {
+  const state = look(tally, take, now);
+  const suspendedMs = Math.max(0, tally.suspendedUntil - now);
+  const sustainedMs = state.sustained.remaining > 0 ? 0 : state.sustained.resetMs;
+  const burstMs = state.burst.remaining > 0 ? 0 : state.burst.resetMs;
+  return {
+    ...state,
+    code: suspendedMs > 0 ? "ABUSE_SUSPEND" : sustainedMs > 0 ? "RATE_LIMIT_EXCEEDED" : "BURST_EXCEEDED",
+    waitMs: Math.max(suspendedMs, sustainedMs, burstMs),
+  };
+}
+
+/** Counts a refusal by a window, and suspends when there were too many. */
+function refused(before: Tally, take: Take, abuse: Abuse, now: number): Decision {
+  const open = before.refusedCount > 0 && now < before.refusedStart + abuse.windowMs;
+  const refusedCount = open ? before.refusedCount + 1 : 1;
+  const refusedStart = open ? before.refusedStart : now;
+  if (refusedCount < abuse.refusals) {
+    const after: Tally = { ...before, refusedStart, refusedCount };
+    return { tally: after, taken: refuse(after, take, now) };
+  }
+  const strikes = (now < before.struckAt + abuse.forgetMs ? before.strikes : 0) + 1;
+  const forMs = Math.min(abuse.maxSuspendMs, abuse.suspendMs * 2 ** (strikes - 1));
+  const after: Tally = {
+    ...before,
+    refusedCount: 0,
+    refusedStart,
+    strikes,
+    struckAt: now,
+    suspendedUntil: now + forMs,
+  };
+  return { tally: after, taken: { ...refuse(after, take, now), suspended: { strikes, forMs } } };
 }

@@ -135,7 +135,9 @@ export interface Route {
   /** Segments may be `{name}`; a parameter is one segment. */
   readonly path: string;
   readonly limit?: string;
-  /** Who is counted, found before limits are checked. @throws Problem UNAUTHENTICATED */
-  principal?(request: RouteRequest): Promise<string> | string;
+  /** Who is counted, found before limits are checked; of several, all must pass. @throws Problem UNAUTHENTICATED */
+  principal?(request: RouteRequest): Promise<string | readonly string[]> | string | readonly string[];
+  /** Where codes can be guessed: a 401 of `handle` counts against the first principal, and too many suspend it here. */
+  readonly guessed?: true;
   handle(request: RouteRequest): Promise<RouteReply>;
 }

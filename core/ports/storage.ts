@@ -119,6 +119,18 @@ export interface QueueDepth {
 export interface Counters {
   /** Checks every take, then commits all or none of them. A refused one consumes nothing and moves no window. */
   take(takes: readonly Take[]): Promise<readonly Taken[]> | readonly Taken[];
-  /** Undoes a committed take (for answers that were our own fault). Windows that ended since are left alone. */
-  giveBack(takes: readonly Take[]): Promise<void> | void;
+  /**
+   * Undoes committed takes (for answers that were our own fault). `taken` is what `take` said of them: windows that ended
+   * since are left alone.
+   */
+  giveBack(takes: readonly Take[], taken: readonly Taken[]): Promise<void> | void;
+  /**
+   * Puts a stored suspension back after a start. Absent where suspensions outlive the process by themselves.
+   * @param leftMs how long it still lasts; 0 when only the strikes are left of it
+   * @param ageMs how long ago it began
+   */
+  restore?(
+    key: string,
+    suspension: { readonly strikes: number; readonly leftMs: number; readonly ageMs: number },
+  ): void;
 }
