@@ -15,8 +15,6 @@ export interface Signable {
   readonly attempt: number;
   readonly cycle: number;
   readonly traceparent?: string;
-  /** Static headers of the subscription, in clear. */
-  readonly extra?: Readonly<Record<string, string>>;
 }
 
 export const USER_AGENT = "Relay/0.1.0";
@@ -24,12 +22,18 @@ export const USER_AGENT = "Relay/0.1.0";
 /**
  * @param keys newest first; the second one, if any, is the previous secret in its overlap
  * @param now epoch ms of this attempt
+ * @param extra static headers of the subscription, in clear; they never win over ours
  */
-export function signedHeaders(event: Signable, keys: readonly SigningKey[], now: number): Record<string, string> {
+export function signedHeaders(
+  event: Signable,
+  keys: readonly SigningKey[],
+  now: number,
+  extra?: Readonly<Record<string, string>>,
+): Record<string, string> {
   const [current, previous] = keys;
   if (current === undefined) throw new Error("a delivery needs at least one live secret");
   const timestamp = String(Math.floor(now / 1000));
-  const headers: Record<string, string> = { ...event.extra };
+  const headers: Record<string, string> = { ...extra };
   headers["content-type"] = "application/json";
   headers["accept-encoding"] = "identity";
   headers["user-agent"] = USER_AGENT;

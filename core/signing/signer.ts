@@ -9,11 +9,14 @@ export interface Signer {
    * @param now epoch ms
    * @throws Error when a secret at rest cannot be opened: a fault of ours, the attempt must not be made
    */
-  sign(sub: Subscription, event: Omit<Signable, "extra">, now: number): Record<string, string>;
+  sign(sub: Subscription, event: Signable, now: number): Record<string, string>;
+  /** The subscription's static header values in clear: they are masked wherever people see what a receiver answered. */
+  hidden(sub: Subscription): readonly string[];
 }
 
 /** How many subscriptions' keys are held opened. */
 const HELD = 10_000;
+const NONE: readonly string[] = [];
 
 interface Opened {
   readonly sub: Subscription;
@@ -56,7 +59,8 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
     sign(sub, event, now) {
       const opened = open(sub);
       const live = liveSecrets(sub, now).map((secret) => opened.keys.get(secret.version) as SigningKey);
-      return signedHeaders({ ...event, extra: opened.extra }, live, now);
+      return signedHeaders(event, live, now, opened.extra);
     },
+    hidden: (sub) => (sub.headers === undefined ? NONE : Object.values(open(sub).extra ?? {})),
   };
 }

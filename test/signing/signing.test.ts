@@ -53,7 +53,7 @@ describe("signed headers", () => {
   it("cannot be overruled by static headers of the subscription", () => {
     const secret = newSecret();
     const extra = { "webhook-id": "evil", "x-relay-attempt": "9", "x-mine": "yes" };
-    const headers = signedHeaders({ ...event, body: bodyOf("{}"), extra }, [signingKey(secret)], 0);
+    const headers = signedHeaders({ ...event, body: bodyOf("{}") }, [signingKey(secret)], 0, extra);
     expect(headers).toMatchObject({ "webhook-id": "evt_1", "x-relay-attempt": "1", "x-mine": "yes" });
   });
 

@@ -1,0 +1,213 @@
+/**
+ * The attempts of one delivery, while this node holds its lease.
+ *
+ * p-retry owns the loop, the count and the abort; the retry policy (pure) owns the times. Each result is committed
+ * inside the attempt, with its next time, before p-retry sees it: p-retry drops a success when the abort fires meanwhile.
+ */
+import pRetry from "p-retry";
+import type { Attempt } from "../model/attempt.ts";
+import type { Delivery, Due } from "../model/delivery.ts";
+import { attemptId, deliveryId } from "../model/delivery.ts";
+import { ConflictError, LeaseLostError } from "../model/errors.ts";
+import { ordinalTime } from "../model/ids.ts";
+import { deliveryKey } from "../model/keys.ts";
+import type { RetryOptions, Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
+import type { Lease, Storage } from "../ports/storage.ts";
+import type { HotEvents, Loaded } from "./hot.ts";
+import { judge, type Outcome } from "./outcome.ts";
+import { persist } from "./persist.ts";
+import { decodeDelivery, deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "./records.ts";
+import type { Send } from "./send.ts";
+import type { Slots } from "./slots.ts";
+import { endedBy } from "./standing.ts";
+import type { Directory } from "./subscriptions.ts";
+
+/** The most attempts that any policy may ask for. */
+const MOST_ATTEMPTS = 5;
+
+/** What others on this node want to know of each attempt: health, figures, the live stream. Called after its commit. */
+export type Seen = (sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome) => void;
+
+export interface DeliverDeps {
+  readonly storage: Pick<Storage, "getItem" | "queue">;
+  readonly directory: Directory;
+  readonly hot: HotEvents;
+  readonly send: Send;
+  readonly slots: Slots;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly retry: RetryOptions;
+  /** Longest wait that is held under the lease, ms. */
+  readonly holdMs: number;
+  readonly mostHeld: number;
+  /** The endpoint answered 410: its subscription ends here. */
+  readonly gone: (keyId: string, subscriptionId: string) => Promise<void>;
+  readonly seen: readonly Seen[];
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** "Not delivered, and here is when it is due again". It never leaves this file. */
+class NotDelivered extends Error {
+  readonly at: number;
+  readonly held: boolean;
+  constructor(at: number, held: boolean) {
+    super("not delivered");
+    this.at = at;
+    this.held = held;
+  }
+}
+
+/**
+ * Makes the attempts that are left, one slot being taken already. Resolves when the delivery has ended, went back to the
+ * queue, or was lost; the slot is given back by then.
+ * @throws a fault of ours: the delivery is as it was, and the lease still held
+ */
+export type Deliver = (lease: Lease, signal: AbortSignal) => Promise<void>;
+
+/** Not held: it went back to the queue with its time. Lost, or its line changed: another holder goes on, or nobody may. */
+const quiet = (error: unknown): boolean =>
+  error instanceof NotDelivered || error instanceof LeaseLostError || error instanceof ConflictError;
+
+export function createDeliver(deps: DeliverDeps): Deliver {
+  const { storage, directory, hot, send, slots, clock, log, metrics } = deps;
+  let heldWaits = 0;
+
+  async function load(line: Due): Promise<Delivery | undefined> {
+    // Never tried and never moved: nothing but the accept itself has been written.
+    if (line.attempts === 0 && line.cycle === 0 && line.dueAt === ordinalTime(line.ordinal)) return undefined;
+    const text = await storage.getItem(deliveryKey(line.subscriptionId, line.ordinal));
+    return text === undefined ? undefined : decodeDelivery(text);
+  }
+
+  return async function deliver(lease, signal) {
+    const { keyId, subscriptionId, ordinal, generation, cycle } = lease;
+    let line: Due = lease;
+    let delivery = await load(line);
+    let loaded: Loaded | undefined;
+    let hasSlot = true;
+
+    const settle = (changes: Parameters<typeof storage.queue.settle>[1], then?: { next?: Due; keep?: Due }) =>
+      persist(() => storage.queue.settle(lease, changes, then), { clock, signal, log });
+
+    async function attempt(): Promise<void> {
+      if (!(await storage.queue.extend(lease))) throw new LeaseLostError();
+      const sub = await directory.get(keyId, subscriptionId);
+      const ended = endedBy(sub, generation);
+      if (ended !== undefined) {
+        loaded ??= delivery === undefined ? await hot.load(keyId, ordinal) : undefined;
+        const last = delivery ?? freshDelivery(line, loaded?.event.id ?? "");
+        await settle(endedChanges(line, { ...last, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() }));
+        return metrics.count("deliveries", { outcome: ended.status });
+      }
+      loaded ??= await hot.load(keyId, ordinal);
+      delivery ??= freshDelivery(line, loaded.event.id);
+      const number = delivery.attempts.length + 1;
+      const sent = await send(sub as Subscription, loaded, { cycle, number }, signal);
+      const now = clock.now();
+      const retry = sub?.retry ?? deps.retry;
+      const outcome = judge(sent.reply, { attempt: number, retry, now, random: deps.random() });
+      const before = delivery;
+      delivery = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
+      await record(sub as Subscription, before, sent.attempt, outcome);
+    }
+
+    /** Commits what came of an attempt. @throws NotDelivered after the commit, when another attempt is to follow */
+    async function record(sub: Subscription, before: Delivery, made: Attempt, outcome: Outcome): Promise<void> {
+      const now = delivery as Delivery;
+      switch (outcome.kind) {
+        case "delivered":
+          delivery = { ...now, status: "delivered", nextAttemptAt: undefined };
+          await settle(deliveredChanges(line, delivery));
+          break;
+        case "gone":
+        case "exhausted":
+          delivery = {
+            ...now,
+            status: "failed",
+            reason: outcome.kind === "gone" ? "endpoint_gone" : "exhausted",
+            nextAttemptAt: undefined,
+          };
+          await settle(endedChanges(line, delivery));
+          if (outcome.kind === "gone") await deps.gone(keyId, subscriptionId);
+          break;
+        case "retry": {
+          delivery = { ...now, nextAttemptAt: outcome.at };
+          const next = dueOf(delivery, outcome.at);
+          const held = outcome.at - now.updatedAt <= deps.holdMs && heldWaits < deps.mostHeld;
+          await settle(movedChanges(line, next, delivery), held ? { keep: next } : { next });
+          line = next;
+          tell(sub, made, outcome);
+          await pause(outcome.pauseUntil);
+          throw new NotDelivered(outcome.at, held);
+        }
+      }
+      tell(sub, made, outcome);
+      if (outcome.kind === "exhausted") await pause(outcome.pauseUntil);
+      if (before.attempts.length === 0 && cycle === 0) {
+        metrics.observe("accept_to_first_attempt_seconds", (made.startedAt - ordinalTime(ordinal)) / 1000);
+      }
+    }
+
+    const pause = async (until: number | undefined): Promise<void> => {
+      if (until !== undefined) await storage.queue.pause(subscriptionId, until);
+    };
+
+    function tell(sub: Subscription, made: Attempt, outcome: Outcome): void {
+      const result = made.statusCode === undefined ? (made.error as string) : `${Math.floor(made.statusCode / 100)}xx`;
+      metrics.count("attempts", { result });
+      metrics.observe("attempt_seconds", made.durationMs / 1000);
+      if (outcome.kind !== "retry") metrics.count("deliveries", { outcome: outcome.kind });
+      log.info("attempt", {
+        attemptId: attemptId(ordinal, subscriptionId, cycle, made.number),
+        deliveryId: deliveryId(ordinal, subscriptionId),
+        eventId: delivery?.eventId,
+        keyId,
+        subscriptionId,
+        cycle,
+        attempt: made.number,
+        statusCode: made.statusCode,
+        error: made.error,
+        durationMs: made.durationMs,
+        outcome: outcome.kind,
+        nextAttemptAt: outcome.kind === "retry" ? outcome.at : undefined,
+      });
+      for (const one of deps.seen) one(sub, delivery as Delivery, made, outcome);
+    }
+
+    /** A held wait keeps its lease but gives back its slot and drops the body. */
+    async function wait(until: number): Promise<void> {
+      loaded = undefined;
+      hasSlot = false;
+      slots.give(subscriptionId);
+      heldWaits++;
+      try {
+        await clock.sleep(until, signal);
+      } finally {
+        heldWaits--;
+      }
+      await slots.wait(subscriptionId, signal);
+      hasSlot = true;
+    }
+
+    try {
+      await pRetry(attempt, {
+        retries: Math.max(0, MOST_ATTEMPTS - lease.attempts - 1),
+        minTimeout: 0,
+        factor: 1,
+        signal,
+        onFailedAttempt: async ({ error }) => {
+          if (!(error instanceof NotDelivered) || !error.held) throw error;
+          await wait(error.at);
+        },
+      });
+    } catch (error) {
+      if (!quiet(error)) throw error;
+    } finally {
+      if (hasSlot) slots.give(subscriptionId);
+    }
+  };
+}

@@ -1,0 +1,62 @@
+/** Events accepted a moment ago, so that a first attempt need not read back what was just written. Losing it loses nothing. */
+import { decodeEvent, type RelayEvent } from "../model/event.ts";
+import { eventKey } from "../model/keys.ts";
+import { StorageError } from "../model/errors.ts";
+import type { Storage } from "../ports/storage.ts";
+
+/** An event with its body as the bytes that are signed and sent. */
+export interface Loaded {
+  readonly event: RelayEvent;
+  readonly body: Uint8Array;
+}
+
+export interface HotEvents {
+  put(event: RelayEvent): void;
+  /** @throws StorageError `broken` when the event is not in storage or cannot be read */
+  load(keyId: string, ordinal: string): Promise<Loaded>;
+}
+
+/** Rough cost of an event beside its body. */
+const PER_EVENT = 512;
+
+/** @param maxBytes of bodies held. @default 16 MiB */
+export function createHotEvents(storage: Pick<Storage, "getItem">, maxBytes = 16 * 1024 * 1024): HotEvents {
+  // By ordinal: they are unique over all keys but for forged clocks, so the key is compared too.
+  const held = new Map<string, Loaded>();
+  let bytes = 0;
+
+  function hold(event: RelayEvent): void {
+    const loaded = { event, body: Buffer.from(event.body, "utf8") };
+    held.set(event.ordinal, loaded);
+    bytes += loaded.body.length + PER_EVENT;
+    while (bytes > maxBytes && held.size > 1) {
+      const [oldest, old] = held.entries().next().value as [string, Loaded];
+      drop(oldest, old);
+    }
+  }
+
+  function drop(ordinal: string, loaded: Loaded): void {
+    held.delete(ordinal);
+    bytes -= loaded.body.length + PER_EVENT;
+  }
+
+  return {
+    put: hold,
+    async load(keyId, ordinal) {
+      const known = held.get(ordinal);
+      if (known !== undefined && known.event.keyId === keyId) {
+        // Most events have one delivery and most of those one attempt: what is not held need not be collected late.
+        if (known.event.subscriptionIds.length === 1) drop(ordinal, known);
+        return known;
+      }
+      const text = await storage.getItem(eventKey(keyId, ordinal));
+      if (text === undefined) throw new StorageError("broken", `event ${ordinal} is due but not stored`);
+      try {
+        const event = decodeEvent(text);
+        return { event, body: Buffer.from(event.body, "utf8") };
+      } catch (cause) {
+        throw new StorageError("broken", `event ${ordinal} cannot be read`, { cause });
+      }
+    },
+  };
+}

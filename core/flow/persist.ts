@@ -1,0 +1,26 @@
+/** A result that the world has already seen must reach storage: tried again until it does, or until we stop. */
+import { StorageError } from "../model/errors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/plugin.ts";
+
+const FIRST_WAIT_MS = 100;
+const LONGEST_WAIT_MS = 5_000;
+
+/**
+ * Repeats `write` while the storage cannot take it. Writes may be repeated: their ids are derived.
+ * @throws what `write` throws other than StorageError, or the signal's reason
+ */
+export async function persist<T>(
+  write: () => Promise<T>,
+  { clock, signal, log }: { readonly clock: Clock; readonly signal: AbortSignal; readonly log: Log },
+): Promise<T> {
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    try {
+      return await write();
+    } catch (error) {
+      if (!(error instanceof StorageError) || error.fault === "broken") throw error;
+      if (waitMs === FIRST_WAIT_MS) log.warn("a result waits for the storage", { fault: error.fault });
+      await clock.sleep(clock.now() + waitMs, signal);
+    }
+  }
+}

@@ -1,0 +1,109 @@
+/** What the path writes for a delivery: pure functions from what happened to the changes of one commit. */
+import type { Delivery, Due, EndReason } from "../model/delivery.ts";
+import { attemptsKey, deliveryKey, dueKey, dueValue, failedKey } from "../model/keys.ts";
+import type { Change } from "../ports/storage.ts";
+
+export const decodeDelivery = (text: string): Delivery => JSON.parse(text) as Delivery;
+export const encodeDelivery = (delivery: Delivery): string => JSON.stringify(delivery);
+
+/** The delivery as it is before its first attempt, when no record of it exists. */
+export const freshDelivery = (due: Due, eventId: string): Delivery => ({
+  keyId: due.keyId,
+  eventId,
+  ordinal: due.ordinal,
+  subscriptionId: due.subscriptionId,
+  status: "pending",
+  cycle: due.cycle,
+  generation: due.generation,
+  attempts: [],
+  nextAttemptAt: due.dueAt,
+  updatedAt: due.dueAt,
+});
+
+/** A pending delivery's line in the due index. */
+export const dueOf = (delivery: Delivery, dueAt: number): Due => ({
+  subscriptionId: delivery.subscriptionId,
+  keyId: delivery.keyId,
+  ordinal: delivery.ordinal,
+  dueAt,
+  generation: delivery.generation,
+  cycle: delivery.cycle,
+  attempts: delivery.attempts.length,
+});
+
+const putDelivery = (delivery: Delivery): Change => ({
+  op: "put",
+  key: deliveryKey(delivery.subscriptionId, delivery.ordinal),
+  value: encodeDelivery(delivery),
+});
+const putDue = (due: Due): Change => ({ op: "put", key: dueKey(due), value: dueValue(due) });
+/** Only while the line is as it was claimed: whoever changed it meanwhile (a replay, another holder) has the delivery now. */
+const dropDue = (due: Due): Change => ({ op: "delete", key: dueKey(due), if: dueValue(due) });
+
+export const deliveredChanges = (line: Due, delivery: Delivery): readonly Change[] => [
+  putDelivery(delivery),
+  dropDue(line),
+];
+
+/** Ended as failed or cancelled; a failed one enters the replay store's index. */
+export function endedChanges(line: Due | undefined, delivery: Delivery): readonly Change[] {
+  const changes: Change[] = [putDelivery(delivery)];
+  if (line !== undefined) changes.push(dropDue(line));
+  if (delivery.status === "failed") changes.push(putFailed(delivery, delivery.reason as EndReason));
+  return changes;
+}
+
+const putFailed = (delivery: Delivery, reason: EndReason): Change => ({
+  op: "put",
+  key: failedKey(delivery.subscriptionId, delivery.ordinal),
+  value: failedValue({ keyId: delivery.keyId, failedAt: delivery.updatedAt, reason, cycle: delivery.cycle }),
+});
+
+/** A line of the replay store's index. */
+export interface Failed {
+  readonly keyId: string;
+  readonly failedAt: number;
+  readonly reason: EndReason;
+  readonly cycle: number;
+}
+export const failedValue = (failed: Failed): string =>
+  `${failed.keyId} ${failed.failedAt} ${failed.reason} ${failed.cycle}`;
+export function parseFailed(value: string): Failed {
+  const [keyId = "", failedAt, reason, cycle] = value.split(" ");
+  return { keyId, failedAt: Number(failedAt), reason: reason as EndReason, cycle: Number(cycle) };
+}
+
+/** The line moves to a later time; `delivery` says the same in `nextAttemptAt`. */
+export const movedChanges = (from: Due, to: Due, delivery: Delivery): readonly Change[] => [
+  putDelivery(delivery),
+  dropDue(from),
+  putDue(to),
+];
+
+/**
+ * A new cycle: the attempts of the last one move to a row of their own, and the delivery is due at `dueAt`.
+ * @param was the record's text now, or `null` when there is none; the commit is refused if it changed meanwhile
+ * @param stale a line of the old cycle that still stands in the due index
+ */
+export function replayChanges(
+  delivery: Delivery,
+  was: string | null,
+  next: Delivery,
+  dueAt: number,
+  stale?: Due,
+): readonly Change[] {
+  const changes: Change[] = [
+    { op: "put", key: deliveryKey(next.subscriptionId, next.ordinal), value: encodeDelivery(next), if: was },
+    { op: "delete", key: failedKey(next.subscriptionId, next.ordinal) },
+  ];
+  if (stale !== undefined) changes.push(dropDue(stale));
+  changes.push(putDue(dueOf(next, dueAt)));
+  if (delivery.attempts.length > 0) {
+    changes.push({
+      op: "put",
+      key: attemptsKey(delivery.subscriptionId, delivery.ordinal, delivery.cycle),
+      value: JSON.stringify(delivery.attempts),
+    });
+  }
+  return changes;
+}

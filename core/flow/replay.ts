@@ -1,0 +1,237 @@
+/** Replay: failed deliveries go back to pending, in a new cycle, on the same path. */
+import type { Delivery, Due } from "../model/delivery.ts";
+import { ConflictError } from "../model/errors.ts";
+import { encodeEvent, type RelayEvent } from "../model/event.ts";
+import { ordinalTime } from "../model/ids.ts";
+import { deliveryKey, dueKey, eventKey, failedOf, parseDue } from "../model/keys.ts";
+import { Problem } from "../model/problem.ts";
+import { isLive, wants, type Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { locateEvent } from "./locate.ts";
+import { decodeDelivery, dueOf, freshDelivery, parseFailed, replayChanges, type Failed } from "./records.ts";
+import { endedBy } from "./standing.ts";
+import type { Directory } from "./subscriptions.ts";
+
+export interface ReplayEventOptions {
+  /** Only this subscription; one that had no delivery of the event gets one, if its names match. */
+  readonly subscriptionId?: string;
+  /** Also what was delivered. */
+  readonly force?: boolean;
+  /** Changes stored with the replay, in the same commit (an audit line). */
+  readonly also?: readonly Change[];
+}
+
+export interface ReplayFailedOptions {
+  readonly subscription: Subscription;
+  /** Epoch ms of the event's acceptance: from (inclusive) … to (exclusive). */
+  readonly since?: number;
+  readonly until?: number;
+  /** Most that are moved. */
+  readonly limit: number;
+  /** Due times are `1/perSecond` apart, from `startAt` (epoch ms; now when left out). */
+  readonly perSecond: number;
+  readonly startAt?: number;
+  /** Count only. */
+  readonly dryRun?: boolean;
+  /** Which of the failed ones. @default all */
+  readonly only?: (failed: Failed) => boolean;
+}
+
+export interface Replayed {
+  readonly matched: number;
+  readonly replayed: number;
+  /** True when `limit` cut it off. */
+  readonly more: boolean;
+}
+
+export interface Replay {
+  /**
+   * @returns how many deliveries were moved
+   * @throws Problem NOT_FOUND, or NOT_REPLAYABLE when none could be
+   */
+  event(keyId: string, eventId: string, options?: ReplayEventOptions): Promise<number>;
+  /** Moves failed deliveries of one active subscription, in order of acceptance. */
+  failed(options: ReplayFailedOptions): Promise<Replayed>;
+}
+
+const PAGE = 200;
+const TRIES = 5;
+
+export function createReplay(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
+  readonly directory: Directory;
+  readonly clock: Clock;
+}): Replay {
+  const { storage, directory, clock } = deps;
+
+  /** The delivery as it stands, its record's text, and its line in the due index if it may have one. */
+  async function read(
+    keyId: string,
+    eventId: string,
+    ordinal: string,
+    subscriptionId: string,
+  ): Promise<Current | undefined> {
+    const text = await storage.getItem(deliveryKey(subscriptionId, ordinal));
+    const known = text === undefined ? undefined : decodeDelivery(text);
+    if (known !== undefined && known.status !== "pending") return { delivery: known, text: text as string };
+    const at = known?.nextAttemptAt ?? ordinalTime(ordinal);
+    const key = dueKey({ subscriptionId, dueAt: at, ordinal });
+    const value = await storage.getItem(key);
+    const line = value === undefined ? undefined : parseDue(key, value);
+    if (known !== undefined) return { delivery: known, text: text as string, line };
+    return line && { delivery: freshDelivery({ ...line, keyId }, eventId), text: null, line };
+  }
+
+  /** Moves one delivery. @returns whether it could be moved */
+  async function move(sub: Subscription, at: Place, dueAt: number, options: ReplayEventOptions): Promise<boolean> {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const current = await read(sub.keyId, at.eventId, at.ordinal, sub.id);
+      if (current === undefined || !replayable(current.delivery, sub, options.force === true)) return false;
+      const { delivery, text, line } = current;
+      const next: Delivery = {
+        ...delivery,
+        status: "pending",
+        reason: undefined,
+        cycle: delivery.cycle + 1,
+        generation: sub.generation,
+        attempts: [],
+        nextAttemptAt: dueAt,
+        updatedAt: clock.now(),
+      };
+      try {
+        await storage.commit([...replayChanges(delivery, text, next, dueAt, line), ...(options.also ?? [])]);
+        storage.queue.add([dueOf(next, dueAt)]);
+        return true;
+      } catch (error) {
+        // It moved under us: look again.
+        if (!(error instanceof ConflictError)) throw error;
+      }
+    }
+    return false;
+  }
+
+  /** A delivery for a subscription that had none of this event, so that a new subscriber can be filled up. */
+  async function make(sub: Subscription, event: RelayEvent, text: string, also: readonly Change[]): Promise<boolean> {
+    const dueAt = clock.now();
+    const line: Due = {
+      subscriptionId: sub.id,
+      keyId: sub.keyId,
+      ordinal: event.ordinal,
+      dueAt,
+      generation: sub.generation,
+      cycle: 0,
+      attempts: 0,
+    };
+    const listed: RelayEvent = { ...event, subscriptionIds: [...event.subscriptionIds, sub.id] };
+    const next: Delivery = { ...freshDelivery(line, event.id), cycle: 1, updatedAt: dueAt };
+    try {
+      await storage.commit([
+        { op: "put", key: eventKey(event.keyId, event.ordinal), value: encodeEvent(listed), if: text },
+        ...replayChanges(next, null, next, dueAt),
+        ...also,
+      ]);
+    } catch (error) {
+      if (error instanceof ConflictError)
+        throw new Problem("CONFLICT", "Another replay of this event came first. Look again.");
+      throw error;
+    }
+    storage.queue.add([dueOf(next, dueAt)]);
+    return true;
+  }
+
+  return {
+    async event(keyId, eventId, options = {}) {
+      const located = await locateEvent(storage, keyId, eventId);
+      if (located === undefined) throw new Problem("NOT_FOUND", "There is no such event on this key.");
+      const { event, text } = located;
+      const named = options.subscriptionId;
+      let moved = 0;
+      for (const id of named === undefined ? event.subscriptionIds : [named]) {
+        const sub = await directory.get(keyId, id);
+        if (named !== undefined && !isLive(sub))
+          throw new Problem("NOT_FOUND", "There is no such subscription on this key.");
+        if (!isLive(sub) || sub.status !== "active") continue;
+        const once = moved === 0 ? options : { ...options, also: [] };
+        const had = event.subscriptionIds.includes(id);
+        const done = had
+          ? await move(sub, { eventId, ordinal: event.ordinal }, clock.now(), once)
+          : wants(sub, event.type) && (await make(sub, event, text, once.also ?? []));
+        if (done) moved++;
+      }
+      if (moved === 0) {
+        throw new Problem(
+          "NOT_REPLAYABLE",
+          "No delivery of this event is failed and belongs to an active subscription. Use force for delivered ones.",
+        );
+      }
+      return moved;
+    },
+
+    async failed({
+      subscription,
+      since = 0,
+      until = Number.MAX_SAFE_INTEGER,
+      limit,
+      perSecond,
+      startAt,
+      dryRun,
+      only,
+    }) {
+      const first = startAt ?? clock.now();
+      let matched = 0;
+      let replayed = 0;
+      for await (const { ordinal, failed } of failedLines(storage, subscription.id)) {
+        const acceptedAt = ordinalTime(ordinal);
+        if (acceptedAt < since || acceptedAt >= until || only?.(failed) === false) continue;
+        if (matched === limit) return { matched, replayed, more: true };
+        matched++;
+        if (dryRun === true) continue;
+        const text = await storage.getItem(deliveryKey(subscription.id, ordinal));
+        if (text === undefined) continue;
+        const dueAt = Math.round(first + (replayed * 1_000) / perSecond);
+        if (await move(subscription, { eventId: decodeDelivery(text).eventId, ordinal }, dueAt, {})) replayed++;
+      }
+      return { matched, replayed, more: false };
+    },
+  };
+}
+
+interface Current {
+  readonly delivery: Delivery;
+  readonly text: string | null;
+  readonly line?: Due;
+}
+interface Place {
+  readonly eventId: string;
+  readonly ordinal: string;
+}
+
+function replayable(delivery: Delivery, sub: Subscription, force: boolean): boolean {
+  switch (delivery.status) {
+    case "failed":
+      return true;
+    case "delivered":
+      return force;
+    case "cancelled":
+      return false;
+    case "pending":
+      // Pending on paper, ended in truth: its subscription was disabled since its cycle began.
+      return endedBy(sub, delivery.generation)?.status === "failed";
+  }
+}
+
+/** The replay store of one subscription, oldest event first. */
+async function* failedLines(
+  storage: Pick<Storage, "range">,
+  subscriptionId: string,
+): AsyncGenerator<{ readonly ordinal: string; readonly failed: Failed }> {
+  let after: string | undefined;
+  for (;;) {
+    const page: readonly Entry[] = await storage.range(failedOf(subscriptionId), { after, limit: PAGE });
+    for (const { key, value } of page)
+      yield { ordinal: key.slice(key.lastIndexOf(":") + 1), failed: parseFailed(value) };
+    if (page.length < PAGE) return;
+    after = page.at(-1)?.key;
+  }
+}

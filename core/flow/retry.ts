@@ -1,0 +1,33 @@
+/** The retry policy: pure. When the next attempt is due, and nothing else. */
+import type { RetryOptions } from "../model/subscription.ts";
+
+const RETRY_AFTER_MIN_MS = 1_000;
+const RETRY_AFTER_MAX_MS = 3_600_000;
+/** Waits are lengthened by up to this share, so that retries of one outage do not come back as one wave. */
+const JITTER = 0.1;
+
+/**
+ * The wait after attempt `n`, in ms.
+ * @param n 1 for the first attempt
+ * @param random in [0, 1)
+ */
+export function retryDelayMs(n: number, retry: RetryOptions, random: number): number {
+  const plain = Math.min(retry.firstDelayMs * retry.factor ** (n - 1), retry.maxDelayMs);
+  return Math.round(plain * (1 + JITTER * random));
+}
+
+/**
+ * `Retry-After` as the epoch ms it asks for, clamped to 1 s … 1 h from now (RFC 9110, 10.2.3: seconds or a date).
+ * `undefined` when there is none that can be read.
+ */
+export function retryAfterAt(header: string | undefined, now: number): number | undefined {
+  if (header === undefined) return undefined;
+  const text = header.trim();
+  const wait = /^\d+$/.test(text) ? Number(text) * 1_000 : httpDate(text) - now;
+  if (Number.isNaN(wait)) return undefined;
+  return now + Math.min(Math.max(wait, RETRY_AFTER_MIN_MS), RETRY_AFTER_MAX_MS);
+}
+
+/** RFC 9110 dates begin with a day's name; `Date.parse` alone would take "5 apples". */
+const httpDate = (text: string): number =>
+  /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Date.parse(text) : Number.NaN;

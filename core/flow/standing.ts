@@ -1,0 +1,20 @@
+/** Whether a delivery may still be attempted, judged by its subscription as it is now: pure. */
+import type { DeliveryStatus, EndReason } from "../model/delivery.ts";
+import type { Subscription } from "../model/subscription.ts";
+
+export interface Ended {
+  readonly status: Extract<DeliveryStatus, "failed" | "cancelled">;
+  readonly reason: EndReason;
+}
+
+/**
+ * A pending delivery ends when its subscription is deleted, disabled, or has been disabled since its cycle began
+ * (re-enabling resumes nothing). `undefined`: it goes on.
+ * @param generation the subscription's when this cycle of the delivery began
+ */
+export function endedBy(sub: Subscription | undefined, generation: number): Ended | undefined {
+  if (sub === undefined || sub.deletedAt !== undefined) return { status: "cancelled", reason: "subscription_deleted" };
+  if (sub.status === "disabled" || generation < sub.generation)
+    return { status: "failed", reason: "subscription_disabled" };
+  return undefined;
+}
