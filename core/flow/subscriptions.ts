@@ -1,123 +1,254 @@
-/** Who wants the events of a key: subscriptions as they stand in storage, kept in memory until a commit touches them. */
-import { StorageError } from "../model/errors.ts";
-import { parseSubscriptionKey, subscriptionKey, subscriptionsOf } from "../model/keys.ts";
-import { isLive } from "../model/subscription.ts";
-import type { Subscription } from "../model/subscription.ts";
-import type { Entry, Storage } from "../ports/storage.ts";
+/** The life of a subscription: created, updated, rotated, disabled, deleted. Each step is one conditional commit. */
+import { randomBytes } from "node:crypto";
+import { ConflictError } from "../model/errors.ts";
+import { ordinals, randomId } from "../model/ids.ts";
+import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
+import { Problem } from "../model/problem.ts";
+import { isLive, secretAad } from "../model/subscription.ts";
+import type { DisabledReason, SealedSecret, Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Keys } from "../ports/plugin.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { auditChange, RELAY } from "./audit.ts";
+import type { Actor, AuditLine } from "./audit.ts";
+import { decodeSubscription, liveOf } from "./directory.ts";
+import { checkEvents, fieldsOf, patched, sealHeaders } from "./revise.ts";
+import type { SubscriptionFields, SubscriptionPatch } from "./revise.ts";
 
-/** Keys held in memory, and deleted subscriptions held in memory. */
-const KEYS_HELD = 10_000;
-const TOMBSTONES_HELD = 10_000;
-const PAGE = 500;
+export { createDirectory, decodeSubscription, everyEntry } from "./directory.ts";
+export type { Directory } from "./directory.ts";
+export type { SubscriptionFields, SubscriptionPatch } from "./revise.ts";
 
-export interface Directory {
-  /** The live subscriptions of a key, oldest id first. */
-  of(keyId: string): Promise<readonly Subscription[]>;
-  /** One subscription, also a deleted one; `undefined` when there never was one. */
-  get(keyId: string, id: string): Promise<Subscription | undefined>;
+/** How often a step that lost a race is tried again before it is given up as CONFLICT. */
+const TRIES = 64;
+
+export type Registered =
+  | { readonly ok: true; readonly href: string }
+  | { readonly ok: false; readonly reason: string; readonly message: string };
+
+export interface SubscriptionsDeps {
+  readonly storage: Storage;
+  readonly clock: Clock;
+  readonly keys: Keys;
+  /** The guard's judgement of a URL before it is stored. */
+  readonly guard: { register(url: string): Promise<Registered> };
+  /** Most live subscriptions of one key. */
+  readonly perKey: number;
+  /** Aborts the attempts that this node has under way for a subscription; resolves when they have ended. */
+  readonly abort: (subscriptionId: string) => Promise<void>;
+  /** Called when a subscription becomes active again: health and breaker start afresh. */
+  readonly revive?: (subscriptionId: string) => Promise<void>;
+  /** The catalogue of event names. */
+  readonly events?: readonly string[];
 }
 
-/** @throws StorageError `broken` when the text is not a record */
-export function decodeSubscription(text: string): Subscription {
-  try {
-    return JSON.parse(text) as Subscription;
-  } catch (cause) {
-    throw new StorageError("broken", "a subscription record cannot be read", { cause });
+export interface WithSecret {
+  readonly subscription: Subscription;
+  /** In clear: shown once, stored nowhere. */
+  readonly secret: string;
+}
+
+/** All of them throw Problem for what the caller got wrong, and StorageError when nothing can be stored. */
+export interface Subscriptions {
+  create(keyId: string, fields: SubscriptionFields, actor: Actor): Promise<WithSecret>;
+  update(keyId: string, id: string, patch: SubscriptionPatch, actor: Actor): Promise<Subscription>;
+  /** Resolves when nothing of it will be sent any more. */
+  remove(keyId: string, id: string, actor: Actor): Promise<void>;
+  /** @param overlapMs how long the old secret goes on signing beside the new one; 0 ends it now */
+  rotate(keyId: string, id: string, overlapMs: number, actor: Actor): Promise<WithSecret>;
+  /** By the relay itself. Does nothing when the subscription is not active any more. */
+  disable(keyId: string, id: string, reason: DisabledReason): Promise<void>;
+}
+
+export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
+  const { storage, clock, keys, guard } = deps;
+  const ordinal = ordinals(clock.now);
+
+  const audit = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">): Change =>
+    auditChange(keyId, ordinal(), actor, clock.now(), line);
+
+  function newSecret(
+    keyId: string,
+    id: string,
+    version: number,
+  ): { readonly plain: string; readonly stored: SealedSecret } {
+    const plain = `whsec_${randomBytes(32).toString("base64")}`;
+    return {
+      plain,
+      stored: { version, sealed: keys.seal(plain, secretAad(keyId, id, version)), createdAt: clock.now() },
+    };
   }
-}
 
-/** Every entry under a prefix, page by page. */
-export async function* everyEntry(storage: Pick<Storage, "range">, prefix: string): AsyncGenerator<Entry> {
-  let after: string | undefined;
-  for (;;) {
-    const page = await storage.range(prefix, { after, limit: PAGE });
-    yield* page;
-    if (page.length < PAGE) return;
-    after = page.at(-1)?.key;
-  }
-}
-
-interface Shelf {
-  readonly live: Promise<readonly Subscription[]>;
-  readonly byId: Map<string, Promise<Subscription>>;
-}
-
-/**
- * A promise stands in the map from before its reading begins, and a change takes it out: so a reading that a change
- * overtook is never kept.
- */
-export function createDirectory(storage: Pick<Storage, "range" | "getItem" | "watch">): Directory & Disposable {
-  const shelves = new Map<string, Shelf>();
-  const tombstones = new Map<string, Promise<Subscription | undefined>>();
-
-  const unwatch = storage.watch((keys) => {
-    for (const key of keys) {
-      if (!key.startsWith("subscription:")) continue;
-      const { keyId, id } = parseSubscriptionKey(key);
-      shelves.delete(keyId);
-      tombstones.delete(`${keyId} ${id}`);
-    }
-  });
-
-  async function read(keyId: string, byId: Shelf["byId"]): Promise<readonly Subscription[]> {
-    const live: Subscription[] = [];
-    for await (const entry of everyEntry(storage, subscriptionsOf(keyId))) {
-      const subscription = decodeSubscription(entry.value);
-      if (!isLive(subscription)) continue;
-      live.push(subscription);
-      byId.set(subscription.id, Promise.resolve(subscription));
-    }
-    return live;
+  async function load(keyId: string, id: string): Promise<{ readonly text: string; readonly now: Subscription }> {
+    const text = await storage.getItem(subscriptionKey(keyId, id));
+    const now = text === undefined ? undefined : decodeSubscription(text);
+    if (text === undefined || !isLive(now)) throw missing();
+    return { text, now };
   }
 
-  function shelf(keyId: string): Shelf {
-    const known = shelves.get(keyId);
-    if (known) {
-      if (shelves.size > KEYS_HELD / 2) {
-        shelves.delete(keyId);
-        shelves.set(keyId, known);
+  /** Reads, changes and commits, again and again while others come first. `undefined` from `change`: nothing to do. */
+  async function revise(
+    keyId: string,
+    id: string,
+    change: (was: Subscription) => { readonly next: Subscription; readonly more: readonly Change[] } | undefined,
+  ): Promise<{ readonly was: Subscription; readonly next: Subscription }> {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const { text, now } = await load(keyId, id);
+      const made = change(now);
+      if (made === undefined) return { was: now, next: now };
+      const { next, more } = made;
+      const value = JSON.stringify(next);
+      try {
+        await storage.commit([{ op: "put", key: subscriptionKey(keyId, id), value, if: text }, ...more]);
+        return { was: now, next };
+      } catch (error) {
+        if (!(error instanceof ConflictError)) throw error;
       }
-      return known;
     }
-    const byId: Shelf["byId"] = new Map();
-    const made: Shelf = { live: read(keyId, byId), byId };
-    shelves.set(keyId, made);
-    made.live.catch(() => {
-      if (shelves.get(keyId) === made) shelves.delete(keyId);
-    });
-    if (shelves.size > KEYS_HELD) shelves.delete(shelves.keys().next().value as string);
-    return made;
+    throw crowded();
   }
 
-  function deleted(keyId: string, id: string): Promise<Subscription | undefined> {
-    const name = `${keyId} ${id}`;
-    const known = tombstones.get(name);
-    if (known) return known;
-    const reading = storage
-      .getItem(subscriptionKey(keyId, id))
-      .then((text) => (text === undefined ? undefined : decodeSubscription(text)));
-    tombstones.set(name, reading);
-    reading.then(
-      // Only what stays so for ever is worth keeping: names that never were are anybody's to invent.
-      (found) => found?.deletedAt === undefined && tombstones.delete(name),
-      () => tombstones.delete(name),
-    );
-    if (tombstones.size > TOMBSTONES_HELD) tombstones.delete(tombstones.keys().next().value as string);
-    return reading;
+  async function allowed(url: string): Promise<string> {
+    const verdict = await guard.register(url);
+    if (verdict.ok) return verdict.href;
+    throw new Problem("URL_NOT_ALLOWED", "Give a URL that the relay may call.", {
+      errors: [{ path: "url", message: verdict.message, reason: verdict.reason }],
+    });
   }
 
   return {
-    of: (keyId) => shelf(keyId).live,
-    get(keyId, id) {
-      const held = shelf(keyId);
-      const known = held.byId.get(id);
-      if (known) return known;
-      return held.live.then(() => held.byId.get(id) ?? deleted(keyId, id));
+    async create(keyId, fields, actor) {
+      checkEvents(fields.events, deps.events);
+      const url = await allowed(fields.url);
+      const id = randomId("sub");
+      const secret = newSecret(keyId, id, 1);
+      for (let tries = 0; tries < TRIES; tries++) {
+        const [count, known] = await storage.getMany([subscriptionCountKey(keyId), apiKeyKey(keyId)]);
+        const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
+        if (live >= deps.perKey) {
+          throw new Problem(
+            "SUBSCRIPTION_LIMIT_REACHED",
+            `A key may have ${deps.perKey} subscriptions; delete one first.`,
+          );
+        }
+        const at = clock.now();
+        const subscription: Subscription = {
+          id,
+          keyId,
+          url,
+          events: [...new Set(fields.events)],
+          status: "active",
+          createdAt: at,
+          updatedAt: at,
+          generation: 1,
+          secrets: [secret.stored],
+          ...fieldsOf(fields),
+          ...sealHeaders(keys, keyId, id, fields.headers ?? undefined, undefined),
+        };
+        const changes: Change[] = [
+          { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(subscription), if: null },
+          { op: "put", key: subscriptionCountKey(keyId), value: String(live + 1), if: count ?? null },
+          audit(keyId, actor, { action: "subscription.created", target: id }),
+        ];
+        if (known === undefined) changes.push({ op: "put", key: apiKeyKey(keyId), value: String(at) });
+        try {
+          await storage.commit(changes);
+          return { subscription, secret: secret.plain };
+        } catch (error) {
+          if (!(error instanceof ConflictError)) throw error;
+        }
+      }
+      throw crowded();
     },
-    [Symbol.dispose]() {
-      unwatch();
-      shelves.clear();
-      tombstones.clear();
+
+    async update(keyId, id, patch, actor) {
+      if (patch.events !== undefined) checkEvents(patch.events, deps.events);
+      await load(keyId, id);
+      const url = patch.url === undefined ? undefined : await allowed(patch.url);
+      const { was, next } = await revise(keyId, id, (now) => ({
+        next: patched(keys, now, { ...patch, url }, clock.now()),
+        more: [
+          audit(keyId, actor, { action: "subscription.updated", target: id, detail: Object.keys(patch).join(" ") }),
+        ],
+      }));
+      if (was.status === "disabled" && next.status === "active") {
+        await storage.queue.pause(id, 0);
+        await deps.revive?.(id);
+      }
+      return next;
+    },
+
+    async remove(keyId, id, actor) {
+      for (let tries = 0; ; tries++) {
+        const { text, now } = await load(keyId, id);
+        const count = await storage.getItem(subscriptionCountKey(keyId));
+        const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
+        const { headers: _headers, ...rest } = now;
+        const at = clock.now();
+        const tombstone: Subscription = {
+          ...rest,
+          url: "",
+          secrets: [],
+          updatedAt: at,
+          deletedAt: at,
+          generation: now.generation + 1,
+        };
+        try {
+          await storage.commit([
+            { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(tombstone), if: text },
+            { op: "put", key: subscriptionCountKey(keyId), value: String(Math.max(0, live - 1)), if: count ?? null },
+            audit(keyId, actor, { action: "subscription.deleted", target: id }),
+          ]);
+          break;
+        } catch (error) {
+          if (!(error instanceof ConflictError)) throw error;
+          if (tries >= TRIES) throw crowded();
+        }
+      }
+      // The tombstone stops every attempt that has not begun. These end what has, here and on the other nodes.
+      const ends = await Promise.allSettled([deps.abort(id), storage.queue.cancel(id)]);
+      for (const end of ends) if (end.status === "rejected") throw end.reason;
+    },
+
+    async rotate(keyId, id, overlapMs, actor) {
+      let seen: number | undefined;
+      let plain = "";
+      const { next } = await revise(keyId, id, (now) => {
+        const [old] = now.secrets;
+        const version = old?.version ?? 0;
+        seen ??= version;
+        if (version !== seen)
+          throw new Problem("CONFLICT", "Another rotation came first; its secret is the newest now.");
+        const made = newSecret(keyId, id, version + 1);
+        plain = made.plain;
+        const at = clock.now();
+        const secrets = old && overlapMs > 0 ? [made.stored, { ...old, expiresAt: at + overlapMs }] : [made.stored];
+        return {
+          next: { ...now, secrets, updatedAt: at },
+          more: [audit(keyId, actor, { action: "secret.rotated", target: id, detail: `overlap ${overlapMs} ms` })],
+        };
+      });
+      return { subscription: next, secret: plain };
+    },
+
+    async disable(keyId, id, reason) {
+      await revise(keyId, id, (now) =>
+        now.status === "disabled"
+          ? undefined
+          : {
+              next: {
+                ...now,
+                status: "disabled",
+                disabledReason: reason,
+                updatedAt: clock.now(),
+                generation: now.generation + 1,
+              },
+              more: [audit(keyId, RELAY, { action: "subscription.disabled", target: id, detail: reason })],
+            },
+      );
     },
   };
 }
+
+const missing = (): Problem => new Problem("NOT_FOUND", "There is no such resource.");
+const crowded = (): Problem => new Problem("CONFLICT", "Too many changes came at once; try again.");

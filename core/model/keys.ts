@@ -57,6 +57,9 @@ export function parseSubscriptionKey(key: string): { readonly keyId: string; rea
   return { keyId: whole(keyId ?? ""), id: id ?? "" };
 }
 
+/** `count:<key>` → how many live subscriptions the key has: what its cap is kept by, whoever comes at once. */
+export const subscriptionCountKey = (keyId: string): string => `count:${part(keyId)}`;
+
 /** `key:<key>` → epoch ms of its first use. */
 export const apiKeyKey = (keyId: string): string => `key:${part(keyId)}`;
 export const parseApiKeyKey = (key: string): string => whole(key.slice("key:".length));

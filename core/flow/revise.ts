@@ -1,0 +1,126 @@
+/** What an update makes of a subscription: pure, but for the sealing of header values. */
+import { isEventPattern, matchesPattern, OPERATIONAL } from "../model/names.ts";
+import { Problem } from "../model/problem.ts";
+import type { FieldError } from "../model/problem.ts";
+import { headerAad } from "../model/subscription.ts";
+import type { RetryOptions, Subscription, SubscriptionStatus } from "../model/subscription.ts";
+import type { Keys } from "../ports/plugin.ts";
+
+/** What may be set beside URL and events; `null` clears. */
+interface Options {
+  readonly description?: string | null;
+  readonly rateLimit?: { readonly perSecond: number } | null;
+  readonly timeoutMs?: number | null;
+  readonly retry?: RetryOptions | null;
+  /** Values in clear. In an update `null` keeps a value, and a name that is left out is removed. */
+  readonly headers?: Readonly<Record<string, string | null>> | null;
+}
+
+export interface SubscriptionFields extends Options {
+  readonly url: string;
+  readonly events: readonly string[];
+}
+
+export interface SubscriptionPatch extends Options {
+  readonly url?: string;
+  readonly events?: readonly string[];
+  readonly status?: SubscriptionStatus;
+}
+
+const PLAIN = ["description", "rateLimit", "timeoutMs", "retry"] as const;
+
+type Plain = Pick<Subscription, (typeof PLAIN)[number]>;
+
+/** The optional fields that are set. */
+export function fieldsOf(fields: Options): Plain {
+  const out: Record<string, unknown> = {};
+  for (const name of PLAIN) if (fields[name] !== undefined && fields[name] !== null) out[name] = fields[name];
+  return out as Plain;
+}
+
+/** @throws Problem VALIDATION_FAILED for names that are malformed, or that nothing in the catalogue can ever match */
+export function checkEvents(events: readonly string[], catalogue: readonly string[] | undefined): void {
+  const errors: FieldError[] = [];
+  for (const [i, pattern] of events.entries()) {
+    const path = `events[${i}]`;
+    if (!isEventPattern(pattern)) errors.push({ path, message: "not an event name" });
+    else if (
+      catalogue &&
+      !pattern.startsWith(OPERATIONAL) &&
+      !catalogue.some((name) => matchesPattern(pattern, name))
+    ) {
+      errors.push({ path, message: "not in the catalogue of events" });
+    }
+  }
+  if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+}
+
+/**
+ * Header values sealed for storage.
+ * @param kept the stored ones that `null` may keep
+ */
+export function sealHeaders(
+  keys: Pick<Keys, "seal">,
+  keyId: string,
+  id: string,
+  given: Readonly<Record<string, string | null>> | undefined,
+  kept: Subscription["headers"],
+): Pick<Subscription, "headers"> {
+  if (given === undefined) return {};
+  const stored = new Map(Object.entries(kept ?? {}).map(([name, sealed]) => [name.toLowerCase(), sealed]));
+  const headers: Record<string, string> = {};
+  const errors: FieldError[] = [];
+  for (const [name, value] of Object.entries(given)) {
+    const sealed = value === null ? stored.get(name.toLowerCase()) : keys.seal(value, headerAad(keyId, id, name));
+    if (sealed === undefined) errors.push({ path: `headers.${name}`, message: "has no stored value to keep" });
+    else headers[name] = sealed;
+  }
+  if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+  return Object.keys(headers).length > 0 ? { headers } : {};
+}
+
+/** Scheme, host and port: for schemes beyond http(s) `URL.origin` is "null" and tells nothing. */
+const origin = (url: string): string | undefined => {
+  const parsed = URL.parse(url);
+  return parsed ? `${parsed.protocol}//${parsed.host}` : undefined;
+};
+
+/**
+ * A stored header value never goes to another origin than the one it was given for: a new origin drops them all, and
+ * only values that the same update gives come with it.
+ */
+function patchedHeaders(
+  keys: Pick<Keys, "seal">,
+  now: Subscription,
+  patch: SubscriptionPatch,
+): Pick<Subscription, "headers"> {
+  const stays = patch.url === undefined || origin(now.url) === origin(patch.url);
+  if (patch.headers === null) return {};
+  if (patch.headers === undefined) return stays && now.headers ? { headers: now.headers } : {};
+  const given = Object.entries(patch.headers).filter(([, value]) => stays || value !== null);
+  return sealHeaders(keys, now.keyId, now.id, Object.fromEntries(given), now.headers);
+}
+
+/** @param patch its `url` has passed the guard */
+export function patched(
+  keys: Pick<Keys, "seal">,
+  now: Subscription,
+  patch: SubscriptionPatch,
+  at: number,
+): Subscription {
+  const { headers: _headers, disabledReason, ...rest } = now;
+  const status = patch.status ?? now.status;
+  const kept: Record<string, unknown> = { ...rest };
+  for (const name of PLAIN) if (patch[name] === null) delete kept[name];
+  return {
+    ...(kept as unknown as typeof rest),
+    ...fieldsOf(patch),
+    ...(patch.url !== undefined && { url: patch.url }),
+    ...(patch.events !== undefined && { events: [...new Set(patch.events)] }),
+    ...patchedHeaders(keys, now, patch),
+    ...(status === "disabled" && disabledReason !== undefined && { disabledReason }),
+    status,
+    updatedAt: at,
+    generation: now.generation + (now.status === "active" && status === "disabled" ? 1 : 0),
+  };
+}
