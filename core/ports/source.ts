@@ -40,9 +40,18 @@ export interface Accepted {
  */
 export type Accept = (request: AcceptRequest) => Promise<readonly Accepted[]>;
 
+export interface SourceInfo {
+  readonly durability: Durability;
+  /**
+   * Asked before a body is read, so that a busy relay says so early. `accept` asks by itself as well.
+   * @throws Problem PROVIDER_BACKPRESSURE
+   */
+  readonly admit?: () => void;
+}
+
 export interface Source {
   /** Begins to take events in. `routes` are served from before `start` until after `stop`. */
-  start(accept: Accept, info: { readonly durability: Durability }): Promise<void> | void;
+  start(accept: Accept, info: SourceInfo): Promise<void> | void;
   /** Takes nothing more in; resolves when what is under way has been acknowledged or refused. May be called twice. */
   stop(): Promise<void>;
   readonly routes?: readonly Route[];
