@@ -1,0 +1,73 @@
+/** Suspensions outlive the process: written when one begins, put back at a start. */
+import { hash } from "node:crypto";
+import { expiryKey, suspensionKey } from "../model/keys.ts";
+import type { Change, Counters, Storage } from "../ports/storage.ts";
+
+export type SuspensionShelf = Pick<Storage, "getItem" | "range" | "commit">;
+
+interface Stored {
+  readonly key: string;
+  readonly strikes: number;
+  /** Epoch ms. */
+  readonly struckAt: number;
+  readonly until: number;
+  /** Epoch ms after which the strike counts no more. */
+  readonly forgetAt: number;
+}
+
+const PAGE = 1_000;
+
+/** Writes it with the date of its removal; an older one of the same key, and its date, are replaced. */
+export async function storeSuspension(
+  storage: SuspensionShelf,
+  key: string,
+  { strikes, forMs }: { readonly strikes: number; readonly forMs: number },
+  forgetMs: number,
+  now: number,
+): Promise<void> {
+  const target = suspensionKey(hash("sha256", key, "base64url"));
+  const before = parse(await storage.getItem(target));
+  const record: Stored = { key, strikes, struckAt: now, until: now + forMs, forgetAt: now + Math.max(forgetMs, forMs) };
+  const changes: Change[] = [
+    { op: "put", key: target, value: JSON.stringify(record) },
+    { op: "put", key: expiryKey(record.forgetAt, target), value: "" },
+  ];
+  if (before !== undefined && before.forgetAt !== record.forgetAt)
+    changes.push({ op: "delete", key: expiryKey(before.forgetAt, target) });
+  await storage.commit(changes);
+}
+
+/** Resolves to how many still last. */
+export async function loadSuspensions(
+  storage: SuspensionShelf,
+  restore: NonNullable<Counters["restore"]>,
+  now: number,
+  forgetMs: number,
+): Promise<number> {
+  let lasting = 0;
+  let after: string | undefined;
+  for (;;) {
+    const page = await storage.range(suspensionKey(""), { limit: PAGE, ...(after === undefined ? {} : { after }) });
+    for (const { value } of page) {
+      const one = parse(value);
+      if (one === undefined || now >= one.forgetAt) continue;
+      // A wall clock that was set back must not make it longer than it was meant to be.
+      const leftMs = Math.max(0, Math.min(one.until - now, one.until - one.struckAt));
+      restore(one.key, { strikes: one.strikes, leftMs, ageMs: Math.min(forgetMs, Math.max(0, now - one.struckAt)) });
+      if (leftMs > 0) lasting++;
+    }
+    after = page.at(-1)?.key;
+    if (page.length < PAGE) return lasting;
+  }
+}
+
+function parse(text: string | undefined): Stored | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const { key, strikes, struckAt, until, forgetAt } = JSON.parse(text) as Partial<Stored>;
+    if (typeof key !== "string" || ![strikes, struckAt, until, forgetAt].every(Number.isFinite)) return undefined;
+    return { key, strikes, struckAt, until, forgetAt } as Stored;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,114 @@
+/** Counters in this process's memory: the limiter's windows for one node. They die with it; suspensions are put back. */
+import { decide, giveBack, look } from "../../../core/model/windows.ts";
+import type { Take, Taken, Tally } from "../../../core/model/windows.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Counters } from "../../../core/ports/storage.ts";
+
+export interface CounterOptions {
+  /** How many (endpoint, principal) pairs are held. @default 100_000 */
+  readonly capacity?: number;
+}
+
+interface Held {
+  tally: Tally;
+  /** The last take on it: says how long its windows are, and for how long strikes count. */
+  take: Take | undefined;
+}
+
+/** Where everyone is counted who comes while all that is held is full or suspended, so that memory stays bounded. */
+const CROWD = "\u0000crowd";
+/** A sweep that found nothing to drop is not repeated sooner: it looks at everything. */
+const SWEEP_AGAIN_MS = 1_000;
+
+export function createCounters(clock: Pick<Clock, "monotonic">, options: CounterOptions = {}): Counters {
+  const { capacity = 100_000 } = options;
+  const held = new Map<string, Held>();
+  let sweptInVainAt = Number.NEGATIVE_INFINITY;
+
+  /** Drops idle pairs, then, oldest first, those that are neither full nor suspended, until some room is made. */
+  function sweep(now: number): void {
+    if (now - sweptInVainAt < SWEEP_AGAIN_MS) return;
+    const room = Math.max(1, Math.floor(capacity / 20));
+    for (const [key, one] of held) if (key !== CROWD && isIdle(one, now)) held.delete(key);
+    for (const [key, one] of held) {
+      if (held.size <= capacity - room) return;
+      if (key !== CROWD && !isBound(one, now)) held.delete(key);
+    }
+    if (held.size >= capacity) sweptInVainAt = now;
+  }
+
+  /** The key that a take is counted under: its own, or the crowd's when there is no room. */
+  function place(key: string, now: number): string {
+    if (held.size < capacity || held.has(key)) return key;
+    sweep(now);
+    return held.size < capacity ? key : CROWD;
+  }
+
+  function keep(key: string, tally: Tally, take: Take): void {
+    const one = held.get(key);
+    if (one === undefined) held.set(key, { tally, take });
+    else {
+      one.tally = tally;
+      one.take = take;
+    }
+  }
+
+  function takeOne(take: Take, now: number): Taken {
+    const key = place(take.key, now);
+    const { tally, taken } = decide(held.get(key)?.tally, take, now);
+    keep(key, tally, take);
+    return taken;
+  }
+
+  return {
+    take(takes) {
+      const now = clock.monotonic();
+      if (takes.length === 1) return [takeOne(takes[0] as Take, now)];
+      const keys = takes.map((take) => place(take.key, now));
+      const decisions = takes.map((take, i) => decide(held.get(keys[i] as string)?.tally, take, now));
+      const anyRefused = decisions.some(({ taken }) => taken.code !== undefined);
+      return decisions.map(({ tally, taken }, i) => {
+        const [key, take] = [keys[i] as string, takes[i] as Take];
+        // What would have passed alone is not counted when another take was refused.
+        if (anyRefused && taken.code === undefined) return look(held.get(key)?.tally, take, now);
+        keep(key, tally, take);
+        return taken;
+      });
+    },
+    giveBack(takes, taken) {
+      const now = clock.monotonic();
+      for (const [i, take] of takes.entries()) {
+        const one = held.get(held.has(take.key) ? take.key : CROWD);
+        if (one !== undefined) one.tally = giveBack(one.tally, take, taken[i] as Taken, now);
+      }
+    },
+    restore(key, { strikes, leftMs, ageMs }) {
+      const now = clock.monotonic();
+      const windows = { sustainedStart: now, sustainedCount: 0, burstStart: now, burstCount: 0 };
+      const refusals = { refusedStart: now, refusedCount: 0 };
+      const tally = { ...windows, ...refusals, suspendedUntil: now + leftMs, strikes, struckAt: now - ageMs };
+      held.set(key, { tally, take: undefined });
+    },
+  };
+}
+
+/** Nothing would be forgotten with it. */
+function isIdle({ tally, take }: Held, now: number): boolean {
+  if (take === undefined) return now >= tally.suspendedUntil && tally.strikes === 0;
+  const { sustained, burst, abuse } = take;
+  return (
+    (tally.sustainedCount === 0 || now >= tally.sustainedStart + sustained.windowMs) &&
+    (tally.burstCount === 0 || now >= tally.burstStart + burst.windowMs) &&
+    (tally.refusedCount === 0 || abuse === undefined || now >= tally.refusedStart + abuse.windowMs) &&
+    now >= tally.suspendedUntil &&
+    (tally.strikes === 0 || abuse === undefined || now >= tally.struckAt + abuse.forgetMs)
+  );
+}
+
+/** Dropping it would let someone pass who must not. */
+function isBound({ tally, take }: Held, now: number): boolean {
+  if (now < tally.suspendedUntil) return true;
+  if (take === undefined) return false;
+  const { sustained, burst } = look(tally, take, now);
+  return sustained.remaining <= 0 || burst.remaining <= 0;
+}
