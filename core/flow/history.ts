@@ -1,0 +1,266 @@
+/** What became of events: lists and details, read from storage as they stand. */
+import { eventStatus } from "../model/delivery.ts";
+import type { Delivery, DeliveryStatus, Due, EventStatus } from "../model/delivery.ts";
+import { decodeEvent } from "../model/event.ts";
+import type { RelayEvent } from "../model/event.ts";
+import { isOrdinal, ordinalFloor, ordinalTime } from "../model/ids.ts";
+import { attemptsOf, deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, eventsOf, parseDue } from "../model/keys.ts";
+import type { Attempt } from "../model/attempt.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Storage } from "../ports/storage.ts";
+import { everyEntry } from "./directory.ts";
+import type { Directory } from "./directory.ts";
+import { locateEvent } from "./locate.ts";
+import { decodeDelivery, freshDelivery } from "./records.ts";
+import { endedBy } from "./standing.ts";
+
+/** Rows and characters that one page may read; what lies behind is the next page's. */
+const ROWS_READ = 2_000;
+const CHARACTERS_READ = 16_000_000;
+const PAGE = 100;
+
+export interface EventFilter {
+  readonly status?: EventStatus;
+  readonly type?: string;
+  readonly subscriptionId?: string;
+  /** Epoch ms of acceptance: from (inclusive) … to (exclusive). */
+  readonly since?: number;
+  readonly until?: number;
+}
+
+export interface EventSummary {
+  readonly event: RelayEvent;
+  readonly status: EventStatus;
+}
+
+/** A delivery as it reads now, with the attempts of every cycle, oldest first. */
+export interface DeliveryDetail {
+  readonly delivery: Delivery;
+  readonly attempts: readonly Attempt[];
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** Where the next page begins; absent when there is no more. A page may be empty and still have a next one. */
+  readonly next?: string;
+}
+
+export interface PageRequest {
+  readonly after?: string;
+  readonly limit: number;
+}
+
+export interface History {
+  /** Newest first. */
+  events(keyId: string, filter: EventFilter, page: PageRequest): Promise<Page<EventSummary>>;
+  event(
+    keyId: string,
+    eventId: string,
+  ): Promise<{ readonly event: RelayEvent; readonly deliveries: readonly DeliveryDetail[] } | undefined>;
+  /** Those of one subscription, newest event first. */
+  deliveries(
+    subscription: Subscription,
+    status: DeliveryStatus | undefined,
+    page: PageRequest,
+  ): Promise<Page<DeliveryDetail>>;
+}
+
+/**
+ * A delivery as it reads now. Until its first attempt has ended there is no record, only its line in the due index; and
+ * a pending one ends with its subscription, at once, whenever its record follows.
+ */
+export function readDelivery(
+  record: Delivery | undefined,
+  event: Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">,
+  sub: Subscription | undefined,
+  line: Due | undefined,
+  subscriptionId: string,
+): Delivery {
+  const { id, keyId, ordinal, acceptedAt: dueAt } = event;
+  const untried = { subscriptionId, keyId, ordinal, dueAt, cycle: 0, attempts: 0 };
+  const delivery = record ?? freshDelivery({ ...untried, generation: line?.generation ?? sub?.generation ?? 0 }, id);
+  if (delivery.status !== "pending") return delivery;
+  const ended = endedBy(sub, delivery.generation);
+  if (ended === undefined) return delivery;
+  const { nextAttemptAt: _next, ...rest } = delivery;
+  return { ...rest, ...ended, updatedAt: Math.max(delivery.updatedAt, sub?.updatedAt ?? 0) };
+}
+
+type Wanted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
+
+export function createHistory(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
+  readonly directory: Directory;
+  readonly clock: Pick<Clock, "now">;
+}): History {
+  const { storage, directory, clock } = deps;
+
+  /** Deliveries by (event, subscription): records first, then the lines of those that have none. */
+  async function read(
+    pairs: readonly { readonly event: Wanted; readonly sub: string }[],
+  ): Promise<readonly Delivery[]> {
+    const keys = pairs.map(({ event, sub }) => deliveryKey(sub, event.ordinal));
+    const records = [...(await storage.getMany(keys))];
+    const bare = [...records.keys()].filter((i) => records[i] === undefined);
+    const lineKeys = bare.map((i) => {
+      const { event, sub } = pairs[i] as (typeof pairs)[number];
+      return dueKey({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal: event.ordinal });
+    });
+    const found = bare.length > 0 ? await storage.getMany(lineKeys) : [];
+    const lines = new Map<number, Due>();
+    for (const [n, i] of bare.entries()) {
+      const value = found[n];
+      if (value !== undefined) lines.set(i, parseDue(lineKeys[n] as string, value));
+    }
+    // Neither: the first attempt ended between the two readings, so now there is a record.
+    const late = bare.filter((i) => !lines.has(i));
+    if (late.length > 0) {
+      const again = await storage.getMany(late.map((i) => keys[i] as string));
+      for (const [n, i] of late.entries()) records[i] = again[n];
+    }
+    return Promise.all(
+      pairs.map(async ({ event, sub }, i) => {
+        const text = records[i];
+        return readDelivery(
+          text === undefined ? undefined : decodeDelivery(text),
+          event,
+          await directory.get(event.keyId, sub),
+          lines.get(i),
+          sub,
+        );
+      }),
+    );
+  }
+
+  async function withAttempts(delivery: Delivery): Promise<DeliveryDetail> {
+    const attempts: Attempt[] = [];
+    if (delivery.cycle > 0) {
+      for await (const { value } of everyEntry(storage, attemptsOf(delivery.subscriptionId, delivery.ordinal)))
+        attempts.push(...(JSON.parse(value) as readonly Attempt[]));
+    }
+    attempts.push(...delivery.attempts);
+    return { delivery, attempts };
+  }
+
+  return {
+    async events(keyId, filter, { after, limit }) {
+      const { since = 0, until, type, subscriptionId, status } = filter;
+      const items: EventSummary[] = [];
+      let rows = 0;
+      let characters = 0;
+      let at = after ?? (until === undefined ? undefined : ordinalFloor(until));
+      for (;;) {
+        const from = at === undefined ? undefined : eventKey(keyId, at);
+        // Bodies come with their rows, so a page is small while they may be large.
+        const page = await storage.range(eventsOf(keyId), { after: from, limit: PAGE, reverse: true });
+        const wanted: RelayEvent[] = [];
+        let ended = page.length < PAGE;
+        for (const { value } of page) {
+          const event = decodeEvent(value);
+          characters += value.length;
+          if (event.acceptedAt < since) {
+            ended = true;
+            break;
+          }
+          if (type !== undefined && event.type !== type) continue;
+          if (subscriptionId !== undefined && !event.subscriptionIds.includes(subscriptionId)) continue;
+          wanted.push(event);
+        }
+        const pairs = wanted.flatMap((event) => event.subscriptionIds.map((sub) => ({ event, sub })));
+        const deliveries = await read(pairs);
+        let first = 0;
+        for (const event of wanted) {
+          const own = deliveries.slice(first, (first += event.subscriptionIds.length));
+          const now = eventStatus(own.map((one) => one.status));
+          if (status !== undefined && now !== status) continue;
+          if (items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
+          items.push({ event, status: now });
+        }
+        if (ended) return { items };
+        at = ordinalOf(page.at(-1)?.key ?? "");
+        rows += page.length;
+        if (rows >= ROWS_READ || characters >= CHARACTERS_READ) return { items, next: at };
+      }
+    },
+
+    async event(keyId, eventId) {
+      const located = await locateEvent(storage, keyId, eventId);
+      if (located === undefined) return undefined;
+      const { event } = located;
+      const deliveries = await read(event.subscriptionIds.map((sub) => ({ event, sub })));
+      return { event, deliveries: await Promise.all(deliveries.map(withAttempts)) };
+    },
+
+    async deliveries(subscription, status, { after, limit }) {
+      const { id, keyId } = subscription;
+      const place = after ?? ordinalFloor(clock.now() + 1);
+      const lineFrom = dueKey({ subscriptionId: id, dueAt: ordinalTime(place), ordinal: place });
+      const records = newest(storage, deliveriesOf(id), after === undefined ? undefined : deliveryKey(id, after));
+      const lines = newest(storage, duesOf(id), lineFrom);
+      const items: DeliveryDetail[] = [];
+      let rows = 0;
+      let last = after;
+      let record = await records.next();
+      let line = await lines.next();
+      while (!record.done || !line.done) {
+        if (++rows > ROWS_READ) return { items, next: last };
+        const known = record.done ? undefined : decodeDelivery(record.value.value);
+        const due = line.done ? undefined : parseDue(line.value.key, line.value.value);
+        let delivery: Delivery | undefined;
+        if (known !== undefined && (due === undefined || known.ordinal >= placeOf(due))) {
+          delivery = readDelivery(known, eventOf(known), subscription, undefined, id);
+          record = await records.next();
+          if (due !== undefined && known.ordinal === placeOf(due)) line = await lines.next();
+        } else if (due !== undefined) {
+          delivery = isUntried(due) ? await untried(keyId, due) : undefined;
+          line = await lines.next();
+        }
+        if (delivery !== undefined && (status === undefined || delivery.status === status)) {
+          if (items.length === limit) return { items, next: last };
+          items.push(await withAttempts(delivery));
+        }
+        last = delivery?.ordinal ?? (due === undefined ? last : placeOf(due));
+      }
+      return { items };
+    },
+  };
+
+  /** A line does not name its event: the event's record does. */
+  async function untried(keyId: string, { subscriptionId, ordinal }: Due): Promise<Delivery | undefined> {
+    const text = await storage.getItem(eventKey(keyId, ordinal));
+    if (text === undefined) return undefined;
+    const [delivery] = await read([{ event: decodeEvent(text), sub: subscriptionId }]);
+    return delivery;
+  }
+}
+
+const eventOf = (known: Delivery): Wanted => ({
+  id: known.eventId,
+  keyId: known.keyId,
+  ordinal: known.ordinal,
+  acceptedAt: ordinalTime(known.ordinal),
+});
+
+/** Due when its event was accepted and never tried: then the line alone tells of the delivery. */
+const isUntried = (due: Due): boolean =>
+  due.cycle === 0 && due.attempts === 0 && due.dueAt === ordinalTime(due.ordinal);
+
+const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
+
+/** True for what a cursor may hold. */
+export const isPlace = (text: string): boolean => isOrdinal(text);
+
+async function* newest(
+  storage: Pick<Storage, "range">,
+  prefix: string,
+  from: string | undefined,
+): AsyncGenerator<{ readonly key: string; readonly value: string }> {
+  let after = from;
+  for (;;) {
+    const page = await storage.range(prefix, { after, limit: PAGE, reverse: true });
+    yield* page;
+    if (page.length < PAGE) return;
+    after = page.at(-1)?.key;
+  }
+}
