@@ -22,13 +22,15 @@ import { decodeDelivery, deliveredChanges, dueOf, endedChanges, freshDelivery, m
 import type { Send } from "./send.ts";
 import type { Slots } from "./slots.ts";
 import { endedBy } from "./standing.ts";
-import type { Directory } from "./subscriptions.ts";
+import type { Directory } from "./directory.ts";
 
 /** The most attempts that any policy may ask for. */
 const MOST_ATTEMPTS = 5;
 
 /** What others on this node want to know of each attempt: health, figures, the live stream. Called after its commit. */
 export type Seen = (sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome) => void;
+
+export type Gate = (sub: Subscription) => Promise<number | undefined> | number | undefined;
 
 export interface DeliverDeps {
   readonly storage: Pick<Storage, "getItem" | "queue">;
@@ -45,6 +47,8 @@ export interface DeliverDeps {
   readonly mostHeld: number;
   /** The endpoint answered 410: its subscription ends here. */
   readonly gone: (keyId: string, subscriptionId: string) => Promise<void>;
+  /** Asked before each attempt, in order: until when it must wait (epoch ms), or `undefined` when it may be made. */
+  readonly gates: readonly Gate[];
   readonly seen: readonly Seen[];
   readonly log: Log;
   readonly metrics: Metrics;
@@ -103,6 +107,7 @@ export function createDeliver(deps: DeliverDeps): Deliver {
         await settle(endedChanges(line, { ...last, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() }));
         return metrics.count("deliveries", { outcome: ended.status });
       }
+      await admission(sub as Subscription);
       loaded ??= await hot.load(keyId, ordinal);
       delivery ??= freshDelivery(line, loaded.event.id);
       const number = delivery.attempts.length + 1;
@@ -113,6 +118,17 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       const before = delivery;
       delivery = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
       await record(sub as Subscription, before, sent.attempt, outcome);
+    }
+
+    /** A gate that is shut moves the due time: it goes back as it was, and nothing of it is claimed until then. */
+    async function admission(sub: Subscription): Promise<void> {
+      for (const gate of deps.gates) {
+        const until = await gate(sub);
+        if (until === undefined) continue;
+        await storage.queue.pause(subscriptionId, until);
+        await storage.queue.release(lease, until);
+        throw new NotDelivered(until, false);
+      }
     }
 
     /** Commits what came of an attempt. @throws NotDelivered after the commit, when another attempt is to follow */

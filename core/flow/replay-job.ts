@@ -5,7 +5,7 @@ import { isLive } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
 import type { Replay } from "./replay.ts";
-import { decodeSubscription, everyEntry } from "./subscriptions.ts";
+import { decodeSubscription, everyEntry } from "./directory.ts";
 
 export interface ReplayJobOptions {
   /** Only what failed at least this long ago, ms. */

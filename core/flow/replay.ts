@@ -11,7 +11,7 @@ import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { locateEvent } from "./locate.ts";
 import { decodeDelivery, dueOf, freshDelivery, parseFailed, replayChanges, type Failed } from "./records.ts";
 import { endedBy } from "./standing.ts";
-import type { Directory } from "./subscriptions.ts";
+import type { Directory } from "./directory.ts";
 
 export interface ReplayEventOptions {
   /** Only this subscription; one that had no delivery of the event gets one, if its names match. */

@@ -19,7 +19,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { decodeDelivery } from "./records.ts";
 import { endedBy } from "./standing.ts";
-import { everyEntry, type Directory } from "./subscriptions.ts";
+import { everyEntry, type Directory } from "./directory.ts";
 
 export interface RetentionOptions {
   /** Age at which delivered, cancelled and unmatched events go, ms. `undefined`: never. */

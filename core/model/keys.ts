@@ -81,6 +81,9 @@ export const auditKey = (keyId: string, ordinal: string): string => `audit:${par
 export const auditOf = (keyId: string): string => `audit:${part(keyId)}:`;
 /** `tick:<job>` → the last tick that a node took. */
 export const tickKey = (job: string): string => `tick:${job}`;
+/** `health:<sub>` → epoch ms since when it has only failed; present while its breaker has been open. */
+export const healthKey = (subscriptionId: string): string => `health:${subscriptionId}`;
+export const parseHealthKey = (key: string): string => key.slice("health:".length);
 /** `meta:<what>`: schema version, master key's fingerprint. */
 export const metaKey = (what: string): string => `meta:${what}`;
 /** `suspension:<hash>` → a suspended principal of the limiter. */

@@ -1,0 +1,179 @@
+/**
+ * Health of subscriptions: a breaker that rests an endpoint which only fails, and an end for one that failed for days.
+ *
+ * The breaker moves due times and nothing else: it never adds, uses up or brings forward an attempt. After each rest it
+ * lets one attempt through.
+ */
+import type { Attempt } from "../model/attempt.ts";
+import type { Delivery } from "../model/delivery.ts";
+import { healthKey, parseHealthKey } from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
+import type { Storage } from "../ports/storage.ts";
+import { everyEntry } from "./directory.ts";
+import type { Outcome } from "./outcome.ts";
+
+export interface HealthOptions {
+  /** Failed attempts in a row that open the breaker. */
+  readonly breakerAfter: number;
+  readonly breakerPauseMs: number;
+  readonly breakerMaxPauseMs: number;
+  /** A subscription that only failed for this long is disabled. */
+  readonly disableAfterMs: number;
+}
+
+export interface HealthState {
+  /** Failed attempts since the last success. */
+  readonly failures: number;
+  /** Epoch ms of the first of them. */
+  readonly failingSince?: number;
+  /** Epoch ms until which the breaker rests it. */
+  readonly restsUntil?: number;
+}
+
+export interface Health {
+  /** Loads what outlives a restart: since when a subscription has only failed. */
+  start(): Promise<void>;
+  /** Epoch ms until which an attempt must rest; `undefined`: it may be made now. */
+  admit(sub: Subscription): number | undefined;
+  /** Takes note of an attempt, after its commit. */
+  seen(sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome): void;
+  /** Starts afresh: re-enabled. */
+  forget(subscriptionId: string): Promise<void>;
+  /** A replay by hand is the probe: the next attempt goes through now. */
+  probe(subscriptionId: string): Promise<void>;
+  state(subscriptionId: string): HealthState;
+  /** Resolves when what `seen` began is stored. */
+  settled(): Promise<void>;
+}
+
+interface Streak {
+  failures: number;
+  since: number;
+  restMs: number;
+  restsUntil: number;
+  /** One attempt is through after a rest; the others wait for its outcome. */
+  probing: boolean;
+  stored: boolean;
+}
+
+const HEALTHY: HealthState = { failures: 0 };
+/** A probe that is never heard of again (its lease was lost) holds the others this long, ms. */
+const PROBE_MS = 60_000;
+
+export function createHealth(deps: {
+  readonly options: HealthOptions | false;
+  readonly storage: Pick<Storage, "range" | "commit" | "queue">;
+  readonly clock: Clock;
+  readonly disable: (keyId: string, subscriptionId: string) => Promise<void>;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}): Health {
+  const { options, storage, clock, log, metrics } = deps;
+  const streaks = new Map<string, Streak>();
+  const writes = new Set<Promise<unknown>>();
+
+  function later(what: string, work: () => Promise<unknown>): void {
+    const done = work()
+      .catch((error: unknown) => log.warn("health was not stored", { reason: what, error: String(error) }))
+      .finally(() => writes.delete(done));
+    writes.add(done);
+  }
+
+  async function clear(id: string, streak: Streak | undefined): Promise<void> {
+    streaks.delete(id);
+    await storage.queue.pause(id, 0);
+    if (streak?.stored === true) await storage.commit([{ op: "delete", key: healthKey(id) }]);
+  }
+
+  function failed(
+    sub: Subscription,
+    { disableAfterMs, breakerAfter, breakerPauseMs, breakerMaxPauseMs }: HealthOptions,
+  ): void {
+    const now = clock.now();
+    const streak = streaks.get(sub.id) ?? {
+      failures: 0,
+      since: now,
+      restMs: 0,
+      restsUntil: 0,
+      probing: false,
+      stored: false,
+    };
+    streaks.set(sub.id, streak);
+    streak.failures++;
+    if (now - streak.since >= disableAfterMs) {
+      streaks.delete(sub.id);
+      return later("disable", () => deps.disable(sub.keyId, sub.id));
+    }
+    // Attempts that were under way when the breaker opened change nothing about the rest.
+    if (streak.failures < breakerAfter || (streak.restMs > 0 && !streak.probing)) return;
+    streak.restMs = streak.restMs === 0 ? breakerPauseMs : Math.min(streak.restMs * 2, breakerMaxPauseMs);
+    streak.restsUntil = now + streak.restMs;
+    streak.probing = false;
+    metrics.count("breaker_opened");
+    log.warn("the breaker rests a subscription", {
+      subscriptionId: sub.id,
+      keyId: sub.keyId,
+      failures: streak.failures,
+      until: streak.restsUntil,
+    });
+    later("rest", () => storage.queue.pause(sub.id, streak.restsUntil));
+    if (streak.stored) return;
+    streak.stored = true;
+    later("streak", () => storage.commit([{ op: "put", key: healthKey(sub.id), value: String(streak.since) }]));
+  }
+
+  return {
+    async start() {
+      if (options === false) return;
+      for await (const { key, value } of everyEntry(storage, healthKey(""))) {
+        const streak = {
+          failures: options.breakerAfter,
+          since: Number(value),
+          restMs: 0,
+          restsUntil: 0,
+          probing: false,
+          stored: true,
+        };
+        streaks.set(parseHealthKey(key), streak);
+      }
+    },
+    admit(sub) {
+      const streak = streaks.get(sub.id);
+      if (streak === undefined || streak.restMs === 0) return undefined;
+      const now = clock.now();
+      if (now < streak.restsUntil) return streak.restsUntil;
+      streak.probing = true;
+      streak.restsUntil = now + PROBE_MS;
+      return undefined;
+    },
+    seen(sub, _delivery, _attempt, outcome) {
+      if (options === false) return;
+      if (outcome.kind !== "delivered") return failed(sub, options);
+      const streak = streaks.get(sub.id);
+      if (streak === undefined) return;
+      if (streak.restMs === 0 && !streak.stored) streaks.delete(sub.id);
+      else later("recovery", () => clear(sub.id, streak));
+    },
+    forget: (id) => clear(id, streaks.get(id)),
+    async probe(id) {
+      const streak = streaks.get(id);
+      if (streak !== undefined) streak.restsUntil = 0;
+      await storage.queue.pause(id, 0);
+    },
+    state(id) {
+      const streak = streaks.get(id);
+      if (streak === undefined) return HEALTHY;
+      const rests = streak.restMs > 0 && !streak.probing && streak.restsUntil > clock.now();
+      return {
+        failures: streak.failures,
+        failingSince: streak.since,
+        restsUntil: rests ? streak.restsUntil : undefined,
+      };
+    },
+    async settled() {
+      await Promise.all(writes);
+    },
+  };
+}
