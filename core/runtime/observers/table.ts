@@ -1,0 +1,77 @@
+/**
+ * Every figure that the relay keeps, in one table. A room counts under the short name; Prometheus reads it as
+ * `relay_<name>` (counters with `_total`). Label values come from small sets; what goes beyond `series` of them is
+ * counted under `other`, so that 10,000 subscriptions make no more series than one.
+ */
+export interface Figure {
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly help: string;
+  readonly labels?: readonly string[];
+  /** Upper bounds of a histogram, ascending. */
+  readonly buckets?: readonly number[];
+  /** Most label sets of its own. @default 24 */
+  readonly series?: number;
+}
+
+const FAST = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const SLOW = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const LONG = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 1_800];
+const SIZES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
+
+export const FIGURES: Readonly<Record<string, Figure>> = {
+  events_accepted: { kind: "counter", help: "Events stored, by source", labels: ["source"] },
+  events_duplicate: { kind: "counter", help: "Events published again and answered from the first", labels: ["source"] },
+  events_refused: { kind: "counter", help: "Publications refused, by code", labels: ["code"] },
+  deliveries: { kind: "counter", help: "Deliveries that came to an end, by outcome", labels: ["outcome"] },
+  deliveries_replayed: { kind: "counter", help: "Deliveries moved back to pending by a replay", labels: ["by"] },
+  attempts: {
+    kind: "counter",
+    help: "Attempts, by status class or by the stage that failed",
+    labels: ["result"],
+  },
+  breakers_opened: { kind: "counter", help: "Times that a subscription was paused for failing in a row" },
+  subscriptions_disabled: {
+    kind: "counter",
+    help: "Subscriptions disabled by the relay, by reason",
+    labels: ["reason"],
+  },
+  limiter_verdicts: {
+    kind: "counter",
+    help: "Decisions of the limiter: passed, or the code of the 429",
+    labels: ["code"],
+  },
+  requests: { kind: "counter", help: "HTTP requests answered, by status class", labels: ["result"] },
+
+  accept_seconds: { kind: "histogram", help: "From a publication's arrival until it is stored", buckets: FAST },
+  accept_to_first_attempt_seconds: {
+    kind: "histogram",
+    help: "From acceptance until the first attempt begins",
+    buckets: LONG,
+  },
+  attempt_seconds: { kind: "histogram", help: "One attempt, from name to reply", buckets: SLOW },
+  request_seconds: {
+    kind: "histogram",
+    help: "One HTTP request, from its head to the end of the answer",
+    buckets: FAST,
+  },
+  commit_seconds: { kind: "histogram", help: "One commit of the storage, waiting included", buckets: FAST },
+  commit_changes: { kind: "histogram", help: "Changes that one commit wrote together", buckets: SIZES },
+
+  backlog: { kind: "gauge", help: "Deliveries waiting, as far as the queue knows or can count cheaply" },
+  oldest_due_seconds: { kind: "gauge", help: "Age of the oldest delivery that is due and not under way" },
+  leases: { kind: "gauge", help: "Deliveries under way on this node" },
+  ready: { kind: "gauge", help: "1 when this node is ready to serve" },
+  source_lag_seconds: { kind: "gauge", help: "How far a source is behind its upstream", labels: ["source"] },
+  storage_bytes: { kind: "gauge", help: "Bytes that the storage uses" },
+  event_loop_delay_seconds: {
+    kind: "gauge",
+    help: "Delay of the event loop since the last reading",
+    labels: ["quantile"],
+  },
+  log_lines_dropped: { kind: "gauge", help: "Log lines lost because nobody read the log fast enough" },
+  build_info: { kind: "gauge", help: "1, with the version that runs", labels: ["version"] },
+};
+
+/** The name under which Prometheus knows a figure. */
+export const promName = (name: string, figure: Figure): string =>
+  `relay_${name}${figure.kind === "counter" ? "_total" : ""}`;
