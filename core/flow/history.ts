@@ -12,8 +12,11 @@ import type { Storage } from "../ports/storage.ts";
 import { everyEntry } from "./directory.ts";
 import type { Directory } from "./directory.ts";
 import { locateEvent } from "./locate.ts";
-import { decodeDelivery, freshDelivery } from "./records.ts";
-import { endedBy } from "./standing.ts";
+import { createReading, readDelivery } from "./reading.ts";
+import type { Wanted } from "./reading.ts";
+import { decodeDelivery } from "./records.ts";
+
+export { readDelivery } from "./reading.ts";
 
 /** Rows and characters that one page may read; what lies behind is the next page's. */
 const ROWS_READ = 2_000;
@@ -66,72 +69,13 @@ export interface History {
   ): Promise<Page<DeliveryDetail>>;
 }
 
-/**
- * A delivery as it reads now. Until its first attempt has ended there is no record, only its line in the due index; and
- * a pending one ends with its subscription, at once, whenever its record follows.
- */
-export function readDelivery(
-  record: Delivery | undefined,
-  event: Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">,
-  sub: Subscription | undefined,
-  line: Due | undefined,
-  subscriptionId: string,
-): Delivery {
-  const { id, keyId, ordinal, acceptedAt: dueAt } = event;
-  const untried = { subscriptionId, keyId, ordinal, dueAt, cycle: 0, attempts: 0 };
-  const delivery = record ?? freshDelivery({ ...untried, generation: line?.generation ?? sub?.generation ?? 0 }, id);
-  if (delivery.status !== "pending") return delivery;
-  const ended = endedBy(sub, delivery.generation);
-  if (ended === undefined) return delivery;
-  const { nextAttemptAt: _next, ...rest } = delivery;
-  return { ...rest, ...ended, updatedAt: Math.max(delivery.updatedAt, sub?.updatedAt ?? 0) };
-}
-
-type Wanted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
-
 export function createHistory(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
   readonly directory: Directory;
   readonly clock: Pick<Clock, "now">;
 }): History {
-  const { storage, directory, clock } = deps;
-
-  /** Deliveries by (event, subscription): records first, then the lines of those that have none. */
-  async function read(
-    pairs: readonly { readonly event: Wanted; readonly sub: string }[],
-  ): Promise<readonly Delivery[]> {
-    const keys = pairs.map(({ event, sub }) => deliveryKey(sub, event.ordinal));
-    const records = [...(await storage.getMany(keys))];
-    const bare = [...records.keys()].filter((i) => records[i] === undefined);
-    const lineKeys = bare.map((i) => {
-      const { event, sub } = pairs[i] as (typeof pairs)[number];
-      return dueKey({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal: event.ordinal });
-    });
-    const found = bare.length > 0 ? await storage.getMany(lineKeys) : [];
-    const lines = new Map<number, Due>();
-    for (const [n, i] of bare.entries()) {
-      const value = found[n];
-      if (value !== undefined) lines.set(i, parseDue(lineKeys[n] as string, value));
-    }
-    // Neither: the first attempt ended between the two readings, so now there is a record.
-    const late = bare.filter((i) => !lines.has(i));
-    if (late.length > 0) {
-      const again = await storage.getMany(late.map((i) => keys[i] as string));
-      for (const [n, i] of late.entries()) records[i] = again[n];
-    }
-    return Promise.all(
-      pairs.map(async ({ event, sub }, i) => {
-        const text = records[i];
-        return readDelivery(
-          text === undefined ? undefined : decodeDelivery(text),
-          event,
-          await directory.get(event.keyId, sub),
-          lines.get(i),
-          sub,
-        );
-      }),
-    );
-  }
+  const { storage, clock } = deps;
+  const read = createReading(deps);
 
   async function withAttempts(delivery: Delivery): Promise<DeliveryDetail> {
     const attempts: Attempt[] = [];
@@ -247,6 +191,9 @@ const isUntried = (due: Due): boolean =>
   due.cycle === 0 && due.attempts === 0 && due.dueAt === ordinalTime(due.ordinal);
 
 const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
+
+/** Where a line stands among the ordinals. Other lines than untried ones tell nothing that their records do not. */
+const placeOf = (due: Due): string => (isUntried(due) ? due.ordinal : ordinalFloor(due.dueAt));
 
 /** True for what a cursor may hold. */
 export const isPlace = (text: string): boolean => isOrdinal(text);

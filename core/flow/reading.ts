@@ -1,0 +1,81 @@
+/** A delivery as it reads now: its record, or its line in the due index, judged by its subscription. */
+import type { Delivery, Due } from "../model/delivery.ts";
+import type { RelayEvent } from "../model/event.ts";
+import { deliveryKey, dueKey, parseDue } from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Storage } from "../ports/storage.ts";
+import type { Directory } from "./directory.ts";
+import { decodeDelivery, freshDelivery } from "./records.ts";
+import { endedBy } from "./standing.ts";
+
+/**
+ * A delivery as it reads now. Until its first attempt has ended there is no record, only its line in the due index; and
+ * a pending one ends with its subscription, at once, whenever its record follows.
+ */
+export function readDelivery(
+  record: Delivery | undefined,
+  event: Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">,
+  sub: Subscription | undefined,
+  line: Due | undefined,
+  subscriptionId: string,
+): Delivery {
+  const { id, keyId, ordinal, acceptedAt: dueAt } = event;
+  const untried = { subscriptionId, keyId, ordinal, dueAt, cycle: 0, attempts: 0 };
+  const delivery = record ?? freshDelivery({ ...untried, generation: line?.generation ?? sub?.generation ?? 0 }, id);
+  if (delivery.status !== "pending") return delivery;
+  const ended = endedBy(sub, delivery.generation);
+  if (ended === undefined) return delivery;
+  const { nextAttemptAt: _next, ...rest } = delivery;
+  return { ...rest, ...ended, updatedAt: Math.max(delivery.updatedAt, sub?.updatedAt ?? 0) };
+}
+
+/** What must be known of an event to read its deliveries. */
+export type Wanted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
+
+/** One event and one of its subscriptions. */
+export interface Pair {
+  readonly event: Wanted;
+  readonly sub: string;
+}
+
+/** Deliveries by (event, subscription), in the order asked for: records first, then the lines of those that have none. */
+export function createReading(deps: {
+  readonly storage: Pick<Storage, "getMany">;
+  readonly directory: Directory;
+}): (pairs: readonly Pair[]) => Promise<readonly Delivery[]> {
+  const { storage, directory } = deps;
+
+  return async (pairs) => {
+    const keys = pairs.map(({ event, sub }) => deliveryKey(sub, event.ordinal));
+    const records = [...(await storage.getMany(keys))];
+    const bare = [...records.keys()].filter((i) => records[i] === undefined);
+    const lineKeys = bare.map((i) => {
+      const { event, sub } = pairs[i] as Pair;
+      return dueKey({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal: event.ordinal });
+    });
+    const found = bare.length > 0 ? await storage.getMany(lineKeys) : [];
+    const lines = new Map<number, Due>();
+    for (const [n, i] of bare.entries()) {
+      const value = found[n];
+      if (value !== undefined) lines.set(i, parseDue(lineKeys[n] as string, value));
+    }
+    // Neither: the first attempt ended between the two readings, so now there is a record.
+    const late = bare.filter((i) => !lines.has(i));
+    if (late.length > 0) {
+      const again = await storage.getMany(late.map((i) => keys[i] as string));
+      for (const [n, i] of late.entries()) records[i] = again[n];
+    }
+    return Promise.all(
+      pairs.map(async ({ event, sub }, i) => {
+        const text = records[i];
+        return readDelivery(
+          text === undefined ? undefined : decodeDelivery(text),
+          event,
+          await directory.get(event.keyId, sub),
+          lines.get(i),
+          sub,
+        );
+      }),
+    );
+  };
+}
