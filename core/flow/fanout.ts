@@ -1,0 +1,39 @@
+/** Fan-out: which subscriptions an event goes to, decided once, when it is accepted. */
+import { wants, type Subscription } from "../model/subscription.ts";
+
+export interface Fanout {
+  /** Active ones that want it: a delivery each, due at once. */
+  readonly due: readonly Subscription[];
+  /** Disabled ones that want it: a delivery each that has failed already, kept for replay. */
+  readonly failed: readonly Subscription[];
+  /** Ids of both, in the order of the subscriptions. */
+  readonly ids: readonly string[];
+}
+
+export function fanout(type: string, subscriptions: readonly Subscription[]): Fanout {
+  const wanting = subscriptions.filter((sub) => sub.deletedAt === undefined && wants(sub, type));
+  return {
+    due: wanting.filter((sub) => sub.status === "active"),
+    failed: wanting.filter((sub) => sub.status === "disabled"),
+    ids: wanting.map((sub) => sub.id),
+  };
+}
+
+/** Types remembered for one list of subscriptions: without a catalogue, publishers make names up. */
+const TYPES_HELD = 1_000;
+
+/** `fanout` that remembers its answers for as long as the same list of subscriptions is handed in. */
+export function rememberedFanout(): typeof fanout {
+  const lists = new WeakMap<readonly Subscription[], Map<string, Fanout>>();
+  return (type, subscriptions) => {
+    let answers = lists.get(subscriptions);
+    if (answers === undefined) lists.set(subscriptions, (answers = new Map()));
+    let answer = answers.get(type);
+    if (answer === undefined) {
+      answer = fanout(type, subscriptions);
+      if (answers.size >= TYPES_HELD) answers.clear();
+      answers.set(type, answer);
+    }
+    return answer;
+  };
+}

@@ -1,0 +1,223 @@
+/** Intake: published events become stored events with their deliveries, in one commit, before anyone is told "accepted". */
+import { ConflictError, StorageError } from "../model/errors.ts";
+import type { RelayEvent } from "../model/event.ts";
+import { ordinals } from "../model/ids.ts";
+import { OPERATIONAL } from "../model/names.ts";
+import { Problem } from "../model/problem.ts";
+import type { Subscription } from "../model/subscription.ts";
+import { isoTime } from "../model/time.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
+import type { Accept, Accepted, AcceptRequest } from "../ports/source.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { nothingWritten, writeEvent, type Writing } from "./draft.ts";
+import { rememberedFanout } from "./fanout.ts";
+import { createNamesUsed } from "./names-used.ts";
+import { createPressure } from "./pressure.ts";
+import { readPublications, type Draft } from "./publication.ts";
+import {
+  claimId,
+  NOTHING_STORED,
+  readStored,
+  recallRequest,
+  rememberRequest,
+  repeatsWithin,
+  type Stored,
+} from "./repeats.ts";
+import { committed, storageProblem } from "./surely.ts";
+
+export interface IntakeDeps {
+  readonly storage: Pick<Storage, "commit" | "getItem" | "getMany"> & {
+    readonly queue: Pick<Storage["queue"], "add" | "depth">;
+  };
+  /** The live subscriptions of a key; the same list until one of them changes. */
+  readonly directory: { of(keyId: string): Promise<readonly Subscription[]> };
+  readonly clock: Clock;
+  /** The catalogue; `undefined`: every well-formed name. */
+  readonly events?: readonly string[];
+  /** Deliveries pending beyond which publishing is refused; 0: no limit. */
+  readonly maxPending: number;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Told of each event right after its commit, before the queue is. */
+  readonly onAccepted?: (event: RelayEvent) => void;
+}
+
+export interface Operational {
+  readonly changes: readonly Change[];
+  /** To be called when the changes are committed. */
+  committed(): void;
+}
+
+export interface Intake {
+  readonly accept: Accept;
+  /** @throws Problem PROVIDER_BACKPRESSURE while nothing is to be published */
+  admit(): void;
+  /**
+   * An operational event (`relay:…`) to be stored with a commit of the caller's own: `undefined` when no subscription
+   * wants it, for then it is nobody's fact. No back-pressure, no catalogue.
+   */
+  operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined>;
+  /** The same, committed. @throws StorageError */
+  acceptOperational(keyId: string, type: string, data: unknown): Promise<void>;
+}
+
+/** Commits that lose against others' are tried again; each time at least one of the others has won for good. */
+const ROUNDS = 8;
+
+export function createIntake(deps: IntakeDeps): Intake {
+  const { storage, directory, clock, log, metrics } = deps;
+  const catalogue = deps.events === undefined ? undefined : new Set(deps.events);
+  const mint = ordinals(() => clock.now());
+  const fan = rememberedFanout();
+  const names = createNamesUsed(storage);
+  const pressure = createPressure(storage.queue, clock, deps.maxPending);
+
+  const accept: Accept = async (request) => {
+    const began = clock.monotonic();
+    try {
+      await pressure.look();
+      pressure.admit();
+      const drafts = readPublications(request.publications, catalogue);
+      if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
+      ownsAll(drafts, request.keys);
+      const accepted = await store(request, drafts);
+      for (const one of accepted) tell(request, one, clock.monotonic() - began);
+      metrics.observe("accept_seconds", (clock.monotonic() - began) / 1_000);
+      return accepted;
+    } catch (error) {
+      const problem = error instanceof StorageError ? storageProblem(error) : error;
+      if (problem instanceof Problem) metrics.count("publish_refused", { code: problem.code });
+      throw problem;
+    }
+  };
+
+  /** All or nothing. What others stored first under the same ids is found when the commit is refused. */
+  async function store(request: AcceptRequest, drafts: readonly Draft[]): Promise<readonly Accepted[]> {
+    const { idempotency } = request;
+    const twice = repeatsWithin(drafts);
+    let stored = NOTHING_STORED;
+    let was: string | null = null;
+    for (let round = 0; round < ROUNDS; round++) {
+      const writing = nothingWritten();
+      const accepted = await write(writing, drafts, twice, stored, request.traceparent);
+      if (idempotency !== undefined) {
+        writing.changes.unshift(...rememberRequest(idempotency, accepted, clock.now(), was));
+      }
+      try {
+        if (writing.changes.length > 0) await pressure.commit(committed(storage, writing.changes));
+        announce(writing);
+        return accepted;
+      } catch (error) {
+        if (!(error instanceof ConflictError)) throw error;
+      }
+      if (idempotency !== undefined) {
+        const before = await recallRequest(storage, idempotency, clock.now());
+        if ("answer" in before) return before.answer;
+        was = before.was;
+      }
+      stored = await readStored(storage, drafts, clock.now());
+    }
+    throw new Problem("STORAGE_UNAVAILABLE", "Too many publish the same ids at once. Publish again.", {
+      retryAfter: 1,
+    });
+  }
+
+  async function write(
+    writing: Writing,
+    drafts: readonly Draft[],
+    twice: ReadonlyMap<Draft, Draft>,
+    stored: Stored,
+    traceparent: string | undefined,
+  ): Promise<readonly Accepted[]> {
+    const wanting = await fanouts(drafts);
+    const acceptedAt = clock.now();
+    const answers = new Map<Draft, Accepted>();
+    const accepted: Accepted[] = [];
+    for (const draft of drafts) {
+      const first = twice.get(draft);
+      const known = stored.events.get(draft);
+      let answer: Accepted;
+      if (first !== undefined) {
+        answer = { ...(answers.get(first) as Accepted), duplicate: true };
+      } else if (known !== undefined) {
+        answer = answerOf(known, true);
+      } else {
+        const { keyId, type, data, createdAt = acceptedAt } = draft;
+        const ordinal = mint();
+        const id = draft.id ?? `evt_${ordinal}`;
+        writing.changes.push(...claimId(draft, ordinal, stored.free));
+        const made = { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent, data };
+        answer = answerOf(writeEvent(writing, made, fan(type, wanting.get(keyId) ?? [])), false);
+      }
+      if (twice.size > 0) answers.set(draft, answer);
+      accepted.push(answer);
+    }
+    if (!writing.events.every(names.known)) writing.changes.push(...(await names.missing(writing.events, acceptedAt)));
+    return accepted;
+  }
+
+  async function fanouts(drafts: readonly Draft[]): Promise<ReadonlyMap<string, readonly Subscription[]>> {
+    const found = new Map<string, readonly Subscription[]>();
+    for (const { keyId } of drafts) {
+      if (!found.has(keyId)) found.set(keyId, await directory.of(keyId));
+    }
+    return found;
+  }
+
+  /** After the commit. Dying before it costs nothing: the next sweep finds the due lines. */
+  function announce({ events, dues }: Writing): void {
+    names.written(events);
+    if (deps.onAccepted !== undefined) for (const event of events) deps.onAccepted(event);
+    if (dues.length === 0) return;
+    storage.queue.add(dues);
+    pressure.added(dues.length);
+  }
+
+  function tell({ requestId, source }: AcceptRequest, one: Accepted, durationMs: number): void {
+    metrics.count(one.duplicate ? "duplicates" : "accepted", { source });
+    const { id: eventId, type, keyId, deliveries, duplicate } = one;
+    log.info("accepted", { requestId, source, eventId, type, keyId, deliveries, duplicate, durationMs });
+  }
+
+  async function operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined> {
+    if (!type.startsWith(OPERATIONAL)) throw new Error(`${type} is no operational event`);
+    const wanting = fan(type, await directory.of(keyId));
+    if (wanting.ids.length === 0) return undefined;
+    const writing = nothingWritten();
+    const [ordinal, acceptedAt] = [mint(), clock.now()];
+    const made = { id: `evt_${ordinal}`, type, keyId, ordinal, createdAt: acceptedAt, acceptedAt };
+    writeEvent(writing, { ...made, data: JSON.stringify(data) }, wanting);
+    return {
+      changes: [...writing.changes, ...(await names.missing([{ keyId, type }], acceptedAt))],
+      committed: () => announce(writing),
+    };
+  }
+
+  return {
+    accept,
+    admit: () => pressure.admit(),
+    operational,
+    async acceptOperational(keyId, type, data) {
+      const event = await operational(keyId, type, data);
+      if (event === undefined) return;
+      await committed(storage, event.changes);
+      event.committed();
+    },
+  };
+}
+
+/** @throws Problem NOT_FOUND: the same for a key of others and for one that nobody has */
+function ownsAll(drafts: readonly Draft[], keys: readonly string[] | undefined): void {
+  if (keys === undefined || drafts.every(({ keyId }) => keys.includes(keyId))) return;
+  throw new Problem("NOT_FOUND", "There is nothing here, or nothing that this token may see.");
+}
+
+const answerOf = (event: RelayEvent, duplicate: boolean): Accepted => ({
+  id: event.id,
+  type: event.type,
+  keyId: event.keyId,
+  createdAt: isoTime(event.createdAt),
+  deliveries: event.subscriptionIds.length,
+  duplicate,
+});

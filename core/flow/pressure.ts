@@ -1,0 +1,87 @@
+/** Back-pressure: when publishing has to wait, because too much is pending or the storage does not keep up. */
+import { Problem } from "../model/problem.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Queue } from "../ports/storage.ts";
+
+/** A commit that has waited this long closes the door. */
+const SLOW_COMMIT_MS = 2_000;
+/** How old a look at the backlog may be. What was added since is counted on top. */
+const LOOK_MS = 250;
+const REOPEN_AT = 0.8;
+const RETRY_AFTER_S = 2;
+
+export interface Pressure {
+  /** Looks at the backlog again when the last look is old. Never rejects. */
+  look(): Promise<void> | undefined;
+  /** A closed door looks again by itself, so that it opens without anyone getting in. @throws Problem PROVIDER_BACKPRESSURE */
+  admit(): void;
+  /** Counts deliveries that were just added. */
+  added(count: number): void;
+  /** Watches one commit; returns what ends the watch. */
+  commit<T>(work: Promise<T>): Promise<T>;
+}
+
+/** @param maxPending 0: no limit */
+export function createPressure(queue: Pick<Queue, "depth">, clock: Clock, maxPending: number): Pressure {
+  // In the order of their begin, so that the first one is the oldest.
+  const commits = new Set<{ readonly since: number }>();
+  let pending = 0;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let looking: Promise<void> | undefined;
+  let closed = false;
+
+  function judge(): void {
+    closed = closed ? pending > maxPending * REOPEN_AT : pending > maxPending;
+  }
+
+  async function read(): Promise<void> {
+    try {
+      const { waiting, leased } = await queue.depth();
+      pending = waiting + leased;
+      judge();
+    } catch {
+      // Whether the storage can take anything is for the commit to say.
+    } finally {
+      lookedAt = clock.monotonic();
+      looking = undefined;
+    }
+  }
+
+  function look(): Promise<void> | undefined {
+    if (maxPending <= 0 || clock.monotonic() - lookedAt < LOOK_MS) return undefined;
+    return (looking ??= read());
+  }
+
+  return {
+    look,
+    admit() {
+      if (closed) {
+        void look();
+        throw new Problem("PROVIDER_BACKPRESSURE", "Too many deliveries are pending. Publish again later.", {
+          retryAfter: RETRY_AFTER_S,
+        });
+      }
+      if (commits.size === 0) return;
+      const [oldest] = commits;
+      if (oldest !== undefined && clock.monotonic() - oldest.since > SLOW_COMMIT_MS) {
+        throw new Problem("PROVIDER_BACKPRESSURE", "The storage is slow. Publish again later.", {
+          retryAfter: RETRY_AFTER_S,
+        });
+      }
+    },
+    added(count) {
+      if (maxPending <= 0) return;
+      pending += count;
+      if (!closed) judge();
+    },
+    async commit(work) {
+      const watched = { since: clock.monotonic() };
+      commits.add(watched);
+      try {
+        return await work;
+      } finally {
+        commits.delete(watched);
+      }
+    },
+  };
+}

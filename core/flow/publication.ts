@@ -1,0 +1,150 @@
+/**
+ * Reads published events: every problem of a batch is found before anything is refused.
+ *
+ * The checks are written by hand, not with a schema library: this runs for every event on the one thread that also
+ * delivers, and it must keep the raw text of `data`, which a parsed value has lost.
+ */
+import { MAX_EVENT_BYTES } from "../model/event.ts";
+import { MAX_DEPTH, members } from "../model/json.ts";
+import { isEventId, isEventName, isKeyId, OPERATIONAL } from "../model/names.ts";
+import { Problem, type FieldError } from "../model/problem.ts";
+import { parseTime } from "../model/time.ts";
+import type { Publication } from "../ports/source.ts";
+
+/** A published event whose fields are all right. */
+export interface Draft {
+  readonly path: string;
+  readonly id?: string;
+  readonly type: string;
+  readonly keyId: string;
+  /** Epoch ms; absent when the publisher gave none. */
+  readonly createdAt?: number;
+  /** The published text of `data`, character for character. */
+  readonly data: string;
+}
+
+/** Unknown names listed of one event; the rest are counted. */
+const UNKNOWN_LISTED = 5;
+const NAME_SHOWN = 64;
+
+interface Findings {
+  readonly large: FieldError[];
+  readonly unreadable: FieldError[];
+  readonly wrong: FieldError[];
+}
+
+const at = (path: string, field: string): string => (path === "" ? field : `${path}.${field}`);
+
+/**
+ * @param catalogue event names that may be published; `undefined`: every well-formed one
+ * @throws Problem PAYLOAD_TOO_LARGE, INVALID_JSON or VALIDATION_FAILED, with every problem of every event
+ */
+export function readPublications(
+  publications: readonly Publication[],
+  catalogue: ReadonlySet<string> | undefined,
+): readonly Draft[] {
+  const findings: Findings = { large: [], unreadable: [], wrong: [] };
+  const drafts: Draft[] = [];
+  for (const publication of publications) {
+    const draft = readOne(publication, catalogue, findings);
+    if (draft !== undefined) drafts.push(draft);
+  }
+  refuse(findings);
+  return drafts;
+}
+
+function refuse({ large, unreadable, wrong }: Findings): void {
+  if (large.length + unreadable.length + wrong.length === 0) return;
+  const errors = [...large, ...unreadable, ...wrong];
+  if (large.length > 0)
+    throw new Problem("PAYLOAD_TOO_LARGE", `An event may have ${MAX_EVENT_BYTES} bytes.`, { errors });
+  if (unreadable.length > 0) {
+    throw new Problem("INVALID_JSON", `Send JSON (RFC 8259), nested at most ${MAX_DEPTH} levels deep.`, { errors });
+  }
+  throw new Problem("VALIDATION_FAILED", "Correct the fields in `errors`; nothing was stored.", { errors });
+}
+
+/** Bytes are counted only where characters leave it open. */
+const isLarge = (text: string): boolean =>
+  text.length * 3 > MAX_EVENT_BYTES && (text.length > MAX_EVENT_BYTES || Buffer.byteLength(text) > MAX_EVENT_BYTES);
+
+function readOne(
+  { text, path }: Publication,
+  catalogue: ReadonlySet<string> | undefined,
+  findings: Findings,
+): Draft | undefined {
+  if (isLarge(text)) {
+    findings.large.push({ path, message: `is larger than ${MAX_EVENT_BYTES} bytes` });
+    return undefined;
+  }
+  // The scan comes first: it stops at the first level too many, where JSON.parse would go a million deep.
+  const all = members(text);
+  if (all === "too deep") {
+    findings.unreadable.push({ path, message: `is nested deeper than ${MAX_DEPTH} levels` });
+    return undefined;
+  }
+  const value = parse(text);
+  if (value === undefined) {
+    findings.unreadable.push({ path, message: "is not valid JSON" });
+    return undefined;
+  }
+  if (all === "not an object") {
+    findings.wrong.push({ path, message: "must be an object" });
+    return undefined;
+  }
+  const { wrong } = findings;
+  const before = wrong.length;
+  const { id, type, keyId, createdAt } = value as Readonly<Record<string, unknown>>;
+  const seen = { id: false, type: false, keyId: false, createdAt: false, data: false };
+  let data = "";
+  let unknown = 0;
+  for (const member of all) {
+    const { name } = member;
+    if (name === "id" || name === "type" || name === "keyId" || name === "createdAt" || name === "data") {
+      if (seen[name]) wrong.push({ path: at(path, name), message: "stands more than once" });
+      seen[name] = true;
+      if (name === "data") data = text.slice(member.start, member.end);
+    } else if (++unknown <= UNKNOWN_LISTED) {
+      wrong.push({ path: at(path, name.slice(0, NAME_SHOWN)), message: "is not a field of an event" });
+    }
+  }
+  if (unknown > UNKNOWN_LISTED) wrong.push({ path, message: `has ${unknown - UNKNOWN_LISTED} more unknown fields` });
+  const check = (field: "id" | "type" | "keyId" | "createdAt", message: string | undefined): void => {
+    if (message !== undefined) wrong.push({ path: at(path, field), message });
+  };
+  check("type", seen.type ? wrongType(type, catalogue) : "is missing");
+  check("keyId", seen.keyId ? wrongKeyId(keyId) : "is missing");
+  if (!seen.data) wrong.push({ path: at(path, "data"), message: "is missing" });
+  if (seen.id) check("id", wrongId(id));
+  const time = typeof createdAt === "string" ? parseTime(createdAt) : undefined;
+  if (seen.createdAt && time === undefined) check("createdAt", "must be an RFC 3339 date-time with an offset");
+  if (wrong.length > before) return undefined;
+  return { path, id: id as string | undefined, type: type as string, keyId: keyId as string, createdAt: time, data };
+}
+
+/** `undefined` when it is not JSON (which has no such value). */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function wrongType(type: unknown, catalogue: ReadonlySet<string> | undefined): string | undefined {
+  if (typeof type !== "string") return "must be a string";
+  if (type.startsWith(OPERATIONAL)) return `must not start with ${OPERATIONAL}: those names are the relay's own`;
+  if (catalogue?.has(type)) return undefined;
+  if (!isEventName(type)) return "must be 1 to 128 of A-Z a-z 0-9 _ - in parts separated by : or .";
+  return catalogue === undefined ? undefined : "is not in the catalogue of event names";
+}
+
+function wrongKeyId(keyId: unknown): string | undefined {
+  if (typeof keyId !== "string") return "must be a string";
+  return isKeyId(keyId) ? undefined : "must be 1 to 64 of A-Z a-z 0-9 _ : -, first a letter or digit";
+}
+
+function wrongId(id: unknown): string | undefined {
+  if (typeof id !== "string") return "must be a string";
+  return isEventId(id) ? undefined : "must be 1 to 128 of A-Z a-z 0-9 _ : -, first a letter or digit";
+}

@@ -1,0 +1,46 @@
+/** Commits whose fate the storage could not tell, made sure of; and what a publisher is told when nothing can be stored. */
+import { ConflictError, StorageError } from "../model/errors.ts";
+import { Problem } from "../model/problem.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+
+const RETRY_AFTER_S = 5;
+
+/**
+ * Commits new events. When the storage cannot tell whether it happened, it is asked once more, on condition that the
+ * first event is not there: if it is, it happened.
+ * @throws ConflictError, StorageError
+ */
+export async function committed(storage: Pick<Storage, "commit">, changes: readonly Change[]): Promise<void> {
+  try {
+    await storage.commit(changes);
+  } catch (error) {
+    if (!(error instanceof StorageError) || error.fault !== "uncertain") throw error;
+    const first = changes.find(({ op, key }) => op === "put" && key.startsWith("event:"));
+    if (first === undefined) throw error;
+    try {
+      await storage.commit([{ op: "check", key: first.key, if: null }, ...changes]);
+    } catch (second) {
+      if (second instanceof ConflictError && second.keys.includes(first.key)) return;
+      throw second;
+    }
+  }
+}
+
+/** `broken` stays as it is: that is our fault, not a matter of waiting. */
+export function storageProblem(error: StorageError): Problem | StorageError {
+  const extras = { retryAfter: RETRY_AFTER_S };
+  switch (error.fault) {
+    case "full":
+      return new Problem("STORAGE_FULL", "There is no space left; nothing was stored. Publish again later.", extras);
+    case "unavailable":
+      return new Problem("STORAGE_UNAVAILABLE", "Nothing was stored. Publish again later.", extras);
+    case "uncertain":
+      return new Problem(
+        "STORAGE_UNAVAILABLE",
+        "It may have been stored. Publish again with the same id or Idempotency-Key.",
+        extras,
+      );
+    case "broken":
+      return error;
+  }
+}
