@@ -81,6 +81,8 @@ export interface PluginContext {
   /** Not there yet while the storage itself is being set up: asking then throws. */
   readonly storage: ScopedStorage;
   readonly keys: Keys;
+  /** The relay's own publish token, for sources that were given none. */
+  readonly publishToken?: string;
   /** Folder of the relay's own files; exists, mode 0700. */
   readonly dataDir: string;
   /** Where relative paths in the config are resolved. */
