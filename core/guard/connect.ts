@@ -1,0 +1,41 @@
+/** The guarded connector: resolve, check every address, connect to a checked one, compare the peer, then TLS. */
+import type { SecureContext } from "node:tls";
+import { ConnectError } from "../model/errors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Connect } from "../ports/plugin.ts";
+import { dialFirst } from "./dial.ts";
+import type { Dial } from "./dial.ts";
+import type { Resolve } from "./resolve.ts";
+import { literalOf } from "./rules.ts";
+import type { Rules } from "./rules.ts";
+import { secure } from "./secure.ts";
+import type { Refused } from "./text.ts";
+
+export interface ConnectorOptions {
+  readonly rules: Rules;
+  readonly resolve: Resolve;
+  readonly dial: Dial;
+  readonly trusted: () => SecureContext;
+  readonly clock: Clock;
+}
+
+/** Nothing is remembered from one call to the next: each is resolved and checked anew. */
+export const connector =
+  ({ rules, resolve, dial, trusted, clock }: ConnectorOptions): Connect =>
+  async ({ hostname, port, tls = true, alpn = ["http/1.1"] }, signal) => {
+    signal.throwIfAborted();
+    const host = hostname.toLowerCase();
+    pass(rules.target(host, port));
+    const literal = literalOf(host);
+    const found = literal === undefined ? await resolve(host, signal) : [literal];
+    if (found.length === 0) throw new ConnectError("dns", `${host} has no address`, "DNS_NODATA");
+    pass(rules.addresses(host, port, found));
+    const socket = await dialFirst(found, port, dial, clock, signal);
+    socket.setNoDelay(true);
+    if (!tls) return socket;
+    return await secure(socket, { host: literal ?? host, literal: literal !== undefined, alpn }, trusted(), signal);
+  };
+
+const pass = (refusal: Refused | undefined): void => {
+  if (refusal !== undefined) throw new ConnectError("guard", refusal.message, refusal.reason);
+};

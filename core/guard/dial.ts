@@ -1,0 +1,104 @@
+/** TCP to an address that was checked: the first that answers wins, and the peer must be who was dialled. */
+import type { Socket } from "node:net";
+import { ConnectError } from "../model/errors.ts";
+import type { Clock } from "../ports/clock.ts";
+import { parseAddress, sameAddress } from "./address.ts";
+
+/** Begins a TCP connection to an address literal; the socket is not connected yet. */
+export type Dial = (address: string, port: number) => Socket;
+
+/** Head start of one address before the next is tried beside it (RFC 8305 §5). */
+const HEAD_START_MS = 250;
+/** More addresses than this are not tried: the attempt's deadline would be gone. */
+const MOST = 8;
+
+/**
+ * @throws ConnectError `connect` when no address answers, `guard` when a peer is not who was dialled; the signal's
+ * reason; any other error when this machine itself cannot open a socket (out of descriptors or memory)
+ */
+export const dialFirst = async (
+  addresses: readonly string[],
+  port: number,
+  dial: Dial,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Socket> => {
+  const list = [...new Set(addresses)].slice(0, MOST);
+  const [only] = list;
+  if (only !== undefined && list.length === 1) return await open(only, port, dial, signal);
+  const race = new AbortController();
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  let next = 0;
+  let running = 0;
+  let first: Error | undefined;
+  const lost = (error: Error): void => {
+    running -= 1;
+    first ??= error;
+    if (next < list.length) start();
+    else if (running === 0) reject(first);
+  };
+  const start = (): void => {
+    const address = list[next++];
+    if (address === undefined || race.signal.aborted) return;
+    running += 1;
+    open(address, port, dial, race.signal).then((socket) => {
+      // Two may answer in the same turn: the second is not needed.
+      if (race.signal.aborted) return void socket.destroy();
+      resolve(socket);
+      race.abort(LOST);
+    }, lost);
+    clock.sleep(clock.now() + HEAD_START_MS, race.signal).then(start, () => undefined);
+  };
+  const abort = (): void => {
+    reject(signal.reason);
+    race.abort(LOST);
+  };
+  signal.throwIfAborted();
+  signal.addEventListener("abort", abort, { once: true });
+  start();
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+};
+
+const LOST = new Error("another address answered first");
+
+const open = (address: string, port: number, dial: Dial, signal: AbortSignal): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const socket = dial(address, port);
+    const settle = (): void => {
+      signal.removeEventListener("abort", abort);
+      socket.off("connect", connected).off("error", failed);
+      // Whoever takes the socket over listens itself; an error in between must not be an uncaught one.
+      socket.on("error", () => undefined);
+    };
+    const fail = (error: Error): void => {
+      settle();
+      socket.destroy();
+      reject(error);
+    };
+    const abort = (): void => fail(signal.reason as Error);
+    const failed = (error: NodeJS.ErrnoException): void =>
+      fail(
+        LOCAL.has(error.code ?? "")
+          ? error
+          : new ConnectError("connect", `cannot connect (${error.code ?? error.message})`, error.code),
+      );
+    const connected = (): void => {
+      if (socket.remoteAddress === undefined) return fail(new ConnectError("connect", "closed at once"));
+      const peer = parseAddress(socket.remoteAddress);
+      const meant = parseAddress(address);
+      if (peer === undefined || meant === undefined || !sameAddress(peer, meant))
+        return fail(new ConnectError("guard", "the peer is not the address that was checked", "PEER_NOT_PUBLIC"));
+      settle();
+      resolve(socket);
+    };
+    signal.addEventListener("abort", abort, { once: true });
+    socket.once("connect", connected).once("error", failed);
+  });
+
+/** Not the far side's doing: the relay is out of something. The attempt must not count. */
+const LOCAL = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"]);

@@ -1,0 +1,92 @@
+/** The guard: the only way out of the relay, and the judge of where a webhook may go. */
+import { connect as connectTcp } from "node:net";
+import { ConnectError } from "../model/errors.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Connect } from "../ports/plugin.ts";
+import { connector } from "./connect.ts";
+import type { Dial } from "./dial.ts";
+import { abortable, dnsResolver, hostsFile } from "./resolve.ts";
+import type { Resolve } from "./resolve.ts";
+import { literalOf, makeRules } from "./rules.ts";
+import type { GuardReason } from "./rules.ts";
+import { trust } from "./secure.ts";
+import type { ReadUrl, Refused } from "./text.ts";
+
+export { checkAllow } from "./allow.ts";
+export { readCertificates } from "./secure.ts";
+export type { GuardReason } from "./rules.ts";
+export type { ReadUrl, Refused } from "./text.ts";
+
+export interface GuardOptions {
+  /** `guard.allow` of the config. */
+  readonly allow: readonly string[];
+  /** Ports that may be called on public addresses. */
+  readonly ports: readonly number[];
+  /** PEM certificates, trusted beside the system's. */
+  readonly ca?: string;
+  /** Replaces DNS and the hosts file. */
+  readonly resolver?: Resolve;
+  /** Replaces the addresses of this machine's interfaces. */
+  readonly ownAddresses?: () => readonly string[];
+  /** Replaces the kernel's TCP. */
+  readonly dial?: Dial;
+  readonly clock: Clock;
+}
+
+export interface Guard {
+  /** Judges the text of a URL, without the network. */
+  checkText(url: unknown): ReadUrl | Refused<GuardReason>;
+  /**
+   * Judges a URL at create and update: its text, then what its name resolves to, for at most 3 s. A name that does not
+   * answer passes: it fails as an attempt later. Never rejects.
+   */
+  register(url: unknown): Promise<ReadUrl | Refused<GuardReason>>;
+  readonly connect: Connect;
+}
+
+const REGISTER_MS = 3_000;
+
+/** @throws Error when `allow` or `ca` cannot be read */
+export const createGuard = (options: GuardOptions): Guard => {
+  const { clock, resolver } = options;
+  const rules = makeRules(options);
+  const dns = dnsResolver(clock);
+  const resolve: Resolve = async (name, signal) => {
+    if (resolver !== undefined) return await abortable(resolver(name, signal), signal);
+    const listed = rules.named(name) ? await hostsFile(name) : [];
+    return listed.length > 0 ? listed : await dns(name, signal);
+  };
+  const dial: Dial = options.dial ?? ((host, port) => connectTcp({ host, port }));
+
+  return {
+    checkText: rules.text,
+    connect: connector({ rules, resolve, dial, trusted: trust(options.ca), clock }),
+    register: async (url) => {
+      const read = rules.text(url);
+      if (!read.ok || literalOf(read.hostname) !== undefined) return read;
+      const found = await within(REGISTER_MS, clock, (signal) => resolve(read.hostname, signal));
+      return rules.addresses(read.hostname, read.port, found) ?? read;
+    },
+  };
+};
+
+/** What DNS says in time; nothing when it does not answer. */
+const within = async (
+  ms: number,
+  clock: Clock,
+  ask: (signal: AbortSignal) => Promise<readonly string[]>,
+): Promise<readonly string[]> => {
+  const end = new AbortController();
+  const late = clock.sleep(clock.now() + ms, end.signal).then(
+    () => end.abort(new ConnectError("dns", "the name did not answer in time")),
+    () => undefined,
+  );
+  try {
+    return await ask(end.signal);
+  } catch {
+    return [];
+  } finally {
+    end.abort();
+    await late;
+  }
+};

@@ -1,0 +1,56 @@
+/** Which host names may be called: ordinary public ones, not those that mean something only inside a network. */
+import { isIPv4 } from "node:net";
+
+export type NameReason = "HOST_INVALID" | "HOST_TRAILING_DOT" | "HOST_FORBIDDEN";
+
+/** Reserved or habitual inner zones (RFC 2606, RFC 6761, RFC 6762, RFC 7686, RFC 9476, ICANN's `.internal`). */
+const ZONES = [
+  "localhost",
+  "local",
+  "localdomain",
+  "internal",
+  "intranet",
+  "private",
+  "corp",
+  "home",
+  "lan",
+  "arpa",
+  "test",
+  "invalid",
+  "example",
+  "onion",
+  "alt",
+  "svc",
+  "consul",
+];
+
+/** Names of the clouds' metadata services that do not end in one of the zones above. */
+const METADATA = [
+  "metadata.goog",
+  "metadata.azure.com",
+  "metadata.azure.net",
+  "metadata.tencentyun.com",
+  "metadata.packet.net",
+  "metadata.platformequinix.com",
+  "metadata.cloud.ibm.com",
+  "metadata.oraclecloud.com",
+  "metadata.hetzner.cloud",
+];
+
+const FORBIDDEN = [...ZONES, ...METADATA];
+
+/**
+ * What is wrong with a host name, if anything. Address literals have no name and pass.
+ * @param host lower case, as in `URL.hostname`
+ */
+export const hostname = (host: string): { readonly reason: NameReason; readonly message: string } | undefined => {
+  if (host.startsWith("[") || isIPv4(host)) return undefined;
+  if (host.endsWith(".")) return { reason: "HOST_TRAILING_DOT", message: "the host name must not end in a dot" };
+  const labels = host.split(".");
+  if (host.length > 253 || !labels.every((label) => /^(?!-)[a-z\d-]{1,63}(?<!-)$/.test(label)))
+    return { reason: "HOST_INVALID", message: "the host name must be labels of letters, digits and inner hyphens" };
+  if (labels.length < 2) return { reason: "HOST_FORBIDDEN", message: "the host name must have at least two labels" };
+  if (FORBIDDEN.some((zone) => host === zone || host.endsWith(`.${zone}`)))
+    return { reason: "HOST_FORBIDDEN", message: "the host name is reserved for inner networks" };
+  return undefined;
+};

@@ -1,0 +1,103 @@
+/** The rules of the guard over names, ports and addresses, put together from what the operator configured. */
+import { networkInterfaces } from "node:os";
+import type { Clock } from "../ports/clock.ts";
+import { parseAddress, sameAddress } from "./address.ts";
+import type { Address } from "./address.ts";
+import { readAllow } from "./allow.ts";
+import { classify } from "./classify.ts";
+import { readUrl, refused } from "./text.ts";
+import type { ReadUrl, Refused, TextReason } from "./text.ts";
+import { hostname as checkName } from "./names.ts";
+
+export type GuardReason = TextReason | "URL_PORT" | "IP_NOT_PUBLIC" | "SELF_CONNECTION" | "DNS_MIXED";
+
+export interface Rules {
+  /** Judges the text of a URL: all that can be said without the network. */
+  text(url: unknown): ReadUrl | Refused<GuardReason>;
+  /** Judges a target of the connector by the same rules, as far as host and port go. */
+  target(hostname: string, port: number): Refused<GuardReason> | undefined;
+  /** Judges every address of a host: one bad address refuses them all. */
+  addresses(hostname: string, port: number, found: readonly string[]): Refused<GuardReason> | undefined;
+  /** Whether the operator named this host, so that the hosts file may answer. */
+  named(hostname: string): boolean;
+}
+
+export interface RulesOptions {
+  readonly allow: readonly string[];
+  readonly ports: readonly number[];
+  readonly ownAddresses?: () => readonly string[];
+  readonly clock: Clock;
+}
+
+export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions): Rules => {
+  const allowed = readAllow(allow);
+  const open = new Set(ports);
+  const own = remembered(ownAddresses ?? machineAddresses, clock);
+
+  const judge = (hostname: string, port: number, text: string): GuardReason | undefined => {
+    const address = parseAddress(text);
+    if (address === undefined) return "IP_NOT_PUBLIC";
+    if (allowed.address(address, port)) return undefined;
+    const kind = classify(address);
+    if (kind !== "sensitive" && allowed.host(hostname, port)) return undefined;
+    if (kind !== "public") return "IP_NOT_PUBLIC";
+    if (own().some((mine) => sameAddress(mine, address))) return "SELF_CONNECTION";
+    return open.has(port) ? undefined : "URL_PORT";
+  };
+  const addresses: Rules["addresses"] = (hostname, port, found) => {
+    const verdicts = found.map((text) => judge(hostname, port, text));
+    const bad = verdicts.find((reason) => reason !== undefined);
+    if (bad === undefined) return undefined;
+    if (verdicts.includes(undefined) && bad === "IP_NOT_PUBLIC") return refused("DNS_MIXED", MESSAGES.DNS_MIXED);
+    return refused(bad, MESSAGES[bad as keyof typeof MESSAGES]);
+  };
+  const port = (hostname: string, number: number): Refused<GuardReason> | undefined => {
+    const literal = literalOf(hostname);
+    if (literal !== undefined) return addresses(hostname, number, [literal]);
+    // A port that only a CIDR opens is judged with the addresses.
+    const possible = open.has(number) || allowed.host(hostname, number) || allowed.somewhere(number);
+    return possible ? undefined : refused("URL_PORT", MESSAGES.URL_PORT);
+  };
+  return {
+    named: allowed.named,
+    addresses,
+    text: (url) => {
+      const read = readUrl(url, allowed.named);
+      return read.ok ? (port(read.hostname, read.port) ?? read) : read;
+    },
+    target: (hostname, number) => {
+      const wrong = allowed.named(hostname) ? undefined : checkName(hostname);
+      return wrong === undefined ? port(hostname, number) : refused(wrong.reason, wrong.message);
+    },
+  };
+};
+
+/** The address in a host that is an IP literal, without brackets. */
+export const literalOf = (hostname: string): string | undefined => {
+  const bare = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+  return parseAddress(bare) === undefined ? undefined : bare;
+};
+
+const MESSAGES = {
+  URL_PORT: "this port must not be called",
+  IP_NOT_PUBLIC: "the host is not on the public internet",
+  SELF_CONNECTION: "the host is this relay itself",
+  DNS_MIXED: "some addresses of the host are not on the public internet",
+} as const;
+
+/** Interfaces come and go: look again after this long. */
+const LOOK_AGAIN_MS = 10_000;
+
+const remembered = (ask: () => readonly string[], clock: Clock): (() => readonly Address[]) => {
+  let known: readonly Address[] = [];
+  let askedAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (clock.monotonic() - askedAt < LOOK_AGAIN_MS) return known;
+    known = ask().flatMap((text) => parseAddress(text) ?? []);
+    askedAt = clock.monotonic();
+    return known;
+  };
+};
+
+const machineAddresses = (): readonly string[] =>
+  Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address));

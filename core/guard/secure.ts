@@ -1,0 +1,85 @@
+/** TLS over a connected socket, with full verification and nothing that could switch it off. */
+import { X509Certificate } from "node:crypto";
+import type { Socket } from "node:net";
+import { connect, createSecureContext, getCACertificates } from "node:tls";
+import type { SecureContext } from "node:tls";
+import { ConnectError } from "../model/errors.ts";
+
+export interface SecureOptions {
+  /** A name, or an address literal without brackets: what the certificate must be for. */
+  readonly host: string;
+  /** True when `host` is an address: it is not sent as a server name then (RFC 6066 §3). */
+  readonly literal: boolean;
+  readonly alpn: readonly string[];
+}
+
+/** Who is trusted: Node's own roots, the system's, and the operator's `ca`. Read at the first use (50 ms), then kept. */
+export const trust = (ca: string | undefined): (() => SecureContext) => {
+  const extra = ca === undefined ? [] : readCertificates(ca);
+  let context: SecureContext | undefined;
+  return () =>
+    (context ??= createSecureContext({
+      ca: [...new Set([...getCACertificates("default"), ...getCACertificates("system"), ...extra])],
+      minVersion: "TLSv1.2",
+    }));
+};
+
+/** @throws Error when the text is not PEM certificates */
+export const readCertificates = (pem: string): readonly string[] => {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  if (blocks.length === 0) throw new Error("guard.ca holds no PEM certificate");
+  return blocks.map((block) => new X509Certificate(block).toString());
+};
+
+/** Takes the socket over: on any failure it is destroyed. @throws ConnectError `tls`, or the signal's reason */
+export const secure = (
+  socket: Socket,
+  { host, literal, alpn }: SecureOptions,
+  context: SecureContext,
+  signal: AbortSignal,
+): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      socket.destroy();
+      return reject(signal.reason);
+    }
+    const secured = connect({
+      socket,
+      secureContext: context,
+      host,
+      servername: literal ? "" : host,
+      ALPNProtocols: [...alpn],
+      // Said aloud, for NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would be the default otherwise.
+      rejectUnauthorized: true,
+    });
+    const settle = (): void => {
+      signal.removeEventListener("abort", abort);
+      secured.off("secureConnect", done).off("error", failed).off("close", closed);
+    };
+    const fail = (error: Error): void => {
+      settle();
+      secured.on("error", () => undefined);
+      secured.destroy();
+      socket.destroy();
+      reject(error);
+    };
+    const abort = (): void => fail(signal.reason as Error);
+    const failed = (error: Error): void => fail(new ConnectError("tls", describe(error), codeOf(error)));
+    const closed = (): void => fail(new ConnectError("tls", "TLS: the connection was closed in the handshake"));
+    const done = (): void => {
+      if (!secured.authorized) return failed(secured.authorizationError);
+      settle();
+      resolve(secured);
+    };
+    signal.addEventListener("abort", abort, { once: true });
+    secured.once("secureConnect", done).once("error", failed).once("close", closed);
+  });
+
+const codeOf = (error: Error): string | undefined =>
+  "code" in error && typeof error.code === "string" ? error.code : undefined;
+
+/** One line: OpenSSL's own messages carry thread ids, source files and line ends. */
+const describe = (error: Error): string => {
+  const reason = "reason" in error && typeof error.reason === "string" ? error.reason : error.message;
+  return `TLS: ${reason.replaceAll(/\s+/g, " ").trim().slice(0, 200)}`;
+};

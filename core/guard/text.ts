@@ -1,0 +1,71 @@
+/** What a URL may look like before anything is asked of the network. */
+import { hostname as checkName } from "./names.ts";
+import type { NameReason } from "./names.ts";
+
+export type TextReason =
+  | "URL_INVALID"
+  | "URL_TOO_LONG"
+  | "URL_SCHEME"
+  | "URL_CHARSET"
+  | "URL_FRAGMENT"
+  | "URL_USERINFO"
+  | "URL_NOT_CANONICAL"
+  | NameReason;
+
+/** A refusal. `malformed`: it is not an https URL at all (no string, empty, too long, another scheme). */
+export interface Refused<Reason extends string = string> {
+  readonly ok: false;
+  readonly reason: Reason;
+  /** One line for the subscriber: what to change. It never holds an address that a name resolved to. */
+  readonly message: string;
+  readonly malformed: boolean;
+}
+
+export interface ReadUrl {
+  readonly ok: true;
+  /** As it is stored and dialled. */
+  readonly href: string;
+  /** As in `new URL(href).hostname`: IPv6 in brackets. */
+  readonly hostname: string;
+  readonly port: number;
+}
+
+const MAX_LENGTH = 2048;
+
+/**
+ * Reads a URL so strictly that no two parsers can disagree on where it leads (RFC 3986 and WHATWG give the same host).
+ * @param named whether the operator lifts the name rules for a host
+ */
+export const readUrl = (url: unknown, named: (hostname: string) => boolean): ReadUrl | Refused<TextReason> => {
+  if (typeof url !== "string") return malformed("URL_INVALID", "must be a string");
+  if (url === "") return malformed("URL_INVALID", "must not be empty");
+  if (url.length > MAX_LENGTH) return malformed("URL_TOO_LONG", `must not be longer than ${MAX_LENGTH} characters`);
+  if (!/^https:/i.test(url)) return malformed("URL_SCHEME", "must start with https://");
+  if (!/^[\x21-\x7e]+$/.test(url) || url.includes("\\"))
+    return refused("URL_CHARSET", "must be visible ASCII without a backslash; write other characters percent-encoded");
+  if (url.includes("#")) return refused("URL_FRAGMENT", "must not have a fragment (#)");
+  const [, authority = ""] = /^https:\/\/([^/?]*)/i.exec(url) ?? [];
+  if (authority === "") return refused("URL_SCHEME", "must start with https:// and a host");
+  if (authority.includes("@")) return refused("URL_USERINFO", "must not hold a user name or password");
+  const parsed = URL.parse(url);
+  if (parsed === null) return refused("URL_INVALID", "is not a valid URL");
+  const { href, host, hostname } = parsed;
+  const written = authority.toLowerCase();
+  if (written !== host && written !== `${host}:443`)
+    return refused("URL_NOT_CANONICAL", "write the host plainly: as it stands it would be read as another one");
+  const port = parsed.port === "" ? 443 : Number(parsed.port);
+  const wrong = named(hostname) ? undefined : checkName(hostname);
+  return wrong === undefined ? { ok: true, href, hostname, port } : refused(wrong.reason, wrong.message);
+};
+
+export const refused = <Reason extends string>(reason: Reason, message: string): Refused<Reason> => ({
+  ok: false,
+  reason,
+  message,
+  malformed: false,
+});
+
+const malformed = (reason: TextReason, message: string): Refused<TextReason> => ({
+  ...refused(reason, message),
+  malformed: true,
+});
