@@ -214,6 +214,10 @@ function busy(busyMs: number): Verdict {
 
 function byShape(rows: LimiterDeps["rows"]): ReadonlyMap<string, LimitRow> {
   const found = new Map<string, LimitRow>();
-  for (const [name, row] of Object.entries(rows)) if (row !== false) found.set(routeShape(name), row);
+  // A later spelling of the same operation replaces an earlier one: overrides stand behind the defaults.
+  for (const [name, row] of Object.entries(rows)) {
+    if (row === false) found.delete(routeShape(name));
+    else found.set(routeShape(name), row);
+  }
   return found;
 }

@@ -1,13 +1,24 @@
-/** What two spellings of one route have in common. */
+/** What the spellings of one operation have in common. */
 
 const PARAMETER = /\{[^/}]*\}|:[A-Za-z_]\w*/g;
+const REST_FORM = /^(PATCH|DELETE) (\/v1\/[^/{}]+)\/\{\}$/;
+const ACTION_FORM = /^POST (\/v1\/[^/{}]+)\/(update|delete)$/;
 
-/** `GET /v1/qr/:slug` and `get /v1/qr/{id}` are one route: the method in capitals, parameters without their names. */
+/**
+ * The operation that a route belongs to: the method in capitals, parameters without their names, and the second form of
+ * a `/v1` operation as its first, so that `PATCH /v1/qr/:slug` and `POST /v1/qr/update` are one.
+ */
 export function routeShape(name: string): string {
   const space = name.indexOf(" ");
   if (space < 0) return name;
-  return `${name.slice(0, space).toUpperCase()} ${name
-    .slice(space + 1)
-    .trim()
-    .replaceAll(PARAMETER, "{}")}`;
+  const path = name.slice(space + 1).trim();
+  const shape = `${name.slice(0, space).toUpperCase()} ${path.replaceAll(PARAMETER, "{}")}`;
+  const rest = REST_FORM.exec(shape);
+  return rest === null ? shape : `POST ${rest[2]}/${rest[1] === "PATCH" ? "update" : "delete"}`;
+}
+
+/** The REST-style form that a `/v1` operation named by an action also has: `POST /v1/qr/update` → `PATCH /v1/qr/{slug}`. */
+export function restForm(name: string): string | undefined {
+  const action = ACTION_FORM.exec(name);
+  return action === null ? undefined : `${action[2] === "update" ? "PATCH" : "DELETE"} ${action[1]}/{slug}`;
 }

@@ -1,0 +1,61 @@
+/** The relay's own access tokens: what stands in them, whoever mints or judges them. */
+
+export const OWN_ISSUER = "urn:relaybox";
+export const OWN_AUDIENCE = "relaybox";
+/** RFC 9068: keeps them apart from ID tokens of whatever kind. */
+export const OWN_TYP = "at+jwt";
+
+export interface OwnToken {
+  readonly sub: string;
+  /** Key ids, or `"*"` for all of them. */
+  readonly keys: readonly string[] | "*";
+  readonly amr: readonly string[];
+  /** Epoch ms of the last real authentication; left out, there was none. */
+  readonly authAt?: number;
+  /** The session it ends with; left out, it only ends by time. */
+  readonly sessionId?: string;
+}
+
+/** The claims of an own token, for `Keys.signToken`. @param now epoch ms */
+export function ownClaims(token: OwnToken, now: number, ttlMs: number): Readonly<Record<string, unknown>> {
+  const iat = Math.floor(now / 1_000);
+  return {
+    iss: OWN_ISSUER,
+    aud: OWN_AUDIENCE,
+    sub: token.sub,
+    iat,
+    exp: iat + Math.max(1, Math.floor(ttlMs / 1_000)),
+    api_keys: token.keys === "*" ? ["*"] : token.keys,
+    amr: token.amr,
+    ...(token.authAt === undefined ? {} : { auth_time: Math.floor(token.authAt / 1_000) }),
+    ...(token.sessionId === undefined ? {} : { sid: token.sessionId }),
+  };
+}
+
+export interface StepUpRule {
+  readonly acr: readonly string[];
+  readonly amr: readonly string[];
+  readonly maxAgeMs: number;
+}
+
+/** How far ahead of ours an issuer's clock may be. */
+const AHEAD_S = 30;
+
+/** True when a second factor was shown, and recently: when the token was issued proves nothing. @param now epoch ms */
+export function isSteppedUp(
+  principal: { readonly amr: readonly string[]; readonly acr?: string; readonly authTime?: number },
+  rule: StepUpRule,
+  now: number,
+): boolean {
+  const { amr, acr, authTime } = principal;
+  const shown = amr.some((method) => rule.amr.includes(method)) || (acr !== undefined && rule.acr.includes(acr));
+  if (!shown || authTime === undefined || !Number.isInteger(authTime)) return false;
+  const nowS = now / 1_000;
+  return authTime <= nowS + AHEAD_S && authTime >= Math.floor(nowS) - rule.maxAgeMs / 1_000;
+}
+
+/** The challenge of RFC 9470 for `WWW-Authenticate`. */
+export function stepUpChallenge(rule: StepUpRule): string {
+  const acr = rule.acr.length > 0 ? rule.acr : rule.amr;
+  return `Bearer error="insufficient_user_authentication", acr_values="${acr.join(" ")}", max_age="${Math.floor(rule.maxAgeMs / 1_000)}"`;
+}
