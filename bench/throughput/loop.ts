@@ -1,0 +1,40 @@
+// The measure that everything is compared with: undici's request over TLS keep-alive, nothing else, in a process of its own.
+import { createHmac } from "node:crypto";
+import { Pool } from "undici";
+import { deliveryLike, nowMs } from "./event.ts";
+import type { LoopReply, LoopRequest } from "./messages.ts";
+
+async function run({ url, ca, secret, connections, seconds }: LoopRequest): Promise<LoopReply> {
+  const { origin, pathname: path } = new URL(url);
+  const pool = new Pool(origin, { connections, pipelining: 1, connect: { ca } });
+  const body = Buffer.from(deliveryLike());
+  const headers = {
+    "content-type": "application/json",
+    "x-relay-webhook-signature": createHmac("sha256", secret).update(body).digest("hex"),
+  };
+  let requests = 0;
+  const from = nowMs();
+  const until = from + seconds * 1_000;
+  const one = async (): Promise<void> => {
+    while (nowMs() < until) {
+      const reply = await pool.request({ method: "POST", path, headers, body });
+      await reply.body.dump();
+      requests++;
+    }
+  };
+  await Promise.all(Array.from({ length: connections }, one));
+  const ms = nowMs() - from;
+  await pool.close();
+  return { requests, ms };
+}
+
+process.on("message", (request: LoopRequest) => {
+  run(request).then(
+    (reply) => process.send?.(reply),
+    (error: unknown) => {
+      console.error(error);
+      process.exit(1);
+    },
+  );
+});
+process.on("disconnect", () => process.exit(0));

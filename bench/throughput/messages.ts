@@ -1,0 +1,51 @@
+// What the processes of a run say to each other.
+
+export type ToReceiver =
+  | { readonly kind: "listen"; readonly cert: string; readonly key: string }
+  | { readonly kind: "secret"; readonly secret: string }
+  /** Forgets all figures. */
+  | { readonly kind: "reset" }
+  /** Answer when this many good requests have come in since the last reset. */
+  | { readonly kind: "await"; readonly count: number }
+  | { readonly kind: "read" };
+export type FromReceiver =
+  | { readonly kind: "listening"; readonly port: number }
+  | { readonly kind: "done" }
+  | { readonly kind: "reached"; readonly at: number }
+  | {
+      readonly kind: "figures";
+      readonly good: number;
+      readonly bad: number;
+      readonly repeated: number;
+      /** ms from sending the publication, and from acceptance, until the whole delivery was received. */
+      readonly fromSent: readonly number[];
+      readonly fromAccepted: readonly number[];
+    };
+
+export interface LoopRequest {
+  readonly url: string;
+  readonly ca: string;
+  readonly secret: string;
+  readonly connections: number;
+  readonly seconds: number;
+}
+export interface LoopReply {
+  readonly requests: number;
+  readonly ms: number;
+}
+
+export interface PublishRequest {
+  readonly port: number;
+  readonly token: string;
+  readonly connections: number;
+  readonly seconds: number;
+  /** Events per second, evenly; as fast as answers come when left out. */
+  readonly rate?: number;
+}
+export interface PublishReply {
+  readonly accepted: number;
+  readonly refused: number;
+  /** Monotonic ms. */
+  readonly from: number;
+  readonly to: number;
+}

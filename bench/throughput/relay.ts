@@ -1,0 +1,127 @@
+// The relay under measurement: the real command, in a process of its own, on a folder of its own.
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { nowMs } from "./event.ts";
+
+const COMMAND = resolve(import.meta.dirname, "../../core/cli/relay.mjs");
+/** A relay that does not answer by then has failed. */
+const START_MS = 20_000;
+
+export interface RelayOptions {
+  readonly folder: string;
+  readonly ca: string;
+  readonly connections: number;
+  /** As it stands in the config: an expression over the names of `relaybox`. */
+  readonly storage: string;
+  readonly logLevel: string;
+  readonly profile?: string;
+}
+
+export interface RunningRelay {
+  readonly child: ChildProcess;
+  /** From the command's start until the first 200 of `/healthz`. */
+  readonly startMs: number;
+  stop(): Promise<void>;
+}
+
+export interface RelayUnderTest {
+  readonly port: number;
+  readonly publishToken: () => Promise<string>;
+  start(): Promise<RunningRelay>;
+  /** Makes the subscription; resolves to its secret. */
+  subscribe(keyId: string, url: string): Promise<string>;
+}
+
+export async function prepare(options: RelayOptions): Promise<RelayUnderTest> {
+  const { folder } = options;
+  const port = await freePort();
+  const config = join(folder, "relay.config.ts");
+  await writeFile(join(folder, "ca.pem"), options.ca);
+  await writeFile(
+    config,
+    `import * as relay from "relaybox";
+export default relay.defineRelay({
+  dataDir: "./data",
+  server: { host: "127.0.0.1", port: ${port} },
+  storage: relay.${options.storage},
+  delivery: { perSubscription: ${options.connections} },
+  guard: { allow: ["127.0.0.1:*"], ca: "./ca.pem" },
+  log: { level: "${options.logLevel}" },
+});
+`,
+  );
+  const log = join(folder, "relay.log");
+  const url = `http://127.0.0.1:${port}`;
+
+  return {
+    port,
+    publishToken: async () => (await readFile(join(folder, "data/keys/publish-token"), "utf8")).trim(),
+
+    async start() {
+      const profiling = options.profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${options.profile}`];
+      const out = openSync(log, "a", 0o600);
+      const from = nowMs();
+      const child = spawn(process.execPath, [...profiling, COMMAND, "start", "--config", config], {
+        stdio: ["ignore", out, out],
+        env: clean(),
+      });
+      closeSync(out);
+      const ended = new Promise<void>((done) => child.once("exit", () => done()));
+      while (!(await healthy(url))) {
+        if (child.exitCode !== null || nowMs() - from > START_MS) {
+          child.kill("SIGKILL");
+          throw new Error(`the relay did not start:\n${(await readFile(log, "utf8")).slice(-2_000)}`);
+        }
+        await new Promise((done) => setTimeout(done, 2));
+      }
+      const startMs = nowMs() - from;
+      return {
+        child,
+        startMs,
+        stop: async () => {
+          if (child.exitCode === null) child.kill("SIGTERM");
+          await ended;
+        },
+      };
+    },
+
+    async subscribe(keyId, target) {
+      const args = [COMMAND, "token", "--config", config, "--sub", "bench", "--keys", keyId];
+      const { stdout } = await promisify(execFile)(process.execPath, args, { env: clean() });
+      const answer = await fetch(`${url}/api-keys/${keyId}/webhooks`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${stdout.trim()}`, "content-type": "application/json" },
+        body: JSON.stringify({ url: target, events: ["bench:event"] }),
+      });
+      const body = (await answer.json()) as { data?: { secret: string } };
+      if (body.data === undefined) throw new Error(`the subscription was refused: ${JSON.stringify(body)}`);
+      return body.data.secret;
+    },
+  };
+}
+
+/** The environment without what would change the relay's config. */
+const clean = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RELAY_")));
+
+async function healthy(url: string): Promise<boolean> {
+  try {
+    const answer = await fetch(`${url}/healthz`);
+    await answer.arrayBuffer();
+    return answer.status === 200;
+  } catch {
+    return false;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return port;
+}
