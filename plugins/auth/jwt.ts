@@ -1,0 +1,63 @@
+/** Auth by tokens of your own issuer: JWTs (RFC 7519) in `Authorization: Bearer`. */
+import { createSecretKey } from "node:crypto";
+import type { Auth } from "../../core/ports/auth.ts";
+import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import { StartError } from "../../core/model/errors.ts";
+import { fetchedKeys, fixedKeys, singleKey } from "./jwt/keyring.ts";
+import type { Keyring } from "./jwt/keyring.ts";
+import { CLOCK_TOLERANCE_MS, jwtProblems, MAX_TOKEN_AGE_MS, publicKeyOf } from "./jwt/options.ts";
+import type { JwtOptions } from "./jwt/options.ts";
+import { joseVerify, tokenJudge } from "./token/judge.ts";
+
+export { jwtProblems } from "./jwt/options.ts";
+export type { JwtOptions } from "./jwt/options.ts";
+
+/** What `relay token` needs to mint a token that this plug-in takes; there is none where we only hold public keys. */
+export interface JwtPlugin extends Plugin<"auth", Auth> {
+  readonly options: JwtOptions;
+}
+
+/**
+ * Takes exactly the configured algorithms, issuer and audience; `sub`, `iat`, `exp` are required; `api_keys` says which
+ * API keys the token owns. With `jwksUrl` the relay is not ready until it has fetched the keys.
+ */
+export function jwt(options: JwtOptions): JwtPlugin {
+  const problems = jwtProblems(options);
+  return {
+    kind: "auth",
+    name: "jwt",
+    options,
+    problems,
+    async setup(ctx) {
+      if (problems.length > 0)
+        throw new StartError(78, problems.map(({ path, message }) => `${path} ${message}`.trim()).join("; "));
+      const { algorithms, issuer, audience, typ } = options;
+      const { maxTokenAgeMs = MAX_TOKEN_AGE_MS, clockToleranceMs = CLOCK_TOLERANCE_MS } = options;
+      const keyring = openKeyring(options, ctx);
+      const judge = tokenJudge({
+        rule: {
+          algorithms,
+          issuer,
+          audience: typeof audience === "string" ? [audience] : audience,
+          maxTokenAgeMs,
+          clockToleranceMs,
+          ...(typ === undefined ? {} : { typ }),
+        },
+        findKey: keyring.find,
+        verify: await joseVerify(),
+        clock: ctx.clock,
+      });
+      return { authenticate: (request) => judge(request.header("authorization")), ready: keyring.ready };
+    },
+  };
+}
+
+function openKeyring({ secret, publicKey, keys, jwksUrl }: JwtOptions, ctx: PluginContext): Keyring {
+  if (secret !== undefined) return singleKey(createSecretKey(Buffer.from(secret)));
+  if (keys !== undefined) return fixedKeys(keys);
+  if (jwksUrl !== undefined) return fetchedKeys(jwksUrl, ctx);
+  const key = publicKeyOf(publicKey);
+  if (key === undefined) throw new StartError(78, "publicKey must be a public key, as PEM or JWK");
+  const kid = typeof publicKey === "object" && typeof publicKey["kid"] === "string" ? publicKey["kid"] : undefined;
+  return singleKey(key, kid);
+}

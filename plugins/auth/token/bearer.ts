@@ -1,0 +1,52 @@
+/** The frame of a bearer token: how it stands in a request, and what its header may say before anything is believed. */
+
+/** Longest token that is looked at, in bytes. */
+const LONGEST = 8_192;
+const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
+/** Hints at keys to trust (RFC 7515 §4.1): a token does not say which keys we trust. `crit` asks for what we do not know. */
+const REFUSED_HEADERS = ["jwk", "jku", "x5u", "x5c", "crit"] as const;
+
+export interface TokenHeader {
+  readonly alg: string;
+  readonly kid?: string;
+  readonly typ?: string;
+}
+
+/** The token of an `Authorization` header: three segments, ≤ 8 KiB; undefined when it is anything else. */
+export function bearerToken(authorization: string | undefined): string | undefined {
+  if (authorization === undefined || authorization.length > LONGEST + 32) return undefined;
+  const token = BEARER.exec(authorization)?.[1];
+  return token === undefined || token.length > LONGEST ? undefined : token;
+}
+
+/** The header of a framed token; undefined when it is not one that may be judged further. */
+export function tokenHeader(token: string): TokenHeader | undefined {
+  const header = jsonObject(Buffer.from(token.slice(0, token.indexOf(".")), "base64url"));
+  if (header === undefined) return undefined;
+  if (REFUSED_HEADERS.some((name) => Object.hasOwn(header, name))) return undefined;
+  const { alg, kid, typ } = header;
+  if (typeof alg !== "string") return undefined;
+  if (kid !== undefined && (typeof kid !== "string" || kid.length > 256)) return undefined;
+  if (typ !== undefined && typeof typ !== "string") return undefined;
+  return { alg, ...(kid === undefined ? {} : { kid }), ...(typ === undefined ? {} : { typ }) };
+}
+
+/** `at+jwt`, `AT+JWT` and `application/at+jwt` are one type (RFC 7515 §4.1.9). */
+export function isTyp(header: TokenHeader, wanted: string): boolean {
+  const bare = (typ: string): string => typ.toLowerCase().replace(/^application\//, "");
+  return header.typ !== undefined && bare(header.typ) === bare(wanted);
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The JSON object that the bytes are; undefined when they are anything else. */
+export function jsonObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(utf8.decode(bytes));
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,72 @@
+/** What a verified token says, judged: RFC 7519 claims with exact types, RFC 8725's advice, and our `api_keys`. */
+import { isKeyId } from "../../../core/model/names.ts";
+import type { Principal, Refusal } from "../../../core/ports/auth.ts";
+
+export interface ClaimRule {
+  readonly issuer: string;
+  /** Any of these. */
+  readonly audience: readonly string[];
+  /** Longest age of a token, and longest life that it may be given. */
+  readonly maxTokenAgeMs: number;
+  readonly clockToleranceMs: number;
+}
+
+/** Epoch seconds. */
+export interface TokenTimes {
+  readonly iat: number;
+  readonly exp: number;
+  readonly nbf?: number;
+}
+
+export interface Judged {
+  readonly principal: Principal;
+  readonly times: TokenTimes;
+}
+
+const refuse = (refused: string): Refusal => ({ refused });
+
+/** Judges everything but the passing of time, which `isTimely` does on each use. */
+export function judgeClaims(claims: Readonly<Record<string, unknown>>, rule: ClaimRule): Judged | Refusal {
+  const { iss, aud, sub, iat, exp, nbf, sid } = claims;
+  if (typeof sub !== "string" || sub === "") return refuse("sub is not text");
+  if (iss !== rule.issuer) return refuse("another issuer");
+  const audiences: unknown = typeof aud === "string" ? [aud] : aud;
+  if (!Array.isArray(audiences) || !audiences.every((one) => typeof one === "string")) return refuse("no audience");
+  if (!audiences.some((one) => rule.audience.includes(one as string))) return refuse("another audience");
+  if (!isSeconds(iat) || !isSeconds(exp)) return refuse("iat and exp must be integers");
+  if (nbf !== undefined && !isSeconds(nbf)) return refuse("nbf must be an integer");
+  if ((exp - iat) * 1_000 > rule.maxTokenAgeMs) return refuse("lives too long");
+  const { acr, auth_time: authTime } = claims;
+  return {
+    times: { iat, exp, ...(nbf === undefined ? {} : { nbf }) },
+    principal: {
+      sub,
+      keys: ownedKeys(claims["api_keys"]),
+      amr: Array.isArray(claims["amr"]) ? claims["amr"].filter((one) => typeof one === "string") : [],
+      ...(typeof acr === "string" ? { acr } : {}),
+      ...(isSeconds(authTime) ? { authTime } : {}),
+      expiresAt: exp * 1_000,
+      ...(typeof sid === "string" ? { sessionId: sid } : {}),
+    },
+  };
+}
+
+/** @param now epoch ms */
+export function isTimely({ iat, exp, nbf }: TokenTimes, rule: ClaimRule, now: number): boolean {
+  const tolerance = rule.clockToleranceMs;
+  return (
+    now < exp * 1_000 + tolerance &&
+    iat * 1_000 <= now + tolerance &&
+    now - iat * 1_000 <= rule.maxTokenAgeMs + tolerance &&
+    (nbf === undefined || nbf * 1_000 <= now + tolerance)
+  );
+}
+
+const isSeconds = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0;
+
+/** Key ids, or exactly `["*"]`; whatever else stands there owns nothing. */
+function ownedKeys(value: unknown): readonly string[] | "*" {
+  if (!Array.isArray(value)) return [];
+  if (value.length === 1 && value[0] === "*") return "*";
+  return value.every((one) => typeof one === "string" && isKeyId(one)) ? (value as string[]) : [];
+}

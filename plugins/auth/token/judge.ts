@@ -1,0 +1,74 @@
+/** The way of a bearer token through its checks, from the header of a request to a principal. */
+import type { KeyObject } from "node:crypto";
+import type { Principal, Refusal } from "../../../core/ports/auth.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import { bearerToken, isTyp, jsonObject, tokenHeader } from "./bearer.ts";
+import type { TokenHeader } from "./bearer.ts";
+import { isTimely, judgeClaims } from "./claims.ts";
+import type { ClaimRule, Judged } from "./claims.ts";
+import { verifiedTokens } from "./verified.ts";
+
+export interface TokenRule extends ClaimRule {
+  /** Exactly these. */
+  readonly algorithms: readonly string[];
+  /** The wanted `typ`; left out, any. */
+  readonly typ?: string;
+}
+
+/** The key that a token must have been signed with, going by its header; undefined refuses it. */
+export type FindKey = (header: TokenHeader) => Promise<KeyObject | undefined>;
+
+/** The bytes that were signed; undefined when the signature is not the key's. */
+export type Verify = (token: string, key: KeyObject, alg: string) => Promise<Uint8Array | undefined>;
+
+export interface JudgeDeps {
+  readonly rule: TokenRule;
+  readonly findKey: FindKey;
+  readonly verify: Verify;
+  readonly clock: Clock;
+}
+
+export type Judge = (authorization: string | undefined) => Promise<Principal | Refusal>;
+
+const refuse = (refused: string): Refusal => ({ refused });
+
+/** Never throws for anything that a client can send. */
+export function tokenJudge({ rule, findKey, verify, clock }: JudgeDeps): Judge {
+  const verified = verifiedTokens<Judged>();
+
+  async function judge(token: string): Promise<Judged | Refusal> {
+    const header = tokenHeader(token);
+    if (header === undefined) return refuse("its header is not one that we take");
+    if (!rule.algorithms.includes(header.alg)) return refuse("another algorithm");
+    if (rule.typ !== undefined && !isTyp(header, rule.typ)) return refuse("another type of token");
+    const key = await findKey(header);
+    if (key === undefined) return refuse("no key of ours");
+    const payload = await verify(token, key, header.alg);
+    if (payload === undefined) return refuse("the signature is wrong");
+    const claims = jsonObject(payload);
+    return claims === undefined ? refuse("the payload is no JSON object") : judgeClaims(claims, rule);
+  }
+
+  return async (authorization) => {
+    const token = bearerToken(authorization);
+    if (token === undefined) return refuse("no bearer token");
+    const known = verified.get(token, clock.monotonic());
+    const judged = known ?? (await judge(token));
+    if ("refused" in judged) return judged;
+    if (!isTimely(judged.times, rule, clock.now())) return refuse("expired, too old or not yet valid");
+    if (known === undefined) verified.set(token, judged, clock.monotonic());
+    return judged.principal;
+  };
+}
+
+/** Verification by jose, which is loaded when a plug-in is set up. */
+export async function joseVerify(): Promise<Verify> {
+  const { compactVerify } = await import("jose");
+  return async (token, key, alg) => {
+    try {
+      return (await compactVerify(token, key, { algorithms: [alg] })).payload;
+    } catch {
+      return undefined;
+    }
+  };
+}

@@ -1,0 +1,35 @@
+/** Remembers tokens whose signature was verified, by hash, so that a busy client's is not verified at every request. */
+import { hash } from "node:crypto";
+
+export interface VerifiedTokens<T> {
+  get(token: string, now: number): T | undefined;
+  set(token: string, value: T, now: number): void;
+  clear(): void;
+}
+
+/**
+ * Bounded, and each entry is kept for `forMs` at most, so that a signing key which is withdrawn soon counts no more.
+ * Whether the token is timely is judged anew by the caller. `now` is monotonic.
+ */
+export function verifiedTokens<T>(capacity = 5_000, forMs = 60_000): VerifiedTokens<T> {
+  const held = new Map<string, { readonly value: T; readonly until: number }>();
+  const keyOf = (token: string): string => hash("sha256", token, "base64url");
+  return {
+    get(token, now) {
+      if (held.size === 0) return undefined;
+      const key = keyOf(token);
+      const found = held.get(key);
+      if (found === undefined || now < found.until) return found?.value;
+      held.delete(key);
+      return undefined;
+    },
+    set(token, value, now) {
+      if (held.size >= capacity) {
+        const oldest = held.keys().next();
+        if (!oldest.done) held.delete(oldest.value);
+      }
+      held.set(keyOf(token), { value, until: now + forMs });
+    },
+    clear: () => held.clear(),
+  };
+}
