@@ -1,0 +1,133 @@
+/** The http source: `POST /events` with a publish token. */
+import { StartError } from "../../core/model/errors.ts";
+import { Problem, type FieldError } from "../../core/model/problem.ts";
+import type { Plugin, PluginContext, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
+import type { Accept, Accepted, AcceptRequest, Source, SourceInfo } from "../../core/ports/source.ts";
+import { readBody } from "./http/body.ts";
+import { idempotencyOf, traceparentOf } from "./http/headers.ts";
+import { presentedToken, readTokens, tokenProblems, type PublishToken, type TokenOption } from "./http/tokens.ts";
+
+export interface HttpOptions {
+  /**
+   * Who may publish: tokens for every key, or bound to some.
+   * @default the relay's own publish token
+   */
+  readonly tokens?: readonly TokenOption[];
+}
+
+/** Problems listed in one answer; the rest are counted. */
+const ERRORS_LISTED = 100;
+
+/** `POST /events`: one event, a list, or NDJSON. A 202 means that all of it is stored. */
+export function http(options: HttpOptions = {}): Plugin<"source", Source> {
+  const problems = [...unknown(options), ...tokenProblems(options.tokens)];
+  return {
+    kind: "source",
+    name: "http",
+    problems,
+    setup(ctx) {
+      if (problems.length > 0)
+        throw new StartError(78, problems.map(({ path, message }) => `${path} ${message}`).join("; "));
+      return createHttpSource(tokensOf(options, ctx), ctx);
+    },
+  };
+}
+
+const unknown = (options: HttpOptions): readonly FieldError[] =>
+  Object.keys(options)
+    .filter((name) => name !== "tokens")
+    .map((path) => ({ path, message: "is not an option" }));
+
+function tokensOf({ tokens }: HttpOptions, { publishToken }: PluginContext): readonly PublishToken[] {
+  if (tokens !== undefined) return readTokens(tokens);
+  const found = tokenProblems([publishToken]);
+  if (publishToken === undefined || found.length > 0) throw new StartError(78, "http() was given no publish token");
+  return readTokens([publishToken]);
+}
+
+function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<PluginContext, "clock">): Source {
+  let accept: Accept | undefined;
+  let info: SourceInfo = { durability: "volatile" };
+  const underWay = new Set<Promise<unknown>>();
+  // The server asks for the principal first: the same request is not hashed twice.
+  const authenticated = new WeakMap<RouteRequest, PublishToken>();
+
+  function authenticate(request: RouteRequest): PublishToken {
+    const known = authenticated.get(request);
+    if (known !== undefined) return known;
+    const token = presentedToken(request.header("authorization"), tokens);
+    authenticated.set(request, token);
+    return token;
+  }
+
+  function open(): Accept {
+    if (accept !== undefined) return accept;
+    throw new Problem("SHUTTING_DOWN", "Nothing is accepted now. Publish again in a moment.", { retryAfter: 5 });
+  }
+
+  async function handle(request: RouteRequest): Promise<RouteReply> {
+    const token = authenticate(request);
+    open();
+    info.admit?.();
+    const body = await readBody(request);
+    const idempotency = idempotencyOf(request.header("idempotency-key"), token, body);
+    const accepted = await acceptNow({
+      publications: body.publications,
+      keys: token.keys,
+      idempotency,
+      traceparent: traceparentOf(request.header("traceparent")),
+      requestId: request.requestId,
+      source: "http",
+    });
+    const data: readonly Accepted[] | Accepted | undefined = body.batch ? accepted : accepted[0];
+    return {
+      status: 202,
+      headers: { "Content-Type": "application/json", "Relay-Durability": info.durability },
+      body: JSON.stringify({ data, meta: { timestamp: new Date(clock.now()).toISOString() } }),
+    };
+  }
+
+  /** Asks again whether we are open: the body may have taken its time. */
+  async function acceptNow(request: AcceptRequest): Promise<readonly Accepted[]> {
+    const work = open()(request);
+    underWay.add(work);
+    try {
+      return await work;
+    } catch (error) {
+      throw error instanceof Problem ? shortened(error) : error;
+    } finally {
+      underWay.delete(work);
+    }
+  }
+
+  return {
+    routes: [
+      {
+        method: "POST",
+        path: "/events",
+        limit: "POST /events",
+        principal: (request) => `publish:${authenticate(request).scope}`,
+        handle,
+      },
+    ],
+    start(given, about) {
+      accept = given;
+      info = about;
+    },
+    async stop() {
+      accept = undefined;
+      await Promise.allSettled(underWay);
+    },
+  };
+}
+
+/** A batch can have thousands of problems: the first ones are listed, the others counted. */
+function shortened(problem: Problem): Problem {
+  const errors = problem.extras.errors ?? [];
+  if (errors.length <= ERRORS_LISTED) return problem;
+  const more: FieldError = { path: "", message: `and ${errors.length - ERRORS_LISTED} more problems` };
+  return new Problem(problem.code, problem.detail, {
+    ...problem.extras,
+    errors: [...errors.slice(0, ERRORS_LISTED), more],
+  });
+}

@@ -1,0 +1,92 @@
+/** Reads the body of a publish request: one event, a list of them, or one a line (https://github.com/ndjson/ndjson-spec). */
+import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
+import { elements, skipSpace } from "../../../core/model/json.ts";
+import { Problem } from "../../../core/model/problem.ts";
+import type { RouteRequest } from "../../../core/ports/plugin.ts";
+import type { Publication } from "../../../core/ports/source.ts";
+
+type Format = "json" | "ndjson";
+
+export interface PublishBody {
+  readonly format: Format;
+  readonly bytes: Uint8Array;
+  readonly publications: readonly Publication[];
+  /** Whether the answer is a list. */
+  readonly batch: boolean;
+}
+
+const FORMATS: ReadonlyMap<string, Format> = new Map([
+  ["application/json", "json"],
+  ["application/x-ndjson", "ndjson"],
+]);
+
+// Fatal: bytes that are no UTF-8 are refused, never replaced. A byte order mark stays and is no JSON.
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE or INVALID_JSON, in this order */
+export async function readBody(request: RouteRequest): Promise<PublishBody> {
+  const format = formatOf(request.header("content-type"));
+  refuseEncoding(request.header("content-encoding"));
+  const bytes = await request.body(MAX_BATCH_BYTES);
+  const text = decode(bytes);
+  if (format === "ndjson") return { format, bytes, publications: lines(text), batch: true };
+  if (text[skipSpace(text, 0)] !== "[") {
+    return { format, bytes, publications: [{ text, path: "" }], batch: false };
+  }
+  return { format, bytes, publications: items(text), batch: true };
+}
+
+function formatOf(contentType: string | undefined): Format {
+  const [type = "", ...parameters] = (contentType ?? "").split(";");
+  const format = FORMATS.get(type.trim().toLowerCase());
+  const utf8 = parameters.every((one) => !/^\s*charset\s*=/i.test(one) || /=\s*"?utf-?8"?\s*$/i.test(one));
+  if (format !== undefined && utf8) return format;
+  throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send application/json or application/x-ndjson in UTF-8.", {
+    headers: { Accept: [...FORMATS.keys()].join(", ") },
+  });
+}
+
+function refuseEncoding(encoding: string | undefined): void {
+  if (encoding === undefined || encoding.trim().toLowerCase() === "identity") return;
+  throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send the body without Content-Encoding.", {
+    headers: { "Accept-Encoding": "identity" },
+  });
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw new Problem("INVALID_JSON", "The body is not valid UTF-8.");
+  }
+}
+
+function items(text: string): readonly Publication[] {
+  const spans = elements(text, MAX_BATCH_EVENTS + 1);
+  if (spans === undefined) throw new Problem("INVALID_JSON", "The body is not valid JSON.");
+  refuseMany(spans.length);
+  return spans.map(({ start, end }, i) => ({ text: text.slice(start, end), path: `[${i}]` }));
+}
+
+/** Empty lines may end the body; one between events is no event. */
+function lines(text: string): readonly Publication[] {
+  const found: Publication[] = [];
+  let filled = 0;
+  for (let start = 0; start < text.length;) {
+    const newline = text.indexOf("\n", start);
+    const end = newline < 0 ? text.length : newline;
+    found.push({ text: text.slice(start, end), path: `[${found.length}]` });
+    if (skipSpace(text, start) < end) filled = found.length;
+    refuseMany(filled);
+    // A body of empty lines alone must not become a list of millions.
+    if (found.length - filled > MAX_BATCH_EVENTS)
+      throw new Problem("INVALID_JSON", "The body has too many empty lines.");
+    start = end + 1;
+  }
+  return found.slice(0, filled);
+}
+
+function refuseMany(count: number): void {
+  if (count <= MAX_BATCH_EVENTS) return;
+  throw new Problem("PAYLOAD_TOO_LARGE", `A request may have ${MAX_BATCH_EVENTS} events. Send several.`);
+}

@@ -1,0 +1,77 @@
+/** Publish tokens: compared as hashes, in the same time whatever is presented. */
+import { hash, timingSafeEqual } from "node:crypto";
+import { isKeyId } from "../../../core/model/names.ts";
+import { Problem, type FieldError } from "../../../core/model/problem.ts";
+
+/** A token for every key, or for some. */
+export type TokenOption = string | { readonly token: string; readonly keys?: readonly string[] };
+
+export interface PublishToken {
+  readonly digest: Buffer;
+  /** Keys it may publish on; `undefined`: every key. */
+  readonly keys?: readonly string[];
+  /** Names it in storage and in the limits; cannot be turned back into the token. */
+  readonly scope: string;
+}
+
+const sha256 = (text: string): Buffer => hash("sha256", text, "buffer");
+
+/** Visible ASCII: nothing else can be sent as a Bearer token. */
+const TOKEN = /^[\x21-\x7e]+$/;
+const BEARER = /^Bearer +([^ ]+)$/i;
+const LONGEST_HEADER = 8_192;
+
+export const publishToken = (token: string, keys?: readonly string[]): PublishToken => ({
+  digest: sha256(token),
+  keys,
+  scope: hash("sha256", `publish token\n${token}`, "hex").slice(0, 32),
+});
+
+/** What is wrong with the option `tokens`, every problem at once. It comes from a config file: anything may stand there. */
+export function tokenProblems(tokens: unknown): readonly FieldError[] {
+  if (tokens === undefined) return [];
+  if (!Array.isArray(tokens) || tokens.length === 0)
+    return [{ path: "tokens", message: "must be a list with a token" }];
+  const found: FieldError[] = [];
+  const seen = new Set<string>();
+  for (const [i, option] of (tokens as readonly unknown[]).entries()) {
+    const path = `tokens[${i}]`;
+    const { token, keys, ...rest } = (
+      typeof option === "object" && option !== null ? option : { token: option }
+    ) as Readonly<Record<string, unknown>>;
+    for (const name of Object.keys(rest)) found.push({ path: `${path}.${name}`, message: "is not an option" });
+    if (typeof token !== "string" || !TOKEN.test(token)) {
+      found.push({ path, message: "must be a token: not empty, visible ASCII without spaces" });
+    } else if (seen.has(token)) {
+      found.push({ path, message: "stands in the list twice" });
+    } else seen.add(token);
+    if (keys === undefined) continue;
+    if (!Array.isArray(keys) || keys.length === 0 || !keys.every((key) => typeof key === "string" && isKeyId(key))) {
+      found.push({ path: `${path}.keys`, message: "must be a list of key ids" });
+    }
+  }
+  return found;
+}
+
+export const readTokens = (tokens: readonly TokenOption[]): readonly PublishToken[] =>
+  tokens.map((option) => (typeof option === "string" ? publishToken(option) : publishToken(option.token, option.keys)));
+
+/**
+ * The token that an `Authorization` header presents.
+ * @throws Problem UNAUTHENTICATED
+ */
+export function presentedToken(header: string | undefined, tokens: readonly PublishToken[]): PublishToken {
+  const given = header === undefined || header.length > LONGEST_HEADER ? undefined : BEARER.exec(header)?.[1];
+  if (given === undefined) throw refused('Bearer realm="relay"');
+  const digest = sha256(given);
+  let found: PublishToken | undefined;
+  // All of them, every time: the time taken says nothing about which one it was.
+  for (const token of tokens) if (timingSafeEqual(token.digest, digest)) found = token;
+  if (found === undefined) throw refused('Bearer realm="relay", error="invalid_token"');
+  return found;
+}
+
+const refused = (challenge: string): Problem =>
+  new Problem("UNAUTHENTICATED", "Send a publish token: Authorization: Bearer <token>.", {
+    headers: { "WWW-Authenticate": challenge },
+  });
