@@ -1,0 +1,79 @@
+/** An intake over a shelf, with subscriptions to set and everything it told to look at. */
+import { createIntake, type Intake } from "../../core/flow/intake.ts";
+import type { RelayEvent } from "../../core/model/event.ts";
+import type { Subscription } from "../../core/model/subscription.ts";
+import type { AcceptRequest } from "../../core/ports/source.ts";
+import { testClock, type TestClock } from "./clock.ts";
+import { quietLog, quietMetrics } from "./quiet.ts";
+import { shelf, type Shelf } from "./shelf.ts";
+
+export const subscription = (id: string, over: Partial<Subscription> = {}): Subscription => ({
+  id: `sub_${id}`,
+  keyId: "key_1",
+  url: "https://hooks.example.com/",
+  events: ["deposit:paid"],
+  status: "active",
+  createdAt: 0,
+  updatedAt: 0,
+  generation: 3,
+  secrets: [],
+  ...over,
+});
+
+export interface Desk {
+  readonly intake: Intake;
+  readonly shelf: Shelf;
+  readonly clock: TestClock;
+  readonly log: ReturnType<typeof quietLog>;
+  readonly metrics: ReturnType<typeof quietMetrics>;
+  readonly told: RelayEvent[];
+  subscriptions: readonly Subscription[];
+  /** Another process on the same storage. */
+  another(): Intake;
+}
+
+export function desk(options: { readonly events?: readonly string[]; readonly maxPending?: number } = {}): Desk {
+  const store = shelf();
+  const clock = testClock();
+  const [log, metrics, told]: [Desk["log"], Desk["metrics"], RelayEvent[]] = [quietLog(), quietMetrics(), []];
+  const made: Desk = {
+    intake: undefined as never,
+    shelf: store,
+    clock,
+    log,
+    metrics,
+    told,
+    subscriptions: [],
+    another,
+  };
+  function another(): Intake {
+    return createIntake({
+      storage: store,
+      directory: { of: async (keyId) => made.subscriptions.filter((sub) => sub.keyId === keyId) },
+      clock,
+      maxPending: 0,
+      ...options,
+      log,
+      metrics,
+      onAccepted: (event) => void told.push(event),
+    });
+  }
+  return Object.assign(made, { intake: another() });
+}
+
+/** A request of these events: texts as they are, anything else as JSON. */
+export const publish = (events: readonly unknown[], over: Partial<AcceptRequest> = {}): AcceptRequest => ({
+  publications: events.map((event, i) => ({
+    text: typeof event === "string" ? event : JSON.stringify(event),
+    path: events.length > 1 ? `[${i}]` : "",
+  })),
+  source: "test",
+  ...over,
+});
+
+export const paid = (over: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
+  type: "deposit:paid",
+  keyId: "key_1",
+  data: { amount: 1 },
+  ...over,
+});
