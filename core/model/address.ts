@@ -1,0 +1,22 @@
+/** Which addresses count as one caller. */
+
+/**
+ * What is counted of a client's address: an IPv4 address (also written inside IPv6) as it is, or the /64 that an IPv6
+ * address lies in, since one household owns all of it.
+ */
+export function addressGroup(address: string): string {
+  const bare = (address.split("%")[0] as string).toLowerCase();
+  const embedded = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(bare);
+  if (embedded !== null) return embedded[1] as string;
+  if (!bare.includes(":")) return bare;
+  const [head = "", tail] = bare.split("::");
+  const left = head.split(":").filter(Boolean);
+  // A dotted end stands for two groups; only the first four of eight are read, so which does not matter.
+  const right = (tail ?? "")
+    .replace(/\d+\.\d+\.\d+\.\d+$/, "0:0")
+    .split(":")
+    .filter(Boolean);
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
+  const groups = [...left, ...Array<string>(zeros).fill("0"), ...right].slice(0, 4);
+  return `${groups.map((group) => Number.parseInt(group, 16).toString(16)).join(":")}::/64`;
+}
