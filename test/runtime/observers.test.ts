@@ -25,9 +25,10 @@ describe("the log", () => {
     log.error("odd", {
       error: `sent whsec_${"a".repeat(43)}= with Bearer abc.def and eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln`,
     });
+    log.info("address", { url: "https://a.example/hook?token=hunter2#x" });
     log.warn("hostile", { error: 'a"b\nc\u001b[31m', detail: "x".repeat(10_000) });
     await log.flush();
-    const [first, second, third] = await lines(file);
+    const [first, second, address, third] = await lines(file);
     expect(first).toMatchObject({ level: "info", msg: "attempt", eventId: "evt_1", attempt: 1, duplicate: false });
     expect(first).toMatchObject({
       time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
@@ -35,6 +36,7 @@ describe("the log", () => {
     });
     expect(second?.["error"]).toBe("sent [masked] with [masked] and [masked]");
     expect(third?.["error"]).toBe('a"b\nc\u001b[31m');
+    expect(address?.["url"]).toBe("https://a.example/hook");
     expect(String(third?.["detail"]).length).toBe(501);
     const text = await readFile(file, "utf8");
     expect(text).not.toContain("hunter2");
@@ -81,14 +83,14 @@ describe("the log", () => {
 describe("the figures", () => {
   it("are read out in Prometheus' format, with the process's own", async () => {
     const metrics = createMetrics();
-    metrics.count("events_accepted", { source: "http" }, 3);
+    metrics.count("accepted", { source: "http" }, 3);
     metrics.observe("attempt_seconds", 0.02);
     metrics.observe("attempt_seconds", 100);
     metrics.onRead(() => metrics.gauge("backlog", 7));
     metrics.onRead(() => Promise.reject(new Error("not now")));
     const text = await metrics.text();
     metrics.dispose();
-    expect(text).toContain('relay_events_accepted_total{source="http"} 3\n');
+    expect(text).toContain('relay_accepted_total{source="http"} 3\n');
     expect(text).toContain("# TYPE relay_attempt_seconds histogram\n");
     expect(text).toContain('relay_attempt_seconds_bucket{le="0.01"} 0\n');
     expect(text).toContain('relay_attempt_seconds_bucket{le="0.025"} 1\n');

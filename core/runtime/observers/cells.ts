@@ -18,7 +18,7 @@ export class Cells {
   constructor(figure: Figure) {
     this.figure = figure;
     this.#labels = figure.labels ?? [];
-    this.#most = figure.series ?? 24;
+    this.#most = figure.series ?? 16;
     // A figure without labels is there from the start: "nothing happened" is not "nothing is known".
     if (this.#labels.length === 0) this.#make("", {});
   }

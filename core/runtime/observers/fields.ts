@@ -24,6 +24,7 @@ export const LOG_FIELDS: ReadonlySet<string> = new Set([
   "node",
   "job",
   "part",
+  "tick",
   "version",
   // how it went
   "attempt",
@@ -41,10 +42,12 @@ export const LOG_FIELDS: ReadonlySet<string> = new Set([
   "duplicate",
   "durability",
   "detail",
+  "why",
   "signal",
   "exitCode",
   // how much and when
   "count",
+  "keys",
   "deliveries",
   "events",
   "matched",
@@ -66,7 +69,8 @@ export const LOG_FIELDS: ReadonlySet<string> = new Set([
   "address",
   "host",
   "port",
-  "url",
+  "url", // without its query
+  "target",
   "file",
   "folder",
 ]);

@@ -82,7 +82,12 @@ function allowed(level: string, fields: LogFields | undefined): Record<string, s
   for (const name in fields) {
     const value = fields[name];
     if (value === undefined) continue;
-    if (!LOG_FIELDS.has(name)) omitted += omitted === "" ? name : ` ${name}`;
+    // A query may carry a token.
+    if (name === "url")
+      line[name] = String(value)
+        .replace(/[?#].*$/s, "")
+        .slice(0, MAX_FIELD);
+    else if (!LOG_FIELDS.has(name)) omitted += omitted === "" ? name : ` ${name}`;
     else line[name] = typeof value === "string" && value.length > MAX_FIELD ? `${value.slice(0, MAX_FIELD)}…` : value;
   }
   if (omitted !== "") line["omitted"] = omitted.slice(0, MAX_FIELD);

@@ -9,7 +9,7 @@ export interface Figure {
   readonly labels?: readonly string[];
   /** Upper bounds of a histogram, ascending. */
   readonly buckets?: readonly number[];
-  /** Most label sets of its own. @default 24 */
+  /** Most label sets of its own. @default 16 */
   readonly series?: number;
 }
 
@@ -19,9 +19,13 @@ const LONG = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 1_800
 const SIZES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
 export const FIGURES: Readonly<Record<string, Figure>> = {
-  events_accepted: { kind: "counter", help: "Events stored, by source", labels: ["source"] },
-  events_duplicate: { kind: "counter", help: "Events published again and answered from the first", labels: ["source"] },
-  events_refused: { kind: "counter", help: "Publications refused, by code", labels: ["code"] },
+  accepted: { kind: "counter", help: "Events stored, by source", labels: ["source"] },
+  duplicates: {
+    kind: "counter",
+    help: "Events published again and answered from the first, by source",
+    labels: ["source"],
+  },
+  publish_refused: { kind: "counter", help: "Publications refused, by code", labels: ["code"] },
   deliveries: { kind: "counter", help: "Deliveries that came to an end, by outcome", labels: ["outcome"] },
   deliveries_replayed: { kind: "counter", help: "Deliveries moved back to pending by a replay", labels: ["by"] },
   attempts: {
@@ -39,8 +43,14 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     kind: "counter",
     help: "Decisions of the limiter: passed, or the code of the 429",
     labels: ["code"],
+    series: 24,
   },
-  requests: { kind: "counter", help: "HTTP requests answered, by status class", labels: ["result"] },
+  http_requests: {
+    kind: "counter",
+    help: "HTTP requests answered, by route and status",
+    labels: ["route", "status"],
+    series: 150,
+  },
 
   accept_seconds: { kind: "histogram", help: "From a publication's arrival until it is stored", buckets: FAST },
   accept_to_first_attempt_seconds: {
@@ -67,9 +77,10 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     kind: "gauge",
     help: "Delay of the event loop since the last reading",
     labels: ["quantile"],
+    series: 3,
   },
   log_lines_dropped: { kind: "gauge", help: "Log lines lost because nobody read the log fast enough" },
-  build_info: { kind: "gauge", help: "1, with the version that runs", labels: ["version"] },
+  build_info: { kind: "gauge", help: "1, with the version that runs", labels: ["version"], series: 1 },
 };
 
 /** The name under which Prometheus knows a figure. */

@@ -1,0 +1,152 @@
+// What the documents say is what the code has: error codes, figures, examples, links.
+import { execFile } from "node:child_process";
+import { access, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { PROBLEMS } from "../../core/model/problem.ts";
+import { FIGURES, promName } from "../../core/runtime/observers/table.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const read = (file: string): Promise<string> => readFile(join(root, file), "utf8");
+const documents = [
+  "README.md",
+  ...(await readdir(join(root, "docs"))).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`),
+];
+
+interface Example {
+  readonly file: string;
+  readonly line: number;
+  /** The language and what is to be done with it: `ts config`, `sh run`. */
+  readonly info: string;
+  readonly code: string;
+}
+
+async function examples(): Promise<readonly Example[]> {
+  const found: Example[] = [];
+  for (const file of documents) {
+    const text = await read(file);
+    for (const match of text.matchAll(/^```(.+)\n([\s\S]*?)^```$/gm)) {
+      const line = text.slice(0, match.index).split("\n").length;
+      found.push({ file, line, info: match[1] as string, code: match[2] as string });
+    }
+  }
+  return found;
+}
+const all = await examples();
+const of = (info: string): readonly Example[] => all.filter((one) => one.info === info);
+const place = ({ file, line }: Example): string => `${file}:${line}`;
+
+describe("docs/errors.md", () => {
+  it("has a line for every error code, with its status, and no others", async () => {
+    const rows = [...(await read("docs/errors.md")).matchAll(/^\| `([A-Z_]+)` *\| *(\d+) *\|/gm)];
+    const documented = rows.map(([, code, status]) => [code, Number(status)]);
+    expect(documented).toEqual(Object.entries(PROBLEMS).map(([code, [status]]) => [code, status]));
+  });
+});
+
+describe("docs/metrics.md", () => {
+  it("has a line for every figure, with its kind, and no others", async () => {
+    const rows = [...(await read("docs/metrics.md")).matchAll(/^\| `(relay_[a-z_]+)` *\| *(\w+) *\|/gm)];
+    const documented = rows.map(([, name, kind]) => `${name} ${kind}`);
+    expect(documented.sort()).toEqual(
+      Object.entries(FIGURES)
+        .map(([name, figure]) => `${promName(name, figure)} ${figure.kind}`)
+        .sort(),
+    );
+  });
+});
+
+describe("links", () => {
+  it("between documents lead to files that exist", async () => {
+    for (const file of documents) {
+      for (const [, target] of (await read(file)).matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)[^)]*\)/g)) {
+        await access(join(root, dirname(file), target as string));
+      }
+    }
+  });
+});
+
+describe("examples", () => {
+  it("are of kinds that this test knows how to try", () => {
+    const known = ["sh", "json", "text", "ts config", "ts run", "js run", "yaml", "nginx", "ini", "http"];
+    const odd = all.filter(({ info }) => !known.includes(info)).map((one) => `${place(one)}: ${one.info}`);
+    expect(odd).toEqual([]);
+  });
+
+  it("in JSON can be parsed", () => {
+    for (const one of of("json")) expect(() => JSON.parse(one.code) as unknown, place(one)).not.toThrow();
+  });
+
+  for (const one of of("ts config")) {
+    it(`of a config are accepted by relay check (${place(one)})`, async () => {
+      await inFolder(async (folder) => {
+        const config = join(folder, "relay.config.ts");
+        await writeFile(config, one.code);
+        await relay(folder, ["check", "--config", config]);
+      });
+    });
+  }
+
+  for (const one of [...of("ts run"), ...of("js run")]) {
+    it(`of code run to their end (${place(one)})`, async () => {
+      // Inside the project, where `relaybox` resolves to itself.
+      const folder = await mkdtemp(join(root, "test/example-"));
+      try {
+        const file = join(folder, `example.${one.info.startsWith("ts") ? "ts" : "mjs"}`);
+        await writeFile(file, one.code);
+        await promisify(execFile)(process.execPath, [file], { cwd: folder, timeout: 20_000 });
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    });
+  }
+
+  it("of commands name commands and options that there are", async () => {
+    const scripts = Object.keys((JSON.parse(await read("package.json")) as { scripts: object }).scripts);
+    const helps = new Map<string, string>();
+    await inFolder(async (folder) => {
+      for (const one of of("sh")) {
+        for (const line of one.code.replaceAll("\\\n", " ").split("\n")) {
+          for (const [, script] of line.matchAll(/npm run (?:--silent )?([\w:-]+)/g)) {
+            expect(scripts, `${place(one)}: ${line}`).toContain(script);
+          }
+          // `relay …` as a command of its own, or through npm.
+          const call = /(?:^|[;&|] *|npx )(?:npm run --silent relay -- |relaybox |relay )((?:[a-z]+ ?)+)(.*)$/.exec(
+            line,
+          );
+          if (call === null) continue;
+          const words = (call[1] as string).trim().split(" ").slice(0, 2);
+          const name = ["subscriptions", "events", "users", "secrets"].includes(words[0] as string)
+            ? words.join(" ")
+            : (words[0] as string);
+          if (!helps.has(name)) helps.set(name, await relay(folder, [...name.split(" "), "--help"]));
+          for (const [option] of (call[2] as string).replace(/#.*/, "").matchAll(/--[a-z][a-z-]*/g)) {
+            expect(helps.get(name), `${place(one)}: ${line}`).toContain(option);
+          }
+        }
+      }
+    });
+  });
+});
+
+async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "relay-example-"));
+  try {
+    await use(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Runs the command in a folder; resolves to what it prints. */
+async function relay(cwd: string, args: readonly string[]): Promise<string> {
+  const env = { PATH: process.env["PATH"] ?? "" };
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [join(root, "core/cli/relay.mjs"), ...args], {
+    cwd,
+    env,
+    timeout: 20_000,
+  });
+  return stdout + stderr;
+}
