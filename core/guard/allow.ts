@@ -26,11 +26,10 @@ const FORMS =
 
 /** Every entry that cannot be read, with its place, for the config's list of problems. */
 export const checkAllow = (entries: readonly string[]): FieldError[] =>
-  entries.flatMap((entry, index) =>
-    typeof parseEntry(entry) === "string"
-      ? [{ path: `guard.allow[${index}]`, message: String(parseEntry(entry)) }]
-      : [],
-  );
+  entries.flatMap((entry, index) => {
+    const parsed = parseEntry(entry);
+    return typeof parsed === "string" ? [{ path: `guard.allow[${index}]`, message: parsed }] : [];
+  });
 
 /** @throws Error for an entry that cannot be read: `checkAllow` tells beforehand */
 export const readAllow = (entries: readonly string[]): Allowed => {

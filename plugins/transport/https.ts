@@ -1,0 +1,57 @@
+/** The https transport: one POST over HTTP/1.1 and TLS through the guarded connector, on undici's own client. */
+import type { Plugin } from "../../core/ports/plugin.ts";
+import type { Transport } from "../../core/ports/transport.ts";
+import { Connections } from "./https/connections.ts";
+import { Deadlines } from "./https/deadlines.ts";
+import { Exchange } from "./https/exchange.ts";
+
+export interface HttpsOptions {
+  /**
+   * How long an idle connection is kept, in ms. Below the 5 s after which common servers close theirs, so that a request
+   * seldom meets a connection that is being closed; a shorter `Keep-Alive` hint of the server is honoured.
+   * @default 4000
+   */
+  readonly keepAliveMs?: number;
+  /** Idle connections kept in all; beyond that the one idle for longest goes. @default 1024 */
+  readonly maxIdle?: number;
+  /**
+   * How old a connection may get before it is opened, and so resolved and checked, anew, in ms.
+   * @default 60000
+   */
+  readonly maxAgeMs?: number;
+}
+
+/**
+ * Delivers to `https:` URLs. It follows no redirect, inflates nothing, reads no proxy variable and has no way to switch
+ * verification off.
+ *
+ * The guard and kept connections: a connection is resolved and checked when it is opened, and its peer cannot change
+ * after that: it stays the checked address, for which the host's certificate was verified. So a name that is re-pointed
+ * can never lead a kept connection astray; that it is noticed at all is what `maxAgeMs` bounds. Connections are kept
+ * per subscription and origin, and are never shared beyond that.
+ *
+ * Nothing is sent twice by itself. A kept connection that turns out to be closed before a byte of the request was
+ * written is replaced by a new one. Once anything was written, a failure is a `reset`, and the retry policy decides.
+ */
+export const https = (options: HttpsOptions = {}): Plugin<"transport", Transport> => ({
+  kind: "transport",
+  name: "https",
+  setup: async ({ clock, connect }) => {
+    const { Client } = await import("undici");
+    const { keepAliveMs = 4_000, maxIdle = 1_024, maxAgeMs = 60_000 } = options;
+    const connections = new Connections({ Client, clock, connect, keepAliveMs, maxIdle, maxAgeMs });
+    const deadlines = new Deadlines(clock);
+    return {
+      schemes: ["https"],
+      send: (request, signal) => {
+        if (signal.aborted) return Promise.reject(signal.reason);
+        return new Exchange(request, signal, connections, deadlines).start();
+      },
+      forget: (subscriptionId) => connections.forget(subscriptionId),
+      dispose: async () => {
+        deadlines.dispose();
+        await connections.dispose();
+      },
+    };
+  },
+});

@@ -1,0 +1,184 @@
+/** Kept connections, by subscription and origin. One undici client is one connection, used by one exchange at a time. */
+import type { Client } from "undici";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Connect } from "../../../core/ports/plugin.ts";
+
+/** Who uses a connection. It ends the dialling when it ends. */
+export interface User {
+  readonly dialling: AbortSignal;
+}
+
+export interface Connection {
+  readonly client: Client;
+  readonly place: Place;
+  /** Monotonic ms at which its socket was opened. */
+  openedAt: number;
+  /** It has carried a request before. */
+  reused: boolean;
+  user: User | undefined;
+}
+
+/** Where one subscription's requests go now. */
+interface Place {
+  readonly subscriptionId: string;
+  readonly origin: string;
+  readonly hostname: string;
+  readonly port: number;
+  /** The last URL seen, and what it comes to: parsing one costs as much as sending it. */
+  url: string;
+  path: string;
+  readonly idle: Connection[];
+  busy: number;
+}
+
+export interface ConnectionOptions {
+  readonly Client: typeof Client;
+  readonly clock: Clock;
+  readonly connect: Connect;
+  readonly keepAliveMs: number;
+  readonly maxIdle: number;
+  readonly maxAgeMs: number;
+}
+
+export class Connections {
+  readonly #options: ConnectionOptions;
+  readonly #places = new Map<string, Place>();
+  readonly #all = new Set<Connection>();
+  /** Idle ones, the one idle for longest first. */
+  readonly #idle = new Set<Connection>();
+  #disposed = false;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  /** A connection for one exchange, kept or new (it is dialled when it is used). `fresh`: never a kept one. */
+  take(subscriptionId: string, url: string, user: User, fresh = false): Connection {
+    if (this.#disposed) throw new Error("the https transport was closed");
+    const place = this.#place(subscriptionId, url);
+    const connection = (fresh ? undefined : this.#kept(place)) ?? this.#make(place);
+    connection.user = user;
+    place.busy += 1;
+    return connection;
+  }
+
+  /** Gives a connection back in good order. */
+  give(connection: Connection): void {
+    const { place } = connection;
+    // The subscription went elsewhere, or away, in the meantime.
+    if (this.#places.get(place.subscriptionId) !== place) return this.drop(connection);
+    connection.user = undefined;
+    connection.reused = true;
+    place.busy -= 1;
+    place.idle.push(connection);
+    this.#idle.add(connection);
+    if (this.#idle.size <= this.#options.maxIdle) return;
+    const [oldest] = this.#idle;
+    if (oldest !== undefined) this.drop(oldest);
+  }
+
+  /** Closes a connection, whatever goes on on it. */
+  drop(connection: Connection): void {
+    if (!this.#all.delete(connection)) return;
+    const { place, client } = connection;
+    if (this.#idle.delete(connection)) place.idle.splice(place.idle.indexOf(connection), 1);
+    else place.busy -= 1;
+    connection.user = undefined;
+    client.destroy(null, () => undefined);
+    const unused = place.busy === 0 && place.idle.length === 0;
+    if (unused && this.#places.get(place.subscriptionId) === place) this.#places.delete(place.subscriptionId);
+  }
+
+  /** Closes what is idle for a subscription; what is busy is closed when it is given back. */
+  forget(subscriptionId: string): void {
+    const place = this.#places.get(subscriptionId);
+    if (place === undefined) return;
+    this.#places.delete(subscriptionId);
+    for (let last = place.idle.at(-1); last !== undefined; last = place.idle.at(-1)) this.drop(last);
+  }
+
+  async dispose(): Promise<void> {
+    this.#disposed = true;
+    const clients = [...this.#all].map(({ client }) => client);
+    this.#all.clear();
+    this.#idle.clear();
+    this.#places.clear();
+    await Promise.all(clients.map((client) => client.destroy()));
+  }
+
+  #place(subscriptionId: string, url: string): Place {
+    const known = this.#places.get(subscriptionId);
+    if (known?.url === url) return known;
+    const { origin, hostname, port, pathname, search } = new URL(url);
+    const path = pathname + search;
+    if (known?.origin === origin) return Object.assign(known, { url, path });
+    this.forget(subscriptionId);
+    const place = {
+      subscriptionId,
+      origin,
+      hostname,
+      port: port === "" ? 443 : Number(port),
+      url,
+      path,
+      idle: [],
+      busy: 0,
+    };
+    this.#places.set(subscriptionId, place);
+    return place;
+  }
+
+  /** The connection that was used last, unless it is too old. */
+  #kept(place: Place): Connection | undefined {
+    const oldest = this.#options.clock.monotonic() - this.#options.maxAgeMs;
+    for (;;) {
+      const connection = place.idle.at(-1);
+      if (connection === undefined) return undefined;
+      if (connection.openedAt < oldest) {
+        // Busy for a moment, so that its place is not taken for empty.
+        place.busy += 1;
+        this.drop(connection);
+        place.busy -= 1;
+        continue;
+      }
+      place.idle.pop();
+      this.#idle.delete(connection);
+      return connection;
+    }
+  }
+
+  #make(place: Place): Connection {
+    const { Client, clock, connect, keepAliveMs } = this.#options;
+    const { hostname, port } = place;
+    const client = new Client(place.origin, {
+      pipelining: 1,
+      allowH2: false,
+      keepAliveTimeout: keepAliveMs,
+      keepAliveMaxTimeout: keepAliveMs,
+      // A server that says how long it keeps a connection is left 1 s earlier.
+      keepAliveTimeoutThreshold: 1_000,
+      // The attempt's own deadline ends it. These look at single waits only, and are here for a clock that was set back.
+      headersTimeout: BELT_MS,
+      bodyTimeout: BELT_MS,
+      connect: (_options, told) => {
+        // undici dials again by itself when a kept connection was closed before anything was written to it.
+        const signal = connection.user?.dialling;
+        if (signal === undefined) return told(new Error("nobody waits for this connection"), null);
+        connect({ hostname, port }, signal).then(
+          (socket) => {
+            connection.openedAt = clock.monotonic();
+            told(null, socket);
+          },
+          (error: Error) => told(error, null),
+        );
+      },
+    });
+    const connection: Connection = { client, place, openedAt: 0, reused: false, user: undefined };
+    client.on("disconnect", () => {
+      if (this.#idle.has(connection)) this.drop(connection);
+    });
+    this.#all.add(connection);
+    return connection;
+  }
+}
+
+const BELT_MS = 60_000;

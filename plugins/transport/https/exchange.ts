@@ -1,0 +1,144 @@
+/** One request and what comes of it. The object itself is undici's handler, the abort listener and the deadline: one allocation. */
+import type { Dispatcher } from "undici";
+import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
+import type { Connection, Connections, User } from "./connections.ts";
+import type { Deadlines, Timed } from "./deadlines.ts";
+import { failure } from "./failure.ts";
+
+/** Bytes of a response body that are read before the connection is closed on the sender. */
+const READ_BYTES = 65_536;
+/** Bytes of it that are kept. */
+const KEPT_BYTES = 4_096;
+
+const ONCE = { once: true } as const;
+const EMPTY = new Uint8Array(0);
+
+type Controller = Dispatcher.DispatchController;
+type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
+export class Exchange implements Dispatcher.DispatchHandler, Timed, User, EventListenerObject {
+  endsAt = 0;
+  readonly #request: TransportRequest;
+  readonly #signal: AbortSignal;
+  readonly #connections: Connections;
+  readonly #deadlines: Deadlines;
+  readonly #done = Promise.withResolvers<Reply>();
+  #connection: Connection | undefined;
+  #dial: AbortController | undefined;
+  #settled = false;
+  #written = false;
+  #status = 0;
+  #retryAfter: string | undefined;
+  #read = 0;
+  #kept: Uint8Array = EMPTY;
+
+  constructor(request: TransportRequest, signal: AbortSignal, connections: Connections, deadlines: Deadlines) {
+    this.#request = request;
+    this.#signal = signal;
+    this.#connections = connections;
+    this.#deadlines = deadlines;
+  }
+
+  start(): Promise<Reply> {
+    this.#deadlines.add(this, this.#request.timeoutMs);
+    this.#signal.addEventListener("abort", this, ONCE);
+    this.#dispatch(false);
+    return this.#done.promise;
+  }
+
+  /** Asked for only when a connection has to be opened. */
+  get dialling(): AbortSignal {
+    this.#dial ??= new AbortController();
+    return this.#dial.signal;
+  }
+
+  #dispatch(fresh: boolean): void {
+    const { subscriptionId, url, headers, body } = this.#request;
+    try {
+      const connection = this.#connections.take(subscriptionId, url, this, fresh);
+      this.#connection = connection;
+      connection.client.dispatch({ method: "POST", path: connection.place.path, headers, body }, this);
+    } catch (error) {
+      this.#end(undefined, error);
+    }
+  }
+
+  onRequestStart(): void {
+    this.#written = true;
+  }
+
+  onResponseStart(_controller: Controller, status: number, headers: Headers): void {
+    // 103 Early Hints and their like are not the answer yet.
+    if (status < 200) return;
+    this.#status = status;
+    const after = headers["retry-after"];
+    this.#retryAfter = Array.isArray(after) ? after[0] : after;
+  }
+
+  onResponseData(_controller: Controller, chunk: Uint8Array): void {
+    if (this.#settled) return;
+    this.#read += chunk.length;
+    const room = KEPT_BYTES - this.#kept.length;
+    // Copied, so that 4 KiB do not hold the whole buffer of the socket.
+    if (room > 0) this.#kept = Buffer.concat([this.#kept, chunk.subarray(0, room)]);
+    if (this.#read > READ_BYTES) this.#end(this.#response(true));
+  }
+
+  onResponseEnd(): void {
+    if (this.#settled) return;
+    if (this.#connection !== undefined) this.#connections.give(this.#connection);
+    this.#connection = undefined;
+    this.#end(this.#response(this.#read > KEPT_BYTES));
+  }
+
+  onResponseError(_controller: Controller, error: Error): void {
+    if (this.#settled) return;
+    // The status is the answer: what happens to the body after it changes nothing.
+    if (this.#status !== 0) return this.#end(this.#response(true));
+    const connection = this.#connection;
+    // A kept connection broke before a byte was written to it: this request has not been sent yet.
+    if (connection?.reused && !this.#written && this.#dial === undefined) {
+      this.#connections.drop(connection);
+      return this.#dispatch(true);
+    }
+    this.#end(failure(error), error);
+  }
+
+  /** The deadline has come. */
+  expire(): void {
+    if (this.#status !== 0) return this.#end(this.#response(true));
+    const what = this.#written ? "no complete response headers" : "no connection";
+    const detail = `${what} within ${this.#request.timeoutMs} ms`;
+    this.#end({ kind: "error", error: "timeout", detail });
+  }
+
+  /** The caller gives up. */
+  handleEvent(): void {
+    this.#end(undefined, this.#signal.reason);
+  }
+
+  #response(truncated: boolean): Reply {
+    return {
+      kind: "response",
+      status: this.#status,
+      retryAfter: this.#retryAfter,
+      excerpt: this.#kept,
+      truncated,
+    };
+  }
+
+  /** Ends it once: with a reply, or without one for the reason given. A connection that is still held is closed. */
+  #end(reply: Reply | undefined, reason?: unknown): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#deadlines.remove(this, this.#request.timeoutMs);
+    this.#signal.removeEventListener("abort", this);
+    if (this.#connection !== undefined) {
+      this.#dial?.abort();
+      this.#connections.drop(this.#connection);
+      this.#connection = undefined;
+    }
+    if (reply === undefined) this.#done.reject(reason);
+    else this.#done.resolve(reply);
+  }
+}
