@@ -25,7 +25,7 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     help: "Events published again and answered from the first, by source",
     labels: ["source"],
   },
-  publish_refused: { kind: "counter", help: "Publications refused, by code", labels: ["code"] },
+  publish_refused: { kind: "counter", help: "Publications refused, by code", labels: ["code"], series: 24 },
   deliveries: { kind: "counter", help: "Deliveries that came to an end, by outcome", labels: ["outcome"] },
   deliveries_replayed: { kind: "counter", help: "Deliveries moved back to pending by a replay", labels: ["by"] },
   attempts: {
@@ -43,7 +43,6 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     kind: "counter",
     help: "Decisions of the limiter: passed, or the code of the 429",
     labels: ["code"],
-    series: 24,
   },
   http_requests: {
     kind: "counter",
