@@ -1,0 +1,61 @@
+/** `filesystem({ dir })`: plain JSON files that a person can read and back up, one a record, behind a journal. */
+import { statfs } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import type { Plugin } from "../../core/ports/plugin.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import { embedded } from "./embedded/storage.ts";
+import type { EmbeddedOptions, Store as EmbeddedStore } from "./embedded/storage.ts";
+import { openFolder, prepareFolder } from "./filesystem/open.ts";
+import type { Opened } from "./filesystem/open.ts";
+
+export interface FilesystemOptions extends EmbeddedOptions {
+  /** Folder of the records; relative to the config file. @default "files" in the data folder */
+  readonly dir?: string;
+}
+
+/**
+ * One process per folder: it is locked. Durability is `fsync`: a commit is acknowledged when the journal is synced.
+ *
+ * - `records/<shelf>/from…/<rest of the key>.json`: the records, brought up to date within a second.
+ * - `journal/`: what was committed since.
+ * - `quarantine/`: what was torn, foreign or changed by hand; told in the log, counted in the status.
+ *
+ * Copy the whole folder of a stopped relay to back it up; a copy taken while it runs is not of one moment.
+ */
+export function filesystem(options: FilesystemOptions = {}): Plugin<"storage", Storage> {
+  return {
+    kind: "storage",
+    name: "filesystem",
+    async setup(ctx) {
+      const given = options.dir === undefined ? join(ctx.dataDir, "files") : resolve(ctx.configDir, options.dir);
+      const dir = prepareFolder(given, ctx.log);
+      const opened = await openFolder(dir, ctx.clock, ctx.log);
+      return embedded(asStore(dir, opened), ctx.clock, options);
+    },
+  };
+}
+
+function asStore(dir: string, { store, files, journal, quarantine }: Opened): EmbeddedStore {
+  return {
+    name: "filesystem",
+    durability: "fsync",
+    commit: (changes) => store.commit(changes),
+    getMany: (keys) => Promise.all(keys.map((key) => store.get(key))),
+    range: (prefix, range) => store.range(prefix, range),
+    count: (prefix) => files.count(prefix),
+    async status() {
+      const { bavail, bsize } = await statfs(dir);
+      const { keys, bytes } = store.backlog;
+      const figures = {
+        folders: files.leaves.count,
+        journalBytes: journal.bytes,
+        behindKeys: keys,
+        behindBytes: bytes,
+      };
+      return { ...figures, quarantined: quarantine.count, freeBytes: bavail * bsize };
+    },
+    async close() {
+      await store.close();
+    },
+  };
+}

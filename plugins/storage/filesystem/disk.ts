@@ -1,0 +1,77 @@
+/** The few ways in which this storage touches the disk: nothing is written that is not synced, no link is followed. */
+import { constants } from "node:fs";
+import { mkdir, open, rename, unlink } from "node:fs/promises";
+import { StorageError } from "../../../core/model/errors.ts";
+import type { StorageFault } from "../../../core/model/errors.ts";
+
+export const PRIVATE_FILE = 0o600;
+export const PRIVATE_FOLDER = 0o700;
+const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW;
+
+export const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code;
+
+/** What a failed call means to those who asked. */
+export function fault(error: unknown, doing: string, otherwise: StorageFault = "unavailable"): StorageError {
+  if (error instanceof StorageError) return error;
+  const code = codeOf(error);
+  const full = code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG";
+  return new StorageError(full ? "full" : otherwise, `${doing}: ${code ?? "failed"}`, { cause: error });
+}
+
+/** Makes what a folder lists durable. */
+export async function syncFolder(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Makes the folder, mode 0700, if it is not there; says whether it made it. The folder above must be synced then. */
+export async function makeFolder(path: string): Promise<boolean> {
+  try {
+    await mkdir(path, { mode: PRIVATE_FOLDER });
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
+export const createFile = (path: string) => open(path, CREATE, PRIVATE_FILE);
+
+/** Writes a new file beside, syncs it and moves it into place: whoever reads finds all of it or none. The folder is not synced. */
+export async function replaceFile(temporary: string, path: string, text: string): Promise<void> {
+  const handle = await createFile(temporary);
+  try {
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    // On a full disk what is half written must not stay in the way.
+    await unlink(temporary).catch(() => {});
+    throw error;
+  }
+}
+
+/** The text of a regular file; `undefined` when there is none. A link is an error (ELOOP), as is anything that is no file. */
+export async function readRegular(path: string): Promise<string | undefined> {
+  let handle;
+  try {
+    handle = await open(path, READ | constants.O_NONBLOCK);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+  try {
+    return await handle.readFile("utf8");
+  } finally {
+    await handle.close();
+  }
+}

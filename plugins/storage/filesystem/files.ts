@@ -1,0 +1,287 @@
+/** The files: one a record. Written from the journal's backlog, read one by one or in key order. */
+import { rename, unlink } from "node:fs/promises";
+import { lstatSync, readFileSync, renameSync, rmdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { StorageError } from "../../../core/model/errors.ts";
+import { codeOf, fault, readRegular, replaceFile, syncFolder } from "./disk.ts";
+import { Leaves, list, separator } from "./leaves.ts";
+import type { Foreign, Leaf } from "./leaves.ts";
+import { fileName, groupOf } from "./names.ts";
+import { DamagedRecord, decodeRecord, encodeRecord } from "./record.ts";
+import { lowerBound, prefixEnd } from "./sorted.ts";
+import type { Stored } from "./overlay.ts";
+
+/** A folder is split when it holds more, into halves (or, where keys come in order, left full and a new one begun). */
+const MOST = 1_000;
+/** Files written at once: the thread pool has four threads, and a disk likes a few requests to sort. */
+const AT_ONCE = 16;
+
+export interface FilesOptions {
+  readonly records: string;
+  readonly temporary: string;
+  /** Moves away and reports what does not belong there. */
+  readonly foreign: Foreign;
+  /** Makes durable that the folder holding `from` is about to be split there. */
+  readonly noteSplit: (from: string) => Promise<void>;
+  /** True while the key is about to be written: its file is then not judged. */
+  readonly isPending: (key: string) => boolean;
+}
+
+export class Files {
+  readonly #options: FilesOptions;
+  readonly leaves: Leaves;
+  #temporary = 0;
+  #broken = false;
+
+  constructor(options: FilesOptions) {
+    this.#options = options;
+    this.leaves = new Leaves(options.records, options.foreign);
+  }
+
+  pathOf(leaf: Leaf, key: string): string {
+    return join(leaf.path, fileName(key, leaf.group));
+  }
+
+  /** @throws StorageError `broken` when the file is damaged: it is in quarantine then */
+  async read(key: string): Promise<string | undefined> {
+    for (;;) {
+      if (this.#broken) throw new StorageError("unavailable", BROKEN);
+      const leaf = this.leaves.find(key);
+      if (leaf === undefined) return undefined;
+      if (leaf.keys !== undefined && leaf.keys[lowerBound(leaf.keys, key)] !== key) return undefined;
+      const path = this.pathOf(leaf, key);
+      const text = await readText(path);
+      if (text === undefined) {
+        // It may have been moved while we looked.
+        if (this.leaves.find(key) !== leaf) continue;
+        return undefined;
+      }
+      const value = valueOf(key, text);
+      if (value !== undefined) return value;
+      if (this.#options.isPending(key)) return undefined;
+      if (this.#condemn(leaf, key, path))
+        throw new StorageError("broken", `the record ${key} cannot be read; its file was moved to quarantine`);
+    }
+  }
+
+  /** Looks again, and moves the file away in the same breath, so that no file just written is taken for the damaged one. */
+  #condemn(leaf: Leaf, key: string, path: string): boolean {
+    if (this.#options.isPending(key) || this.leaves.find(key) !== leaf) return false;
+    const text = readNow(path);
+    if (text === undefined || valueOf(key, text) !== undefined) return false;
+    this.#options.foreign(path, "a damaged record");
+    this.leaves.removed(leaf, key);
+    return true;
+  }
+
+  /** Keys with `from` ≤ key < `to`, in the direction of reading. */
+  async *keys(from: string, to: string | undefined, reverse: boolean): AsyncGenerator<string> {
+    if (reverse) yield* this.#downwards(from, to);
+    else yield* this.#upwards(from, to);
+  }
+
+  /** How many files there are. Reads folders, not files. */
+  async count(prefix: string): Promise<number> {
+    let count = 0;
+    for await (const _ of this.#upwards(prefix, prefixEnd(prefix))) count++;
+    return count;
+  }
+
+  async *#upwards(from: string, to: string | undefined): AsyncGenerator<string> {
+    for (let at: string | undefined = from; at !== undefined && (to === undefined || at < to);) {
+      const found = this.leaves.upwards(at);
+      if (found === undefined) return;
+      const keys = await this.leaves.keys(found.leaf);
+      // A split meanwhile may have moved some of what is listed; what was moved is read from where it is now.
+      const slice = keys.slice(lowerBound(keys, at), to === undefined ? undefined : lowerBound(keys, to));
+      yield* slice;
+      at = found.end;
+    }
+  }
+
+  async *#downwards(from: string, to: string | undefined): AsyncGenerator<string> {
+    for (let at = to; ;) {
+      const leaf = this.leaves.downwards(at);
+      if (leaf === undefined) return;
+      const keys = await this.leaves.keys(leaf);
+      const slice = keys.slice(lowerBound(keys, from), at === undefined ? undefined : lowerBound(keys, at));
+      yield* slice.reverse();
+      if (leaf.from <= from) return;
+      at = leaf.from;
+    }
+  }
+
+  /**
+   * Brings the files up to date. All of it is synced when this resolves. Repeating it after a failure or a crash is safe.
+   * @throws StorageError
+   */
+  async apply(changes: ReadonlyMap<string, Stored>): Promise<void> {
+    try {
+      const touched = new Set<string>();
+      const leaves = await this.#write(changes, touched);
+      await pool([...touched], syncFolder);
+      for (const leaf of leaves) {
+        const keys = await this.leaves.keys(leaf);
+        if (keys.length === 0) await this.leaves.remove(leaf);
+        else if (keys.length > MOST) await this.#split(leaf);
+      }
+    } catch (error) {
+      throw fault(error, "writing records");
+    }
+  }
+
+  async #write(changes: ReadonlyMap<string, Stored>, touched: Set<string>): Promise<Set<Leaf>> {
+    const used = new Set<Leaf>();
+    const jobs: { readonly leaf: Leaf; readonly key: string; readonly value: Stored }[] = [];
+    const sorted = [...changes.keys()].sort((a, b) => (a < b ? -1 : 1));
+    let planned = { leaf: undefined as Leaf | undefined, last: "", count: 0 };
+    for (const key of sorted) {
+      const value = changes.get(key) as Stored;
+      let leaf = this.leaves.find(key);
+      if (leaf === undefined && value === null) continue;
+      leaf ??= await this.#make(groupOf(key), groupOf(key), touched);
+      if (leaf === undefined) throw new StorageError("broken", "the first folder of a group could not be named");
+      const keys = await this.leaves.keys(leaf);
+      if (planned.leaf !== leaf) planned = { leaf, last: keys.at(-1) ?? "", count: keys.length };
+      if (value !== null && key > planned.last) {
+        // Keys that come in order fill a folder and begin the next: nothing is ever moved.
+        if (planned.count >= MOST) {
+          const next = await this.#make(separator(planned.last, key), leaf.group, touched);
+          if (next !== undefined) planned = { leaf: (leaf = next), last: "", count: 0 };
+        }
+        planned.last = key;
+        planned.count++;
+      }
+      used.add(leaf);
+      jobs.push({ leaf, key, value });
+    }
+    await pool(jobs, async ({ leaf, key, value }) => {
+      const path = this.pathOf(leaf, key);
+      touched.add(leaf.path);
+      if (value === null) {
+        await unlink(path).catch(unlessMissing);
+        this.leaves.removed(leaf, key);
+      } else {
+        await replaceFile(join(this.#options.temporary, String(this.#temporary++)), path, encodeRecord(key, value));
+        this.leaves.added(leaf, key);
+      }
+    });
+    return used;
+  }
+
+  async #make(from: string, group: string, touched: Set<string>): Promise<Leaf | undefined> {
+    const made = await this.leaves.prepare(from, group);
+    if (made === undefined) return undefined;
+    this.leaves.insert(made);
+    touched.add(dirname(made.path)).add(this.#options.records);
+    return made;
+  }
+
+  /** Moves the upper half of a folder into a new one, again and again, until none holds too many. */
+  async #split(leaf: Leaf): Promise<void> {
+    for (;;) {
+      const keys = await this.leaves.keys(leaf);
+      if (keys.length <= MOST) return;
+      const middle = keys.length >> 1;
+      const from = separator(keys[middle - 1] as string, keys[middle] as string);
+      await this.#options.noteSplit(from);
+      const next = await this.leaves.prepare(from, leaf.group);
+      if (next === undefined) return;
+      await syncFolder(dirname(next.path));
+      this.#move(leaf, next, keys.slice(middle));
+      await syncFolder(next.path);
+      await syncFolder(leaf.path);
+      await this.#split(next);
+    }
+  }
+
+  /** In one go, so that no reader sees half of it. A crash in the middle is finished by `resplit`, an error undone. */
+  #move(leaf: Leaf, next: Leaf, keys: readonly string[]): void {
+    const moved: string[] = [];
+    try {
+      for (const key of keys) {
+        renameSync(this.pathOf(leaf, key), this.pathOf(next, key));
+        moved.push(key);
+      }
+    } catch (error) {
+      this.#moveBack(leaf, next, moved);
+      throw error;
+    }
+    this.leaves.insert(next);
+    for (const key of keys) {
+      this.leaves.removed(leaf, key);
+      this.leaves.added(next, key);
+    }
+  }
+
+  #moveBack(leaf: Leaf, next: Leaf, moved: readonly string[]): void {
+    try {
+      for (const key of moved) renameSync(this.pathOf(next, key), this.pathOf(leaf, key));
+      rmdirSync(next.path);
+    } catch (error) {
+      // Half moved and stuck: only a restart, which replays the journal, can tell what is where.
+      this.#broken = true;
+      throw new StorageError("unavailable", BROKEN, { cause: error });
+    }
+  }
+
+  /** At start, before anyone reads: finishes a split that a crash cut short. Does nothing when nothing is left of it. */
+  async resplit(from: string): Promise<void> {
+    const next = this.leaves.find(from);
+    if (next === undefined || next.from !== from || from === next.group) return;
+    const leaf = this.leaves.downwards(from);
+    if (leaf === undefined || leaf.group !== next.group) return;
+    for (const { path, key } of await list(leaf)) {
+      if (key !== undefined && this.leaves.find(key) === next) await rename(path, this.pathOf(next, key));
+    }
+    await syncFolder(next.path);
+    await syncFolder(leaf.path);
+  }
+}
+
+const BROKEN = "folders could not be put in order; restart the relay";
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    return await readRegular(path);
+  } catch (error) {
+    // A link or a folder in a record's place: no record can be read from it.
+    if (codeOf(error) === "ELOOP" || codeOf(error) === "EISDIR") return "";
+    throw fault(error, "reading a record");
+  }
+}
+
+/** The same without letting anything else run in between; only for what looks damaged. */
+function readNow(path: string): string | undefined {
+  try {
+    if (!lstatSync(path).isFile()) return "";
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw fault(error, "reading a record");
+  }
+}
+
+/** `undefined` when the text is not the record of this key. */
+function valueOf(key: string, text: string): string | undefined {
+  try {
+    const record = decodeRecord(text);
+    return record.key === key ? record.value : undefined;
+  } catch (error) {
+    if (error instanceof DamagedRecord) return undefined;
+    throw error;
+  }
+}
+
+async function pool<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  let at = 0;
+  const workers = Array.from({ length: Math.min(AT_ONCE, items.length) }, async () => {
+    while (at < items.length) await work(items[at++] as T);
+  });
+  const ended = await Promise.allSettled(workers);
+  for (const end of ended) if (end.status === "rejected") throw end.reason;
+}
+
+const unlessMissing = (error: unknown): void => {
+  if (codeOf(error) !== "ENOENT") throw error;
+};

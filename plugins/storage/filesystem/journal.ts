@@ -1,0 +1,167 @@
+/**
+ * The journal: what was committed and is perhaps not in the files yet. One line a commit, so that a commit is there as a
+ * whole or not at all; many commits share one fsync. Replayed at start, dropped once the files hold it.
+ */
+import { readdir, readFile, unlink } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
+import { join } from "node:path";
+import { StorageError } from "../../../core/model/errors.ts";
+import { createFile, fault, syncFolder } from "./disk.ts";
+import { commitLine, headerLine, readSegment } from "./lines.ts";
+import type { Line, Write } from "./lines.ts";
+
+const SEGMENT = /^(\d{8})\.ndjson$/;
+const segmentName = (number: number): string => `${String(number).padStart(8, "0")}.ndjson`;
+
+export interface Replayed {
+  /** Every readable line, oldest first. */
+  readonly lines: readonly Line[];
+  /** Segments with text in them that no finished commit wrote. `middle`: readable lines follow it, so something was lost. */
+  readonly damaged: readonly { readonly path: string; readonly text: Uint8Array; readonly middle: boolean }[];
+  /** Names in the folder that are not ours. */
+  readonly foreign: readonly string[];
+}
+
+export class Journal {
+  readonly #dir: string;
+  #number = 0;
+  #handle: FileHandle | undefined;
+  /** Bytes of the open segment that are acknowledged. */
+  #good = 0;
+  #empty = false;
+  /** The segment may hold more than was acknowledged, and could not be cut: the next one must say where it ends. */
+  #suspect: { readonly segment: number; readonly bytes: number } | undefined;
+  /** Unfinished segments, oldest first. */
+  #segments: number[] = [];
+
+  constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  get bytes(): number {
+    return this.#good;
+  }
+
+  /** Reads what earlier lives left behind. Their segments stay until `drop`. */
+  async replay(): Promise<Replayed> {
+    const foreign: string[] = [];
+    const entries = await readdir(this.#dir, { withFileTypes: true });
+    for (const entry of entries) {
+      const number = entry.isFile() ? SEGMENT.exec(entry.name)?.[1] : undefined;
+      if (number === undefined) foreign.push(entry.name);
+      else this.#segments.push(Number(number));
+    }
+    this.#segments.sort((a, b) => a - b);
+    this.#number = this.#segments.at(-1) ?? 0;
+    const read = [];
+    const cuts = new Map<number, number>();
+    for (const number of this.#segments) {
+      const path = join(this.#dir, segmentName(number));
+      const segment = readSegment(await readFile(path));
+      if (segment.cut !== undefined) cuts.set(segment.cut.segment, segment.cut.bytes);
+      read.push({ number, path, segment });
+    }
+    const lines: Line[] = [];
+    const damaged = [];
+    for (const { number, path, segment } of read) {
+      const end = cuts.get(number) ?? Infinity;
+      lines.push(...segment.lines.filter((line) => line.end <= end));
+      for (const piece of segment.damaged)
+        if (piece.start < end) damaged.push({ path, text: piece.text, middle: piece.middle });
+    }
+    return { lines, damaged, foreign };
+  }
+
+  /**
+   * Durable when it resolves.
+   * @throws StorageError `full` or `unavailable`: nothing of it is left; `uncertain`: it may come back at the next start
+   */
+  async append(commits: readonly (readonly Write[])[]): Promise<void> {
+    const text = Buffer.from(commits.map(commitLine).join(""));
+    if (this.#handle === undefined) await this.rotate();
+    const handle = this.#handle as FileHandle;
+    try {
+      await writeAll(handle, text, this.#good);
+      await handle.datasync();
+      this.#good += text.length;
+      this.#empty = false;
+    } catch (error) {
+      throw await this.#undo(handle, error);
+    }
+  }
+
+  /** Notes a plan of the files' own (see `leaves.ts`), durable when it resolves. */
+  async note(from: string): Promise<void> {
+    await this.append([[{ split: from }]]);
+  }
+
+  /** Begins a new segment and returns the numbers of those before it, to be dropped once the files hold them. */
+  async rotate(): Promise<readonly number[]> {
+    // An empty segment is as good as a new one.
+    if (this.#handle !== undefined && this.#empty) return this.#segments.filter((number) => number !== this.#number);
+    const number = ++this.#number;
+    const path = join(this.#dir, segmentName(number));
+    let handle: FileHandle | undefined;
+    try {
+      handle = await createFile(path);
+      const header = Buffer.from(headerLine(number, this.#suspect));
+      await writeAll(handle, header, 0);
+      await handle.sync();
+      await syncFolder(this.#dir);
+      const before = this.#segments;
+      await this.#handle?.close();
+      this.#segments = [...before, number];
+      this.#handle = handle;
+      this.#good = header.length;
+      this.#empty = true;
+      this.#suspect = undefined;
+      return before;
+    } catch (error) {
+      await handle?.close().catch(() => {});
+      await unlink(path).catch(() => {});
+      throw fault(error, "beginning a journal segment");
+    }
+  }
+
+  async drop(numbers: readonly number[]): Promise<void> {
+    if (numbers.length === 0) return;
+    for (const number of numbers) {
+      await unlink(join(this.#dir, segmentName(number)));
+      this.#segments = this.#segments.filter((other) => other !== number);
+    }
+    await syncFolder(this.#dir);
+  }
+
+  async close(): Promise<void> {
+    await this.#handle?.close();
+    this.#handle = undefined;
+  }
+
+  /**
+   * A failed write may have reached the disk in part, a failed fsync in whole (and the page cache forgets that it
+   * failed). Cut it off; where even that fails, leave the segment for ever: the next one's header says where it ended.
+   */
+  async #undo(handle: FileHandle, cause: unknown): Promise<StorageError> {
+    const good = this.#good;
+    let cut = false;
+    try {
+      await handle.truncate(good);
+      await handle.sync();
+      cut = true;
+    } catch {
+      this.#suspect = { segment: this.#number, bytes: good };
+    }
+    this.#handle = undefined;
+    await handle.close().catch(() => {});
+    return cut
+      ? fault(cause, "writing the journal")
+      : new StorageError("uncertain", "the journal could not be written, nor the write undone", { cause });
+  }
+}
+
+async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let at = 0; at < bytes.length;) {
+    const { bytesWritten } = await handle.write(bytes, at, bytes.length - at, position + at);
+    at += bytesWritten;
+  }
+}

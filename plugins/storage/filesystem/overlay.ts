@@ -1,0 +1,67 @@
+/** What is committed and not in the files yet: reads look here first. `null` stands for a removal. */
+import { SortedKeys } from "./sorted.ts";
+
+export type Stored = string | null;
+
+export class Overlay {
+  readonly #values = new Map<string, Stored>();
+  readonly #keys = new SortedKeys();
+  #bytes = 0;
+
+  get size(): number {
+    return this.#values.size;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** `undefined`: ask the files. */
+  get(key: string): Stored | undefined {
+    return this.#values.get(key);
+  }
+
+  set(key: string, value: Stored): void {
+    const before = this.#values.get(key);
+    if (before === undefined) this.#keys.add(key);
+    this.#bytes += weight(key, value) - (before === undefined ? 0 : weight(key, before));
+    this.#values.set(key, value);
+  }
+
+  /** What is to be written into the files now. */
+  snapshot(): ReadonlyMap<string, Stored> {
+    return new Map(this.#values);
+  }
+
+  /** Forgets what the files hold now, unless it was changed since the snapshot. */
+  settle(written: ReadonlyMap<string, Stored>): void {
+    for (const [key, value] of written) {
+      if (this.#values.get(key) !== value) continue;
+      this.#values.delete(key);
+      this.#keys.delete(key);
+      this.#bytes -= weight(key, value);
+    }
+  }
+
+  /**
+   * Lines between `from` and `to` in the direction of reading, at most until `limit` values are among them. `edge`: the
+   * last key looked at when it stopped early.
+   */
+  window(
+    from: string,
+    to: string | undefined,
+    limit: number,
+    reverse: boolean,
+  ): { readonly lines: ReadonlyMap<string, Stored>; readonly edge?: string } {
+    const lines = new Map<string, Stored>();
+    let values = 0;
+    for (const key of reverse ? this.#keys.downwards(from, to) : this.#keys.upwards(from, to)) {
+      const value = this.#values.get(key) as Stored;
+      lines.set(key, value);
+      if (value !== null && ++values === limit) return { lines, edge: key };
+    }
+    return { lines };
+  }
+}
+
+const weight = (key: string, value: Stored): number => key.length + (value?.length ?? 0) + 64;

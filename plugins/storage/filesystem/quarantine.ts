@@ -1,0 +1,49 @@
+/** Where goes what cannot be trusted: moved, never deleted, and always told. */
+import { mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { Log } from "../../../core/ports/plugin.ts";
+import { PRIVATE_FILE, PRIVATE_FOLDER } from "./disk.ts";
+
+export class Quarantine {
+  readonly #dir: string;
+  readonly #log: Log;
+  readonly #stamp: string;
+  #count = 0;
+
+  /** @param now epoch ms; keeps names of different runs apart */
+  constructor(dir: string, log: Log, now: number) {
+    this.#dir = dir;
+    this.#log = log;
+    this.#stamp = String(now);
+    mkdirSync(dir, { recursive: true, mode: PRIVATE_FOLDER });
+    this.#count = readdirSync(dir).length;
+  }
+
+  /** How many things lie there, from earlier runs too. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Moves a file, folder or link as it is. */
+  readonly move = (path: string, why: string): void => {
+    const target = this.#target(path);
+    renameSync(path, target);
+    this.#tell(path, why, target);
+  };
+
+  /** Keeps a copy of bytes whose file goes on. */
+  readonly copy = (path: string, bytes: Uint8Array, why: string): void => {
+    const target = this.#target(path);
+    writeFileSync(target, bytes, { mode: PRIVATE_FILE, flag: "wx" });
+    this.#tell(path, why, target);
+  };
+
+  #target(path: string): string {
+    return join(this.#dir, `${this.#stamp}-${this.#count}-${basename(path)}`);
+  }
+
+  #tell(path: string, why: string, target: string): void {
+    this.#count++;
+    this.#log.error("moved to quarantine", { path, why, target });
+  }
+}

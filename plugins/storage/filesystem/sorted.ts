@@ -1,0 +1,127 @@
+/** Keys in order, in memory: chunks of sorted arrays, so that an insert moves little. Keys are ASCII, so `<` is byte order. */
+
+const CHUNK = 512;
+
+/** Index of the first key that is not before `key`. */
+export function lowerBound(keys: readonly string[], key: string): number {
+  let low = 0;
+  let high = keys.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((keys[middle] as string) < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The first text behind every key that starts with `prefix`; `undefined` when there is none (the empty prefix). */
+export function prefixEnd(prefix: string): string | undefined {
+  return prefix === ""
+    ? undefined
+    : prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
+}
+
+export class SortedKeys {
+  #chunks: string[][] = [];
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Fills an empty set at once. */
+  static from(keys: Iterable<string>): SortedKeys {
+    const all = [...keys].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+    const made = new SortedKeys();
+    for (let at = 0; at < all.length; at += CHUNK) made.#chunks.push(all.slice(at, at + CHUNK));
+    made.#size = all.length;
+    return made;
+  }
+
+  /** False when it was there already. */
+  add(key: string): boolean {
+    const index = this.#chunkOf(key);
+    const chunk = this.#chunks[index];
+    if (chunk === undefined) {
+      this.#chunks.push([key]);
+      this.#size = 1;
+      return true;
+    }
+    const at = lowerBound(chunk, key);
+    if (chunk[at] === key) return false;
+    chunk.splice(at, 0, key);
+    this.#size++;
+    if (chunk.length > CHUNK * 2)
+      this.#chunks.splice(index + 1, 0, chunk.splice(at === chunk.length - 1 ? CHUNK * 2 : CHUNK));
+    return true;
+  }
+
+  has(key: string): boolean {
+    const chunk = this.#chunks[this.#chunkOf(key)];
+    return chunk !== undefined && chunk[lowerBound(chunk, key)] === key;
+  }
+
+  delete(key: string): boolean {
+    const index = this.#chunkOf(key);
+    const chunk = this.#chunks[index];
+    if (chunk === undefined) return false;
+    const at = lowerBound(chunk, key);
+    if (chunk[at] !== key) return false;
+    chunk.splice(at, 1);
+    this.#size--;
+    if (chunk.length === 0) this.#chunks.splice(index, 1);
+    return true;
+  }
+
+  /** Keys from `from` (inclusive) to before `to`, upwards. Do not change the set while reading. */
+  *upwards(from: string, to?: string): Generator<string> {
+    for (let index = this.#chunkOf(from); index < this.#chunks.length; index++) {
+      const chunk = this.#chunks[index] as string[];
+      for (let at = lowerBound(chunk, from); at < chunk.length; at++) {
+        const key = chunk[at] as string;
+        if (to !== undefined && key >= to) return;
+        yield key;
+      }
+    }
+  }
+
+  /** Keys from before `to` down to `from` (inclusive). */
+  *downwards(from: string, to?: string): Generator<string> {
+    for (let index = to === undefined ? this.#chunks.length - 1 : this.#chunkOf(to); index >= 0; index--) {
+      const chunk = this.#chunks[index];
+      if (chunk === undefined) return;
+      for (let at = (to === undefined ? chunk.length : lowerBound(chunk, to)) - 1; at >= 0; at--) {
+        const key = chunk[at] as string;
+        if (key < from) return;
+        yield key;
+      }
+    }
+  }
+
+  /** The last chunk that begins at or before `key`; 0 when all begin behind it. */
+  #chunkOf(key: string): number {
+    let low = 0;
+    let high = this.#chunks.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (((this.#chunks[middle] as string[])[0] as string) <= key) low = middle + 1;
+      else high = middle;
+    }
+    return Math.max(0, low - 1);
+  }
+}
+
+/** The bounds of a range: keys of `prefix`, behind `after` in the direction of reading. */
+export function bounds(
+  prefix: string,
+  after: string | undefined,
+  reverse: boolean,
+): { from: string; to: string | undefined } {
+  let from = prefix;
+  let to = prefixEnd(prefix);
+  if (after !== undefined) {
+    if (reverse) to = to === undefined || after < to ? after : to;
+    else if (`${after}\0` > from) from = `${after}\0`;
+  }
+  return { from, to };
+}

@@ -1,0 +1,312 @@
+/**
+ * Committed state: journal first, files later. A commit is acknowledged when the journal is synced; reads see it from
+ * then on; the files follow within a second, and what was written and removed meanwhile never becomes a file.
+ */
+import { ConflictError, StorageError } from "../../../core/model/errors.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Log } from "../../../core/ports/plugin.ts";
+import type { Change, Entry, RangeOptions } from "../../../core/ports/storage.ts";
+import { unmet } from "../embedded/conditions.ts";
+import { fault } from "./disk.ts";
+import type { Files } from "./files.ts";
+import type { Journal } from "./journal.ts";
+import type { Write } from "./lines.ts";
+import { assertKey } from "./names.ts";
+import type { Overlay } from "./overlay.ts";
+import { bounds } from "./sorted.ts";
+
+/** Files are brought up to date this long after a commit, at the latest. */
+const LAG_MS = 1_000;
+/** …or as soon as this much waits for them. */
+const LAG_KEYS = 4_000;
+const LAG_BYTES = 8 << 20;
+/** Commits wait while the files are this many times as far behind. */
+const BEHIND = 4;
+/** Commits that share one fsync, at most. */
+const GROUP = 512;
+/** Files read at once for one range. */
+const READ_AHEAD = 16;
+
+interface Pending {
+  readonly changes: readonly Change[];
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface StoreOptions {
+  readonly journal: Journal;
+  readonly files: Files;
+  readonly overlay: Overlay;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class Store {
+  readonly #journal: Journal;
+  readonly #files: Files;
+  readonly #overlay: Overlay;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #ended = new AbortController();
+  #pending: Pending[] = [];
+  #committing: Promise<void> | undefined;
+  #applying: Promise<void> | undefined;
+  #timer = false;
+  #lastFault: StorageError | undefined;
+  #closed = false;
+  /** The journal is one file: who writes to it waits for whoever does. */
+  #writing: Promise<unknown> = Promise.resolve();
+
+  constructor(options: StoreOptions) {
+    this.#journal = options.journal;
+    this.#files = options.files;
+    this.#overlay = options.overlay;
+    this.#clock = options.clock;
+    this.#log = options.log;
+  }
+
+  /** One at a time, in order; a failed one lets the next begin. */
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#writing.then(work, work);
+    this.#writing = done.catch(() => {});
+    return done;
+  }
+
+  noteSplit(from: string): Promise<void> {
+    return this.#alone(() => this.#journal.note(from));
+  }
+
+  async get(key: string): Promise<string | undefined> {
+    const recent = this.#overlay.get(key);
+    if (recent !== undefined) return recent ?? undefined;
+    const value = await this.#files.read(key);
+    // Committed while we looked: the newest counts.
+    return value ?? this.#overlay.get(key) ?? undefined;
+  }
+
+  commit(changes: readonly Change[]): Promise<void> {
+    if (this.#closed) return Promise.reject(new StorageError("unavailable", "the storage is closed"));
+    try {
+      for (const { key } of changes) assertKey(key);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return new Promise((resolve, reject) => {
+      this.#pending.push({ changes, resolve, reject });
+      this.#committing ??= this.#commitAll();
+    });
+  }
+
+  async #commitAll(): Promise<void> {
+    // Those asked for in the same turn share the first group.
+    await Promise.resolve();
+    while (this.#pending.length > 0) {
+      const group = this.#pending.splice(0, GROUP);
+      try {
+        await this.#room();
+        await this.#commitGroup(group);
+      } catch (error) {
+        for (const { reject } of group) reject(error);
+      }
+    }
+    // In the same turn as the last look, so that no commit comes in between and waits for ever.
+    this.#committing = undefined;
+  }
+
+  /** Waits while the files are too far behind; refuses when they cannot follow. */
+  async #room(): Promise<void> {
+    while (this.#overlay.size > LAG_KEYS * BEHIND || this.#overlay.bytes > LAG_BYTES * BEHIND) {
+      await this.apply().catch(() => {});
+      if (this.#lastFault !== undefined) throw this.#lastFault;
+    }
+  }
+
+  async #commitGroup(group: readonly Pending[]): Promise<void> {
+    const { known, unreadable } = await this.#conditions(group);
+    /** What this group has changed so far: later ones of it are judged by that. */
+    const staged = new Map<string, string | undefined>();
+    const now = (key: string): string | undefined => (staged.has(key) ? staged.get(key) : known.get(key));
+    const kept: { readonly one: Pending; readonly writes: readonly Write[] }[] = [];
+    for (const one of group) {
+      const error = one.changes.map(({ key }) => unreadable.get(key)).find((reason) => reason !== undefined);
+      if (error !== undefined) {
+        one.reject(error);
+        continue;
+      }
+      const failed = unmet(one.changes, now);
+      if (failed.length > 0) {
+        one.reject(new ConflictError(failed));
+        continue;
+      }
+      const writes: Write[] = [];
+      for (const change of one.changes) {
+        if (change.op === "check") continue;
+        const value = change.op === "put" ? change.value : null;
+        writes.push([change.key, value]);
+        staged.set(change.key, value ?? undefined);
+      }
+      kept.push({ one, writes });
+    }
+    const lines = kept.map(({ writes }) => writes).filter((writes) => writes.length > 0);
+    // The journal and what reads see change together: nobody else may write in between.
+    await this.#alone(async () => {
+      if (lines.length > 0) await this.#journal.append(lines);
+      for (const write of lines.flat()) if (!("split" in write)) this.#overlay.set(write[0], write[1]);
+    });
+    for (const { one } of kept) one.resolve();
+    if (this.#overlay.size > LAG_KEYS || this.#overlay.bytes > LAG_BYTES) void this.#applyQuietly();
+    else if (this.#overlay.size > 0) this.#applySoon();
+  }
+
+  /** The values that conditions of this group ask about, read before any of it is judged. */
+  async #conditions(
+    group: readonly Pending[],
+  ): Promise<{ known: ReadonlyMap<string, string | undefined>; unreadable: ReadonlyMap<string, Error> }> {
+    const known = new Map<string, string | undefined>();
+    const unreadable = new Map<string, Error>();
+    const reading: Promise<void>[] = [];
+    for (const { changes } of group) {
+      for (const { key, if: wanted } of changes) {
+        if (wanted === undefined || known.has(key)) continue;
+        known.set(key, undefined);
+        const keep = (value: string | undefined): void => void known.set(key, value);
+        reading.push(this.get(key).then(keep, (error: Error) => void unreadable.set(key, error)));
+      }
+    }
+    await Promise.all(reading);
+    return { known, unreadable };
+  }
+
+  #applySoon(): void {
+    if (this.#timer || this.#closed) return;
+    this.#timer = true;
+    void this.#clock.sleep(this.#clock.now() + LAG_MS, this.#ended.signal).then(
+      () => {
+        this.#timer = false;
+        return this.#applyQuietly();
+      },
+      () => {},
+    );
+  }
+
+  async #applyQuietly(): Promise<void> {
+    try {
+      await this.apply();
+    } catch {
+      // Told already; the journal keeps what the files do not hold, and the next turn tries again.
+      this.#applySoon();
+    }
+  }
+
+  /** Brings the files up to date and drops what the journal needs no longer. @throws StorageError */
+  apply(): Promise<void> {
+    this.#applying ??= this.#apply().finally(() => {
+      this.#applying = undefined;
+    });
+    return this.#applying;
+  }
+
+  async #apply(): Promise<void> {
+    try {
+      // From here on the journal's older segments and the snapshot are the same state.
+      const { segments, snapshot } = await this.#alone(async () => {
+        const before = await this.#journal.rotate();
+        return { segments: before, snapshot: this.#overlay.snapshot() };
+      });
+      await this.#files.apply(snapshot);
+      this.#overlay.settle(snapshot);
+      await this.#alone(() => this.#journal.drop(segments));
+      this.#lastFault = undefined;
+    } catch (error) {
+      const told = fault(error, "writing records");
+      if (this.#lastFault === undefined)
+        this.#log.error("the files cannot follow the journal", { fault: told.fault, reason: told.message });
+      this.#lastFault = told;
+      throw told;
+    }
+  }
+
+  async range(prefix: string, { after, limit = 100, reverse = false }: RangeOptions = {}): Promise<readonly Entry[]> {
+    const found: Entry[] = [];
+    let { from, to } = bounds(prefix, after, reverse);
+    while (found.length < limit && (to === undefined || from < to)) {
+      const wanted = limit - found.length;
+      const { lines, edge } = this.#overlay.window(from, to, wanted, reverse);
+      // Beyond the edge the overlay was not looked at: the next turn begins there.
+      const end = edge === undefined ? to : reverse ? to : `${edge}\0`;
+      const begin = edge !== undefined && reverse ? edge : from;
+      const done = await this.#merge(found, lines, begin, end, limit, reverse);
+      if (done) return found;
+      if (edge === undefined) return found;
+      if (reverse) to = edge;
+      else from = end as string;
+    }
+    return found;
+  }
+
+  /** Adds what stands between the bounds, in order, until there is enough. */
+  async #merge(
+    found: Entry[],
+    recent: ReadonlyMap<string, string | null>,
+    from: string,
+    to: string | undefined,
+    limit: number,
+    reverse: boolean,
+  ): Promise<boolean> {
+    const fresh = recent.entries();
+    let next = fresh.next();
+    let batch: Promise<Entry | undefined>[] = [];
+    const flush = async (): Promise<void> => {
+      for (const entry of await Promise.all(batch)) if (entry !== undefined && found.length < limit) found.push(entry);
+      batch = [];
+    };
+    const add = async (entry: Promise<Entry | undefined> | Entry): Promise<boolean> => {
+      batch.push(Promise.resolve(entry));
+      if (batch.length >= READ_AHEAD || found.length + batch.length >= limit) await flush();
+      return found.length >= limit;
+    };
+    for await (const key of this.#files.keys(from, to, reverse)) {
+      while (next.done !== true && (reverse ? next.value[0] > key : next.value[0] < key)) {
+        const [recentKey, value] = next.value;
+        next = fresh.next();
+        if (value !== null && (await add({ key: recentKey, value }))) return true;
+      }
+      if (recent.has(key)) continue;
+      if (await add(this.#entry(key))) return true;
+    }
+    while (next.done !== true) {
+      const [key, value] = next.value;
+      next = fresh.next();
+      if (value !== null && (await add({ key, value }))) return true;
+    }
+    await flush();
+    return found.length >= limit;
+  }
+
+  /** `undefined` for what was removed meanwhile, and for what went to quarantine, which was told. */
+  async #entry(key: string): Promise<Entry | undefined> {
+    try {
+      const value = await this.get(key);
+      return value === undefined ? undefined : { key, value };
+    } catch (error) {
+      if (error instanceof StorageError && error.fault === "broken") return undefined;
+      throw error;
+    }
+  }
+
+  get backlog(): { readonly keys: number; readonly bytes: number } {
+    return { keys: this.#overlay.size, bytes: this.#overlay.bytes };
+  }
+
+  /** Takes no more commits, finishes those that were asked for, and brings the files up to date. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#committing;
+    await this.#applying?.catch(() => {});
+    this.#ended.abort();
+    if (this.#overlay.size > 0) await this.apply().catch(() => {});
+    await this.#writing;
+    await this.#journal.close();
+  }
+}
