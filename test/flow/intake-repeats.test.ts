@@ -57,9 +57,11 @@ describe("an id of the publisher's own", () => {
   it("is stored once when many publish it at the same moment", async () => {
     const made = desk();
     const nodes = [made.intake, made.another(), made.another()];
-    const works = Array.from({ length: 30 }, (_, i) => nodes[i % 3]?.accept(publish([paid({ id: "1" }), paid()])));
-    const answers = await Promise.all(works);
-    expect(answers.filter((answer) => answer?.[0]?.duplicate === false)).toHaveLength(1);
+    const works = Array.from({ length: 10 }, () =>
+      nodes.map((node) => node.accept(publish([paid({ id: "1" }), paid()]))),
+    );
+    const answers = await Promise.all(works.flat());
+    expect(answers.filter((answer) => answer[0]?.duplicate === false)).toHaveLength(1);
     expect([...made.shelf.rows.keys()].filter((key) => key.startsWith("event:"))).toHaveLength(31);
   });
 

@@ -1,0 +1,162 @@
+/**
+ * The spool source: NDJSON files dropped into a folder. A file whose events are all stored moves to `done/`, one with
+ * mistakes to `rejected/` with a list of them; one that cannot be stored now stays and is tried again.
+ */
+import { watch, type FSWatcher } from "node:fs";
+import { isAbsolute, resolve } from "node:path";
+import { StartError } from "../../core/model/errors.ts";
+import type { FieldError } from "../../core/model/problem.ts";
+import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import type { Accept, Source } from "../../core/ports/source.ts";
+import { list, makeFolder, moveRejected, moveTo, openPlain, type Folder } from "./spool/folder.ts";
+import { createProgress } from "./spool/progress.ts";
+import { takeIn, type Taking } from "./spool/take.ts";
+
+export interface SpoolOptions {
+  /**
+   * The folder, made if it is not there; relative to the config file. Writers drop a file under a name that begins with
+   * a dot or ends in `.tmp` or `.part`, and rename it when it is complete.
+   */
+  readonly dir: string;
+  /** How often the folder is looked through even when nothing was seen to happen in it, ms. @default 10_000 */
+  readonly rescanMs?: number;
+}
+
+/** NDJSON files dropped into `dir`: at most 1,000 events and 8 MiB are all or nothing, more are so in such batches. */
+export function spool(options: SpoolOptions): Plugin<"source", Source> {
+  const problems = problemsOf(options);
+  return {
+    kind: "source",
+    name: "spool",
+    problems,
+    async setup(ctx) {
+      if (problems.length > 0) throw new StartError(78, problems.map((one) => `${one.path} ${one.message}`).join("; "));
+      const dir = isAbsolute(options.dir) ? options.dir : resolve(ctx.configDir, options.dir);
+      const folder = await makeFolder(dir).catch((cause: unknown) => {
+        throw new StartError(78, `spool: ${dir} cannot be used: ${(cause as Error).message}`, { cause });
+      });
+      return createSpool(folder, options.rescanMs ?? 10_000, ctx);
+    },
+  };
+}
+
+function problemsOf(options: SpoolOptions | undefined): readonly FieldError[] {
+  const { dir, rescanMs = 1_000, ...rest } = (options ?? {}) as Readonly<Record<string, unknown>>;
+  const found: FieldError[] = Object.keys(rest).map((path) => ({ path, message: "is not an option" }));
+  if (typeof dir !== "string" || dir === "") found.push({ path: "dir", message: "must be a folder" });
+  if (typeof rescanMs !== "number" || !(rescanMs >= 100 && rescanMs <= 3_600_000)) {
+    found.push({ path: "rescanMs", message: "must be 100 to 3600000" });
+  }
+  return found;
+}
+
+function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, storage }: PluginContext): Source {
+  const progress = createProgress(storage, folder.dir);
+  const stopping = new AbortController();
+  let running: Promise<void> | undefined;
+  let watcher: FSWatcher | undefined;
+  let news = Promise.withResolvers<void>();
+  /** What was said about a name, so that it is said once. */
+  let said = new Map<string, string>();
+  let tidied = false;
+
+  function look(): void {
+    try {
+      watcher = watch(folder.dir, { persistent: false }, () => news.resolve());
+      // Without it, files are found by the next look through the folder.
+      watcher.on("error", (error) => log.warn("a spool folder is not watched", { error: String(error) }));
+    } catch (error) {
+      log.warn("a spool folder is not watched", { error: String(error) });
+    }
+  }
+
+  async function run(accept: Accept): Promise<void> {
+    const taking: Taking = { accept, progress, stopping: stopping.signal };
+    while (!stopping.signal.aborted) {
+      news = Promise.withResolvers();
+      let waitMs: number | undefined;
+      try {
+        waitMs = await pass(taking);
+      } catch (error) {
+        log.error("a spool folder cannot be read", { error: String(error) });
+      }
+      await rest(waitMs);
+    }
+  }
+
+  /** After a refusal to store, for as long as was asked for; else until something happens in the folder. */
+  async function rest(waitMs: number | undefined): Promise<void> {
+    if (stopping.signal.aborted) return;
+    const over = new AbortController();
+    const stop = (): void => over.abort();
+    stopping.signal.addEventListener("abort", stop, { once: true });
+    const asleep = clock.sleep(clock.now() + (waitMs ?? rescanMs), over.signal).catch(() => undefined);
+    await (waitMs === undefined ? Promise.race([asleep, news.promise]) : asleep);
+    over.abort();
+    stopping.signal.removeEventListener("abort", stop);
+  }
+
+  /** Looks through the folder once. Resolves to how long to wait when nothing can be stored now. */
+  async function pass(taking: Taking): Promise<number | undefined> {
+    const { ready, odd } = await list(folder);
+    said = new Map([...said].filter(([name]) => ready.includes(name) || odd.includes(name)));
+    for (const name of odd) say(name, "is not a plain file");
+    const seen = new Set<string>();
+    for (const name of ready) {
+      if (stopping.signal.aborted) return undefined;
+      try {
+        const waitMs = await one(name, taking, seen);
+        if (waitMs !== undefined) return waitMs;
+      } catch (error) {
+        // This file's own trouble: the others go on.
+        say(name, String(error));
+      }
+    }
+    if (!tidied) await progress.keepOnly(seen);
+    tidied = true;
+    return undefined;
+  }
+
+  async function one(name: string, taking: Taking, seen: Set<string>): Promise<number | undefined> {
+    await using opened = await openPlain(folder, name);
+    if (opened === undefined) return undefined;
+    seen.add(opened.identity);
+    const taken = await takeIn(opened, taking);
+    if (taken.kind === "later") {
+      say(name, taken.reason);
+      return taken.retryAfterMs;
+    }
+    if (taken.kind === "stored") {
+      await moveTo(folder, name, folder.done);
+      log.info("a spool file is stored", { file: name, lines: taken.lines });
+    } else {
+      const { stored, errors, more } = taken;
+      const rejectedAt = new Date(clock.now()).toISOString();
+      const note = "Lines in `stored` are accepted; correct the others and drop those in a new file.";
+      await moveRejected(folder, name, { file: name, rejectedAt, note, stored, errors, more });
+      log.warn("a spool file is rejected", { file: name, errors: errors.length + more });
+    }
+    metrics.count("spool_files", { result: taken.kind });
+    await progress.forget(opened.identity);
+    return undefined;
+  }
+
+  function say(name: string, reason: string): void {
+    if (said.get(name) === reason) return;
+    said.set(name, reason);
+    log.warn("a spool file waits", { file: name, reason });
+  }
+
+  return {
+    start(accept) {
+      if (stopping.signal.aborted || running !== undefined) return;
+      look();
+      running = run(accept);
+    },
+    async stop() {
+      stopping.abort(new Error("stopping"));
+      watcher?.close();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,122 @@
+/** The spool's folders: what lies ready in them, and moves that survive a power cut. */
+import { hash } from "node:crypto";
+import { constants } from "node:fs";
+import { lstat, mkdir, open, readdir, rename, type FileHandle } from "node:fs/promises";
+import { join } from "node:path";
+
+export interface Folder {
+  readonly dir: string;
+  readonly done: string;
+  readonly rejected: string;
+}
+
+/** @throws Error when one of the folders cannot be made, or is something else */
+export async function makeFolder(dir: string): Promise<Folder> {
+  const folder = { dir, done: join(dir, "done"), rejected: join(dir, "rejected") };
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  for (const inner of [folder.done, folder.rejected]) {
+    await mkdir(inner, { recursive: true, mode: 0o700 });
+    if (!(await lstat(inner)).isDirectory()) throw new Error(`${inner} is no folder of its own`);
+  }
+  await syncFolder(dir);
+  return folder;
+}
+
+/** Writers hide a file until it is complete: behind a leading dot, `.tmp` or `.part`, and then rename it. */
+const isReady = (name: string): boolean => !name.startsWith(".") && !name.endsWith(".tmp") && !name.endsWith(".part");
+
+export interface Listing {
+  /** Names of plain files that are complete, in order. */
+  readonly ready: readonly string[];
+  /** Names that are left alone because they are links, pipes or devices. */
+  readonly odd: readonly string[];
+}
+
+export async function list({ dir }: Folder): Promise<Listing> {
+  const entries = (await readdir(dir, { withFileTypes: true })).filter(({ name }) => isReady(name));
+  const names = (wanted: (entry: (typeof entries)[number]) => boolean): readonly string[] =>
+    entries
+      .filter(wanted)
+      .map(({ name }) => name)
+      .toSorted();
+  return { ready: names((entry) => entry.isFile()), odd: names((entry) => !entry.isFile() && !entry.isDirectory()) };
+}
+
+export interface Opened extends AsyncDisposable {
+  readonly file: FileHandle;
+  /** Stays the same while nobody touches the file, over restarts too. */
+  readonly identity: string;
+  /** False once the file was written to after it was opened. */
+  unchanged(): Promise<boolean>;
+}
+
+/** `undefined` when it is gone, or became something else than a plain file since it was listed. */
+export async function openPlain({ dir }: Folder, name: string): Promise<Opened | undefined> {
+  let file: FileHandle;
+  try {
+    // Not through a link, and without waiting for the other end of a pipe.
+    file = await open(join(dir, name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (["ENOENT", "ELOOP", "ENXIO"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+    throw error;
+  }
+  const look = async (): Promise<string | undefined> => {
+    const stat = await file.stat({ bigint: true });
+    return stat.isFile() ? `${stat.ino} ${stat.size} ${stat.mtimeNs}` : undefined;
+  };
+  const before = await look();
+  if (before === undefined) {
+    await file.close();
+    return undefined;
+  }
+  return {
+    file,
+    identity: hash("sha256", `${name}\n${before}`, "hex"),
+    unchanged: async () => (await look()) === before,
+    [Symbol.asyncDispose]: () => file.close(),
+  };
+}
+
+/** Moves a file to another folder, under a name that is free there. @returns that name */
+export async function moveTo(folder: Folder, name: string, target: string): Promise<string> {
+  const free = await freeName(target, name);
+  await rename(join(folder.dir, name), join(target, free));
+  // The new place first: after a power cut the file may stand in both, never in neither.
+  await syncFolder(target);
+  await syncFolder(folder.dir);
+  return free;
+}
+
+/** Moves a file to `rejected/` with a report beside it. The report comes first: a rejected file is never without. */
+export async function moveRejected(folder: Folder, name: string, report: unknown): Promise<string> {
+  const { rejected } = folder;
+  const free = await freeName(rejected, name);
+  const hidden = join(rejected, `.${free}.tmp`);
+  await using file = await open(hidden, "w", 0o600);
+  await file.writeFile(`${JSON.stringify(report, undefined, 2)}\n`);
+  await file.sync();
+  await rename(hidden, join(rejected, `${free}.errors.json`));
+  return await moveTo(folder, name, rejected);
+}
+
+/** Room for `.errors.json` and the like behind a name of at most 255 bytes. */
+const LONGEST_NAME = 200;
+
+async function freeName(target: string, name: string): Promise<string> {
+  const fits = Buffer.byteLength(name) <= LONGEST_NAME;
+  const short = fits ? name : `${name.slice(0, 40)}-${hash("sha256", name, "hex").slice(0, 16)}`;
+  for (let i = 0; ; i++) {
+    const candidate = i === 0 ? short : `${short}.${i}`;
+    try {
+      await lstat(join(target, candidate));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return candidate;
+      throw error;
+    }
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  await using folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  await folder.sync();
+}

@@ -1,0 +1,49 @@
+/** Which lines of a file are stored already: kept in the relay's storage, for files that take longer than a repeat is known. */
+import { hash } from "node:crypto";
+import type { ScopedStorage } from "../../../core/ports/plugin.ts";
+
+/** First and last line, both included. */
+export type Range = readonly [first: number, last: number];
+
+export interface Progress {
+  read(identity: string): Promise<readonly Range[]>;
+  write(identity: string, stored: readonly Range[]): Promise<void>;
+  forget(identity: string): Promise<void>;
+  /** Forgets files that are not among these: they were taken away while nobody looked. */
+  keepOnly(identities: ReadonlySet<string>): Promise<void>;
+}
+
+const PAGE = 500;
+
+export function createProgress(storage: ScopedStorage, dir: string): Progress {
+  const prefix = `${hash("sha256", dir, "hex").slice(0, 16)}:`;
+  return {
+    async read(identity) {
+      const text = await storage.getItem(prefix + identity);
+      return text === undefined ? [] : (JSON.parse(text) as readonly Range[]);
+    },
+    write: (identity, stored) => storage.commit([{ op: "put", key: prefix + identity, value: JSON.stringify(stored) }]),
+    forget: (identity) => storage.commit([{ op: "delete", key: prefix + identity }]),
+    async keepOnly(identities) {
+      let after: string | undefined;
+      for (;;) {
+        const page = await storage.range(prefix, { after, limit: PAGE });
+        const gone = page.filter(({ key }) => !identities.has(key.slice(prefix.length)));
+        if (gone.length > 0) await storage.commit(gone.map(({ key }) => ({ op: "delete", key })));
+        if (page.length < PAGE) return;
+        after = page.at(-1)?.key;
+      }
+    },
+  };
+}
+
+export const covers = (stored: readonly Range[], line: number): boolean =>
+  stored.some(([first, last]) => first <= line && line <= last);
+
+/** Adds a range behind the others, as one with its neighbour where they touch. */
+export function withRange(stored: readonly Range[], [first, last]: Range): readonly Range[] {
+  const before = stored.at(-1);
+  return before !== undefined && before[1] === first - 1
+    ? [...stored.slice(0, -1), [before[0], last]]
+    : [...stored, [first, last]];
+}

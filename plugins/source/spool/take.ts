@@ -1,0 +1,102 @@
+/** Takes one spool file in, batch by batch: what was stored, what was refused and why. */
+import { hash } from "node:crypto";
+import { Problem, type FieldError } from "../../../core/model/problem.ts";
+import type { Accept } from "../../../core/ports/source.ts";
+import type { Opened } from "./folder.ts";
+import { batches, type Batch } from "./lines.ts";
+import { covers, withRange, type Progress, type Range } from "./progress.ts";
+
+export interface LineError {
+  /** From 1; absent when it is about all lines of a batch. */
+  readonly line?: number;
+  readonly field?: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+export type TakenIn =
+  | { readonly kind: "stored"; readonly lines: number }
+  | {
+      readonly kind: "refused";
+      readonly stored: readonly Range[];
+      readonly errors: readonly LineError[];
+      /** Errors beyond those listed. */
+      readonly more: number;
+    }
+  /** It waits where it is. With `retryAfterMs`, so does every other file: nothing can be stored now. */
+  | { readonly kind: "later"; readonly reason: string; readonly retryAfterMs?: number };
+
+export interface Taking {
+  readonly accept: Accept;
+  readonly progress: Progress;
+  readonly stopping: AbortSignal;
+}
+
+/** Errors listed of one file, so that a large file of rubbish cannot fill the memory. */
+const ERRORS_LISTED = 100_000;
+const PLACE = /^\[(\d+)\]\.?(.*)$/s;
+
+/**
+ * Each batch is all or nothing. So is a file of at most 1,000 events and 8 MiB, being one batch; of a larger one the
+ * batches without a mistake are stored and the others refused, and `stored` says which lines those were.
+ * @throws what reading the file or the progress throws
+ */
+export async function takeIn(opened: Opened, { accept, progress, stopping }: Taking): Promise<TakenIn> {
+  const { file, identity } = opened;
+  let stored = await progress.read(identity);
+  const errors: LineError[] = [];
+  let more = 0;
+  let lines = 0;
+  for await (const batch of batches(file)) {
+    const [first, last] = [(batch[0] as Batch[number]).number, (batch.at(-1) as Batch[number]).number];
+    lines = last;
+    if (covers(stored, first)) continue;
+    if (stopping.aborted) return { kind: "later", reason: "stopping" };
+    // Its writer should have renamed it when it was complete.
+    if (!(await opened.unchanged())) return { kind: "later", reason: "still being written" };
+    try {
+      await accept(requestOf(batch, identity, first));
+    } catch (error) {
+      if (!(error instanceof Problem)) return { kind: "later", reason: String(error) };
+      if (error.status === 429 || error.status >= 500) return postponed(error);
+      for (const one of lineErrors(error, batch)) {
+        if (errors.length < ERRORS_LISTED) errors.push(one);
+        else more++;
+      }
+      continue;
+    }
+    stored = withRange(stored, [first, last]);
+    // A crash before this line is covered by the batch's idempotency key, for a day.
+    await progress.write(identity, stored);
+  }
+  return errors.length === 0 ? { kind: "stored", lines } : { kind: "refused", stored, errors, more };
+}
+
+/** The same lines of the same file are the same request. */
+function requestOf(batch: Batch, identity: string, first: number): Parameters<Accept>[0] {
+  const digest = hash("sha256", batch.map(({ text }) => text).join("\n"), "hex");
+  return {
+    publications: batch.map(({ text }, i) => ({ text, path: `[${i}]` })),
+    idempotency: { scope: "spool", key: hash("sha256", `${identity} ${first} ${digest}`, "hex"), digest },
+    source: "spool",
+  };
+}
+
+const RETRY_AFTER_S = 5;
+
+const postponed = ({ code, extras: { retryAfter = RETRY_AFTER_S } }: Problem): TakenIn => ({
+  kind: "later",
+  reason: code,
+  retryAfterMs: retryAfter * 1_000,
+});
+
+/** Places in the batch become lines of the file; what was wrong with the bytes of a line says more than "no JSON". */
+function lineErrors({ code, detail, extras: { errors = [] } }: Problem, batch: Batch): readonly LineError[] {
+  if (errors.length === 0) return [{ code, message: detail }];
+  return errors.map(({ path, message }: FieldError) => {
+    const [, place, field] = PLACE.exec(path) ?? [];
+    const line = place === undefined ? undefined : batch[Number(place)];
+    if (line === undefined) return { code, message: `${path} ${message}`.trim() };
+    return { line: line.number, field: field === "" ? undefined : field, code, message: line.problem ?? message };
+  });
+}
