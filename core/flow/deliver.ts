@@ -120,13 +120,13 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       await record(sub as Subscription, before, sent.attempt, outcome);
     }
 
-    /** A gate that is shut moves the due time: it goes back as it was, and nothing of it is claimed until then. */
+    /** A gate that is shut: the delivery goes back as it was, and nothing of its subscription is claimed until then. */
     async function admission(sub: Subscription): Promise<void> {
       for (const gate of deps.gates) {
         const until = await gate(sub);
         if (until === undefined) continue;
         await storage.queue.pause(subscriptionId, until);
-        await storage.queue.release(lease, until);
+        await storage.queue.release(lease);
         throw new NotDelivered(until, false);
       }
     }

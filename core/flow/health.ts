@@ -111,12 +111,12 @@ export function createHealth(deps: {
     streak.restMs = streak.restMs === 0 ? breakerPauseMs : Math.min(streak.restMs * 2, breakerMaxPauseMs);
     streak.restsUntil = now + streak.restMs;
     streak.probing = false;
-    metrics.count("breaker_opened");
+    metrics.count("breakers_opened");
     log.warn("the breaker rests a subscription", {
       subscriptionId: sub.id,
       keyId: sub.keyId,
-      failures: streak.failures,
-      until: streak.restsUntil,
+      count: streak.failures,
+      dueAt: streak.restsUntil,
     });
     later("rest", () => storage.queue.pause(sub.id, streak.restsUntil));
     if (streak.stored) return;

@@ -6,7 +6,8 @@ import type { Storage } from "../ports/storage.ts";
 import type { Transport } from "../ports/transport.ts";
 import type { RetryOptions } from "../model/subscription.ts";
 
-export type StoragePlugin = Plugin<"storage", Storage>;
+/** `shared`: several nodes may use it at once, so that their keys must be given. */
+export type StoragePlugin = Plugin<"storage", Storage> & { readonly shared?: boolean };
 export type SourcePlugin = Plugin<"source", Source>;
 export type TransportPlugin = Plugin<"transport", Transport>;
 export type AuthPlugin = Plugin<"auth", Auth>;

@@ -1,0 +1,227 @@
+/** Composition: from a plan to a relay, in the order in which things come to life. Read it downwards. */
+import { readFile } from "node:fs/promises";
+import { createApp } from "../api/app.ts";
+import { createGuard } from "../guard/index.ts";
+import { createLimiter, type Limiter } from "../limits/limiter.ts";
+import { ConflictError, StartError } from "../model/errors.ts";
+import { metaKey } from "../model/keys.ts";
+import type { Auth } from "../ports/auth.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
+import type { Source } from "../ports/source.ts";
+import type { Storage } from "../ports/storage.ts";
+import { contextOf, type Surroundings } from "./context.ts";
+import { createJobs, type Jobs } from "./jobs.ts";
+import { loadKeys, type RelayKeys } from "./keys.ts";
+import { createLifecycle, type Step } from "./lifecycle.ts";
+import { createOutbound } from "./outbound.ts";
+import * as path from "./path.ts";
+import type { Job, Plan } from "./plan.ts";
+import { listen, type Listening } from "./server.ts";
+import { createHouse, token, type House } from "./tokens.ts";
+import { furnishApi, OPERATIONS, ROUTES } from "./surface.ts";
+
+export interface Relay {
+  /** Resolves when events are taken in and delivered. @throws StartError with the exit code that fits */
+  start(): Promise<Started>;
+  /** Drains within `server.shutdownMs` and lets go of everything. Never rejects; may be called twice, and during a start. */
+  stop(): Promise<void>;
+}
+
+export interface Started {
+  readonly url: string;
+  /** Files made at this start: to be told once, by path. */
+  readonly made: readonly string[];
+}
+
+const AUTH = token<Auth>("auth");
+const SOURCES = token<readonly Source[]>("sources");
+const LIMITER = token<Limiter>("limiter");
+const JOBS = token<Jobs>("jobs");
+
+export function composeRelay(
+  plan: Plan,
+  around: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics },
+): Relay {
+  const { clock, log, metrics } = around;
+  const house = createHouse();
+  house.put(path.PLAN, plan);
+  house.put(path.CLOCK, clock);
+  house.put(path.LOG, log);
+  house.put(path.METRICS, metrics);
+  let made: readonly string[] = [];
+  let listening: Listening | undefined;
+
+  const steps: readonly Step[] = [
+    opening(plan, house, around, (files) => (made = files)),
+    {
+      name: "worker",
+      async start() {
+        await house.get(LIMITER).load();
+        await house.get(path.HEALTH).start();
+        await house.get(path.SWEEPER).start();
+        house.get(path.DISPATCHER).start();
+      },
+      async stop(graceMs) {
+        // Three quarters for attempts under way; the rest is for giving back what they leave.
+        await house.get(path.SWEEPER).stop();
+        await house.get(path.DISPATCHER).stop((graceMs * 3) / 4);
+        await house.get(path.HEALTH).settled();
+        await house.get(path.PACING).dispose();
+      },
+    },
+    {
+      name: "server",
+      async start() {
+        const app = createApp({
+          ...around,
+          auth: house.get(AUTH),
+          limits: house.get(LIMITER),
+          stepUp: plan.stepUp,
+          trustedProxies: plan.server.trustedProxies,
+          operations: house.get(OPERATIONS),
+          routes: [
+            ...house.get(ROUTES),
+            ...(house.get(AUTH).routes ?? []),
+            ...house.get(SOURCES).flatMap((source) => source.routes ?? []),
+          ],
+        });
+        listening = await listen(app, plan.server);
+      },
+      stop: (graceMs) => listening?.close(graceMs / 4),
+    },
+    {
+      name: "sources",
+      async start() {
+        const { accept, admit } = house.get(path.INTAKE);
+        const { durability } = house.get(path.STORAGE);
+        for (const source of house.get(SOURCES)) await source.start(accept, { durability, admit });
+      },
+      async stop() {
+        await Promise.all(house.get(SOURCES).map((source) => source.stop()));
+      },
+    },
+    { name: "jobs", start: () => house.get(JOBS).start(), stop: () => house.get(JOBS).stop() },
+  ];
+
+  const lifecycle = createLifecycle({
+    steps,
+    stopping: ["sources", "jobs", "server", "worker", "ports"],
+    shutdownMs: plan.server.shutdownMs,
+    monotonic: clock.monotonic,
+    failed: (part, error) => log.error("a part did not stop well", { part, error: String(error) }),
+  });
+
+  path.furnishPath(house);
+  furnishApi(house, { state: lifecycle.state });
+  house.make(LIMITER, (get) =>
+    createLimiter({
+      counters: get(path.STORAGE).counters,
+      rows: plan.limits,
+      abuse: plan.abuse,
+      clock,
+      storage: get(path.STORAGE),
+      log,
+    }),
+  );
+  house.make(JOBS, (get) => createJobs({ jobs: plan.jobs, storage: get(path.STORAGE), run: runJob(house), log }));
+
+  return {
+    async start() {
+      await lifecycle.start();
+      if (listening === undefined) throw new StartError(75, "stopped before the start was over");
+      return { url: listening.url, made };
+    },
+    stop: () => lifecycle.stop(),
+  };
+}
+
+/** Keys, guard, storage, then the plug-ins that use them. */
+function opening(
+  plan: Plan,
+  house: House,
+  around: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics },
+  tell: (made: readonly string[]) => void,
+): Step {
+  const closing: (() => Promise<unknown> | undefined)[] = [];
+  return {
+    name: "ports",
+    async start() {
+      const { dataDir, configDir } = plan;
+      const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared: plan.storage.shared === true });
+      tell(made);
+      const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
+      const guard = createGuard({ ...plan.guard, ca, clock: around.clock });
+      const outbound = createOutbound(guard.connect);
+      closing.unshift(() => outbound.dispose());
+      const surroundings: Surroundings = {
+        ...around,
+        connect: guard.connect,
+        fetch: outbound.fetch,
+        keys,
+        publishToken: keys.publishToken,
+        dataDir,
+        configDir,
+      };
+      house.put(path.KEYS, keys);
+      house.put(path.GUARD, guard);
+
+      const storage = await plan.storage.setup(contextOf(plan.storage, surroundings, undefined));
+      closing.unshift(() => storage.dispose());
+      await ownMasterKey(storage, keys);
+      house.put(path.STORAGE, storage);
+
+      const transports = [];
+      for (const plugin of plan.transports) {
+        const transport = await plugin.setup(contextOf(plugin, surroundings, storage));
+        closing.unshift(() => transport.dispose());
+        transports.push(transport);
+      }
+      house.put(path.TRANSPORTS, transports);
+      const auth = await plan.auth.setup(contextOf(plan.auth, surroundings, storage));
+      closing.unshift(() => auth.dispose?.());
+      house.put(AUTH, auth);
+      const sources = [];
+      for (const plugin of plan.sources) sources.push(await plugin.setup(contextOf(plugin, surroundings, storage)));
+      house.put(SOURCES, sources);
+    },
+    async stop() {
+      // Last opened, first closed; one that fails does not keep the others open.
+      const results = [];
+      for (const close of closing.splice(0)) results.push(await Promise.allSettled([close()]));
+      const failed = results.flat().find((result) => result.status === "rejected");
+      if (failed !== undefined) throw failed.reason;
+    },
+  };
+}
+
+/** What is sealed in this storage can be opened by one master key only: a node with another must not serve. */
+async function ownMasterKey(storage: Storage, keys: RelayKeys): Promise<void> {
+  const key = metaKey("master-key");
+  for (;;) {
+    const stored = await storage.getItem(key);
+    if (stored === keys.masterFingerprint) return;
+    if (stored !== undefined) {
+      throw new StartError(
+        78,
+        "this storage belongs to another master key: give the one it was made with (RELAY_MASTER_KEY or keys/master)",
+      );
+    }
+    try {
+      return await storage.commit([{ op: "put", key, value: keys.masterFingerprint, if: null }]);
+    } catch (error) {
+      if (!(error instanceof ConflictError)) throw error;
+    }
+  }
+}
+
+const runJob =
+  (house: House) =>
+  async (job: Job, signal: AbortSignal): Promise<number> => {
+    switch (job.name) {
+      case "replay":
+        return await house.get(path.REPLAY_JOB)(job, signal);
+      case "retention":
+        return await house.get(path.RETENTION).run(job, signal);
+    }
+  };

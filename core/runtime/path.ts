@@ -1,0 +1,138 @@
+/** The path, composed: which room is built from which. Read it downwards. */
+import { createDeliver, type Deliver } from "../flow/deliver.ts";
+import { createDirectory, type Directory } from "../flow/directory.ts";
+import { createDispatcher, type Dispatcher } from "../flow/dispatcher.ts";
+import { createHealth, type Health } from "../flow/health.ts";
+import { createHistory, type History } from "../flow/history.ts";
+import { createHotEvents, type HotEvents } from "../flow/hot.ts";
+import { createIntake, type Intake } from "../flow/intake.ts";
+import { createPacing, type Pacing } from "../flow/pacing.ts";
+import { createReplay, type Replay } from "../flow/replay.ts";
+import { createReplayJob, type ReplayJob } from "../flow/replay-job.ts";
+import { createRetention, type Retention } from "../flow/retention.ts";
+import { createSend, type Send } from "../flow/send.ts";
+import { createSlots, type Slots } from "../flow/slots.ts";
+import { createSubscriptions, type Subscriptions } from "../flow/subscriptions.ts";
+import { createSweeper, type Sweeper } from "../flow/sweeper.ts";
+import type { Guard } from "../guard/index.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Keys, Log, Metrics } from "../ports/plugin.ts";
+import type { Storage } from "../ports/storage.ts";
+import type { Transport } from "../ports/transport.ts";
+import { createSigner, type Signer } from "../signing/signer.ts";
+import type { Plan } from "./plan.ts";
+import { token, type House } from "./tokens.ts";
+
+/** Waits that one node holds at once; beyond it they go back to the queue. */
+const MOST_HELD = 1_000;
+
+/** What exists before the path: opened ports and surroundings. */
+export const PLAN = token<Plan>("plan");
+export const CLOCK = token<Clock>("clock");
+export const LOG = token<Log>("log");
+export const METRICS = token<Metrics>("metrics");
+export const KEYS = token<Keys>("keys");
+export const GUARD = token<Guard>("guard");
+export const STORAGE = token<Storage>("storage");
+export const TRANSPORTS = token<readonly Transport[]>("transports");
+
+export const DIRECTORY = token<Directory & Disposable>("directory");
+export const HOT = token<HotEvents>("hot");
+export const INTAKE = token<Intake>("intake");
+export const SIGNER = token<Signer>("signer");
+export const SEND = token<Send>("send");
+export const SLOTS = token<Slots>("slots");
+export const HEALTH = token<Health>("health");
+export const PACING = token<Pacing>("pacing");
+export const DELIVER = token<Deliver>("deliver");
+export const DISPATCHER = token<Dispatcher>("dispatcher");
+export const SUBSCRIPTIONS = token<Subscriptions>("subscriptions");
+export const HISTORY = token<History>("history");
+export const REPLAY = token<Replay>("replay");
+export const REPLAY_JOB = token<ReplayJob>("replay job");
+export const RETENTION = token<Retention>("retention");
+export const SWEEPER = token<Sweeper>("sweeper");
+
+export function furnishPath(house: House): void {
+  const base = () => ({
+    storage: house.get(STORAGE),
+    clock: house.get(CLOCK),
+    log: house.get(LOG),
+    metrics: house.get(METRICS),
+  });
+
+  house.make(DIRECTORY, (get) => createDirectory(get(STORAGE)));
+  house.make(HOT, (get) => createHotEvents(get(STORAGE)));
+  house.make(INTAKE, (get) =>
+    createIntake({
+      ...base(),
+      directory: get(DIRECTORY),
+      events: get(PLAN).events,
+      maxPending: get(PLAN).intake.maxPending,
+      onAccepted: get(HOT).put,
+    }),
+  );
+
+  house.make(SIGNER, (get) => createSigner(get(KEYS)));
+  house.make(SEND, (get) =>
+    createSend({
+      transports: get(TRANSPORTS),
+      signer: get(SIGNER),
+      clock: get(CLOCK),
+      timeoutMs: get(PLAN).delivery.timeoutMs,
+    }),
+  );
+  house.make(SLOTS, (get) => createSlots(get(PLAN).delivery.concurrency, get(PLAN).delivery.perSubscription));
+  house.make(PACING, (get) => createPacing(get(CLOCK)));
+  // Health disables through the subscriptions, which revive it: each is asked for only when the other needs it.
+  house.make(HEALTH, (get) =>
+    createHealth({
+      ...base(),
+      options: get(PLAN).health,
+      disable: (keyId, id) => get(SUBSCRIPTIONS).disable(keyId, id, "endpoint_failing"),
+    }),
+  );
+  house.make(DELIVER, (get) =>
+    createDeliver({
+      ...base(),
+      directory: get(DIRECTORY),
+      hot: get(HOT),
+      send: get(SEND),
+      slots: get(SLOTS),
+      random: Math.random,
+      retry: get(PLAN).retry,
+      holdMs: get(PLAN).delivery.holdMs,
+      mostHeld: MOST_HELD,
+      gone: (keyId, id) => get(SUBSCRIPTIONS).disable(keyId, id, "endpoint_gone"),
+      gates: [get(HEALTH).admit, get(PACING).admit],
+      seen: [get(HEALTH).seen],
+    }),
+  );
+  house.make(DISPATCHER, (get) =>
+    createDispatcher({
+      queue: get(STORAGE).queue,
+      slots: get(SLOTS),
+      perSubscription: get(PLAN).delivery.perSubscription,
+      deliver: get(DELIVER),
+      clock: get(CLOCK),
+      log: get(LOG),
+    }),
+  );
+  house.make(SWEEPER, () => createSweeper(base()));
+
+  house.make(SUBSCRIPTIONS, (get) =>
+    createSubscriptions({
+      ...base(),
+      keys: get(KEYS),
+      guard: get(GUARD),
+      perKey: get(PLAN).subscriptions.perKey,
+      events: get(PLAN).events,
+      abort: get(DISPATCHER).abort,
+      revive: get(HEALTH).forget,
+    }),
+  );
+  house.make(HISTORY, (get) => createHistory({ ...base(), directory: get(DIRECTORY) }));
+  house.make(REPLAY, (get) => createReplay({ ...base(), directory: get(DIRECTORY) }));
+  house.make(REPLAY_JOB, (get) => createReplayJob({ ...base(), replay: get(REPLAY) }));
+  house.make(RETENTION, (get) => createRetention({ ...base(), directory: get(DIRECTORY) }));
+}

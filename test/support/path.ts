@@ -1,0 +1,128 @@
+/** The path on memory storage, a clock moved by hand and a transport that answers as told: for tests of the flow. */
+import type { EventStatus } from "../../core/model/delivery.ts";
+import type { Plugin } from "../../core/ports/plugin.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import type { Reply, TransportRequest } from "../../core/ports/transport.ts";
+import { makeKeys } from "../../core/runtime/keys.ts";
+import { nullMetrics } from "../../core/runtime/observers.ts";
+import * as path from "../../core/runtime/path.ts";
+import type { HealthOptions, Plan } from "../../core/runtime/plan.ts";
+import { createHouse, type Get } from "../../core/runtime/tokens.ts";
+import { memory } from "../../plugins/storage/memory.ts";
+import { testClock, type TestClock } from "./clock.ts";
+
+export const replied = (status: number, more: Partial<Extract<Reply, { kind: "response" }>> = {}): Reply => ({
+  kind: "response",
+  status,
+  excerpt: new Uint8Array(),
+  truncated: false,
+  ...more,
+});
+
+export type Answer = Reply | ((request: TransportRequest, signal: AbortSignal) => Promise<Reply>);
+
+export interface PathOptions {
+  readonly clock?: TestClock;
+  readonly storage?: Storage;
+  readonly retry?: Partial<Plan["retry"]>;
+  readonly delivery?: Partial<Plan["delivery"]>;
+  readonly health?: HealthOptions | false;
+}
+
+export interface TestPath extends AsyncDisposable {
+  readonly get: Get;
+  readonly clock: TestClock;
+  readonly storage: Storage;
+  /** Every request on the wire, in order. */
+  readonly sent: TransportRequest[];
+  /** Answers for the next requests, then `otherwise`. */
+  answers: Answer[];
+  otherwise: Answer;
+  /** Resolves when at least `count` requests were sent. */
+  whenSent(count: number): Promise<void>;
+  subscribe(events?: readonly string[], keyId?: string): Promise<string>;
+  publish(type?: string, more?: Record<string, unknown>): Promise<string>;
+  status(eventId: string): Promise<EventStatus>;
+  start(): Promise<void>;
+}
+
+const ACTOR = { sub: "tester" };
+const key = Buffer.alloc(32, 7).toString("base64");
+
+export async function testPath(options: PathOptions = {}): Promise<TestPath> {
+  const clock = options.clock ?? testClock();
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const plugin: Plugin<"storage", Storage> = memory();
+  const storage = options.storage ?? (await plugin.setup({ clock, log, metrics: nullMetrics } as never));
+  const sent: TransportRequest[] = [];
+  const waiting: { readonly count: number; readonly tell: () => void }[] = [];
+  const house = createHouse();
+  const plan = {
+    retry: { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000, ...options.retry },
+    delivery: { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000, ...options.delivery },
+    health: options.health ?? false,
+    intake: { maxPending: 0 },
+    subscriptions: { perKey: 50 },
+  } as Plan;
+
+  const test: TestPath = {
+    get: house.get,
+    clock,
+    storage,
+    sent,
+    answers: [],
+    otherwise: replied(200),
+    whenSent: (count) =>
+      sent.length >= count ? Promise.resolve() : new Promise((tell) => waiting.push({ count, tell })),
+    async subscribe(events = ["deposit:paid"], keyId = "key_1") {
+      const made = await house
+        .get(path.SUBSCRIPTIONS)
+        .create(keyId, { url: "https://receiver.example/hook", events }, ACTOR);
+      return made.subscription.id;
+    },
+    async publish(type = "deposit:paid", more = {}) {
+      const text = JSON.stringify({ type, keyId: "key_1", data: { n: 1 }, ...more });
+      const [accepted] = await house.get(path.INTAKE).accept({ publications: [{ text, path: "" }], source: "test" });
+      return accepted?.id as string;
+    },
+    async status(eventId) {
+      const page = await house.get(path.HISTORY).events("key_1", {}, { limit: 200 });
+      return page.items.find((item) => item.event.id === eventId)?.status as EventStatus;
+    },
+    async start() {
+      await house.get(path.HEALTH).start();
+      await house.get(path.SWEEPER).start();
+      house.get(path.DISPATCHER).start();
+    },
+    async [Symbol.asyncDispose]() {
+      await house.get(path.SWEEPER).stop();
+      await house.get(path.DISPATCHER).stop(0);
+      await house.get(path.PACING).dispose();
+    },
+  };
+
+  house.put(path.PLAN, plan);
+  house.put(path.CLOCK, clock);
+  house.put(path.LOG, log);
+  house.put(path.METRICS, nullMetrics);
+  house.put(path.KEYS, makeKeys({ master: key, signing: key, publishToken: "t" }));
+  house.put(path.GUARD, { register: (href: string) => Promise.resolve({ ok: true, href }) } as never);
+  house.put(path.STORAGE, storage);
+  house.put(path.TRANSPORTS, [
+    {
+      schemes: ["https"],
+      async send(request, signal) {
+        sent.push(request);
+        for (const { count, tell } of waiting.splice(0)) {
+          if (sent.length >= count) tell();
+          else waiting.push({ count, tell });
+        }
+        const answer = test.answers.shift() ?? test.otherwise;
+        return typeof answer === "function" ? await answer(request, signal) : answer;
+      },
+      dispose: () => Promise.resolve(),
+    },
+  ]);
+  path.furnishPath(house);
+  return test;
+}
