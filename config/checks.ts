@@ -1,0 +1,121 @@
+/** Checks of single values of the config. One check a value, so that a wrong value is one problem with one message. */
+import { readFileSync } from "node:fs";
+import { BlockList, isIP } from "node:net";
+import { isAbsolute, resolve } from "node:path";
+import { z } from "zod";
+import { didYouMean } from "./problems.ts";
+
+export const YEARS_MS = 100 * 365 * 86_400_000;
+
+export const number = (min: number, max: number): z.ZodType<number> =>
+  z.custom<number>(
+    (value) => typeof value === "number" && value >= min && value <= max,
+    `must be a number from ${min} to ${max}`,
+  );
+export const whole = (min: number, max: number): z.ZodType<number> =>
+  z.custom<number>(
+    (value) => Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max,
+    `must be a whole number from ${min} to ${max}`,
+  );
+export const ms = (min: number, max: number): z.ZodType<number> =>
+  z.custom<number>(
+    (value) => Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max,
+    `must be a whole number of milliseconds from ${min} to ${max}`,
+  );
+export const text = z.custom<string>(
+  (value) => typeof value === "string" && value.trim() !== "" && !value.includes("\0"),
+  "must be text, not empty",
+);
+export const token = z.custom<string>(
+  (value) => typeof value === "string" && /^[\x21-\x7e]{1,4096}$/.test(value),
+  "must be visible ASCII text without spaces, not empty",
+);
+export const flag = z.custom<boolean>((value) => typeof value === "boolean", "must be true or false");
+export const list = <T>(item: z.ZodType<T>): z.ZodType<T[]> => z.array(item, { error: "must be a list: [ … ]" });
+export const choice = <T extends string>(...values: readonly T[]): z.ZodType<T> =>
+  z.custom<T>((value) => (values as readonly unknown[]).includes(value), `must be one of: ${values.join(", ")}`);
+
+/** An object with these keys and no others. Each unknown key is a problem of its own, with the name that was meant. */
+export const section = <Shape extends z.ZodRawShape>(shape: Shape): z.ZodType<z.output<z.ZodObject<Shape>>> => {
+  const names = Object.keys(shape);
+  const unknown = (issue: { readonly path?: readonly PropertyKey[] | undefined }): string => {
+    const key = String(issue.path?.at(-1) ?? "");
+    return `is unknown${didYouMean(key, names) || (names.length <= 8 ? ` (there are: ${names.join(", ")})` : "")}`;
+  };
+  return z
+    .object(shape, { error: "must be an object: { … }" })
+    .catchall(z.custom<never>(() => false, { error: unknown })) as unknown as z.ZodType<z.output<z.ZodObject<Shape>>>;
+};
+
+export const plugin = <T>(kind: string, example: string): z.ZodType<T> =>
+  z
+    .custom<T>((value) => isPlugin(value, kind), `must be a ${kind} plug-in, such as ${example}`)
+    .superRefine((value, ctx) => {
+      for (const { path, message } of (value as { problems?: { path: string; message: string }[] }).problems ?? []) {
+        ctx.addIssue({ code: "custom", path: pathParts(path), message });
+      }
+    });
+
+/** `tokens[0].keys` → `["tokens", 0, "keys"]` */
+const pathParts = (path: string): PropertyKey[] =>
+  path
+    .split(/[.[\]]+/)
+    .filter((part) => part !== "")
+    .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+
+function isPlugin(value: unknown, kind: string): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { kind: given, name, setup, problems } = value as Record<string, unknown>;
+  const named = typeof name === "string" && /^[\w.@/:-]{1,100}$/.test(name);
+  return given === kind && named && typeof setup === "function" && (problems === undefined || Array.isArray(problems));
+}
+
+/** An address or CIDR, as `BlockList` would take it. */
+export function isNetwork(value: unknown): boolean {
+  if (typeof value !== "string") return false;
+  const [address = "", bits, ...more] = value.split("/");
+  const family = isIP(address);
+  if (family === 0 || more.length > 0) return false;
+  if (bits === undefined) return true;
+  if (!/^\d{1,3}$/.test(bits) || Number(bits) > (family === 4 ? 32 : 128)) return false;
+  new BlockList().addSubnet(address, Number(bits), family === 4 ? "ipv4" : "ipv6");
+  return true;
+}
+
+export function isUpstream(value: unknown): boolean {
+  if (typeof value !== "string" || !URL.canParse(value)) return false;
+  const { protocol, username, password, search, hash } = new URL(value);
+  return ["http:", "https:"].includes(protocol) && username + password + search + hash === "";
+}
+
+/** A PEM file that can be read, as its absolute path. */
+export const pem = (dir: string, what: RegExp, named: string): z.ZodType<string, unknown> =>
+  text.transform((given, ctx) => {
+    const file = isAbsolute(given) ? given : resolve(dir, given);
+    try {
+      if (what.test(readFileSync(file, "utf8"))) return file;
+      ctx.addIssue({ code: "custom", message: `is no PEM file with ${named}` });
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
+      ctx.addIssue({ code: "custom", message: `names a file that cannot be read (${code}): ${file}` });
+    }
+    return z.NEVER;
+  });
+
+/** The schema, or `false` for "not at all". Problems inside keep their paths. */
+export const orFalse = <T>(schema: z.ZodType<T>): z.ZodType<T | false> =>
+  z.unknown().transform((value, ctx): T | false => {
+    if (value === false) return false;
+    const result = schema.safeParse(value);
+    if (result.success) return result.data;
+    pass(result.error, ctx, []);
+    return z.NEVER;
+  });
+
+/** Passes the problems of a schema within on to the one outside. */
+export function pass(error: z.ZodError, ctx: z.core.$RefinementCtx, path: readonly PropertyKey[]): void {
+  for (const issue of error.issues) {
+    const at = [...path, ...issue.path];
+    ctx.addIssue({ code: "custom", message: issue.message, path: at });
+  }
+}

@@ -1,0 +1,36 @@
+/** The embedded default: what every key of the config is when it is left out. Plug-ins are chosen in `validate`. */
+import type { AbuseOptions, HealthOptions, Plan } from "../core/runtime/plan.ts";
+import type { RetryOptions } from "../core/model/subscription.ts";
+
+export const DATA_DIR = "./data";
+
+export const SERVER: Plan["server"] = {
+  host: "127.0.0.1",
+  port: 8080,
+  trustedProxies: [],
+  shutdownMs: 9_000,
+  maxConnections: 10_000,
+};
+export const RETRY: RetryOptions = { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 };
+export const DELIVERY: Plan["delivery"] = { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000 };
+export const GUARD = { allow: [] as readonly string[], ports: [443] as readonly number[] };
+export const ABUSE: AbuseOptions = {
+  factor: 5,
+  windowMs: 60_000,
+  failures: 10,
+  failuresWindowMs: 600_000,
+  suspendMs: 300_000,
+  maxSuspendMs: 3_600_000,
+  forgetMs: 86_400_000,
+};
+export const STEP_UP: Plan["stepUp"] = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
+export const HEALTH: HealthOptions = {
+  breakerAfter: 20,
+  breakerPauseMs: 60_000,
+  breakerMaxPauseMs: 900_000,
+  disableAfterMs: 432_000_000,
+};
+export const SUBSCRIPTIONS: Plan["subscriptions"] = { perKey: 50 };
+export const INTAKE: Plan["intake"] = { maxPending: 0 };
+export const LOG: Plan["log"] = { level: "info" };
+export const KEY_HEADER = "X-API-Key";

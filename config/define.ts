@@ -1,0 +1,119 @@
+/** What an operator writes: the config as a type, and `defineRelay`, which gives an editor that type. */
+import type {
+  AbuseOptions,
+  AuthPlugin,
+  HealthOptions,
+  Job,
+  Plan,
+  Row,
+  SourcePlugin,
+  StoragePlugin,
+  TransportPlugin,
+} from "../core/runtime/plan.ts";
+import type { RetryOptions } from "../core/model/subscription.ts";
+
+/**
+ * Rows of the limits table by `METHOD /path/{param}`: a row replaces ours, `false` switches it off, `"*": false`
+ * switches all of them off (rows named beside it stay on). `check` opens `GET /limits/check`.
+ */
+export type LimitsConfig = {
+  readonly [endpoint: string]: Row | false | { readonly token: string } | undefined;
+} & {
+  /** Opens `GET /limits/check` to a proxy that asks first, with this Bearer token. @default off */
+  readonly check?: { readonly token: string } | undefined;
+};
+
+export interface RelayConfig {
+  /** Folder of the relay's own files; made with mode 0700. Relative to the config file. @default "./data" */
+  readonly dataDir?: string;
+  readonly server?: {
+    /** Address to listen on. @default "127.0.0.1" */
+    readonly host?: string;
+    /** 0 asks for any free port. @default 8080 */
+    readonly port?: number;
+    /** Addresses and CIDRs whose `X-Forwarded-For` is believed. @default [] */
+    readonly trustedProxies?: readonly string[];
+    /** A stop takes no longer than this, in milliseconds. @default 9000 */
+    readonly shutdownMs?: number;
+    /** Open connections beyond this are closed at once. @default 10000 */
+    readonly maxConnections?: number;
+    /** PEM files to serve HTTPS with. @default plain HTTP */
+    readonly tls?: { readonly cert: string; readonly key: string };
+  };
+  /** Where everything is kept. @default sqlite() */
+  readonly storage?: StoragePlugin;
+  /** Where events come from. @default [http()] */
+  readonly sources?: readonly SourcePlugin[];
+  /** How deliveries leave, by URL scheme. @default [https()] */
+  readonly transports?: readonly TransportPlugin[];
+  /** Who may use the management API. @default accounts() */
+  readonly auth?: AuthPlugin;
+  /** The catalogue of event names. @default any well-formed name */
+  readonly events?: readonly string[];
+  /** When a failed attempt is made again; each part has its own default. @default 5 attempts, 5 s × 4, at most 1 h */
+  readonly retry?: Partial<RetryOptions>;
+  readonly delivery?: {
+    /** One attempt, from name to last byte, in milliseconds. @default 10000 */
+    readonly timeoutMs?: number;
+    /** Attempts under way at once, in total. @default 512 */
+    readonly concurrency?: number;
+    /** Attempts under way at once to one subscription. @default 16 */
+    readonly perSubscription?: number;
+    /** Waits for a retry up to this long are held in memory, in milliseconds. @default 30000 */
+    readonly holdMs?: number;
+  };
+  readonly guard?: {
+    /** What may be called beyond the public internet: CIDR, address or host, then `:port` or `:*`. @default [] */
+    readonly allow?: readonly string[];
+    /** Ports that may be called on public addresses. @default [443] */
+    readonly ports?: readonly number[];
+    /** PEM file with certificate authorities, added to the system's. @default none */
+    readonly ca?: string;
+  };
+  readonly limits?: LimitsConfig;
+  /** Suspension of who presses on after refusals. `false`: never. @default 5 × the sustained limit in 60 s → 300 s */
+  readonly abuse?: Partial<AbuseOptions> | false;
+  readonly stepUp?: {
+    /** `acr` values that prove a second factor. @default [] */
+    readonly acr?: readonly string[];
+    /** `amr` values that prove a second factor. @default ["mfa"] */
+    readonly amr?: readonly string[];
+    /** How long ago it may have been, in milliseconds. @default 300000 */
+    readonly maxAgeMs?: number;
+  };
+  /** Breaker and automatic disabling. `false`: neither. @default 20 failures → 60 s…15 min; 5 days → disabled */
+  readonly health?: Partial<HealthOptions> | false;
+  readonly subscriptions?: {
+    /** Subscriptions that one API key may have. @default 50 */
+    readonly perKey?: number;
+  };
+  readonly intake?: {
+    /** Publishing is refused while this many deliveries are pending; 0: no such limit. @default 0 */
+    readonly maxPending?: number;
+  };
+  readonly metrics?: {
+    /** Bearer token that `/metrics` asks for. @default none */
+    readonly token?: string;
+    /** Serves `/metrics` on a port of its own. @default the server's */
+    readonly port?: number;
+  };
+  readonly log?: {
+    /** @default "info" */
+    readonly level?: Plan["log"]["level"];
+  };
+  readonly gateway?: {
+    /** Where `/v1` is forwarded to. It must authenticate its callers: the gateway does not. @default none */
+    readonly upstream: string;
+    /** Header that carries the API key. @default "X-API-Key" */
+    readonly keyHeader?: string;
+  };
+  /** What runs by the clock. @default [retention()] */
+  readonly jobs?: readonly Job[];
+  /** Serves the page at /developers. @default true */
+  readonly dashboard?: boolean;
+}
+
+/** Gives a config its type and returns it as it is. */
+export function defineRelay(config: RelayConfig): RelayConfig {
+  return config;
+}

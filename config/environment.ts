@@ -1,0 +1,102 @@
+/** The environment: every `RELAY_*` variable that the relay reads. Secrets may stand in a file named by `…_FILE`. */
+import { readFileSync } from "node:fs";
+import type { ConfigProblem } from "./problems.ts";
+
+/** What is set from outside the config file: by a flag or by the environment. */
+export interface Settings {
+  readonly config?: string;
+  readonly host?: string;
+  readonly port?: number;
+  readonly dataDir?: string;
+  readonly logLevel?: string;
+  readonly masterKey?: string;
+  readonly signingKey?: string;
+  readonly publishToken?: string;
+  readonly jwtSecret?: string;
+  readonly redisUrl?: string;
+  /** Of the relay that the commands speak to. */
+  readonly url?: string;
+  readonly token?: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const PLAIN = {
+  RELAY_CONFIG: "config",
+  RELAY_HOST: "host",
+  RELAY_DATA_DIR: "dataDir",
+  RELAY_LOG_LEVEL: "logLevel",
+  RELAY_URL: "url",
+} as const;
+
+/** Each of these may also be given as `<name>_FILE`: the path of a file that holds it. */
+export const SECRETS = {
+  RELAY_MASTER_KEY: "masterKey",
+  RELAY_SIGNING_KEY: "signingKey",
+  RELAY_PUBLISH_TOKEN: "publishToken",
+  RELAY_JWT_SECRET: "jwtSecret",
+  RELAY_REDIS_URL: "redisUrl",
+  RELAY_TOKEN: "token",
+} as const;
+
+const EMPTY = "is set but empty: give it a value, or unset it";
+
+/** Reads all of it; problems name the variable, never its value. */
+export function readEnvironment(env: Environment): {
+  readonly settings: Settings;
+  readonly problems: readonly ConfigProblem[];
+} {
+  const settings: { -readonly [K in keyof Settings]: Settings[K] } = {};
+  const problems: ConfigProblem[] = [];
+  for (const [name, key] of entries(PLAIN)) {
+    const value = env[name];
+    if (value === undefined) continue;
+    if (value.trim() === "") problems.push({ path: name, message: EMPTY });
+    else settings[key] = value;
+  }
+  const port = env["RELAY_PORT"];
+  if (port !== undefined) {
+    if (/^\d{1,5}$/.test(port) && Number(port) <= 65_535) settings.port = Number(port);
+    else problems.push({ path: "RELAY_PORT", message: portMessage(port) });
+  }
+  for (const [name, key] of entries(SECRETS)) {
+    const value = secret(name, env, problems);
+    if (value !== undefined) settings[key] = value;
+  }
+  return { settings, problems };
+}
+
+function secret(name: string, env: Environment, problems: ConfigProblem[]): string | undefined {
+  const file = env[`${name}_FILE`];
+  const value = env[name];
+  if (file === undefined) {
+    if (value?.trim() === "") problems.push({ path: name, message: EMPTY });
+    else return value;
+    return undefined;
+  }
+  const path = `${name}_FILE`;
+  if (value !== undefined) {
+    problems.push({ path, message: `is set beside ${name}: keep one of the two` });
+    return undefined;
+  }
+  try {
+    const text = readFileSync(file, "utf8").trim();
+    if (text !== "") return text;
+    problems.push({ path, message: "names an empty file" });
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
+    problems.push({ path, message: `names a file that cannot be read (${code})` });
+  }
+  return undefined;
+}
+
+function portMessage(value: string): string {
+  const hint = value.startsWith("tcp://")
+    ? ". Kubernetes sets it so for a service named relay: set enableServiceLinks: false"
+    : "";
+  return `must be a whole number from 0 to 65535${hint}`;
+}
+
+function entries<T extends Readonly<Record<string, string>>>(table: T): [keyof T & string, T[keyof T]][] {
+  return Object.entries(table) as [keyof T & string, T[keyof T]][];
+}

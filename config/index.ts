@@ -1,0 +1,12 @@
+/** The door of the package `relaybox`: everything that a config file or a plug-in may import. Importing it loads no library. */
+export { defineRelay } from "./define.ts";
+export type { LimitsConfig, RelayConfig } from "./define.ts";
+export { replay, retention } from "./jobs.ts";
+export { memory } from "../plugins/storage/memory.ts";
+export { sqlite } from "../plugins/storage/sqlite.ts";
+export { http } from "../plugins/source/http.ts";
+export { spool } from "../plugins/source/spool.ts";
+export { https } from "../plugins/transport/https.ts";
+export { accounts } from "../plugins/auth/accounts.ts";
+export { jwt } from "../plugins/auth/jwt.ts";
+export * from "../core/index.ts";

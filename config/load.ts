@@ -1,0 +1,95 @@
+/** Finds the config, reads it, and lays flags over environment over file over default. */
+import { existsSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Plan } from "../core/runtime/plan.ts";
+import { openDoor } from "./door.ts";
+import { readEnvironment, SECRETS } from "./environment.ts";
+import type { Environment, Settings } from "./environment.ts";
+import { ConfigError } from "./problems.ts";
+import { resolvePlan } from "./validate.ts";
+
+export const FILE_NAME = "relay.config.ts";
+
+export interface LoadOptions {
+  /** What the command line says; it wins over everything. */
+  readonly flags?: Settings;
+  readonly env: Environment;
+  readonly cwd: string;
+}
+
+export interface Loaded {
+  readonly plan: Plan;
+  /** Absolute path; undefined when there is no file and the default holds. */
+  readonly file: string | undefined;
+  readonly settings: Settings;
+}
+
+/**
+ * Secrets from `…_FILE` are put into `process.env`, so that a config file can name the plain variable.
+ * @throws ConfigError (exit 78) with every problem at once
+ */
+export async function loadConfig({ flags = {}, env, cwd }: LoadOptions): Promise<Loaded> {
+  const read = readEnvironment(env);
+  const settings: Settings = { ...read.settings, ...flags };
+  const file = findConfig(settings, cwd);
+  let config: unknown = {};
+  if (file !== undefined) {
+    for (const [name, key] of Object.entries(SECRETS)) {
+      const value = read.settings[key];
+      if (value !== undefined && env === process.env) process.env[name] = value;
+    }
+    config = await readConfigFile(file);
+  }
+  const configDir = file === undefined ? cwd : dirname(file);
+  const { problems } = read;
+  const plan = resolvePlan(config, { configDir, cwd, settings, problems, ...(file !== undefined && { file }) });
+  return { plan, file, settings };
+}
+
+/** `--config`, else `RELAY_CONFIG`, else `./relay.config.ts` where there is one. */
+function findConfig(settings: Settings, cwd: string): string | undefined {
+  if (settings.config === undefined) {
+    const usual = resolve(cwd, FILE_NAME);
+    return existsSync(usual) ? usual : undefined;
+  }
+  const file = resolve(cwd, settings.config);
+  if (!existsSync(file)) throw new ConfigError([{ path: "", message: "there is no such file" }], file);
+  if (!statSync(file).isFile()) throw new ConfigError([{ path: "", message: "is not a file" }], file);
+  return file;
+}
+
+async function readConfigFile(file: string): Promise<unknown> {
+  const close = openDoor(pathToFileURL(file).href);
+  try {
+    const loaded = await evaluate(file);
+    if (typeof loaded === "object" && loaded !== null && "default" in loaded) return loaded.default;
+  } catch (error) {
+    throw new ConfigError([{ path: "", message: `cannot be read: ${reason(error, file)}` }], file, { cause: error });
+  } finally {
+    close();
+  }
+  const message = "has no default export: write `export default defineRelay({ … })`";
+  throw new ConfigError([{ path: "", message }], file);
+}
+
+/** `require` reads ES modules and TypeScript too, and works inside a single executable; `import` knows top-level await. */
+async function evaluate(file: string): Promise<unknown> {
+  try {
+    return createRequire(file)(file) as unknown;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException | undefined)?.code !== "ERR_REQUIRE_ASYNC_MODULE") throw error;
+    return (await import(pathToFileURL(file).href)) as unknown;
+  }
+}
+
+/** What went wrong in the file, and on which of its lines. */
+function reason(error: unknown, file: string): string {
+  if (!(error instanceof Error)) return "it throws something that is no Error";
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code === "ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING") return "TypeScript is not read inside node_modules";
+  const text = typeof error.message === "string" ? error.message.split("\n")[0] : "";
+  const line = new RegExp(`${file.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")}:(\\d+)`).exec(String(error.stack))?.[1];
+  return `${error.name}: ${text}${line === undefined ? "" : ` (line ${line})`}`;
+}

@@ -1,0 +1,46 @@
+/** The shape of a job in the config. */
+import { z } from "zod";
+import type { Job } from "../core/runtime/plan.ts";
+import { ms, number, pass, section, whole, YEARS_MS } from "./checks.ts";
+
+/** @param cronValid says whether a cron expression can be run */
+export function job(cronValid: (expression: string) => boolean): z.ZodType<Job> {
+  const schedule = z.custom<string>(
+    (value) => typeof value === "string" && cronValid(value),
+    'must be a cron expression, such as "*/15 * * * *" (UTC)',
+  );
+  const head = { kind: z.literal("job", { error: "must be made by a factory, such as replay()" }), schedule };
+  const kept = ms(1_000, YEARS_MS).optional();
+  const replay = section({
+    ...head,
+    name: z.literal("replay"),
+    olderThanMs: ms(0, YEARS_MS),
+    maxAgeMs: ms(1_000, YEARS_MS),
+    maxReplays: whole(1, 99_999),
+    limit: whole(1, 1_000_000),
+    perSecond: number(0.01, 10_000),
+  }).refine((value) => value.olderThanMs < value.maxAgeMs, {
+    path: ["olderThanMs"],
+    message: "must be less than maxAgeMs, or nothing is ever replayed",
+  });
+  const retention = section({
+    ...head,
+    name: z.literal("retention"),
+    deliveredAfterMs: kept,
+    failedAfterMs: kept,
+  }).refine(
+    (value) => value.deliveredAfterMs !== undefined || value.failedAfterMs !== undefined,
+    "removes nothing: give it deliveredAfterMs or failedAfterMs, or leave it out",
+  );
+  return z.unknown().transform((value, ctx): Job => {
+    const name = typeof value === "object" && value !== null ? (value as { name?: unknown }).name : undefined;
+    if (name !== "replay" && name !== "retention") {
+      ctx.addIssue({ code: "custom", message: "must be a job, such as replay() or retention()" });
+      return z.NEVER;
+    }
+    const result: z.ZodSafeParseResult<Job> = (name === "replay" ? replay : retention).safeParse(value);
+    if (result.success) return result.data;
+    pass(result.error, ctx, []);
+    return z.NEVER;
+  });
+}

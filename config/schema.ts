@@ -1,0 +1,160 @@
+/** The shape of the whole config, as one zod schema. */
+import { z } from "zod";
+import { isEventName, OPERATIONAL } from "../core/model/names.ts";
+import type { AuthPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/runtime/plan.ts";
+import {
+  choice,
+  flag,
+  isNetwork,
+  isUpstream,
+  list,
+  ms,
+  number,
+  orFalse,
+  pem,
+  plugin,
+  section,
+  text,
+  token,
+  whole,
+  YEARS_MS,
+} from "./checks.ts";
+import { ABUSE, DELIVERY, HEALTH, RETRY } from "./defaults.ts";
+import { job } from "./schema-jobs.ts";
+import { limits } from "./schema-limits.ts";
+
+/** What the checks have to look up. */
+export interface Surroundings {
+  readonly configDir: string;
+  /** Endpoints that a limits row may name. */
+  readonly endpoints: readonly string[];
+  /** Says what is wrong with an entry of `guard.allow`, or nothing. */
+  allowProblem(entry: string): string | undefined;
+  cronValid(expression: string): boolean;
+}
+
+const eventName = z.custom<string>(
+  (value) => typeof value === "string" && isEventName(value) && !value.startsWith(OPERATIONAL),
+  `must be an event name: letters, digits, _ and - in parts separated by : or ., at most 128, not starting with ${OPERATIONAL}`,
+);
+
+/** The schema of the whole config. */
+export function configSchema(around: Surroundings) {
+  const wait = ms(10, 3_600_000);
+  return section({
+    dataDir: text.optional(),
+    server: section({
+      host: text.optional(),
+      port: whole(0, 65_535).optional(),
+      trustedProxies: list(z.custom<string>(isNetwork, "must be an address or a CIDR, such as 10.0.0.0/8")).optional(),
+      shutdownMs: ms(0, 3_600_000).optional(),
+      maxConnections: whole(1, 1_000_000).optional(),
+      tls: section({
+        cert: pem(around.configDir, /-----BEGIN CERTIFICATE-----/, "a certificate"),
+        key: pem(around.configDir, /-----BEGIN [A-Z ]*PRIVATE KEY-----/, "a private key"),
+      }).optional(),
+    }).optional(),
+    storage: plugin<StoragePlugin>("storage", "sqlite()").optional(),
+    sources: list(plugin<SourcePlugin>("source", "http()")).optional(),
+    transports: list(plugin<TransportPlugin>("transport", "https()"))
+      .refine((value) => value.length > 0, "must name at least one, such as https()")
+      .optional(),
+    auth: plugin<AuthPlugin>("auth", "accounts() or jwt({ … })").optional(),
+    events: list(eventName).optional(),
+    retry: section({
+      attempts: whole(1, 5).optional(),
+      firstDelayMs: wait.optional(),
+      factor: number(1, 10).optional(),
+      maxDelayMs: wait.optional(),
+    })
+      .refine((value) => (value.firstDelayMs ?? RETRY.firstDelayMs) <= (value.maxDelayMs ?? RETRY.maxDelayMs), {
+        path: ["maxDelayMs"],
+        message: "must not be less than firstDelayMs",
+      })
+      .optional(),
+    delivery: section({
+      timeoutMs: ms(10, 30_000).optional(),
+      concurrency: whole(1, 100_000).optional(),
+      perSubscription: whole(1, 100_000).optional(),
+      holdMs: ms(0, 3_600_000).optional(),
+    })
+      .refine(
+        (value) =>
+          value.perSubscription === undefined || value.perSubscription <= (value.concurrency ?? DELIVERY.concurrency),
+        {
+          path: ["perSubscription"],
+          message: "must not be more than concurrency",
+        },
+      )
+      .optional(),
+    guard: section({
+      allow: list(
+        z
+          .custom<string>((value) => typeof value === "string", "must be text, such as 10.2.0.0/16:8443")
+          .superRefine((entry, ctx) => {
+            const message = around.allowProblem(entry);
+            if (message !== undefined) ctx.addIssue({ code: "custom", message });
+          }),
+      ).optional(),
+      ports: list(whole(1, 65_535))
+        .refine((value) => value.length > 0, "must name at least one port, such as 443")
+        .optional(),
+      ca: pem(around.configDir, /-----BEGIN CERTIFICATE-----/, "certificates").optional(),
+    }).optional(),
+    limits: limits(around.endpoints).optional(),
+    abuse: orFalse(
+      section({
+        factor: number(1, 1_000).optional(),
+        windowMs: ms(1_000, 3_600_000).optional(),
+        failures: whole(1, 1_000_000).optional(),
+        failuresWindowMs: ms(1_000, 86_400_000).optional(),
+        suspendMs: ms(1_000, 86_400_000).optional(),
+        maxSuspendMs: ms(1_000, 30 * 86_400_000).optional(),
+        forgetMs: ms(1_000, 366 * 86_400_000).optional(),
+      }).refine((value) => (value.suspendMs ?? ABUSE.suspendMs) <= (value.maxSuspendMs ?? ABUSE.maxSuspendMs), {
+        path: ["maxSuspendMs"],
+        message: "must not be less than suspendMs",
+      }),
+    ).optional(),
+    stepUp: section({
+      acr: list(text).optional(),
+      amr: list(text).optional(),
+      maxAgeMs: ms(1_000, 86_400_000).optional(),
+    }).optional(),
+    health: orFalse(
+      section({
+        breakerAfter: whole(1, 1_000_000).optional(),
+        breakerPauseMs: ms(1, 86_400_000).optional(),
+        breakerMaxPauseMs: ms(1, 86_400_000).optional(),
+        disableAfterMs: ms(1_000, YEARS_MS).optional(),
+      }).refine(
+        (value) =>
+          (value.breakerPauseMs ?? HEALTH.breakerPauseMs) <= (value.breakerMaxPauseMs ?? HEALTH.breakerMaxPauseMs),
+        {
+          path: ["breakerMaxPauseMs"],
+          message: "must not be less than breakerPauseMs",
+        },
+      ),
+    ).optional(),
+    subscriptions: section({ perKey: whole(1, 100_000).optional() }).optional(),
+    intake: section({ maxPending: whole(0, 1_000_000_000).optional() }).optional(),
+    metrics: section({ token: token.optional(), port: whole(0, 65_535).optional() }).optional(),
+    log: section({ level: choice("trace", "debug", "info", "warn", "error", "silent").optional() }).optional(),
+    gateway: section({
+      upstream: z.custom<string>(
+        isUpstream,
+        "must be an http:// or https:// URL without credentials, query or fragment",
+      ),
+      keyHeader: z
+        .custom<string>(
+          (value) => typeof value === "string" && /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/.test(value),
+          "must be a header name",
+        )
+        .optional(),
+    }).optional(),
+    jobs: list(job(around.cronValid)).optional(),
+    dashboard: flag.optional(),
+  });
+}
+
+export type CheckedConfig = z.output<ReturnType<typeof configSchema>>;

@@ -1,0 +1,150 @@
+/** From what an operator wrote to a `Plan` with no default left open; or every problem at once. */
+import { resolve } from "node:path";
+import { validate as cronValid } from "node-cron";
+import { checkAllow } from "../core/guard/allow.ts";
+import type { Plan, Rows } from "../core/runtime/plan.ts";
+import * as defaults from "./defaults.ts";
+import type { Settings } from "./environment.ts";
+import { accounts, http, https, jwt, retention, sqlite } from "./index.ts";
+import { defaultRows } from "./limits.ts";
+import { ConfigError, pathText } from "./problems.ts";
+import type { ConfigProblem } from "./problems.ts";
+import { configSchema } from "./schema.ts";
+import type { CheckedConfig } from "./schema.ts";
+
+/** What a config is read in: where its relative paths begin, and what is set from outside. */
+export interface Frame {
+  readonly configDir: string;
+  /** Paths given by flag or environment begin here. */
+  readonly cwd: string;
+  readonly settings: Settings;
+  /** Problems found before, to be told together with ours. */
+  readonly problems?: readonly ConfigProblem[];
+  /** The file, for the message. */
+  readonly file?: string;
+}
+
+/** Endpoints that have no row unless the config gives them one. */
+const UNLIMITED = ["POST /events"];
+
+/** @throws ConfigError naming every problem; nothing else, whatever the config is */
+export function resolvePlan(config: unknown, frame: Frame): Plan {
+  const problems = [...(frame.problems ?? []), ...settingsProblems(frame.settings)];
+  const schema = configSchema({
+    configDir: frame.configDir,
+    endpoints: [...Object.keys(defaultRows), ...UNLIMITED],
+    allowProblem: (entry) => checkAllow([entry])[0]?.message,
+    cronValid: (text) => text.trim() !== "" && cronValid(text),
+  });
+  let checked: CheckedConfig = {};
+  try {
+    const result = schema.safeParse(config);
+    if (result.success) checked = result.data;
+    else for (const issue of result.error.issues) problems.push({ path: pathText(issue.path), message: issue.message });
+  } catch (error) {
+    // Getters and proxies of the config may throw whatever they like.
+    throw new ConfigError([{ path: "", message: "cannot be read: it throws" }], frame.file, { cause: error });
+  }
+  if (problems.length > 0) throw new ConfigError(problems, frame.file);
+  return build(checked, frame);
+}
+
+function build(config: CheckedConfig, frame: Frame): Plan {
+  const { settings, configDir, cwd } = frame;
+  const { server = {}, guard = {}, metrics = {} } = config;
+  const limitsCheck = config.limits?.["check"] as { token: string } | undefined;
+  return {
+    configDir,
+    dataDir:
+      settings.dataDir === undefined
+        ? resolve(configDir, config.dataDir ?? defaults.DATA_DIR)
+        : resolve(cwd, settings.dataDir),
+    server: {
+      ...over(defaults.SERVER, server),
+      ...(settings.host !== undefined && { host: settings.host }),
+      ...(settings.port !== undefined && { port: settings.port }),
+    },
+    storage: config.storage ?? sqlite(),
+    sources: config.sources ?? [http()],
+    transports: config.transports ?? [https()],
+    auth: config.auth ?? chooseAuth(settings),
+    ...(config.events && { events: config.events }),
+    retry: over(defaults.RETRY, config.retry),
+    delivery: delivery(config),
+    guard: { ...over(defaults.GUARD, { allow: guard.allow, ports: guard.ports }), ...(guard.ca && { ca: guard.ca }) },
+    limits: rows(config.limits ?? {}),
+    ...(limitsCheck && { limitsCheck }),
+    abuse: config.abuse === false ? false : over(defaults.ABUSE, config.abuse),
+    stepUp: over(defaults.STEP_UP, config.stepUp),
+    health: config.health === false ? false : over(defaults.HEALTH, config.health),
+    subscriptions: over(defaults.SUBSCRIPTIONS, config.subscriptions),
+    intake: over(defaults.INTAKE, config.intake),
+    metrics,
+    log: settings.logLevel === undefined ? over(defaults.LOG, config.log) : { level: settings.logLevel as LogLevel },
+    ...(config.gateway && { gateway: { keyHeader: defaults.KEY_HEADER, ...config.gateway } }),
+    jobs: config.jobs ?? [retention()],
+    dashboard: config.dashboard ?? true,
+    keys: {
+      ...(settings.masterKey !== undefined && { master: settings.masterKey }),
+      ...(settings.signingKey !== undefined && { signing: settings.signingKey }),
+      ...(settings.publishToken !== undefined && { publishToken: settings.publishToken }),
+    },
+  };
+}
+
+type LogLevel = Plan["log"]["level"];
+
+/** A secret given from outside is enough for tokens of an issuer of one's own; otherwise the relay is its own issuer. */
+function chooseAuth({ jwtSecret }: Settings): Plan["auth"] {
+  if (jwtSecret === undefined) return accounts();
+  return jwt({ secret: jwtSecret, algorithms: ["HS256"], issuer: "relaybox", audience: "relaybox" });
+}
+
+/** A smaller total brings the default per subscription down with it. */
+function delivery(config: CheckedConfig): Plan["delivery"] {
+  const merged = over(defaults.DELIVERY, config.delivery);
+  return { ...merged, perSubscription: Math.min(merged.perSubscription, merged.concurrency) };
+}
+
+function rows(limits: Readonly<Record<string, unknown>>): Rows {
+  const { check: _, "*": all, ...own } = limits;
+  const base: Rows =
+    all === false ? Object.fromEntries(Object.keys(defaultRows).map((name) => [name, false as const])) : defaultRows;
+  return over(base, own as Rows);
+}
+
+/** `given` over `base`; what is undefined in `given` counts as left out. */
+function over<T extends object>(base: T, given: { readonly [K in keyof T]?: T[K] | undefined } = {}): T {
+  const set = Object.entries(given).filter(([, value]) => value !== undefined);
+  return { ...base, ...Object.fromEntries(set) };
+}
+
+/** Values from flags and environment that only the config's rules can judge. */
+function settingsProblems(settings: Settings): ConfigProblem[] {
+  const problems: ConfigProblem[] = [];
+  const levels = ["trace", "debug", "info", "warn", "error", "silent"];
+  if (settings.logLevel !== undefined && !levels.includes(settings.logLevel)) {
+    problems.push({ path: "RELAY_LOG_LEVEL", message: `must be one of: ${levels.join(", ")}` });
+  }
+  for (const [name, value] of [
+    ["RELAY_MASTER_KEY", settings.masterKey],
+    ["RELAY_SIGNING_KEY", settings.signingKey],
+  ] as const) {
+    if (value === undefined || isKey(value)) continue;
+    problems.push({ path: name, message: "must be 32 bytes in base64; `relay keys` prints fresh ones" });
+  }
+  if (settings.publishToken !== undefined && !/^[\x21-\x7e]{1,4096}$/.test(settings.publishToken)) {
+    problems.push({ path: "RELAY_PUBLISH_TOKEN", message: "must be visible ASCII text without spaces" });
+  }
+  if (settings.jwtSecret !== undefined && Buffer.byteLength(settings.jwtSecret) < 32) {
+    problems.push({ path: "RELAY_JWT_SECRET", message: "must have at least 32 bytes" });
+  }
+  if (settings.redisUrl !== undefined) {
+    problems.push({ path: "RELAY_REDIS_URL", message: "is set, but this version has no Redis storage: unset it" });
+  }
+  return problems;
+}
+
+/** 32 bytes in base64 of either alphabet, as `core/runtime/keys.ts` reads them. */
+const isKey = (text: string): boolean =>
+  /^[A-Za-z0-9+/_-]{43}=?$/.test(text.trim()) && Buffer.from(text.trim(), "base64").length === 32;

@@ -1,0 +1,16 @@
+/** Names for people who write plug-ins: the ports, the nouns they speak of, and the errors they may throw. */
+export type * from "./ports/auth.ts";
+export type * from "./ports/clock.ts";
+export type * from "./ports/plugin.ts";
+export type * from "./ports/source.ts";
+export type * from "./ports/storage.ts";
+export type * from "./ports/transport.ts";
+export type * from "./model/windows.ts";
+export type { Attempt, AttemptError } from "./model/attempt.ts";
+export type { Delivery, DeliveryStatus, Due, EndReason, EventStatus } from "./model/delivery.ts";
+export type { RelayEvent } from "./model/event.ts";
+export type { RetryOptions, Subscription } from "./model/subscription.ts";
+export type { FieldError, ProblemCode, ProblemExtras } from "./model/problem.ts";
+export type { AuthPlugin, Job, Plan, Row, Rows, SourcePlugin, StoragePlugin, TransportPlugin } from "./runtime/plan.ts";
+export { ConflictError, ConnectError, LeaseLostError, StartError, StorageError } from "./model/errors.ts";
+export { Problem } from "./model/problem.ts";
