@@ -1,0 +1,57 @@
+/** The relay as a process of its own, in the same process group: what ends the demo's group ends it too. */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Around } from "../around.ts";
+
+export interface RelayProcess {
+  /** Resolves to the relay's URL. @throws Error when it ends before */
+  readonly listening: Promise<string>;
+  /** What it wrote so far. */
+  output(): string;
+  /** Asks it to stop and resolves to its exit code; by force after some seconds. May be called twice. */
+  stop(): Promise<number | string>;
+}
+
+const STOP_MS = 12_000;
+
+export function spawnRelay(args: readonly string[], { env, clock }: Around): RelayProcess {
+  // Settings of this shell's are for another relay.
+  const clean = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("RELAY_")));
+  const entry = fileURLToPath(new URL("../relay.mjs", import.meta.url));
+  const child = spawn(process.execPath, [entry, ...args], { env: clean, stdio: ["ignore", "pipe", "pipe"] });
+  let text = "";
+  const listening = Promise.withResolvers<string>();
+  const take = (chunk: string): void => {
+    text += chunk;
+    const found = /listening at (\S+)\n/.exec(text);
+    if (found?.[1] !== undefined) listening.resolve(found[1]);
+  };
+  child.stdout.setEncoding("utf8").on("data", take);
+  child.stderr.setEncoding("utf8").on("data", take);
+  const ended = new Promise<number | string>((resolve) => {
+    child.once("error", (error) => resolve(error.message));
+    child.once("close", (code, signal) => resolve(code ?? signal ?? "unknown"));
+  });
+  void ended.then((code) => listening.reject(new Error(`the relay ended at its start (${code})`)));
+  // It is asked for later, or never.
+  listening.promise.catch(() => undefined);
+  const orphan = (): void => void child.kill("SIGKILL");
+  process.once("exit", orphan);
+  void ended.then(() => process.off("exit", orphan));
+  return {
+    listening: listening.promise,
+    output: () => text,
+    async stop() {
+      child.kill("SIGTERM");
+      const over = new AbortController();
+      const force = clock
+        .sleep(clock.now() + STOP_MS, over.signal)
+        .then(() => child.kill("SIGKILL"))
+        .catch(() => undefined);
+      const code = await ended;
+      over.abort();
+      await force;
+      return code;
+    },
+  };
+}

@@ -1,0 +1,23 @@
+/** How the command ends: sysexits, and the errors that carry one. */
+
+export const EX_OK = 0;
+/** The relay refused what was asked. */
+export const EX_REFUSED = 1;
+export const EX_USAGE = 64;
+export const EX_UNAVAILABLE = 69;
+export const EX_SOFTWARE = 70;
+export const EX_TEMPFAIL = 75;
+export const EX_CONFIG = 78;
+
+/** The command ends with a message and this code. */
+export class ExitError extends Error {
+  readonly exitCode: number;
+  constructor(exitCode: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "ExitError";
+    this.exitCode = exitCode;
+  }
+}
+
+/** The command line itself is wrong: 64. */
+export const usage = (message: string): ExitError => new ExitError(EX_USAGE, message);

@@ -1,0 +1,165 @@
+/** The command `relay`: finds the command that is meant, reads its options with cac, and turns its end into an exit code. */
+import { cac } from "cac";
+import type { CAC } from "cac";
+import { didYouMean } from "../../config/problems.ts";
+import manifest from "../../package.json" with { type: "json" };
+import { StartError } from "../model/errors.ts";
+import type { Around } from "./around.ts";
+import { processAround } from "./around.ts";
+import { readGiven } from "./command.ts";
+import type { Command, Option } from "./command.ts";
+import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage } from "./exit.ts";
+import { printableLines } from "./output.ts";
+
+/** Only the file of the command that is asked for is loaded. */
+const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly Command[] }>>> = {
+  start: () => import("./start.ts"),
+  init: () => import("./init.ts"),
+  check: () => import("./check.ts"),
+  demo: () => import("./demo.ts"),
+  publish: () => import("./publish.ts"),
+  subscriptions: () => import("./subscriptions.ts"),
+  events: () => import("./events.ts"),
+  replay: () => import("./replay.ts"),
+  listen: () => import("./listen.ts"),
+  token: () => import("./token.ts"),
+  keys: () => import("./keys.ts"),
+  status: () => import("./status.ts"),
+};
+
+/** Runs one command line and resolves to the exit code. Never rejects. */
+export async function main(argv: readonly string[], around: Around = processAround()): Promise<number> {
+  try {
+    return (await run(argv, around)) ?? EX_OK;
+  } catch (error) {
+    if (error instanceof ExitError || error instanceof StartError) {
+      around.say(`relay: ${printableLines(error.message)}`);
+      return error.exitCode;
+    }
+    if ((error as Error | undefined)?.name === "CACError") {
+      const message = printableLines((error as Error).message);
+      around.say(`relay: ${message}\nSee relay ${commandWords(argv).join(" ")} --help`.trimEnd());
+      return EX_USAGE;
+    }
+    around.say(`relay: this is a fault of relay itself\n${printableLines(String((error as Error)?.stack ?? error))}`);
+    return EX_SOFTWARE;
+  }
+}
+
+async function run(argv: readonly string[], around: Around): Promise<number | void> {
+  const [first = ""] = commandWords(argv);
+  const load = Object.hasOwn(FILES, first) ? FILES[first] : undefined;
+  if (load === undefined) return runNone(argv, first, around);
+  const { commands } = await load();
+  const words = commandWords(argv);
+  const command =
+    commands.find(({ usage: text }) => nameOf(text) === words.join(" ")) ??
+    commands.find(({ usage: text }) => nameOf(text) === first);
+  const cli = program(commands);
+  if (command === undefined) {
+    if (argv.includes("--help") || argv.includes("-h")) return listGroup(commands, around);
+    const names = commands.map(({ usage: text }) => nameOf(text).split(" ")[1] ?? "");
+    const second = words[1];
+    if (second === undefined) throw usage(`${first} what? There are: ${names.join(", ")}`);
+    throw usage(`unknown command: ${first} ${second}${didYouMean(second, names)}; there are: ${names.join(", ")}`);
+  }
+  const name = nameOf(command.usage);
+  const rest = argv.slice(name.split(" ").length);
+  cli.parse(["node", "relay", name, ...mark(rest, command.options ?? [])], { run: false });
+  if (cli.matchedCommand === undefined) return EX_OK;
+  let result: Promise<number | void> | undefined;
+  cli.matchedCommand.action((...values: unknown[]) => {
+    const options = values.pop() as Record<string, unknown>;
+    if ((options["--"] as unknown[]).length > 0) throw usage("nothing can follow --");
+    const args = values
+      .flat()
+      .filter((value) => value !== undefined)
+      .map(String);
+    result = command.run(readGiven(args, options), around);
+  });
+  cli.runMatchedCommand();
+  return result;
+}
+
+/** No command, an unknown one, or help about all of them. */
+async function runNone(argv: readonly string[], first: string, around: Around): Promise<number> {
+  if (argv.includes("--version") || argv.includes("-v")) {
+    around.print(`relay ${manifest.version}`);
+    return EX_OK;
+  }
+  const known = Object.keys(FILES);
+  const help = first === "help" || argv.includes("--help") || argv.includes("-h");
+  if (first !== "" && !help) throw usage(`unknown command: ${first}${didYouMean(first, known)}; see relay --help`);
+  const files = await Promise.all(Object.values(FILES).map((load) => load()));
+  const all = files.flatMap(({ commands }) => commands);
+  const width = Math.max(...all.map(({ usage: text }) => text.length));
+  const text = [
+    `relay ${manifest.version}: a webhook relay`,
+    "",
+    "relay <command> [options]",
+    "",
+    ...all.map((command) => `  ${command.usage.padEnd(width)}  ${command.about}`),
+    "",
+    "relay <command> --help tells the options of one command.",
+  ].join("\n");
+  if (help) around.print(text);
+  else around.say(text);
+  return help ? EX_OK : EX_USAGE;
+}
+
+function listGroup(commands: readonly Command[], around: Around): number {
+  const width = Math.max(...commands.map(({ usage: text }) => text.length));
+  for (const command of commands) around.print(`relay ${command.usage.padEnd(width)}  ${command.about}`);
+  return EX_OK;
+}
+
+function program(commands: readonly Command[]): CAC {
+  const cli = cac("relay");
+  for (const command of commands) {
+    const made = cli.command(command.usage, command.about);
+    for (const { flags, about } of command.options ?? []) {
+      made.option(flags, about, takesValue(flags) ? { type: [unmark] } : {});
+    }
+    for (const example of command.examples ?? []) made.example(`  $ ${example}`);
+  }
+  return cli.help();
+}
+
+/** The leading words of a command line that are no options: at most two, for the name of a command. */
+function commandWords(argv: readonly string[]): readonly string[] {
+  const end = argv.findIndex((arg) => arg.startsWith("-"));
+  const words = argv.slice(0, end < 0 ? 2 : Math.min(end, 2));
+  const group = words[0] !== undefined && GROUPS.has(words[0]);
+  return group ? words : words.slice(0, 1);
+}
+
+const GROUPS: ReadonlySet<string> = new Set(["subscriptions", "events"]);
+const nameOf = (text: string): string => text.replace(/ *[<[].*/, "");
+const takesValue = (flags: string): boolean => flags.includes("<");
+
+/**
+ * cac reads `007` as 7, will not take `-` for a value, and lets a plain option swallow what stands behind it. So each
+ * value is tied to its option and marked as text; the mark is taken off again by the option's type.
+ */
+function mark(argv: readonly string[], options: readonly Option[]): string[] {
+  const valued = new Set(options.filter(({ flags }) => takesValue(flags)).map(({ flags }) => flags.split(" ")[0]));
+  const plain = new Set(options.filter(({ flags }) => !takesValue(flags)).map(({ flags }) => flags));
+  const out: string[] = [];
+  for (let i = 0; i < argv.length; i++) {
+    const arg = argv[i] as string;
+    if (arg === "--") return [...out, ...argv.slice(i)];
+    const [name = "", ...rest] = arg.split("=");
+    if (plain.has(arg)) out.push(`${arg}=true`);
+    else if (!valued.has(name)) out.push(arg);
+    else if (rest.length > 0) out.push(`${name}=${MARK}${rest.join("=")}`);
+    else if (isValue(argv[i + 1])) out.push(`${name}=${MARK}${argv[++i]}`);
+    else out.push(name);
+  }
+  return out;
+}
+
+const MARK = "\u0001";
+const isValue = (arg: string | undefined): arg is string =>
+  arg !== undefined && (/^-(?:\d|$)/.test(arg) || !arg.startsWith("-"));
+const unmark = (value: unknown): unknown =>
+  typeof value === "string" && value.startsWith(MARK) ? value.slice(1) : value;

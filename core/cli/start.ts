@@ -1,0 +1,66 @@
+/** `relay start`: runs the relay until it is told to stop. */
+import type { Plan } from "../runtime/plan.ts";
+import type { Around } from "./around.ts";
+import type { Command } from "./command.ts";
+import { CONFIG_OPTIONS } from "./command.ts";
+import { EX_OK } from "./exit.ts";
+import { loadFor } from "./settings.ts";
+
+const start: Command = {
+  usage: "start",
+  about: "run the relay",
+  options: [
+    ...CONFIG_OPTIONS,
+    { flags: "--host <host>", about: "address to listen on (RELAY_HOST)" },
+    { flags: "--port <port>", about: "port to listen on, 0 for any free one (RELAY_PORT)" },
+    { flags: "--log-level <level>", about: "trace, debug, info, warn, error or silent (RELAY_LOG_LEVEL)" },
+  ],
+  async run(given, around) {
+    const host = given.text("host");
+    const port = given.whole("port", 0, 65_535);
+    const logLevel = given.text("log-level");
+    const { plan, file } = await loadFor(given, around, {
+      ...(host !== undefined && { host }),
+      ...(port !== undefined && { port }),
+      ...(logLevel !== undefined && { logLevel }),
+    });
+    return runRelay(plan, around, file);
+  },
+};
+
+/** Runs until SIGTERM or SIGINT; a second one ends the process at once. @throws StartError */
+export async function runRelay(plan: Plan, around: Around, file?: string): Promise<number> {
+  const [{ composeRelay }, { createLog, createMetrics }] = await Promise.all([
+    import("../runtime/compose.ts"),
+    import("../runtime/observers.ts"),
+  ]);
+  const log = createLog(plan.log.level);
+  const relay = composeRelay(plan, { clock: around.clock, log, metrics: createMetrics() });
+  const asked = Promise.withResolvers<void>();
+  let signals = 0;
+  const signal = (name: NodeJS.Signals): void => {
+    signals += 1;
+    // 128 + the signal's number, as shells have it.
+    if (signals > 1) process.exit(name === "SIGINT" ? 130 : 143);
+    asked.resolve();
+  };
+  process.on("SIGTERM", signal).on("SIGINT", signal);
+  try {
+    const { url, made } = await relay.start();
+    for (const path of made) around.say(`relay: made ${path}`);
+    around.say(`relay: config ${file ?? "built in"}, data in ${plan.dataDir}`);
+    if (plan.dashboard) around.say(`relay: dashboard at ${url}/developers`);
+    around.say(`relay: listening at ${url}`);
+    // What was compiled for this start makes the next one fast, however this one ends.
+    const { flushCompileCache } = await import("node:module");
+    flushCompileCache();
+    await asked.promise;
+  } finally {
+    await relay.stop();
+    await log.flush();
+    process.off("SIGTERM", signal).off("SIGINT", signal);
+  }
+  return EX_OK;
+}
+
+export const commands: readonly Command[] = [start];
