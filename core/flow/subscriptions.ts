@@ -56,7 +56,7 @@ export interface Subscriptions {
   remove(keyId: string, id: string, actor: Actor): Promise<void>;
   /** @param overlapMs how long the old secret goes on signing beside the new one; 0 ends it now */
   rotate(keyId: string, id: string, overlapMs: number, actor: Actor): Promise<WithSecret>;
-  /** By the relay itself. Does nothing when the subscription is not active any more. */
+  /** By the relay itself. Does nothing when the subscription is not active, or there is none. */
   disable(keyId: string, id: string, reason: DisabledReason): Promise<void>;
 }
 
@@ -77,6 +77,11 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       plain,
       stored: { version, sealed: keys.seal(plain, secretAad(keyId, id, version)), createdAt: clock.now() },
     };
+  }
+
+  async function readNow(keyId: string, id: string): Promise<Subscription | undefined> {
+    const text = await storage.getItem(subscriptionKey(keyId, id));
+    return text === undefined ? undefined : decodeSubscription(text);
   }
 
   async function load(keyId: string, id: string): Promise<{ readonly text: string; readonly now: Subscription }> {
@@ -232,6 +237,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     },
 
     async disable(keyId, id, reason) {
+      if (!isLive(await readNow(keyId, id))) return;
       await revise(keyId, id, (now) =>
         now.status === "disabled"
           ? undefined

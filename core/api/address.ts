@@ -1,0 +1,49 @@
+/** The client's address, seen through proxies that are trusted and through no others. */
+import type { IncomingMessage } from "node:http";
+import { BlockList, isIP } from "node:net";
+
+export type AddressOf = (request: IncomingMessage) => string;
+
+/**
+ * The socket's address, or, when that is a trusted proxy, the right-most `X-Forwarded-For` address that is none. Only
+ * what trusted proxies wrote is read: a malformed entry ends the walk at the last address that was sure.
+ * @param trusted addresses and CIDRs
+ * @throws TypeError when one is neither
+ */
+export function createAddressOf(trusted: readonly string[]): AddressOf {
+  const list = new BlockList();
+  for (const entry of trusted) {
+    const [address = "", bits] = entry.split("/");
+    const family = isIP(address);
+    if (family === 0) throw new TypeError(`not an address or CIDR: ${entry}`);
+    if (bits === undefined) list.addAddress(address, family === 6 ? "ipv6" : "ipv4");
+    else list.addSubnet(address, Number(bits), family === 6 ? "ipv6" : "ipv4");
+  }
+  const isTrusted = (address: string): boolean => list.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+
+  return (request) => {
+    let client = plain(request.socket.remoteAddress ?? "");
+    const forwarded = request.headers["x-forwarded-for"];
+    if (forwarded === undefined || trusted.length === 0 || isIP(client) === 0 || !isTrusted(client)) return client;
+    for (const entry of String(forwarded).split(",").reverse()) {
+      const hop = hopAddress(entry.trim());
+      if (hop === undefined) return client;
+      client = hop;
+      if (!isTrusted(client)) return client;
+    }
+    return client;
+  };
+}
+
+/** One entry: an address, which some proxies write with a port. */
+function hopAddress(entry: string): string | undefined {
+  const bracketed = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(entry);
+  const bare = bracketed?.[1] ?? (/^[\d.]+:\d{1,5}$/.test(entry) ? entry.slice(0, entry.indexOf(":")) : entry);
+  return isIP(bare) === 0 ? undefined : plain(bare);
+}
+
+/** Without a zone, and IPv4 written inside IPv6, as dual-stack sockets show it, as IPv4. */
+function plain(address: string): string {
+  const bare = address.split("%")[0] as string;
+  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare)?.[1] ?? bare;
+}

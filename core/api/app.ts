@@ -1,0 +1,195 @@
+/** The HTTP application: h3 in front, our own exact routes behind, every answer through one door. */
+import { H3 } from "h3";
+import { toNodeHandler } from "h3/node";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { addressGroup } from "../model/address.ts";
+import type { Limiter, Verdict } from "../limits/limiter.ts";
+import { ordinals } from "../model/ids.ts";
+import { Problem } from "../model/problem.ts";
+import type { Auth, Principal } from "../ports/auth.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log, Metrics, Route, RouteReply } from "../ports/plugin.ts";
+import { createAddressOf } from "./address.ts";
+import { Call, countHeader, Gone } from "./call.ts";
+import { authenticated, readAsk } from "./checks.ts";
+import type { StepUpRule } from "./checks.ts";
+import type { AnyOperation } from "./endpoint.ts";
+import { envelope, problemOf, problemReply, send } from "./reply.ts";
+import { createTable } from "./table.ts";
+
+export interface AppDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly auth: Auth;
+  readonly limits: Pick<Limiter, "check" | "failed" | "unauthenticated">;
+  readonly stepUp: StepUpRule;
+  /** Addresses and CIDRs whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly string[];
+  readonly operations: readonly AnyOperation[];
+  /** Routes of plug-ins, pages and probes. */
+  readonly routes: readonly Route[];
+}
+
+export type NodeHandler = (req: IncomingMessage, res: ServerResponse) => void;
+
+/** One line of the table: an operation of ours, or a route that was brought along. */
+type Endpoint =
+  | { readonly method: string; readonly path: string; readonly operation: AnyOperation; readonly route?: undefined }
+  | { readonly method: string; readonly path: string; readonly operation?: undefined; readonly route: Route };
+
+const HANDLED = Symbol.for("h3.handled");
+
+export function createApp(deps: AppDeps): NodeHandler {
+  const { clock, log, metrics, auth, limits } = deps;
+  const addressOf = createAddressOf(deps.trustedProxies);
+  const requestOrdinal = ordinals(clock.now);
+  const table = createTable<Endpoint>([
+    ...deps.operations.map((operation) => ({ method: operation.method, path: operation.path, operation })),
+    ...deps.routes.map((route) => ({ method: route.method, path: route.path, route })),
+  ]);
+
+  async function answer(call: Call): Promise<void> {
+    const startedAt = clock.monotonic();
+    let counted: Counted = NOT_COUNTED;
+    let where = "none";
+    let reply: RouteReply;
+    let limitHeaders: Readonly<Record<string, string>> | undefined;
+    try {
+      const endpoint = route(call);
+      where = endpoint.path;
+      counted = endpoint.route
+        ? await countRoute(endpoint.route, call)
+        : await countOperation(endpoint.operation, call);
+      limitHeaders = counted.verdict?.headers;
+      if (endpoint.route) reply = await endpoint.route.handle(call);
+      else {
+        const principal = counted.principal as Principal;
+        const ask = await readAsk(endpoint.operation, call, principal, deps.stepUp, clock);
+        const answered = await endpoint.operation.handle(ask);
+        if ("stream" in answered)
+          return await answered.stream(call, { ...limitHeaders, "X-Request-Id": call.requestId });
+        reply = envelope({ status: endpoint.operation.reply.status, ...answered }, clock.now());
+      }
+    } catch (error) {
+      if (error instanceof Gone) return;
+      const problem = await judged(error, call, counted);
+      limitHeaders = counted.verdict?.headers ?? (error instanceof Refused ? error.verdict.headers : undefined);
+      reply = problemReply(problem, call.requestId);
+      if (problem.code === "PROVIDER_BACKPRESSURE") limitHeaders = await counted.verdict?.giveBack();
+    }
+    if (reply.status >= 500 && counted.verdict) limitHeaders = await counted.verdict.giveBack();
+    send(call, reply, limitHeaders);
+    metrics.count("http_requests", { route: where, status: String(reply.status) });
+    if (counted.principal !== undefined || reply.status >= 500) {
+      log.info("request", {
+        requestId: call.requestId,
+        method: call.method,
+        route: where,
+        status: reply.status,
+        durationMs: clock.monotonic() - startedAt,
+      });
+    }
+  }
+
+  /** Head, path, method. */
+  function route(call: Call): Endpoint {
+    const { req } = call;
+    if (countHeader(req, "host") > 1) throw new Problem("VALIDATION_FAILED", "Send one Host header.", CLOSE);
+    const found = table.find(call.path);
+    if (found === undefined) throw new Problem("NOT_FOUND", "There is no such path.");
+    const endpoint = found.methods.get(call.method === "HEAD" ? "GET" : call.method);
+    if (endpoint === undefined) {
+      const allow = [...found.methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+      throw new Problem("METHOD_NOT_ALLOWED", `Use ${allow.join(", ")}.`, { headers: { allow: allow.join(", ") } });
+    }
+    call.params = found.params;
+    return endpoint;
+  }
+
+  async function countOperation({ method, path, limit }: AnyOperation, call: Call): Promise<Counted> {
+    const principal = await authenticated(auth, call);
+    if (limit === false) return { principal };
+    const verdict = await limits.check(limit ?? `${method} ${path}`, principal.sub);
+    if (verdict?.code) throw new Refused(verdict);
+    return { principal, verdict };
+  }
+
+  async function countRoute({ limit, principal, guessed }: Route, call: Call): Promise<Counted> {
+    if (limit === undefined) return NOT_COUNTED;
+    const who = principal === undefined ? addressGroup(call.address) : await principal(call);
+    const verdict = await limits.check(limit, who, { guessed });
+    if (verdict?.code) throw new Refused(verdict);
+    return {
+      verdict,
+      guess: guessed ? { row: limit, who: typeof who === "string" ? who : (who[0] as string) } : undefined,
+    };
+  }
+
+  /** What the client is told of an error, and what is counted and logged because of it. */
+  async function judged(error: unknown, call: Call, { guess }: Counted): Promise<Problem> {
+    let problem = problemOf(error);
+    try {
+      if (problem.code === "UNAUTHENTICATED") {
+        if (guess !== undefined) await limits.failed(guess.row, guess.who);
+        const verdict = await limits.unauthenticated(addressGroup(call.address));
+        if (verdict.code) problem = new Refused(verdict);
+      }
+    } catch (failure) {
+      problem = problemOf(failure);
+    }
+    if (problem.status >= 500) {
+      const fault = error instanceof Error ? error : new Error(String(error));
+      log.error("a request failed", { requestId: call.requestId, error: fault.name, detail: fault.message });
+    }
+    return problem;
+  }
+
+  /** Answers, whatever happens: what fails here failed while an error was being answered. */
+  async function serve(call: Call): Promise<typeof HANDLED> {
+    try {
+      await answer(call);
+    } catch (error) {
+      log.error("an answer failed", { requestId: call.requestId, error: (error as Error).name });
+      send(call, problemReply(problemOf(error), call.requestId));
+    }
+    return HANDLED;
+  }
+
+  const callOf = (req: IncomingMessage, res: ServerResponse): Call =>
+    new Call(req, res, `req_${requestOrdinal()}`, addressOf);
+  const app = new H3({ allowMalformedURL: true, silent: true }).use((event) => {
+    const { req, res } = event.runtime?.node as { readonly req: IncomingMessage; readonly res: ServerResponse };
+    return serve(callOf(req, res));
+  });
+  const handle = toNodeHandler(app);
+
+  return (req, res) => {
+    try {
+      void handle(req, res);
+    } catch {
+      // h3 makes a URL of target and Host, and there may be none in them.
+      void serve(callOf(req, res));
+    }
+  };
+}
+
+const CLOSE = { headers: { connection: "close" } } as const;
+
+interface Counted {
+  readonly principal?: Principal;
+  readonly verdict?: Verdict | undefined;
+  readonly guess?: { readonly row: string; readonly who: string } | undefined;
+}
+const NOT_COUNTED: Counted = {};
+
+/** The limiter said no: its own headers go with the answer. */
+class Refused extends Problem {
+  readonly verdict: Verdict;
+  constructor(verdict: Verdict) {
+    super(verdict.code ?? "RATE_LIMIT_EXCEEDED", "Wait as long as Retry-After says, then go on slower.", {
+      retryAfter: verdict.retryAfter,
+    });
+    this.verdict = verdict;
+  }
+}

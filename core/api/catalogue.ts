@@ -1,0 +1,71 @@
+/** What there is to choose from: the keys of a token, and the names of events. */
+import { z } from "zod";
+import { apiKeyKey, parseApiKeyKey, parseTypeKey } from "../model/keys.ts";
+import { isEventName, isKeyId } from "../model/names.ts";
+import type { Keys } from "../ports/plugin.ts";
+import type { Storage } from "../ports/storage.ts";
+import { createCursors } from "./cursor.ts";
+import { operation } from "./endpoint.ts";
+import type { AnyOperation } from "./endpoint.ts";
+import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
+import { apiKey, eventType } from "./shapes.ts";
+
+const tag = "Catalogue";
+const TYPES_READ = 1_000;
+
+export function catalogueOperations(deps: {
+  readonly storage: Pick<Storage, "getMany" | "range">;
+  readonly keys: Pick<Keys, "seal" | "open">;
+  readonly events: readonly string[] | undefined;
+}): readonly AnyOperation[] {
+  const { storage, events } = deps;
+  const keyCursors = createCursors(deps.keys, isKeyId);
+  const typeCursors = createCursors(deps.keys, isEventName);
+
+  /** Keys of the token that are in use, from `after` on, one more than asked for. */
+  async function keysInUse(owned: readonly string[] | "*", after: string | undefined, most: number): Promise<string[]> {
+    if (owned === "*") {
+      const rows = await storage.range(apiKeyKey(""), { after: after && apiKeyKey(after), limit: most });
+      return rows.map(({ key }) => parseApiKeyKey(key));
+    }
+    const wanted = [...new Set(owned.filter(isKeyId))].toSorted().filter((id) => after === undefined || id > after);
+    const found = await storage.getMany(wanted.map(apiKeyKey));
+    return wanted.filter((_, i) => found[i] !== undefined).slice(0, most);
+  }
+
+  return [
+    operation({
+      method: "GET",
+      path: "/api-keys",
+      summary: "List the keys that the token owns and that are in use",
+      tag,
+      query: pageQuery,
+      reply: { status: 200, data: z.array(apiKey), paged: true },
+      async handle({ principal, query: { cursor, limit = DEFAULT_LIMIT } }) {
+        const list = `api-keys:${principal.sub}`;
+        const ids = await keysInUse(principal.keys, keyCursors.read(cursor, list), limit + 1);
+        const page = ids.slice(0, limit);
+        const next = ids.length > limit ? page.at(-1) : undefined;
+        return { data: page.map((id) => ({ id })), nextCursor: keyCursors.write(next, list) };
+      },
+    }),
+    operation({
+      method: "GET",
+      path: "/event-types",
+      summary: "List the names of events: those of the catalogue and those in use",
+      tag,
+      query: pageQuery,
+      reply: { status: 200, data: z.array(eventType), paged: true },
+      async handle({ query: { cursor, limit = DEFAULT_LIMIT } }) {
+        const after = typeCursors.read(cursor, "event-types");
+        // Names are few: they are vocabulary, shared by every key.
+        const used = await storage.range("type:", { limit: TYPES_READ });
+        const all = new Set([...(events ?? []), ...used.map(({ key }) => parseTypeKey(key))]);
+        const names = [...all].toSorted().filter((name) => after === undefined || name > after);
+        const page = names.slice(0, limit);
+        const next = names.length > limit ? page.at(-1) : undefined;
+        return { data: page.map((name) => ({ name })), nextCursor: typeCursors.write(next, "event-types") };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,80 @@
+/** The events of a key: listed, shown with what became of them, replayed. */
+import { z } from "zod";
+import { auditChange } from "../flow/audit.ts";
+import type { History } from "../flow/history.ts";
+import type { Replay } from "../flow/replay.ts";
+import { eventStatus } from "../model/delivery.ts";
+import { bodyData } from "../model/event.ts";
+import type { Clock } from "../ports/clock.ts";
+import { notFound } from "./checks.ts";
+import type { Cursors } from "./cursor.ts";
+import { operation } from "./endpoint.ts";
+import type { AnyOperation } from "./endpoint.ts";
+import { DEFAULT_LIMIT, eventsQuery, replayBody } from "./schemas.ts";
+import { listedEvent, replayed, shownEvent } from "./shapes.ts";
+import { deliveryView, eventView } from "./views.ts";
+
+const EVENTS = "/api-keys/{keyId}/events";
+const EVENT = `${EVENTS}/{eventId}`;
+const tag = "Events";
+
+export function eventOperations(deps: {
+  readonly history: History;
+  readonly replay: Replay;
+  readonly cursors: Cursors;
+  readonly clock: Pick<Clock, "now">;
+  readonly ordinal: () => string;
+}): readonly AnyOperation[] {
+  const { history, replay, cursors, clock, ordinal } = deps;
+  return [
+    operation({
+      method: "GET",
+      path: EVENTS,
+      summary: "List the events of a key, newest first",
+      tag,
+      query: eventsQuery,
+      reply: { status: 200, data: z.array(listedEvent), paged: true },
+      async handle({ keyId, query }) {
+        const { cursor, limit = DEFAULT_LIMIT, ...filter } = query;
+        const list = `events:${keyId}:${JSON.stringify(filter)}`;
+        const after = cursors.read(cursor, list);
+        const { items, next } = await history.events(keyId, filter, { after, limit });
+        return { data: items.map(eventView), nextCursor: cursors.write(next, list) };
+      },
+    }),
+    operation({
+      method: "GET",
+      path: EVENT,
+      summary: "Show an event with its data and its deliveries",
+      tag,
+      reply: { status: 200, data: shownEvent },
+      async handle({ keyId, params }) {
+        const found = await history.event(keyId, params["eventId"] ?? "");
+        if (found === undefined) throw notFound();
+        const { event, deliveries } = found;
+        const status = eventStatus(deliveries.map(({ delivery }) => delivery.status));
+        const head = JSON.stringify(eventView({ event, status })).slice(0, -1);
+        // The published bytes as they are: reading and writing them anew would change numbers, order and escapes.
+        return {
+          text: `${head},"data":${bodyData(event)},"deliveries":${JSON.stringify(deliveries.map(deliveryView))}}`,
+        };
+      },
+    }),
+    operation({
+      method: "POST",
+      path: `${EVENT}/replay`,
+      summary: "Send an event again: its failed deliveries, or to one subscription",
+      tag,
+      body: replayBody,
+      bodyOptional: true,
+      reply: { status: 202, data: replayed },
+      problems: ["NOT_REPLAYABLE", "PROVIDER_BACKPRESSURE", "CONFLICT"],
+      async handle({ keyId, params, body, actor }) {
+        const eventId = params["eventId"] ?? "";
+        const line = { action: "event.replayed", target: eventId, detail: body.subscriptionId } as const;
+        const also = [auditChange(keyId, ordinal(), actor, clock.now(), line)];
+        return { data: { deliveries: await replay.event(keyId, eventId, { ...body, also }) } };
+      },
+    }),
+  ];
+}

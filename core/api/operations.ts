@@ -1,0 +1,58 @@
+/** Every operation of the management API, from the rooms that they use. */
+import type { History } from "../flow/history.ts";
+import type { Replay } from "../flow/replay.ts";
+import type { Directory, Subscriptions } from "../flow/subscriptions.ts";
+import { ordinals } from "../model/ids.ts";
+import type { Auth } from "../ports/auth.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Keys } from "../ports/plugin.ts";
+import type { Storage } from "../ports/storage.ts";
+import { auditOperations } from "./audit.ts";
+import { catalogueOperations } from "./catalogue.ts";
+import { createCursors } from "./cursor.ts";
+import { deliveryOperations } from "./deliveries.ts";
+import type { AnyOperation } from "./endpoint.ts";
+import { eventOperations } from "./events.ts";
+import { figureOperations } from "./figures.ts";
+import type { Figures } from "./figures.ts";
+import { pingOperations } from "./ping.ts";
+import type { Ping } from "./ping.ts";
+import { streamOperations } from "./stream.ts";
+import type { Feed } from "./stream.ts";
+import { webhookOperations } from "./webhooks.ts";
+
+export interface OperationsDeps {
+  readonly storage: Storage;
+  readonly clock: Clock;
+  readonly keys: Pick<Keys, "seal" | "open">;
+  readonly auth: Auth;
+  readonly directory: Directory;
+  readonly subscriptions: Subscriptions;
+  readonly history: History;
+  readonly replay: Replay;
+  /** URL schemes that a transport serves. */
+  readonly schemes: readonly string[];
+  /** The catalogue of event names. */
+  readonly events?: readonly string[] | undefined;
+  /** Sends one test event; without it there is no such operation. */
+  readonly ping?: Ping | undefined;
+  /** What happens, as it happens; without it there is no stream. */
+  readonly feed?: Feed | undefined;
+  readonly figures?: Figures | undefined;
+  /** How long the receiver of a subscription has asked for rest yet, ms. */
+  readonly pausedMs?: ((subscriptionId: string) => number) | undefined;
+}
+
+export function createOperations(deps: OperationsDeps): readonly AnyOperation[] {
+  const shared = { ...deps, cursors: createCursors(deps.keys), ordinal: ordinals(deps.clock.now) };
+  return [
+    ...webhookOperations(shared),
+    ...pingOperations(shared),
+    ...eventOperations(shared),
+    ...deliveryOperations(shared),
+    ...catalogueOperations({ ...shared, events: deps.events }),
+    ...auditOperations(shared),
+    ...figureOperations(shared),
+    ...streamOperations(shared),
+  ];
+}

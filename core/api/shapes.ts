@@ -1,0 +1,116 @@
+/** The shapes of answers, for the documentation and the tests that hold answers against it. */
+import { z } from "zod";
+import { deliveryStatuses, eventStatuses } from "./schemas.ts";
+
+const time = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
+
+const subscription = {
+  id: z.string(),
+  url: z.string(),
+  events: z.array(z.string()),
+  status: z.enum(["active", "disabled"]),
+};
+const options = {
+  description: z.string().optional(),
+  rateLimit: z.strictObject({ perSecond: z.number() }).optional(),
+  timeoutMs: z.int().optional(),
+  retry: z
+    .strictObject({ attempts: z.int(), firstDelayMs: z.int(), factor: z.number(), maxDelayMs: z.int() })
+    .optional(),
+  headers: z.record(z.string(), z.null()).optional(),
+  disabledReason: z.enum(["endpoint_gone", "endpoint_failing"]).optional(),
+};
+const secret = z.string().meta({ description: "The signing secret. Shown once, here." });
+
+export const createdSubscription = z
+  .strictObject({ ...subscription, secret, createdAt: time, ...options })
+  .meta({ id: "CreatedSubscription" });
+export const listedSubscription = z
+  .strictObject({ ...subscription, createdAt: time, ...options })
+  .meta({ id: "Subscription" });
+export const shownSubscription = z
+  .strictObject({ ...subscription, createdAt: time, updatedAt: time, ...options })
+  .meta({ id: "SubscriptionDetail" });
+export const updatedSubscription = z
+  .strictObject({ ...subscription, updatedAt: time, ...options })
+  .meta({ id: "UpdatedSubscription" });
+export const rotatedSubscription = z
+  .strictObject({ ...subscription, secret, updatedAt: time, previousSecretExpiresAt: time.nullable() })
+  .meta({ id: "RotatedSubscription" });
+
+export const attempt = z
+  .strictObject({
+    id: z.string(),
+    cycle: z.int(),
+    number: z.int(),
+    startedAt: time,
+    durationMs: z.number(),
+    statusCode: z.int().optional(),
+    error: z.enum(["dns", "guard", "connect", "tls", "timeout", "reset", "protocol"]).optional(),
+    responseExcerpt: z.string().optional(),
+    responseTruncated: z.boolean().optional(),
+  })
+  .meta({ id: "Attempt" });
+
+const reason = z.enum(["exhausted", "endpoint_gone", "subscription_disabled", "subscription_deleted"]);
+const delivery = {
+  id: z.string(),
+  subscriptionId: z.string(),
+  status: deliveryStatuses,
+  reason: reason.optional(),
+  cycle: z.int(),
+  attempts: z.array(attempt),
+  nextAttemptAt: time.optional(),
+  updatedAt: time,
+};
+export const eventDelivery = z.strictObject(delivery).meta({ id: "EventDelivery" });
+export const listedDelivery = z.strictObject({ eventId: z.string(), ...delivery }).meta({ id: "Delivery" });
+
+const event = {
+  id: z.string(),
+  type: z.string(),
+  keyId: z.string(),
+  createdAt: time,
+  acceptedAt: time,
+  status: eventStatuses,
+};
+export const listedEvent = z.strictObject(event).meta({ id: "Event" });
+export const shownEvent = z
+  .strictObject({ ...event, data: z.unknown(), deliveries: z.array(eventDelivery) })
+  .meta({ id: "EventDetail" });
+
+export const replayed = z.strictObject({ deliveries: z.int() });
+export const bulkReplayed = z
+  .strictObject({ matched: z.int(), replayed: z.int(), more: z.boolean() })
+  .meta({ id: "BulkReplayed" });
+export const apiKey = z.strictObject({ id: z.string() }).meta({ id: "ApiKey" });
+export const eventType = z.strictObject({ name: z.string() }).meta({ id: "EventType" });
+export const auditLine = z
+  .strictObject({
+    at: time,
+    by: z.string(),
+    address: z.string().optional(),
+    requestId: z.string().optional(),
+    action: z.string(),
+    target: z.string(),
+    result: z.enum(["done", "refused"]),
+    detail: z.string().optional(),
+  })
+  .meta({ id: "AuditLine" });
+/** Figures whose names grow with the relay. */
+export const figures = z.record(z.string(), z.unknown());
+
+export const problem = z
+  .strictObject({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    instance: z.string(),
+    code: z.string(),
+    errors: z
+      .array(z.strictObject({ path: z.string(), message: z.string(), reason: z.string().optional() }))
+      .optional(),
+    retryAfter: z.int().min(1).optional(),
+  })
+  .meta({ id: "Problem" });

@@ -1,0 +1,92 @@
+/** What happens on a key, as it happens: server-sent events over `fetch`, for as long as the token lasts. */
+import type { Auth, Principal } from "../ports/auth.ts";
+import type { Clock } from "../ports/clock.ts";
+import { Problem } from "../model/problem.ts";
+import type { Call } from "./call.ts";
+import { operation } from "./endpoint.ts";
+import type { AnyOperation } from "./endpoint.ts";
+
+/** One message. `data` becomes one line of JSON. */
+export interface Message {
+  readonly event: "event" | "attempt" | "subscription";
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface Feed {
+  /** Tells of what happens on a key from now on; returns what ends it. */
+  listen(keyId: string, tell: (message: Message) => void): () => void;
+}
+
+/** A comment this often keeps proxies from closing the connection, and finds sessions that were ended. */
+const BEAT_MS = 15_000;
+/** A client that reads slower than things happen is let go: it comes back and reads the lists. */
+const MAX_UNREAD = 1_000_000;
+/** Streams of one node. */
+const MAX_STREAMS = 500;
+
+export function streamOperations(deps: {
+  readonly feed?: Feed | undefined;
+  readonly auth: Auth;
+  readonly clock: Clock;
+}): readonly AnyOperation[] {
+  const { feed, auth, clock } = deps;
+  if (feed === undefined) return [];
+  let open = 0;
+
+  async function stillValid(call: Call, principal: Principal): Promise<boolean> {
+    if (clock.now() >= principal.expiresAt) return false;
+    return !("refused" in (await auth.authenticate(call)));
+  }
+
+  async function beat(call: Call, principal: Principal): Promise<void> {
+    const { res, signal } = call;
+    while (!signal.aborted) {
+      await clock.sleep(Math.min(clock.now() + BEAT_MS, principal.expiresAt), signal);
+      if (!(await stillValid(call, principal))) return;
+      res.write(": beat\n\n");
+    }
+  }
+
+  return [
+    operation({
+      method: "GET",
+      path: "/api-keys/{keyId}/stream",
+      summary: "What happens on a key, as it happens, as server-sent events",
+      tag: "Figures",
+      reply: { status: 200, type: "text/event-stream" },
+      handle({ keyId, principal }) {
+        if (open >= MAX_STREAMS) {
+          throw new Problem("PROVIDER_BACKPRESSURE", "Too many streams are open; come back later.", { retryAfter: 30 });
+        }
+        return {
+          async stream(call, headers) {
+            const { res, signal } = call;
+            res.writeHead(200, {
+              ...headers,
+              "Content-Type": "text/event-stream",
+              "Cache-Control": "no-store",
+              "X-Content-Type-Options": "nosniff",
+              "X-Accel-Buffering": "no",
+            });
+            if (call.method === "HEAD") return void res.end();
+            open++;
+            const end = feed.listen(keyId, ({ event, data }) => {
+              res.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+              if (res.writableLength > MAX_UNREAD) res.destroy();
+            });
+            try {
+              res.write(": hello\n\n");
+              await beat(call, principal);
+            } catch {
+              // The client went away, or its token could not be judged: either way it is over.
+            } finally {
+              open--;
+              end();
+              if (!signal.aborted) res.end();
+            }
+          },
+        };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,127 @@
+/** The server: listhen, held to what was asked for, with limits on how long and how many clients may take. */
+import { STATUS_CODES } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { listen as open } from "listhen";
+import { StartError } from "../model/errors.ts";
+import type { Clock } from "../ports/clock.ts";
+import { systemClock } from "./clock.ts";
+import type { Plan } from "./plan.ts";
+
+/** A request's head, and a whole request, must have come within these, ms. */
+const HEADERS_MS = 10_000;
+const REQUEST_MS = 30_000;
+/** An idle connection is kept this long: longer than the usual proxy keeps its own, so that it closes first. */
+const KEEP_ALIVE_MS = 65_000;
+/** How often connections are looked at for the limits above, ms. */
+const CHECK_MS = 2_000;
+
+export interface Listening {
+  readonly url: string;
+  readonly address: string;
+  readonly port: number;
+  /** Takes no new connections, lets requests under way end, and cuts off after `graceMs` what has not. May be called twice. */
+  close(graceMs: number): Promise<void>;
+}
+
+export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
+
+/** @throws StartError 69 when the address cannot be listened on, 78 when the certificate cannot be used */
+export async function listen(
+  handler: Handler,
+  server: Plan["server"],
+  clock: Clock = systemClock(),
+): Promise<Listening> {
+  const { host, port, tls, maxConnections } = server;
+  const asked = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  let closing = false;
+  const serve: Handler = (req, res) => {
+    if (closing) res.setHeader("Connection", "close");
+    handler(req, res);
+  };
+  const listener = await open(serve, {
+    hostname: host,
+    port: port === 0 ? { random: true } : { port, random: false, alternativePortRange: [], verbose: false },
+    https: tls ? { cert: tls.cert, key: tls.key } : false,
+    autoClose: false,
+    isProd: true,
+    isTest: false,
+    showURL: false,
+    public: isAnyHost(host),
+  }).catch((cause: unknown) => {
+    throw refused(asked, cause);
+  });
+  const http = listener.server as Server;
+  const bound = http.address() as AddressInfo;
+  if ((port !== 0 && bound.port !== port) || !isSameHost(host, bound.address)) {
+    await listener.close();
+    throw new StartError(69, `cannot listen on ${asked}: it is in use, or not an address of this machine`);
+  }
+  http.headersTimeout = HEADERS_MS;
+  http.requestTimeout = REQUEST_MS;
+  http.keepAliveTimeout = KEEP_ALIVE_MS;
+  http.maxConnections = maxConnections;
+  // Node looks every 30 s by default, and begins to look with what is set when it starts to listen: so it starts anew.
+  Object.assign(http, { connectionsCheckingInterval: CHECK_MS });
+  http.emit("listening");
+  http.on("clientError", answerBadHead);
+
+  let closed: Promise<void> | undefined;
+  async function drain(graceMs: number): Promise<void> {
+    closing = true;
+    const stop = new AbortController();
+    const drained = new Promise<void>((resolve) => void http.close(() => resolve()));
+    // Connections that wait for a next request have none under way.
+    http.closeIdleConnections();
+    const cut = clock.sleep(clock.now() + graceMs, stop.signal).then(
+      () => http.closeAllConnections(),
+      () => {},
+    );
+    await drained;
+    stop.abort();
+    await cut;
+  }
+
+  return {
+    url: `${tls ? "https" : "http"}://${isAnyHost(host) ? "127.0.0.1" : hostOf(bound)}:${bound.port}`,
+    address: bound.address,
+    port: bound.port,
+    close: (graceMs) => (closed ??= drain(graceMs)),
+  };
+}
+
+const hostOf = ({ address, family }: AddressInfo): string => (family === "IPv6" ? `[${address}]` : address);
+const isAnyHost = (host: string): boolean => host === "0.0.0.0" || host === "::" || host === "";
+
+/** A name may stand for several addresses; an address must be the one that was asked for. */
+function isSameHost(asked: string, bound: string): boolean {
+  const literal = /^[\d.]+$/.test(asked) || asked.includes(":");
+  if (!literal) return asked !== "localhost" || /^(?:127\.|::1$)/.test(bound);
+  if (!asked.includes(":")) return asked === bound;
+  return new URL(`http://[${asked}]`).hostname === new URL(`http://[${bound}]`).hostname;
+}
+
+function refused(asked: string, cause: unknown): StartError {
+  const { code, syscall } = cause as NodeJS.ErrnoException;
+  if (code?.startsWith("ERR_") || code === "ENOENT" || syscall === "open") {
+    return new StartError(78, "the certificate or its key (server.tls) cannot be used", { cause });
+  }
+  return new StartError(69, `cannot listen on ${asked}${code ? ` (${code})` : ""}`, { cause });
+}
+
+/** What has no head that can be read gets a short answer without details (RFC 9457 §4.2.1), and the connection ends. */
+function answerBadHead(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === "ECONNRESET" || !socket.writable || socket.bytesWritten > 0) return void socket.destroy();
+  const status = error.code === "HPE_HEADER_OVERFLOW" ? 431 : error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400;
+  const title = STATUS_CODES[status] as string;
+  const body = JSON.stringify({ type: "about:blank", title, status });
+  const head = [
+    `HTTP/1.1 ${status} ${title}`,
+    "Content-Type: application/problem+json",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "Cache-Control: no-store",
+    "X-Content-Type-Options: nosniff",
+    "Connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
+}
