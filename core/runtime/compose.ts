@@ -5,7 +5,6 @@ import { createGuard } from "../guard/index.ts";
 import { createLimiter, type Limiter } from "../limits/limiter.ts";
 import { ConflictError, StartError } from "../model/errors.ts";
 import { metaKey } from "../model/keys.ts";
-import type { Auth } from "../ports/auth.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Source } from "../ports/source.ts";
@@ -19,7 +18,7 @@ import * as path from "./path.ts";
 import type { Job, Plan } from "./plan.ts";
 import { listen, type Listening } from "./server.ts";
 import { createHouse, token, type House } from "./tokens.ts";
-import { furnishApi, OPERATIONS, ROUTES } from "./surface.ts";
+import { AUTH, furnishSurface, OPERATIONS, ROUTES } from "./surface.ts";
 
 export interface Relay {
   /** Resolves when events are taken in and delivered. @throws StartError with the exit code that fits */
@@ -34,7 +33,6 @@ export interface Started {
   readonly made: readonly string[];
 }
 
-const AUTH = token<Auth>("auth");
 const SOURCES = token<readonly Source[]>("sources");
 const LIMITER = token<Limiter>("limiter");
 const JOBS = token<Jobs>("jobs");
@@ -113,7 +111,7 @@ export function composeRelay(
   });
 
   path.furnishPath(house);
-  furnishApi(house, { state: lifecycle.state });
+  furnishSurface(house, { state: lifecycle.state });
   house.make(LIMITER, (get) =>
     createLimiter({
       counters: get(path.STORAGE).counters,
