@@ -76,7 +76,7 @@ function lines(text: string): readonly Publication[] {
     const newline = text.indexOf("\n", start);
     const end = newline < 0 ? text.length : newline;
     found.push({ text: text.slice(start, end), path: `[${found.length}]` });
-    if (skipSpace(text, start) < end) filled = found.length;
+    if (!isBlank(text, start, end)) filled = found.length;
     refuseMany(filled);
     // A body of empty lines alone must not become a list of millions.
     if (found.length - filled > MAX_BATCH_EVENTS)
@@ -84,6 +84,15 @@ function lines(text: string): readonly Publication[] {
     start = end + 1;
   }
   return found.slice(0, filled);
+}
+
+/** Looks at one line alone: a body of nothing but empty lines must not be read again for each of them. */
+function isBlank(text: string, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) {
+    const code = text.charCodeAt(i);
+    if (code !== 32 && code !== 9 && code !== 13) return false;
+  }
+  return true;
 }
 
 function refuseMany(count: number): void {
