@@ -1,0 +1,50 @@
+/** A binary heap of things that wait for a time, soonest first. */
+
+export interface Heap<T> {
+  readonly size: number;
+  push(at: number, item: T): void;
+  /** The soonest time; undefined when empty. */
+  peek(): number | undefined;
+  pop(): T | undefined;
+}
+
+export function heap<T>(): Heap<T> {
+  const nodes: { readonly at: number; readonly item: T }[] = [];
+  return {
+    get size() {
+      return nodes.length;
+    },
+    peek: () => nodes[0]?.at,
+    push(at, item) {
+      const node = { at, item };
+      let i = nodes.length;
+      for (; i > 0;) {
+        const up = (i - 1) >> 1;
+        const parent = nodes[up] as (typeof nodes)[number];
+        if (parent.at <= at) break;
+        nodes[i] = parent;
+        i = up;
+      }
+      nodes[i] = node;
+    },
+    pop() {
+      const first = nodes[0];
+      const last = nodes.pop();
+      if (first === undefined || last === undefined || first === last) return first?.item;
+      let i = 0;
+      for (;;) {
+        let child = 2 * i + 1;
+        const left = nodes[child];
+        const right = nodes[child + 1];
+        if (left === undefined) break;
+        if (right !== undefined && right.at < left.at) child += 1;
+        const least = nodes[child] as (typeof nodes)[number];
+        if (least.at >= last.at) break;
+        nodes[i] = least;
+        i = child;
+      }
+      nodes[i] = last;
+      return first.item;
+    },
+  };
+}

@@ -1,0 +1,103 @@
+/** One subscription's part of the queue: the first of its due lines, and where in storage the rest begins. */
+import { dueKey } from "../../../core/model/keys.ts";
+import type { Due } from "../../../core/model/delivery.ts";
+
+export interface Line {
+  /** As it stands in storage. */
+  due: Due;
+  /** When it may be claimed, epoch ms: its due time, but for a line that was given back for later. */
+  at: number;
+  /** Set while it is leased. */
+  token: string | undefined;
+  /** A settle of it is under way. */
+  settling: boolean;
+}
+
+export interface Lane {
+  readonly id: string;
+  /** Every line held, leased or not, by ordinal. */
+  readonly lines: Map<string, Line>;
+  /** Those that wait, soonest first. */
+  readonly waiting: Line[];
+  /** Storage may hold lines behind this key that are not held here; undefined when it cannot. */
+  behind: string | undefined;
+  /** Due time of the first such line, or earlier. */
+  behindAt: number;
+  /** A line was left to storage while a page was being read, so that the page may not be the end. */
+  missed: boolean;
+  pausedUntil: number;
+  /** The soonest time at which the queue's timers look at this lane. */
+  timerAt: number;
+  /** A claim left it alone because it had enough under way. */
+  blocked: boolean;
+  /** Settles under way; a cancel waits for them. */
+  settling: number;
+  settled: (() => void)[];
+}
+
+export const newLane = (id: string): Lane => ({
+  id,
+  lines: new Map(),
+  waiting: [],
+  behind: undefined,
+  behindAt: Number.POSITIVE_INFINITY,
+  missed: false,
+  pausedUntil: 0,
+  timerAt: Number.POSITIVE_INFINITY,
+  blocked: false,
+  settling: 0,
+  settled: [],
+});
+
+/** When something of it may be claimed next; infinity when it has nothing. */
+export function nextAt(lane: Lane): number {
+  const first = lane.waiting[0];
+  return Math.max(lane.pausedUntil, first === undefined ? lane.behindAt : Math.min(first.at, lane.behindAt));
+}
+
+/** Puts a line in its place among those that wait. */
+export function enqueue(lane: Lane, line: Line): void {
+  const { waiting } = lane;
+  let low = 0;
+  let high = waiting.length;
+  // New lines mostly come last.
+  if (high > 0 && before(waiting[high - 1] as Line, line)) low = high;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (before(waiting[middle] as Line, line)) low = middle + 1;
+    else high = middle;
+  }
+  if (low === waiting.length) waiting.push(line);
+  else waiting.splice(low, 0, line);
+}
+
+function before(a: Line, b: Line): boolean {
+  return a.at < b.at || (a.at === b.at && a.due.ordinal < b.due.ordinal);
+}
+
+/** Takes a waiting line out. */
+export function dequeue(lane: Lane, line: Line): void {
+  if (lane.waiting[0] === line) lane.waiting.shift();
+  else lane.waiting.splice(lane.waiting.indexOf(line), 1);
+}
+
+/** Whether a new line's place is behind what is held, so that storage may keep it. */
+export function isBehind(lane: Lane, due: Due): boolean {
+  if (lane.behind === undefined || due.dueAt < lane.behindAt) return false;
+  return due.dueAt > lane.behindAt || dueKey(due) > lane.behind;
+}
+
+/** Drops the last of the waiting lines: storage has it. */
+export function evictLast(lane: Lane): void {
+  const line = lane.waiting.pop();
+  if (line === undefined) return;
+  lane.lines.delete(line.due.ordinal);
+  // The longest text below the key, so that a page read behind it begins with the key itself.
+  leaveBehind(lane, dueKey(line.due).slice(0, -1), line.due.dueAt);
+}
+
+/** Notes that storage holds more behind `key`; the first of it is due at `at` or later. */
+export function leaveBehind(lane: Lane, key: string, at: number): void {
+  if (lane.behind === undefined || key < lane.behind) lane.behind = key;
+  lane.behindAt = Math.min(lane.behindAt, at);
+}

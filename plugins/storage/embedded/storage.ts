@@ -1,0 +1,75 @@
+/** Makes a whole storage of what an embedded plug-in brings itself: commit, getMany and range on this machine. */
+import { StorageError } from "../../../core/model/errors.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Change, Durability, Storage } from "../../../core/ports/storage.ts";
+import { createCounters } from "./counters.ts";
+import { simpleDriver, type KeyValue } from "./driver.ts";
+import { createQueue } from "./queue.ts";
+import { watchers } from "./watch.ts";
+
+/** What a plug-in brings. Promises and errors are those of the storage port. */
+export interface Store extends KeyValue {
+  readonly name: string;
+  readonly durability: Durability;
+  /** How many keys start with the prefix. Asked once, about the due shelf. */
+  count?(prefix: string): Promise<number>;
+  status(): Promise<Readonly<Record<string, string | number | boolean>>>;
+  /** Called once. */
+  close(): Promise<void>;
+}
+
+export interface EmbeddedOptions {
+  /** Most due lines that wait in memory. @default 10_000 */
+  readonly window?: number;
+}
+
+export async function embedded(store: Store, clock: Clock, options: EmbeddedOptions = {}): Promise<Storage> {
+  const { watch, watched, tell } = watchers();
+  let lines = await store.count?.("due:");
+  let closing: Promise<void> | undefined;
+
+  function commit(changes: readonly Change[]): Promise<void> {
+    if (closing !== undefined) return Promise.reject(new StorageError("unavailable", "the storage is closed"));
+    const done = store.commit(changes);
+    const keys = watched(changes);
+    const more = growth(changes);
+    if (keys === undefined && more === 0) return done;
+    return done.then(() => {
+      if (lines !== undefined) lines += more;
+      if (keys !== undefined) tell(keys);
+    });
+  }
+
+  const { getMany, range } = store;
+  const queue = createQueue({ range, commit, clock, stored: () => lines, window: options.window });
+
+  return {
+    name: store.name,
+    durability: store.durability,
+    ...simpleDriver({ commit, getMany, range }),
+    getMany,
+    range,
+    commit,
+    watch,
+    queue,
+    counters: createCounters(clock),
+    async status() {
+      const { waiting, leased } = await queue.depth();
+      return { name: store.name, durability: store.durability, waiting, leased, ...(await store.status()) };
+    },
+    dispose() {
+      closing ??= queue.close().then(() => store.close());
+      return closing;
+    },
+  };
+}
+
+/** How many due lines a commit adds. Lines are written once and deleted once, so that counting them is enough. */
+function growth(changes: readonly Change[]): number {
+  let more = 0;
+  for (const { op, key } of changes) {
+    if (op === "check" || !key.startsWith("due:")) continue;
+    more += op === "put" ? 1 : -1;
+  }
+  return more;
+}

@@ -1,0 +1,39 @@
+/** `memory()`: everything in this process, gone with it. For tests, trials and what may be lost. */
+import { ConflictError } from "../../core/model/errors.ts";
+import type { Plugin } from "../../core/ports/plugin.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import { unmet } from "./embedded/conditions.ts";
+import { sortedMap } from "./embedded/sorted.ts";
+import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
+
+/** @param options.window most due lines that wait in the queue. @default 10_000 */
+export function memory(options: EmbeddedOptions = {}): Plugin<"storage", Storage> {
+  return {
+    kind: "storage",
+    name: "memory",
+    async setup({ clock }) {
+      const map = sortedMap();
+      return embedded(
+        {
+          name: "memory",
+          durability: "volatile",
+          async commit(changes) {
+            const keys = unmet(changes, map.get);
+            if (keys.length > 0) throw new ConflictError(keys);
+            for (const change of changes) {
+              if (change.op === "put") map.set(change.key, change.value);
+              else if (change.op === "delete") map.delete(change.key);
+            }
+          },
+          getMany: async (keys) => keys.map(map.get),
+          range: async (prefix, range) => map.range(prefix, range),
+          count: async (prefix) => map.count(prefix),
+          status: async () => ({ rows: map.size }),
+          close: async () => {},
+        },
+        clock,
+        options,
+      );
+    },
+  };
+}
