@@ -89,7 +89,7 @@ export function driverLaws({ open, law, reopen }: Bench): void {
       ]);
       await simple.removeItem("plugin:test:two");
       expect((await simple.getItem("plugin:test:two")) ?? undefined).toBeUndefined();
-      await simple.clear("plugin:test");
+      await simple.clear();
       expect(await simple.getKeys()).toEqual([]);
     },
     "unstorage",
