@@ -75,8 +75,8 @@ export interface Receiver extends AsyncDisposable {
   waitFor(count: number, timeoutMs?: number): Promise<readonly Received[]>;
   /** Resolves when a request or its connection has been given up by the client `count` times. */
   waitForAborted(count: number, timeoutMs?: number): Promise<void>;
-  /** Ends every connection without a word. */
-  dropConnections(): void;
+  /** Ends every connection without a word; resolves when the kernel has been told. */
+  dropConnections(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -151,15 +151,16 @@ export const startReceiver = async (options: ReceiverOptions = {}): Promise<Rece
 
   const { port } = server.address() as AddressInfo;
   const origin = `https://${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const dropConnections = (): void => {
-    for (const socket of sockets.keys()) socket.destroy();
+  const dropConnections = async (): Promise<void> => {
+    const open = [...raw.values()];
+    await Promise.all(open.map((socket) => new Promise((resolve) => socket.once("close", resolve).destroy())));
   };
   const close = async (): Promise<void> => {
     timers.forEach((timer) => clearTimeout(timer));
     if (!server.listening) return;
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     server.closeAllConnections();
-    dropConnections();
+    await dropConnections();
     await closed;
   };
   return {

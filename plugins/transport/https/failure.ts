@@ -7,7 +7,7 @@ import type { Reply } from "../../../core/ports/transport.ts";
 export const failure = (error: Error): Reply | undefined => {
   if (error instanceof ConnectError) return reply(error.stage, error.message);
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  const stage = STAGES[code] ?? byPrefix(code);
+  const stage = STAGES[code] ?? byName(error.name, code);
   if (stage === undefined) return undefined;
   // undici has one code for a closed connection and for answers out of turn.
   if (code === "UND_ERR_SOCKET" && error.message.startsWith("bad ")) return reply("protocol", error.message);
@@ -31,8 +31,9 @@ const STAGES: Readonly<Record<string, AttemptError>> = {
   EPROTO: "tls",
 };
 
-const byPrefix = (code: string): AttemptError | undefined => {
-  if (code.startsWith("HPE_")) return "protocol";
+const byName = (name: string, code: string): AttemptError | undefined => {
+  // The parser's errors carry no code in undici 8.12.
+  if (name === "HTTPParserError") return "protocol";
   return code.startsWith("ERR_SSL_") ? "tls" : undefined;
 };
 
