@@ -29,5 +29,33 @@ export interface Auth {
   ready(): boolean;
   /** Login routes and the like. */
   readonly routes?: readonly Route[];
+  /** The accounts, where the relay keeps them itself: for the command, when it has the storage to itself. */
+  readonly users?: Users;
   dispose?(): Promise<void>;
+}
+
+/** An account as others may see it. */
+export interface Account {
+  readonly username: string;
+  /** Ids of the API keys it owns; `["*"]` for all of them. */
+  readonly keys: readonly string[];
+  /** Whether it has a second factor. */
+  readonly totp: boolean;
+  /** Epoch ms. */
+  readonly createdAt: number;
+}
+
+/** What an operator does with accounts. A change of one ends all its sessions, on every node. */
+export interface Users {
+  list(): Promise<readonly Account[]>;
+  /** @throws Problem VALIDATION_FAILED, or CONFLICT when there is one of that name */
+  add(account: {
+    readonly username: string;
+    readonly password: string;
+    readonly keys: readonly string[];
+  }): Promise<void>;
+  /** @throws Problem NOT_FOUND */
+  remove(username: string): Promise<void>;
+  /** A new password, or `totp: false` to take the second factor off, or both. @throws Problem NOT_FOUND, VALIDATION_FAILED */
+  reset(username: string, to: { readonly password?: string; readonly totp?: false }): Promise<void>;
 }

@@ -1,0 +1,51 @@
+/** Auth by accounts of the relay's own, with passwords and second factors. The default: it needs nothing else to start. */
+import type { Auth } from "../../core/ports/auth.ts";
+import type { Plugin } from "../../core/ports/plugin.ts";
+import { openAccounts } from "./accounts/open.ts";
+
+export interface AccountsOptions {
+  /** How long an access token lives, in milliseconds. @default 900_000 */
+  readonly tokenMs?: number;
+  /** How long a login lasts in all, in milliseconds. @default 43_200_000 */
+  readonly sessionMs?: number;
+  /** The one origin whose pages may refresh a login. @default the host that a request was sent to */
+  readonly origin?: string;
+}
+
+const TOKEN_MS = 900_000;
+const SESSION_MS = 43_200_000;
+const KNOWN = ["tokenMs", "sessionMs", "origin"];
+
+/**
+ * The relay is its own issuer: Ed25519 tokens, whose key stands at `/.well-known/jwks.json`. `relay token` mints tokens
+ * with the same key offline. The first account is made with the code in `<dataDir>/setup-code`, or by `relay users add`.
+ */
+export function accounts(options: AccountsOptions = {}): Plugin<"auth", Auth> {
+  return {
+    kind: "auth",
+    name: "accounts",
+    problems: problemsOf(options),
+    setup(ctx) {
+      const { tokenMs = TOKEN_MS, sessionMs = SESSION_MS, origin } = options;
+      const show = process.stderr.isTTY ? { show: (line: string) => void process.stderr.write(line) } : {};
+      return openAccounts(ctx, { tokenMs, sessionMs, ...(origin === undefined ? {} : { origin }), ...show });
+    },
+  };
+}
+
+function problemsOf(options: AccountsOptions): readonly { readonly path: string; readonly message: string }[] {
+  if (typeof options !== "object" || options === null) return [{ path: "", message: "accounts() wants an object" }];
+  const { tokenMs, sessionMs, origin } = options;
+  const unknown = Object.keys(options).filter((name) => !KNOWN.includes(name));
+  const found = unknown.map((path) => ({ path, message: "is not an option of accounts()" }));
+  const within = (path: string, value: unknown, min: number, max: number): void => {
+    if (value === undefined || (Number.isInteger(value) && (value as number) >= min && (value as number) <= max))
+      return;
+    found.push({ path, message: `must be whole milliseconds, ${min} to ${max}` });
+  };
+  within("tokenMs", tokenMs, 10_000, 86_400_000);
+  within("sessionMs", sessionMs, 60_000, 2_592_000_000);
+  if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).origin === origin))
+    found.push({ path: "origin", message: 'must be an origin, such as "https://relay.example.com"' });
+  return found;
+}

@@ -1,0 +1,93 @@
+/** `/auth/setup` and `/auth/totp`: the first account, and a second factor for any. */
+import { ConflictError } from "../../../core/model/errors.ts";
+import { Problem } from "../../../core/model/problem.ts";
+import type { Route, RouteRequest } from "../../../core/ports/plugin.ts";
+import { readFields, reply, text } from "./body.ts";
+import { matchTotp, newRecoveryCodes, newTotpSecret, otpauthUri } from "./codes.ts";
+import { setCookie } from "./cookie.ts";
+import { useCode } from "./factors.ts";
+import { LONGEST_PASSWORD } from "./passwords.ts";
+import { accountAndAddress, grant, PASSWORD, seat, surely, TWO_FACTORS, unauthenticated } from "./parts.ts";
+import type { Parts } from "./parts.ts";
+import { totpAad, userKey } from "./users.ts";
+
+/** An enrolment that is not confirmed within this time is begun anew. */
+const PENDING_MS = 600_000;
+const code = text(1, 64);
+const password = text(1, LONGEST_PASSWORD);
+
+export function enrolRoutes(parts: Parts): readonly Route[] {
+  const { storage, users, sessions, passwords, brake, keys, clock, log, setup } = parts;
+
+  async function first(request: RouteRequest): ReturnType<Route["handle"]> {
+    const gone = new Problem("NOT_FOUND", "There is no such path.");
+    if (await users.any()) throw gone;
+    type Body = { readonly code: string; readonly username: string; readonly password: string };
+    const body = await readFields<Body>(request, { code, username: text(1, 256), password });
+    const used = await setup.use(body.code);
+    if (used === undefined) throw unauthenticated("The set-up code is wrong or has expired.");
+    const user = await users.make({ ...body, keys: ["*"] });
+    const { session, cookie, change } = sessions.begin(user, PASSWORD);
+    const put = { op: "put", key: userKey(user.username), value: JSON.stringify(user), if: null } as const;
+    try {
+      await storage.commit([used, put, change]);
+    } catch (error) {
+      // Somebody else used the code, or an account was added, at the same time.
+      if (error instanceof ConflictError) throw gone;
+      throw error;
+    }
+    await setup.withdraw();
+    log.info("first account", { sub: user.username, address: request.address, requestId: request.requestId });
+    const headers = { "set-cookie": setCookie(cookie, session.expiresAt - clock.now()) };
+    return reply(await grant(parts, user, session), clock.now(), headers, 201);
+  }
+
+  /** Begins an enrolment. What is in force stays so until the new one is confirmed. */
+  async function begin(request: RouteRequest): ReturnType<Route["handle"]> {
+    type Body = { readonly password: string; readonly code?: string };
+    const body = await readFields<Body>(request, { password, "code?": code });
+    const uri = await surely(storage, async () => {
+      const { read } = await seat(parts, request);
+      await brake.wait(read.user.username, request.signal);
+      if (!(await passwords.verify(body.password, read.user.password))) {
+        brake.failed(read.user.username);
+        throw unauthenticated("The password is wrong.");
+      }
+      const allowed = read.user.totp === undefined ? read.user : useCode(read.user, body.code ?? "", keys, clock.now());
+      if (allowed === undefined) throw unauthenticated("Changing the second factor needs a code of the present one.");
+      const secret = newTotpSecret();
+      const pending = { sealed: keys.seal(secret, totpAad(allowed)), at: clock.now() };
+      return { changes: [users.change(read, { ...allowed, pending })], result: otpauthUri(allowed.username, secret) };
+    });
+    return reply({ uri }, clock.now());
+  }
+
+  /** Confirms it with a first code; other sessions of the account end. The recovery codes are shown this once. */
+  async function confirm(request: RouteRequest): ReturnType<Route["handle"]> {
+    const body = await readFields<{ readonly code: string }>(request, { code });
+    const { codes, hashes } = newRecoveryCodes();
+    const { user, session } = await surely(storage, async () => {
+      const { read, session } = await seat(parts, request);
+      const { pending, ...rest } = read.user;
+      if (pending === undefined || clock.now() - pending.at > PENDING_MS)
+        throw new Problem("CONFLICT", "Nothing waits to be confirmed: begin with POST /auth/totp.");
+      const step = matchTotp(keys.open(pending.sealed, totpAad(rest)), body.code.trim(), clock.now(), -1);
+      if (step === undefined) throw unauthenticated("The code is wrong: check the clock of your device.");
+      const user = { ...rest, totp: { sealed: pending.sealed, lastStep: step }, recovery: hashes };
+      const risen = { ...session, amr: TWO_FACTORS, authAt: clock.now() };
+      const others = await sessions.endAll(user.uid, session.id);
+      const changes = [users.change(read, user), sessions.change(session, risen), ...others];
+      return { changes, result: { user, session: risen } };
+    });
+    log.info("second factor on", { sub: user.username, address: request.address, requestId: request.requestId });
+    return reply({ ...(await grant(parts, user, session)), recoveryCodes: codes }, clock.now());
+  }
+
+  const counted = accountAndAddress(parts);
+  const totp = { path: "/auth/totp", principal: counted, guessed: true } as const;
+  return [
+    { method: "POST", path: "/auth/setup", limit: "POST /auth/setup", handle: first },
+    { ...totp, method: "POST", limit: "POST /auth/totp", handle: begin },
+    { ...totp, method: "PUT", limit: "PUT /auth/totp", handle: confirm },
+  ];
+}

@@ -1,0 +1,124 @@
+/** `/auth/login`, `/auth/step-up`, `/auth/refresh`, `/auth/logout`: how a session begins, rises, goes on and ends. */
+import { addressGroup } from "../../../core/model/address.ts";
+import { Problem } from "../../../core/model/problem.ts";
+import { stepUpChallenge } from "../../../core/model/token.ts";
+import type { Route, RouteRequest } from "../../../core/ports/plugin.ts";
+import { readFields, readJson, reply, text } from "./body.ts";
+import { clearCookie, isOwnOrigin, readCookie, setCookie } from "./cookie.ts";
+import { useCode } from "./factors.ts";
+import { LONGEST_PASSWORD } from "./passwords.ts";
+import { accountAndAddress, caller, grant, PASSWORD, seat, surely, TWO_FACTORS, unauthenticated } from "./parts.ts";
+import type { Parts } from "./parts.ts";
+import { normalName, userKey } from "./users.ts";
+
+/** What `users` routes and step-up ask for; the API has the configured rule for its own operations. */
+export const STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
+
+const WRONG = "The username, the password or the code is wrong.";
+const WRONG_CODE = "The code is wrong, or was used before: take the next one.";
+const code = text(1, 64);
+
+export function loginRoutes(parts: Parts): readonly Route[] {
+  const { storage, users, sessions, passwords, brake, keys, clock, log } = parts;
+
+  async function login(request: RouteRequest): ReturnType<Route["handle"]> {
+    type Body = { readonly username: string; readonly password: string; readonly code?: string };
+    const fields = { username: text(1, 256), password: text(1, LONGEST_PASSWORD), "code?": code };
+    const body = await readFields<Body>(request, fields);
+    const name = normalName(body.username);
+    await brake.wait(name, request.signal);
+    await sessions.tidy();
+    const { user, session, cookie } = await surely(storage, async () => {
+      const read = await users.read(name);
+      const right = await passwords.verify(body.password, read?.user.password);
+      if (read === undefined || !right) throw refused(name, request);
+      const { user, text } = read;
+      if (user.totp === undefined) {
+        const begun = sessions.begin(user, PASSWORD);
+        // The account must not have been changed or removed since its password was checked.
+        const same = { op: "check", key: userKey(user.username), if: text } as const;
+        return { changes: [same, begun.change], result: { user, ...begun } };
+      }
+      if (body.code === undefined) {
+        const headers = { "www-authenticate": stepUpChallenge(STEP_UP) };
+        throw new Problem("STEP_UP_REQUIRED", "This account has a second factor: send its code too.", { headers });
+      }
+      const used = useCode(user, body.code, keys, clock.now());
+      if (used === undefined) throw refused(name, request);
+      const begun = sessions.begin(used, TWO_FACTORS);
+      return { changes: [users.change(read, used), begun.change], result: { user: used, ...begun } };
+    });
+    brake.succeeded(name);
+    log.info("login", { sub: user.username, address: request.address, requestId: request.requestId });
+    const headers = { "set-cookie": setCookie(cookie, session.expiresAt - clock.now()) };
+    return reply(await grant(parts, user, session), clock.now(), headers);
+  }
+
+  function refused(name: string, request: RouteRequest): Problem {
+    brake.failed(name);
+    log.info("login refused", { address: request.address, requestId: request.requestId });
+    return unauthenticated(WRONG);
+  }
+
+  async function stepUp(request: RouteRequest): ReturnType<Route["handle"]> {
+    const body = await readFields<{ readonly code: string }>(request, { code });
+    const { user, session } = await surely(storage, async () => {
+      const { read, session } = await seat(parts, request);
+      if (read.user.totp === undefined)
+        throw new Problem("CONFLICT", "This account has no second factor: turn one on with POST /auth/totp.");
+      const used = useCode(read.user, body.code, keys, clock.now());
+      if (used === undefined) throw unauthenticated(WRONG_CODE);
+      const risen = { ...session, amr: TWO_FACTORS, authAt: clock.now() };
+      const changes = [users.change(read, used), sessions.change(session, risen)];
+      return { changes, result: { user: used, session: risen } };
+    });
+    log.info("step-up", { sub: user.username, address: request.address, requestId: request.requestId });
+    return reply(await grant(parts, user, session), clock.now());
+  }
+
+  async function refresh(request: RouteRequest): ReturnType<Route["handle"]> {
+    if (!isOwnOrigin(request, parts.origin)) throw unauthenticated("Refresh from a page of the relay itself.");
+    const cookie = readCookie(request);
+    const session = cookie === undefined ? undefined : await sessions.byCookie(cookie);
+    const read = session && (await users.read(session.username));
+    if (session === undefined || read?.user.uid !== session.uid)
+      throw unauthenticated("The session has ended: log in again.");
+    return reply(await grant(parts, read.user, session), clock.now());
+  }
+
+  async function logout(request: RouteRequest): ReturnType<Route["handle"]> {
+    const { sessionId, sub } = await caller(parts, request);
+    if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session: it ends by time.");
+    await sessions.end(sessionId);
+    log.info("logout", { sub, address: request.address, requestId: request.requestId });
+    return { status: 204, headers: { "set-cookie": clearCookie() } };
+  }
+
+  /** The address, and the account at that address, when the body names one. */
+  async function whoLogsIn(request: RouteRequest): Promise<readonly string[]> {
+    const address = addressGroup(request.address);
+    try {
+      const { username } = (await readJson(request)) as { readonly username?: unknown };
+      return typeof username === "string" ? [address, `${normalName(username)} at ${address}`] : [address];
+    } catch (error) {
+      // The route itself says what is wrong with the body, once the request has been counted.
+      if (error instanceof Problem || error instanceof TypeError) return [address];
+      throw error;
+    }
+  }
+
+  const counted = accountAndAddress(parts);
+  return [
+    { method: "POST", path: "/auth/login", limit: "POST /auth/login", principal: whoLogsIn, handle: login },
+    {
+      method: "POST",
+      path: "/auth/step-up",
+      limit: "POST /auth/step-up",
+      principal: counted,
+      guessed: true,
+      handle: stepUp,
+    },
+    { method: "POST", path: "/auth/refresh", limit: "POST /auth/refresh", handle: refresh },
+    { method: "POST", path: "/auth/logout", limit: "POST /auth/logout", principal: counted, handle: logout },
+  ];
+}

@@ -1,0 +1,85 @@
+/** Puts the parts of `accounts()` together. */
+import { createPublicKey } from "node:crypto";
+import { OWN_AUDIENCE, OWN_ISSUER, OWN_TYP } from "../../../core/model/token.ts";
+import type { Auth } from "../../../core/ports/auth.ts";
+import type { PluginContext, Route } from "../../../core/ports/plugin.ts";
+import { joseVerify, tokenJudge } from "../token/judge.ts";
+import { enrolRoutes } from "./enrol.ts";
+import { loginRoutes } from "./login.ts";
+import type { Parts } from "./parts.ts";
+import { createPasswords } from "./passwords.ts";
+import type { Passwords } from "./passwords.ts";
+import { peopleRoutes } from "./people.ts";
+import { createSessions } from "./sessions.ts";
+import { setupCode } from "./setup-code.ts";
+import { createBrake } from "./slow.ts";
+import { userBook } from "./users.ts";
+
+export interface OpenOptions {
+  readonly tokenMs: number;
+  readonly sessionMs: number;
+  readonly origin?: string;
+  /** @default scrypt at its full cost */
+  readonly passwords?: Passwords;
+  /** The operator's terminal, where there is one. */
+  readonly show?: (line: string) => void;
+}
+
+/** Tokens that `relay token` mints may live for a day. */
+const LONGEST_MS = 86_400_000;
+const TOLERANCE_MS = 30_000;
+
+export async function openAccounts(ctx: PluginContext, options: OpenOptions): Promise<Auth> {
+  const { clock, keys, storage, log } = ctx;
+  const { tokenMs, sessionMs, origin, show } = options;
+  const jwk = keys.publicJwk();
+  const key = createPublicKey({ key: { ...jwk }, format: "jwk" });
+  const judge = tokenJudge({
+    rule: {
+      algorithms: ["EdDSA"],
+      issuer: OWN_ISSUER,
+      audience: [OWN_AUDIENCE],
+      typ: OWN_TYP,
+      maxTokenAgeMs: LONGEST_MS,
+      clockToleranceMs: TOLERANCE_MS,
+    },
+    findKey: ({ kid }) => Promise.resolve(kid === jwk["kid"] ? key : undefined),
+    verify: await joseVerify(),
+    clock,
+  });
+  const passwords = options.passwords ?? createPasswords();
+  const sessions = createSessions(storage, clock, sessionMs);
+  const setup = setupCode(ctx, show);
+  const users = userBook(storage, clock, passwords, sessions, setup.withdraw);
+
+  /** No session is remembered here: a logout on one node counts on all of them at once. */
+  const authenticate: Auth["authenticate"] = async (request) => {
+    const judged = await judge(request.header("authorization"));
+    if ("refused" in judged || judged.sessionId === undefined) return judged;
+    const session = await sessions.find(judged.sessionId);
+    return session?.username === judged.sub ? judged : { refused: "the session has ended" };
+  };
+
+  const parts: Parts = {
+    ...{ storage, clock, keys, log, users, sessions, passwords, setup, authenticate, tokenMs, sessionMs },
+    brake: createBrake(clock),
+    ...(origin === undefined ? {} : { origin }),
+  };
+  if (!(await users.any())) await setup.offer();
+  const jwks: Route = {
+    method: "GET",
+    path: "/.well-known/jwks.json",
+    handle: () =>
+      Promise.resolve({
+        status: 200,
+        headers: { "content-type": "application/jwk-set+json", "cache-control": "public, max-age=300" },
+        body: JSON.stringify({ keys: [jwk] }),
+      }),
+  };
+  return {
+    authenticate,
+    ready: () => true,
+    users,
+    routes: [jwks, ...loginRoutes(parts), ...enrolRoutes(parts), ...peopleRoutes(parts)],
+  };
+}

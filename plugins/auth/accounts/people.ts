@@ -1,0 +1,74 @@
+/** `/auth/users`: what `relay users` does while the relay runs. For tokens that own every key, with a fresh second factor. */
+import { Problem } from "../../../core/model/problem.ts";
+import { isSteppedUp, stepUpChallenge } from "../../../core/model/token.ts";
+import type { Route, RouteRequest } from "../../../core/ports/plugin.ts";
+import { readFields, reply, text } from "./body.ts";
+import type { Field } from "./body.ts";
+import { STEP_UP } from "./login.ts";
+import { LONGEST_PASSWORD } from "./passwords.ts";
+import { accountAndAddress, caller } from "./parts.ts";
+import type { Parts } from "./parts.ts";
+
+const keyList: Field = (value) =>
+  Array.isArray(value) && value.length <= 1_000 && value.every((one) => typeof one === "string")
+    ? undefined
+    : "must be a list of ids of API keys";
+const off: Field = (value) => (value === false ? undefined : "can only be false");
+
+export function peopleRoutes(parts: Parts): readonly Route[] {
+  const { users, clock, log } = parts;
+
+  /** Others are told that there is nothing here; who may, must have shown a second factor just now. */
+  async function admin(request: RouteRequest): Promise<void> {
+    const principal = await caller(parts, request);
+    if (principal.keys !== "*") throw new Problem("NOT_FOUND", "There is no such path.");
+    if (isSteppedUp(principal, STEP_UP, clock.now())) return;
+    const headers = { "www-authenticate": stepUpChallenge(STEP_UP) };
+    throw new Problem("STEP_UP_REQUIRED", "Prove your second factor again, then repeat the request.", { headers });
+  }
+
+  const done = async (request: RouteRequest, what: string, target: string): ReturnType<Route["handle"]> => {
+    const { sub } = await caller(parts, request);
+    log.info("users", { sub, action: what, target, address: request.address, requestId: request.requestId });
+    return { status: 204 };
+  };
+  const name = (request: RouteRequest): string => request.params["username"] ?? "";
+
+  const route = (
+    method: Route["method"],
+    path: string,
+    handle: (request: RouteRequest) => ReturnType<Route["handle"]>,
+  ): Route => ({ method, path, limit: `${method} ${path}`, principal: accountAndAddress(parts), handle });
+
+  return [
+    route("GET", "/auth/users", async (request) => {
+      await admin(request);
+      const list = await users.list();
+      return reply(
+        list.map((account) => ({ ...account, createdAt: new Date(account.createdAt).toISOString() })),
+        clock.now(),
+      );
+    }),
+    route("POST", "/auth/users", async (request) => {
+      type Body = { readonly username: string; readonly password: string; readonly keys?: readonly string[] };
+      const fields = { username: text(1, 256), password: text(1, LONGEST_PASSWORD), "keys?": keyList };
+      const { username, password, keys = ["*"] } = await readFields<Body>(request, fields);
+      await admin(request);
+      await users.add({ username, password, keys });
+      await done(request, "added", username);
+      return reply({ username: username.trim().toLowerCase(), keys }, clock.now(), {}, 201);
+    }),
+    route("DELETE", "/auth/users/{username}", async (request) => {
+      await admin(request);
+      await users.remove(name(request));
+      return done(request, "removed", name(request));
+    }),
+    route("POST", "/auth/users/{username}/reset", async (request) => {
+      type Body = { readonly password?: string; readonly totp?: false };
+      const body = await readFields<Body>(request, { "password?": text(1, LONGEST_PASSWORD), "totp?": off });
+      await admin(request);
+      await users.reset(name(request), body);
+      return done(request, "reset", name(request));
+    }),
+  ];
+}

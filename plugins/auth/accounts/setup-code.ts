@@ -1,0 +1,104 @@
+/** The code for the first account: in a file of the data folder, so that only who runs the relay can make it. */
+import { randomBytes } from "node:crypto";
+import { open, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { ConflictError } from "../../../core/model/errors.ts";
+import type { Change } from "../../../core/ports/storage.ts";
+import type { PluginContext } from "../../../core/ports/plugin.ts";
+import { base32, grouped, secretHash } from "./codes.ts";
+
+export interface SetupCode {
+  /** Makes one unless the file holds one that is still good, and tells where it is. */
+  offer(): Promise<void>;
+  /** The change that uses it up, when `code` is it; undefined when it is not, which costs a try. */
+  use(code: string): Promise<Change | undefined>;
+  /** There is an account: the code and its file go. */
+  withdraw(): Promise<void>;
+}
+
+interface Stored {
+  readonly hash: string;
+  readonly expiresAt: number;
+  readonly tries: number;
+}
+
+const KEY = "setup";
+const LIVES_MS = 3_600_000;
+const TRIES = 5;
+
+type Context = Pick<PluginContext, "storage" | "clock" | "dataDir" | "log">;
+
+/** @param show writes to the operator's terminal, where there is one; the log never sees the code */
+export function setupCode(
+  { storage, clock, dataDir, log }: Context,
+  show: ((line: string) => void) | undefined,
+): SetupCode {
+  const path = join(dataDir, "setup-code");
+
+  async function stored(): Promise<{ readonly text: string; readonly code: Stored } | undefined> {
+    const text = await storage.getItem(KEY);
+    return text === undefined ? undefined : { text, code: JSON.parse(text) as Stored };
+  }
+  const isGood = ({ expiresAt, tries }: Stored): boolean => clock.now() < expiresAt && tries > 0;
+
+  async function offer(): Promise<void> {
+    const before = await stored();
+    const written = await readFile(path, "utf8").catch(() => "");
+    if (before !== undefined && isGood(before.code) && secretHash(written.trim()) === before.code.hash) {
+      tell(written.trim());
+      return;
+    }
+    const code = grouped(base32(randomBytes(16)));
+    const value: Stored = { hash: secretHash(code), expiresAt: clock.now() + LIVES_MS, tries: TRIES };
+    await storage.commit([{ op: "put", key: KEY, value: JSON.stringify(value) }]);
+    await write(path, `${code}\n`);
+    tell(code);
+  }
+
+  function tell(code: string): void {
+    log.info("there is no account yet: the code to make one is in a file of the data folder", { path });
+    show?.(`\n  No account yet. Set-up code (one hour): ${code}\n\n`);
+  }
+
+  return {
+    offer,
+    async use(code) {
+      for (;;) {
+        const now = await stored();
+        if (now === undefined) return undefined;
+        if (clock.now() >= now.code.expiresAt) {
+          // Nobody used it in its hour: the next one is in the same place.
+          await offer();
+          return undefined;
+        }
+        if (now.code.tries <= 0) return undefined;
+        if (secretHash(code) === now.code.hash) return { op: "delete", key: KEY, if: now.text };
+        const value: Stored = { ...now.code, tries: now.code.tries - 1 };
+        try {
+          await storage.commit([{ op: "put", key: KEY, value: JSON.stringify(value), if: now.text }]);
+          return undefined;
+        } catch (error) {
+          // Another guess came between: this one costs a try of its own.
+          if (!(error instanceof ConflictError)) throw error;
+        }
+      }
+    },
+    async withdraw() {
+      await storage.commit([{ op: "delete", key: KEY }]);
+      // The code is dead without its file too, so one that cannot be removed does no harm.
+      await rm(path, { force: true }).catch(() => log.warn("a used set-up code cannot be removed", { path }));
+    },
+  };
+}
+
+async function write(path: string, text: string): Promise<void> {
+  const temp = `${path}.${randomBytes(6).toString("hex")}`;
+  const file = await open(temp, "wx", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temp, path);
+}

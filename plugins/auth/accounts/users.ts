@@ -1,0 +1,160 @@
+/** The accounts, as they are stored: read, changed only as they were read, removed with their sessions. */
+import { randomId } from "../../../core/model/ids.ts";
+import { ConflictError } from "../../../core/model/errors.ts";
+import { isKeyId } from "../../../core/model/names.ts";
+import { Problem } from "../../../core/model/problem.ts";
+import type { FieldError } from "../../../core/model/problem.ts";
+import type { Users } from "../../../core/ports/auth.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { ScopedStorage } from "../../../core/ports/plugin.ts";
+import type { Change } from "../../../core/ports/storage.ts";
+import { LONGEST_PASSWORD, SHORTEST_PASSWORD } from "./passwords.ts";
+import type { Passwords } from "./passwords.ts";
+import type { Sessions } from "./sessions.ts";
+
+export interface User {
+  /** Never given twice, unlike the name. */
+  readonly uid: string;
+  readonly username: string;
+  readonly password: string;
+  /** Key ids, or exactly `["*"]`. */
+  readonly keys: readonly string[];
+  readonly createdAt: number;
+  /** The second factor: its sealed secret, and the last step whose code was used. */
+  readonly totp?: { readonly sealed: string; readonly lastStep: number };
+  /** A second factor that has not been confirmed yet. */
+  readonly pending?: { readonly sealed: string; readonly at: number };
+  /** Hashes of the recovery codes that are left. */
+  readonly recovery: readonly string[];
+}
+
+/** A user with the very text it was read from: a change asks that it be still there. */
+export interface Read {
+  readonly user: User;
+  readonly text: string;
+}
+
+const USERNAME = /^[a-z0-9][a-z0-9._@+-]{0,63}$/;
+const PAGE = 500;
+const TRIES = 5;
+
+/** Names are kept in lower case. */
+export const normalName = (username: string): string => username.trim().toLowerCase();
+export const userKey = (username: string): string => `user:${username}`;
+export const totpAad = ({ uid }: User): string => `totp:${uid}`;
+
+export interface UserBook extends Users {
+  read(username: string): Promise<Read | undefined>;
+  any(): Promise<boolean>;
+  /** The change that stores `user` if it is still as it was read. */
+  change(read: Read, user: User): Change;
+  /** The user that `add` would store. @throws Problem VALIDATION_FAILED */
+  make(wanted: { username: string; password: string; keys: readonly string[] }): Promise<User>;
+}
+
+export function userBook(
+  storage: ScopedStorage,
+  clock: Pick<Clock, "now">,
+  passwords: Passwords,
+  sessions: Sessions,
+  added: () => Promise<void>,
+): UserBook {
+  async function read(username: string): Promise<Read | undefined> {
+    const name = normalName(username);
+    const text = USERNAME.test(name) ? await storage.getItem(userKey(name)) : undefined;
+    return text === undefined ? undefined : { user: JSON.parse(text) as User, text };
+  }
+
+  async function found(username: string): Promise<Read> {
+    const one = await read(username);
+    if (one === undefined) throw new Problem("NOT_FOUND", "There is no such user.");
+    return one;
+  }
+
+  async function make(wanted: { username: string; password: string; keys: readonly string[] }): Promise<User> {
+    const username = normalName(wanted.username);
+    const errors = [...nameErrors(username), ...passwordErrors(wanted.password), ...keyErrors(wanted.keys)];
+    if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+    const password = await passwords.hash(wanted.password);
+    const keys = [...new Set(wanted.keys)];
+    return { uid: randomId("usr"), username, password, keys, createdAt: clock.now(), recovery: [] };
+  }
+
+  /** Changes a user and ends its sessions, in one commit; again from the start when another change came first. */
+  async function endAnd(username: string, next: (user: User) => Promise<User | undefined>): Promise<void> {
+    for (let left = TRIES; ; left--) {
+      const one = await found(username);
+      const user = await next(one.user);
+      const change: Change =
+        user === undefined ? { op: "delete", key: userKey(one.user.username), if: one.text } : book.change(one, user);
+      try {
+        await storage.commit([change, ...(await sessions.endAll(one.user.uid))]);
+        return;
+      } catch (error) {
+        if (!(error instanceof ConflictError) || left <= 1) throw error;
+      }
+    }
+  }
+
+  const book: UserBook = {
+    read,
+    make,
+    any: async () => (await storage.range("user:", { limit: 1 })).length > 0,
+    change: ({ text }, user) => ({ op: "put", key: userKey(user.username), value: JSON.stringify(user), if: text }),
+    async list() {
+      const all: User[] = [];
+      let after: string | undefined;
+      for (;;) {
+        const page = await storage.range("user:", { limit: PAGE, ...(after === undefined ? {} : { after }) });
+        all.push(...page.map(({ value }) => JSON.parse(value) as User));
+        if (page.length < PAGE) break;
+        after = page.at(-1)?.key;
+      }
+      return all.map(({ username, keys, createdAt, totp }) => ({
+        username,
+        keys,
+        createdAt,
+        totp: totp !== undefined,
+      }));
+    },
+    async add({ username, password, keys }) {
+      const user = await make({ username, password, keys });
+      try {
+        await storage.commit([{ op: "put", key: userKey(user.username), value: JSON.stringify(user), if: null }]);
+      } catch (error) {
+        if (error instanceof ConflictError) throw new Problem("CONFLICT", "There is a user of that name.");
+        throw error;
+      }
+      await added();
+    },
+    remove: (username) => endAnd(username, () => Promise.resolve(undefined)),
+    async reset(username, { password, totp }) {
+      const errors = password === undefined ? [] : passwordErrors(password);
+      if (password === undefined && totp === undefined)
+        errors.push({ path: "", message: "give a new password, or totp: false" });
+      if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+      const hash = password === undefined ? undefined : await passwords.hash(password);
+      await endAnd(username, (user) => {
+        const { totp: factor, pending: _, recovery, ...rest } = user;
+        const kept = totp === undefined && factor !== undefined ? { totp: factor, recovery } : { recovery: [] };
+        return Promise.resolve({ ...rest, password: hash ?? user.password, ...kept });
+      });
+    },
+  };
+  return book;
+}
+
+function nameErrors(username: string): readonly FieldError[] {
+  if (USERNAME.test(username)) return [];
+  return [{ path: "username", message: "must be 1 to 64 of a-z 0-9 . _ @ + -, first a letter or digit" }];
+}
+
+function passwordErrors(password: string): FieldError[] {
+  if (password.length >= SHORTEST_PASSWORD && password.length <= LONGEST_PASSWORD) return [];
+  return [{ path: "password", message: `must be ${SHORTEST_PASSWORD} to ${LONGEST_PASSWORD} characters long` }];
+}
+
+function keyErrors(keys: readonly string[]): readonly FieldError[] {
+  const all = keys.length === 1 && keys[0] === "*";
+  return all || keys.every(isKeyId) ? [] : [{ path: "keys", message: 'must be ids of API keys, or just "*"' }];
+}
