@@ -41,7 +41,7 @@ export async function listen(
   };
   const listener = await open(serve, {
     hostname: host,
-    port: port === 0 ? { random: true } : { port, random: false, alternativePortRange: [], verbose: false },
+    port: port === 0 ? { random: true } : { port, random: false, verbose: false },
     https: tls ? { cert: tls.cert, key: tls.key } : false,
     autoClose: false,
     isProd: true,

@@ -1,0 +1,190 @@
+/** The whole API on a real socket, over memory storage, with tokens that say what they are. */
+import { request as send } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
+import { connect } from "node:net";
+import { createApp } from "../../core/api/app.ts";
+import { healthRoutes } from "../../core/api/health.ts";
+import type { Part } from "../../core/api/health.ts";
+import { createOperations } from "../../core/api/operations.ts";
+import type { OperationsDeps } from "../../core/api/operations.ts";
+import { createLimiter } from "../../core/limits/limiter.ts";
+import type { Auth, Principal } from "../../core/ports/auth.ts";
+import type { Route } from "../../core/ports/plugin.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import * as path from "../../core/runtime/path.ts";
+import { listen } from "../../core/runtime/server.ts";
+import type { Listening } from "../../core/runtime/server.ts";
+import type { Rows } from "../../core/runtime/plan.ts";
+import { http } from "../../plugins/source/http.ts";
+import { testPath } from "../support/path.ts";
+import type { TestPath } from "../support/path.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
+
+export interface Got {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The body as JSON, where it is. */
+  readonly json: {
+    readonly data?: never;
+    readonly meta?: { readonly timestamp: string; readonly nextCursor?: string };
+    readonly code?: string;
+    readonly errors?: readonly { readonly path: string; readonly message: string }[];
+    readonly [name: string]: unknown;
+  };
+}
+
+export interface AskOptions {
+  readonly token?: string | readonly string[] | false;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: unknown;
+}
+
+export interface Served extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  readonly path: TestPath;
+  readonly log: ReturnType<typeof quietLog>;
+  readonly listening: Listening;
+  ask(method: string, target: string, options?: AskOptions): Promise<Got>;
+  /** Sends bytes as they are, and resolves to all that came back until the connection ended. */
+  raw(bytes: string | Uint8Array): Promise<string>;
+}
+
+export interface ServeOptions {
+  readonly rows?: Rows;
+  readonly trustedProxies?: readonly string[];
+  readonly storage?: Storage;
+  readonly routes?: readonly Route[];
+  readonly parts?: () => Readonly<Record<string, Part>>;
+  readonly more?: Partial<OperationsDeps>;
+  readonly auth?: Auth;
+}
+
+export const PUBLISH_TOKEN = "publish-token";
+export const LIST = "/api-keys/key_1/webhooks";
+export const HOOK = { url: "https://hooks.example.com/a", events: ["deposit:paid"] };
+
+const HOUR = 3_600_000;
+
+/** `all`, `all+mfa`, `key_1`, `key_1,key_2`, `none`; anything else is refused. */
+export function tokenAuth(now: () => number): Auth {
+  return {
+    ready: () => true,
+    async authenticate(request) {
+      const token = /^Bearer (\S+)$/.exec(request.header("authorization") ?? "")?.[1];
+      if (token === undefined || token.startsWith("bad")) return { refused: "not a token of the tests" };
+      const [owned = "", ...more] = token.split("+");
+      const mfa = more.includes("mfa");
+      const principal: Principal = {
+        sub: `user-${owned}`,
+        keys: owned === "all" ? "*" : owned === "none" ? [] : owned.split(","),
+        amr: mfa ? ["pwd", "mfa"] : ["pwd"],
+        authTime: more.includes("old") ? Math.floor((now() - HOUR) / 1_000) : Math.floor(now() / 1_000),
+        expiresAt: now() + HOUR,
+      };
+      return principal;
+    },
+  };
+}
+
+export async function serve(options: ServeOptions = {}): Promise<Served> {
+  const made = await testPath({ storage: options.storage });
+  const { get, clock, storage } = made;
+  const log = quietLog();
+  const auth = options.auth ?? tokenAuth(clock.now);
+  const source = await http({ tokens: [PUBLISH_TOKEN] }).setup({ clock, log } as never);
+  const { accept, admit } = get(path.INTAKE);
+  await source.start(accept, { durability: storage.durability, admit });
+  const limits = createLimiter({ counters: storage.counters, rows: options.rows ?? {}, abuse: false, clock });
+  const operations = createOperations({
+    storage,
+    clock,
+    keys: get(path.KEYS),
+    auth,
+    directory: get(path.DIRECTORY),
+    subscriptions: get(path.SUBSCRIPTIONS),
+    history: get(path.HISTORY),
+    replay: get(path.REPLAY),
+    schemes: ["https"],
+    ...options.more,
+  });
+  const readiness = options.parts ?? (() => ({ storage: { ready: true } }));
+  const app = createApp({
+    clock,
+    log,
+    metrics: quietMetrics(),
+    auth,
+    limits,
+    stepUp: { acr: [], amr: ["mfa"], maxAgeMs: 300_000 },
+    trustedProxies: options.trustedProxies ?? [],
+    operations,
+    routes: [...healthRoutes({ clock, readiness }), ...(source.routes ?? []), ...(options.routes ?? [])],
+  });
+  const listening = await listen(app, {
+    host: "127.0.0.1",
+    port: 0,
+    trustedProxies: [],
+    shutdownMs: 1_000,
+    maxConnections: 1_000,
+  });
+  const { url, port } = listening;
+
+  return {
+    url,
+    port,
+    path: made,
+    log,
+    listening,
+    ask: (method, target, asked = {}) => ask(port, method, target, asked),
+    raw: (bytes) => raw(port, bytes),
+    async [Symbol.asyncDispose]() {
+      await source.stop();
+      await listening.close(500);
+      await made[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function ask(port: number, method: string, target: string, { token = "all", headers, body }: AskOptions): Promise<Got> {
+  const payload =
+    body === undefined || typeof body === "string" || body instanceof Uint8Array
+      ? (body as string | undefined)
+      : JSON.stringify(body);
+  const all: Record<string, string | readonly string[]> = {};
+  if (token !== false) all["authorization"] = typeof token === "string" ? `Bearer ${token}` : token;
+  if (payload !== undefined) all["content-type"] = "application/json";
+  Object.assign(all, headers);
+  return new Promise((resolve, reject) => {
+    const req = send({ port, method, path: target, headers: all as Record<string, string>, agent: false }, (res) => {
+      const chunks: Buffer[] = [];
+      res.on("data", (chunk: Buffer) => chunks.push(chunk));
+      res.on("end", () => {
+        const text = Buffer.concat(chunks).toString();
+        resolve({ status: res.statusCode ?? 0, headers: res.headers, text, json: parsed(text) });
+      });
+      res.on("error", reject);
+    });
+    req.on("error", reject);
+    req.end(payload);
+  });
+}
+
+function parsed(text: string): Got["json"] {
+  try {
+    return JSON.parse(text) as Got["json"];
+  } catch {
+    return {};
+  }
+}
+
+function raw(port: number, bytes: string | Uint8Array): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: "127.0.0.1" });
+    const chunks: Buffer[] = [];
+    socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+    socket.on("close", () => resolve(Buffer.concat(chunks).toString("latin1")));
+    socket.on("error", (error: NodeJS.ErrnoException) => (error.code === "ECONNRESET" ? undefined : reject(error)));
+    socket.write(bytes);
+  });
+}
