@@ -1,6 +1,5 @@
 /** Lets a config file stand anywhere: `relaybox` in it always means this very package, and TypeScript is read as it is. */
 import { registerHooks } from "node:module";
-import type { RegisterHooksOptions } from "node:module";
 
 const built = !import.meta.url.endsWith(".ts");
 const own = (path: string): string => new URL(built ? path.replace(/\.ts$/, ".js") : path, import.meta.url).href;
@@ -16,14 +15,16 @@ const DOORS: Readonly<Record<string, string>> = {
  * whatever the package.json around it says. Returns what ends it.
  */
 export function openDoor(configUrl: string): () => void {
-  const resolve: RegisterHooksOptions["resolve"] = (specifier, context, next) => {
-    const door = DOORS[specifier];
-    if (door !== undefined) return { url: door, format: built ? "module" : "module-typescript", shortCircuit: true };
-    const found = next(specifier, context);
-    if (found.url !== configUrl) return found;
-    if (/\.m?ts$/.test(configUrl)) return { ...found, format: "module-typescript" };
-    return /\.m?js$/.test(configUrl) ? { ...found, format: "module" } : found;
-  };
-  const hooks = registerHooks({ resolve });
+  const format = /\.m?ts$/.test(configUrl) ? "module-typescript" : /\.m?js$/.test(configUrl) ? "module" : undefined;
+  const hooks = registerHooks({
+    resolve(specifier, context, next) {
+      const door = DOORS[specifier];
+      if (door !== undefined) return { url: door, format: built ? "module" : "module-typescript", shortCircuit: true };
+      const found = next(specifier, context);
+      return found.url === configUrl && format !== undefined ? { ...found, format } : found;
+    },
+    load: (url, context, next) =>
+      next(url, url === configUrl && format !== undefined ? { ...context, format } : context),
+  });
   return () => hooks.deregister();
 }

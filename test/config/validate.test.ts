@@ -1,0 +1,341 @@
+// From a config to a plan: every default, every key, and every problem at once.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  accounts,
+  defineRelay,
+  http,
+  https,
+  jwt,
+  memory,
+  replay,
+  retention,
+  spool,
+  sqlite,
+} from "../../config/index.ts";
+import type { RelayConfig } from "../../config/index.ts";
+import { ConfigError } from "../../config/problems.ts";
+import { resolvePlan } from "../../config/validate.ts";
+import type { Frame } from "../../config/validate.ts";
+
+const FRAME: Frame = { configDir: "/etc/relay", cwd: "/home/me", settings: {} };
+
+/** Paths and messages of a refused config. */
+function problems(config: unknown, frame: Frame = FRAME): Record<string, string> {
+  try {
+    resolvePlan(config, frame);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return Object.fromEntries(error.problems.map(({ path, message }) => [path, message]));
+  }
+  return {};
+}
+
+describe("the embedded default", () => {
+  it("is what the docs say", () => {
+    const plan = resolvePlan(defineRelay({}), FRAME);
+    expect(plan).toMatchObject({
+      dataDir: "/etc/relay/data",
+      server: { host: "127.0.0.1", port: 8080, trustedProxies: [], shutdownMs: 9_000 },
+      storage: { kind: "storage", name: "sqlite" },
+      sources: [{ kind: "source", name: "http" }],
+      transports: [{ kind: "transport", name: "https" }],
+      auth: { kind: "auth", name: "accounts" },
+      retry: { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 },
+      delivery: { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000 },
+      guard: { allow: [], ports: [443] },
+      abuse: { factor: 5, suspendMs: 300_000, maxSuspendMs: 3_600_000 },
+      stepUp: { acr: [], amr: ["mfa"], maxAgeMs: 300_000 },
+      health: { breakerAfter: 20, breakerPauseMs: 60_000, breakerMaxPauseMs: 900_000, disableAfterMs: 432_000_000 },
+      subscriptions: { perKey: 50 },
+      intake: { maxPending: 0 },
+      log: { level: "info" },
+      jobs: [{ name: "retention", schedule: "0 3 * * *", deliveredAfterMs: 2_592_000_000 }],
+      dashboard: true,
+      keys: {},
+    });
+    expect(plan.events).toBeUndefined();
+    expect(plan.gateway).toBeUndefined();
+    expect(plan.jobs[0]).not.toHaveProperty("failedAfterMs");
+    expect(plan.limits["POST /api-keys/{keyId}/webhooks"]).toEqual({ perMinute: 15, per5s: 3 });
+  });
+
+  it("has jobs with the defaults of the docs", () => {
+    expect(replay()).toEqual({
+      kind: "job",
+      name: "replay",
+      schedule: "*/15 * * * *",
+      olderThanMs: 600_000,
+      maxAgeMs: 259_200_000,
+      maxReplays: 24,
+      limit: 1_000,
+      perSecond: 50,
+    });
+    expect(retention({ deliveredAfterMs: undefined, failedAfterMs: 5_000 })).toMatchObject({
+      deliveredAfterMs: undefined,
+      failedAfterMs: 5_000,
+    });
+  });
+});
+
+describe("each key", () => {
+  const keyed: readonly [string, RelayConfig, object][] = [
+    ["dataDir", { dataDir: "/var/relay" }, { dataDir: "/var/relay" }],
+    [
+      "server",
+      { server: { port: 0, trustedProxies: ["10.0.0.0/8", "::1"] } },
+      { server: { port: 0, host: "127.0.0.1" } },
+    ],
+    ["storage", { storage: memory() }, { storage: { name: "memory" } }],
+    ["sources", { sources: [http(), spool({ dir: "in" })] }, { sources: [{ name: "http" }, { name: "spool" }] }],
+    ["no source at all", { sources: [] }, { sources: [] }],
+    ["events", { events: ["a:b"] }, { events: ["a:b"] }],
+    ["retry", { retry: { attempts: 1 } }, { retry: { attempts: 1, firstDelayMs: 5_000 } }],
+    ["delivery", { delivery: { concurrency: 4 } }, { delivery: { concurrency: 4, perSubscription: 4 } }],
+    [
+      "guard",
+      { guard: { allow: ["10.2.0.0/16:8443", "hooks.corp.lan:*", "[fd00::/8]:8443"] } },
+      { guard: { ports: [443] } },
+    ],
+    [
+      "a limits row",
+      { limits: { "GET /api-keys": { perMinute: 1, per5s: 1 } } },
+      { limits: { "GET /api-keys": { perMinute: 1, per5s: 1 } } },
+    ],
+    [
+      "a limits row for publishing",
+      { limits: { "POST /events": { perMinute: 9, per5s: 3 } } },
+      { limits: { "POST /events": { perMinute: 9, per5s: 3 } } },
+    ],
+    ["limits.check", { limits: { check: { token: "t" } } }, { limitsCheck: { token: "t" } }],
+    ["abuse", { abuse: false }, { abuse: false }],
+    ["abuse in part", { abuse: { factor: 2 } }, { abuse: { factor: 2, failures: 10 } }],
+    ["stepUp", { stepUp: { acr: ["urn:x"] } }, { stepUp: { acr: ["urn:x"], amr: ["mfa"] } }],
+    ["health", { health: false }, { health: false }],
+    ["subscriptions", { subscriptions: { perKey: 7 } }, { subscriptions: { perKey: 7 } }],
+    ["intake", { intake: { maxPending: 10 } }, { intake: { maxPending: 10 } }],
+    ["metrics", { metrics: { token: "t", port: 9_090 } }, { metrics: { token: "t", port: 9_090 } }],
+    ["log", { log: { level: "silent" } }, { log: { level: "silent" } }],
+    [
+      "gateway",
+      { gateway: { upstream: "http://up:9000" } },
+      { gateway: { upstream: "http://up:9000", keyHeader: "X-API-Key" } },
+    ],
+    ["jobs", { jobs: [] }, { jobs: [] }],
+    ["dashboard", { dashboard: false }, { dashboard: false }],
+    [
+      "undefined as left out",
+      { server: undefined, log: { level: undefined }, limits: { "GET /api-keys": undefined } },
+      { log: { level: "info" } },
+    ],
+  ];
+  it.each(keyed)("%s reaches the plan", (_, config, part) => {
+    expect(resolvePlan(config, FRAME)).toMatchObject(part);
+  });
+
+  it('switches all rows off with "*", but for those named beside it', () => {
+    const { limits } = resolvePlan({ limits: { "*": false, "GET /api-keys": { perMinute: 1, per5s: 1 } } }, FRAME);
+    const on = Object.entries(limits).filter(([, row]) => row !== false);
+    expect(on).toEqual([["GET /api-keys", { perMinute: 1, per5s: 1 }]]);
+  });
+});
+
+describe("a wrong config", () => {
+  it("is refused with every problem at once, each with its path", () => {
+    const found = problems({
+      server: { port: 70_000, hots: "x", trustedProxies: ["10.0.0.0/99"], tls: { cert: "no.pem" } },
+      storage: "sqlite",
+      sources: [http({ tokens: [""] }), 7],
+      transports: [],
+      events: ["ok", "relay:mine", "a b"],
+      retry: { attempts: 6, factor: Number.NaN },
+      delivery: { timeoutMs: 1.5 },
+      guard: { allow: ["10.0.0.0/8:0"], ports: [], ca: "./nowhere.pem" },
+      limits: { "GET /api-key": { perMinute: 1, per5s: 1 }, "GET /api-keys": { perMinute: 0 }, "*": true, check: {} },
+      abuse: true,
+      health: { breakerAfter: 0 },
+      metrics: { token: "" },
+      log: { level: "loud" },
+      gateway: { upstream: "ftp://x" },
+      jobs: [replay({ schedule: "61 * * * *" }), { name: "tidy" }, retention({ deliveredAfterMs: undefined })],
+      dashbord: true,
+      auth: jwt({ secret: "short", algorithms: ["HS256"], issuer: "i", audience: "a" }),
+    });
+    expect(Object.keys(found).sort()).toEqual(
+      [
+        "abuse",
+        "auth.secret",
+        "dashbord",
+        "delivery.timeoutMs",
+        "events[1]",
+        "events[2]",
+        "gateway.upstream",
+        "guard.allow[0]",
+        "guard.ca",
+        "guard.ports",
+        "health.breakerAfter",
+        "jobs[0].schedule",
+        "jobs[1]",
+        "jobs[2]",
+        'limits["*"]',
+        'limits["GET /api-key"]',
+        'limits["GET /api-keys"].per5s',
+        'limits["GET /api-keys"].perMinute',
+        "limits.check.token",
+        "log.level",
+        "metrics.token",
+        "retry.attempts",
+        "retry.factor",
+        "server.hots",
+        "server.port",
+        "server.tls.cert",
+        "server.tls.key",
+        "server.trustedProxies[0]",
+        "sources[0].tokens[0]",
+        "sources[1]",
+        "storage",
+        "transports",
+      ].sort(),
+    );
+    expect(found["server.hots"]).toContain('did you mean "host"');
+    expect(found["dashbord"]).toContain('did you mean "dashboard"');
+    expect(found['limits["GET /api-key"]']).toContain('did you mean "GET /api-keys"');
+    expect(found["server.port"]).toBe("must be a whole number from 0 to 65535");
+  });
+
+  it.each([
+    ["waits that shrink", { retry: { firstDelayMs: 60_000, maxDelayMs: 1_000 } }, "retry.maxDelayMs"],
+    [
+      "more per subscription than in all",
+      { delivery: { concurrency: 4, perSubscription: 5 } },
+      "delivery.perSubscription",
+    ],
+    ["a replay of nothing", { jobs: [replay({ olderThanMs: 10_000, maxAgeMs: 10_000 })] }, "jobs[0].olderThanMs"],
+    ["a breaker that never grows", { health: { breakerPauseMs: 900_001 } }, "health.breakerMaxPauseMs"],
+    ["a storage for a source", { sources: [memory()] }, "sources[0]"],
+    ["a factory that was not called", { storage: sqlite }, "storage"],
+    ["an inherited key", Object.create({ server: {} }) as object, ""],
+  ])("is refused for %s", (_, config, path) => {
+    expect(Object.keys(problems(config))).toEqual(path === "" ? [] : [path]);
+  });
+
+  it("never shows a value that may be secret", () => {
+    const config = {
+      metrics: { token: "hush hush" },
+      limits: { check: { token: "hush hush" } },
+      gateway: { upstream: "http://u:hush@x" },
+    };
+    expect(JSON.stringify(problems(config))).not.toContain("hush");
+  });
+
+  it("tells problems of the environment together with its own", () => {
+    const found = problems(
+      { dashboard: 1 },
+      {
+        ...FRAME,
+        settings: { logLevel: "loud", masterKey: "short" },
+        problems: [{ path: "RELAY_PORT", message: "no" }],
+      },
+    );
+    expect(Object.keys(found).sort()).toEqual(["RELAY_LOG_LEVEL", "RELAY_MASTER_KEY", "RELAY_PORT", "dashboard"]);
+  });
+
+  it("comes to a ConfigError with exit code 78 and nothing else, whatever it is", () => {
+    const keys = Object.keys(keysOfConfig);
+    const nasty = fc.oneof(
+      fc.anything({
+        withBigInt: true,
+        withDate: true,
+        withMap: true,
+        withSet: true,
+        withNullPrototype: true,
+        withSparseArray: true,
+      }),
+      fc.constant(
+        new Proxy(
+          {},
+          {
+            get: () => {
+              throw new Error("no");
+            },
+            ownKeys: () => {
+              throw new RangeError("no");
+            },
+          },
+        ),
+      ),
+      fc.constant({
+        get kind() {
+          throw new TypeError("no");
+        },
+      }),
+      fc.constant(Symbol("s")),
+      fc.func(fc.anything()),
+    );
+    const section = fc.dictionary(fc.oneof(fc.constantFrom(...Object.values(keysOfConfig).flat()), fc.string()), nasty);
+    const config = fc.dictionary(fc.oneof(fc.constantFrom(...keys), fc.string()), fc.oneof(nasty, section));
+    fc.assert(
+      fc.property(fc.oneof(nasty, config), (value) => {
+        try {
+          resolvePlan(value, FRAME);
+        } catch (error) {
+          expect(error).toBeInstanceOf(ConfigError);
+          expect((error as ConfigError).exitCode).toBe(78);
+          expect((error as ConfigError).problems.length).toBeGreaterThan(0);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe("what is set from outside", () => {
+  it("wins over the file: host, port, data folder, log level", () => {
+    const config = { dataDir: "./here", server: { host: "::", port: 1, shutdownMs: 5 }, log: { level: "warn" } };
+    const settings = { host: "0.0.0.0", port: 2, dataDir: "there", logLevel: "error" };
+    expect(resolvePlan(config, { ...FRAME, settings })).toMatchObject({
+      dataDir: "/home/me/there",
+      server: { host: "0.0.0.0", port: 2, shutdownMs: 5 },
+      log: { level: "error" },
+    });
+  });
+
+  it("gives keys, and an issuer of one's own where the file names none", () => {
+    const key = Buffer.alloc(32, 7).toString("base64");
+    const settings = { masterKey: key, signingKey: key, publishToken: "p", jwtSecret: "x".repeat(32) };
+    const plan = resolvePlan({}, { ...FRAME, settings });
+    expect(plan.keys).toEqual({ master: key, signing: key, publishToken: "p" });
+    expect(plan.auth.name).toBe("jwt");
+    expect(resolvePlan({ auth: accounts() }, { ...FRAME, settings }).auth.name).toBe("accounts");
+  });
+});
+
+it("takes every transport that is handed in", () => {
+  expect(
+    resolvePlan({ transports: [https(), { kind: "transport", name: "bus", setup: () => ({}) }] }, FRAME).transports,
+  ).toHaveLength(2);
+});
+
+const keysOfConfig: Record<string, string[]> = {
+  dataDir: [],
+  server: ["host", "port", "trustedProxies", "tls", "shutdownMs"],
+  storage: ["kind", "name", "setup"],
+  sources: [],
+  transports: [],
+  auth: [],
+  events: [],
+  retry: ["attempts", "firstDelayMs", "factor", "maxDelayMs"],
+  delivery: ["timeoutMs", "concurrency"],
+  guard: ["allow", "ports", "ca"],
+  limits: ["*", "check", "GET /api-keys"],
+  abuse: ["factor"],
+  stepUp: ["acr"],
+  health: ["breakerAfter"],
+  subscriptions: ["perKey"],
+  intake: ["maxPending"],
+  metrics: ["token"],
+  log: ["level"],
+  gateway: ["upstream", "keyHeader"],
+  jobs: ["kind", "name"],
+  dashboard: [],
+};
