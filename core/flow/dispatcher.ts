@@ -12,6 +12,8 @@ const FAULT_REST_MS = 5_000;
 /** How long the worker rests when the queue itself fails, ms. */
 const QUEUE_REST_MS = 500;
 const BATCH = 128;
+/** Why a wait ended. Given, because an abort without a reason makes a DOMException each time. */
+const OVER = new Error("over");
 
 export interface Dispatcher {
   start(): void;
@@ -62,7 +64,7 @@ export function createDispatcher(deps: {
   /** Until something may be claimed: a slot was given back, or the queue has news. */
   async function idle(): Promise<void> {
     const over = new AbortController();
-    const stop = (): void => over.abort();
+    const stop = (): void => over.abort(OVER);
     claiming.signal.addEventListener("abort", stop, { once: true });
     try {
       await Promise.race(
@@ -70,7 +72,7 @@ export function createDispatcher(deps: {
       );
     } finally {
       claiming.signal.removeEventListener("abort", stop);
-      over.abort();
+      over.abort(OVER);
     }
   }
 

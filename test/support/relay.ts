@@ -1,0 +1,107 @@
+/** A whole relay in this process, on ports and folders of its own, with real sockets: for end-to-end tests. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Agent, request } from "undici";
+import type { RelayConfig } from "../../config/define.ts";
+import { resolvePlan } from "../../config/validate.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { composeRelay } from "../../core/runtime/compose.ts";
+import { makeKeys, mintToken } from "../../core/runtime/keys.ts";
+import { createLog, createMetrics } from "../../core/runtime/observers.ts";
+import { testAuthority } from "./certificates.ts";
+
+export interface Answered {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+  /** The body as JSON; its shape is the test's business. */
+  readonly json: any; // oxlint-disable-line typescript/no-explicit-any
+}
+
+export interface TestRelay extends AsyncDisposable {
+  readonly url: string;
+  readonly dataDir: string;
+  /** Sends a request with an access token that owns every key, unless `token` says otherwise (`null`: none). */
+  call(method: string, path: string, options?: CallOptions): Promise<Answered>;
+  publish(body: unknown, headers?: Record<string, string>): Promise<Answered>;
+  /** A fresh access token of the relay's own. */
+  token(claims?: { readonly sub?: string; readonly keys?: readonly string[]; readonly mfa?: boolean }): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface CallOptions {
+  readonly token?: string | null;
+  readonly body?: unknown;
+  readonly headers?: Record<string, string>;
+}
+
+const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
+export const TEST_KEYS = { master: key(1), signing: key(2), publishToken: "publish-token-of-the-tests" };
+
+/**
+ * Loopback may be called, the test authority is trusted, every limit is off, and retries come soon, unless `config` says
+ * otherwise.
+ */
+export async function startRelay(config: RelayConfig = {}, folder?: string): Promise<TestRelay> {
+  const dataDir = folder ?? (await mkdtemp(join(tmpdir(), "relay-e2e-")));
+  const { ca } = await testAuthority();
+  const caFile = join(dataDir, "test-ca.pem");
+  await writeFile(caFile, ca);
+  const plan = resolvePlan(
+    {
+      server: { host: "127.0.0.1", port: 0, shutdownMs: 2_000 },
+      guard: { allow: ["127.0.0.1:*", "localhost:*"], ca: caFile },
+      limits: { "*": false },
+      abuse: false,
+      retry: { attempts: 5, firstDelayMs: 20, factor: 2, maxDelayMs: 1_000 },
+      log: { level: "silent" },
+      dataDir,
+      ...config,
+    },
+    {
+      configDir: dataDir,
+      cwd: dataDir,
+      settings: { masterKey: TEST_KEYS.master, signingKey: TEST_KEYS.signing, publishToken: TEST_KEYS.publishToken },
+    },
+  );
+  const clock = systemClock();
+  const metrics = createMetrics();
+  const relay = composeRelay(plan, { clock, log: createLog(plan.log.level), metrics });
+  const { url } = await relay.start();
+  const agent = new Agent();
+  const keys = makeKeys(TEST_KEYS);
+
+  const token: TestRelay["token"] = ({ sub = "tester", keys: owned = ["*"], mfa = false } = {}) =>
+    mintToken(keys, { sub, keys: owned, mfa, ttlMs: 600_000 }, clock);
+
+  async function send(method: string, path: string, headers: Record<string, string>, body: unknown): Promise<Answered> {
+    const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
+    const response = await request(url + path, { method, headers, body: text, dispatcher: agent });
+    const answer = await response.body.text();
+    const isJson = String(response.headers["content-type"]).includes("json");
+    return { status: response.statusCode, headers: response.headers, text: answer, json: isJson ? JSON.parse(answer) : undefined };
+  }
+
+  return {
+    url,
+    dataDir,
+    token,
+    async call(method, path, options = {}) {
+      const bearer = options.token === undefined ? await token() : options.token;
+      const headers: Record<string, string> = { ...options.headers };
+      if (bearer !== null) headers["authorization"] ??= `Bearer ${bearer}`;
+      if (options.body !== undefined) headers["content-type"] ??= "application/json";
+      return await send(method, path, headers, options.body);
+    },
+    publish: (body, headers = {}) =>
+      send("POST", "/events", { authorization: `Bearer ${TEST_KEYS.publishToken}`, "content-type": "application/json", ...headers }, body),
+    stop: () => relay.stop(),
+    async [Symbol.asyncDispose]() {
+      await agent.destroy();
+      await relay.stop();
+      metrics.dispose();
+      if (folder === undefined) await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
