@@ -1,5 +1,5 @@
 /** Which host names may be called: ordinary public ones, not those that mean something only inside a network. */
-import { isIPv4 } from "node:net";
+import { isIP } from "node:net";
 
 export type NameReason = "HOST_INVALID" | "HOST_TRAILING_DOT" | "HOST_FORBIDDEN";
 
@@ -44,11 +44,14 @@ const FORBIDDEN = [...ZONES, ...METADATA];
  * @param host lower case, as in `URL.hostname`
  */
 export const hostname = (host: string): { readonly reason: NameReason; readonly message: string } | undefined => {
-  if (host.startsWith("[") || isIPv4(host)) return undefined;
+  if (isIP(host.startsWith("[") ? host.slice(1, -1) : host) !== 0) return undefined;
   if (host.endsWith(".")) return { reason: "HOST_TRAILING_DOT", message: "the host name must not end in a dot" };
   const labels = host.split(".");
   if (host.length > 253 || !labels.every((label) => /^(?!-)[a-z\d-]{1,63}(?<!-)$/.test(label)))
     return { reason: "HOST_INVALID", message: "the host name must be labels of letters, digits and inner hyphens" };
+  // Whatever ends in a number is an IPv4 address to some parser (WHATWG URL, "ends in a number").
+  if (/^(?:\d+|0x[\da-f]*)$/.test(labels.at(-1) ?? ""))
+    return { reason: "HOST_INVALID", message: "the host name must not end in a number" };
   if (labels.length < 2) return { reason: "HOST_FORBIDDEN", message: "the host name must have at least two labels" };
   if (FORBIDDEN.some((zone) => host === zone || host.endsWith(`.${zone}`)))
     return { reason: "HOST_FORBIDDEN", message: "the host name is reserved for inner networks" };

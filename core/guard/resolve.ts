@@ -17,8 +17,9 @@ const RENEW_MS = 30_000;
  * Asks DNS for A and AAAA at once. Not `dns.lookup`: that one shares four threads with the file system, where a few dead
  * names hold up everybody. Search domains are never appended. Callers that ask for one name at the same time share the
  * question; nothing is remembered after the answer.
+ * @param servers `address:port` of name servers. @default the system's
  */
-export const dnsResolver = (clock: Clock): Resolve => {
+export const dnsResolver = (clock: Clock, servers?: readonly string[]): Resolve => {
   let resolver: dns.Resolver | undefined;
   let madeAt = 0;
   const asking = new Map<string, Promise<readonly string[]>>();
@@ -26,6 +27,7 @@ export const dnsResolver = (clock: Clock): Resolve => {
   const current = (): dns.Resolver => {
     if (resolver === undefined || clock.monotonic() - madeAt > RENEW_MS) {
       resolver = new dns.Resolver(QUERY);
+      if (servers !== undefined) resolver.setServers(servers);
       madeAt = clock.monotonic();
     }
     return resolver;
