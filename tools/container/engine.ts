@@ -1,0 +1,144 @@
+// Builds and runs images without a daemon or a registry: buildah and podman on a base image made here.
+import { execFile, spawnSync } from "node:child_process";
+import { access, cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const ROOT = resolve(import.meta.dirname, "../..");
+const BASE = "localhost/relay-node:check";
+/** Limits below those of the machine: a container may not raise them here. */
+const LIMITS = ["--ulimit", "nofile=20000:20000", "--ulimit", "nproc=10000:10000"];
+
+export interface Container {
+  readonly name: string;
+  /** Runs a command in it; resolves to its stdout. */
+  exec(...args: readonly string[]): Promise<string>;
+  logs(): Promise<string>;
+  /** SIGTERM, and SIGKILL after ten seconds. Resolves to the exit code. */
+  stop(): Promise<number>;
+  kill(): Promise<void>;
+  remove(): Promise<void>;
+}
+
+export interface Engine {
+  build(tag: string): Promise<void>;
+  /** Size of an image beyond its base, in MB. */
+  ownSize(tag: string): Promise<number>;
+  start(
+    tag: string,
+    name: string,
+    mounts: Readonly<Record<string, string>>,
+    env: Readonly<Record<string, string>>,
+  ): Promise<Container>;
+}
+
+/** @param folder where images and layers are kept; a later check with the same folder need not make the base anew */
+export async function openEngine(folder: string): Promise<Engine> {
+  const store = ["--root", join(folder, "store"), "--runroot", join(folder, "run"), "--storage-driver", "vfs"];
+  await mkdir(folder, { recursive: true });
+  const buildah = (...args: readonly string[]) =>
+    run("buildah", [...store, ...args], { maxBuffer: 1 << 26, timeout: 600_000 });
+  const podman = (...args: readonly string[]) =>
+    run("podman", [...store, "--runtime", "/usr/sbin/runc", ...args], { maxBuffer: 1 << 26, timeout: 120_000 });
+  const size = async (tag: string): Promise<number> =>
+    Number((await podman("image", "inspect", "--format", "{{.Size}}", tag)).stdout) / 1e6;
+
+  await makeBase(folder, buildah);
+  return {
+    async build(tag) {
+      const mounts = await buildMounts(folder);
+      const args = [
+        "--isolation",
+        "chroot",
+        "--format",
+        "docker",
+        "--network",
+        "host",
+        "--build-arg",
+        `NODE_IMAGE=${BASE}`,
+      ];
+      await buildah("bud", ...args, ...mounts, "-t", tag, ROOT);
+    },
+    ownSize: async (tag) => (await size(tag)) - (await size(BASE)),
+    async start(tag, name, mounts, env) {
+      const args = Object.entries(mounts).flatMap(([from, to]) => ["--volume", `${from}:${to}`]);
+      for (const [key, value] of Object.entries(env)) args.push("--env", `${key}=${value}`);
+      const safe = ["--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges", ...LIMITS];
+      await podman("run", "--detach", "--name", name, "--network", "host", ...safe, ...args, tag);
+      return {
+        name,
+        exec: async (...command) => (await podman("exec", name, ...command)).stdout,
+        logs: async () => {
+          const { stdout, stderr } = await podman("logs", name);
+          return stdout + stderr;
+        },
+        stop: async () => {
+          await podman("stop", "--time", "10", name);
+          return Number((await podman("inspect", "--format", "{{.State.ExitCode}}", name)).stdout);
+        },
+        kill: async () => {
+          await podman("kill", "--signal", "KILL", name);
+          await podman("wait", name);
+        },
+        remove: async () => void (await podman("rm", "--force", name)),
+      };
+    },
+  };
+}
+
+/** Debian's smallest system with this Node and this npm: what the public `node` image is, made without a registry. */
+async function makeBase(
+  folder: string,
+  buildah: (...args: readonly string[]) => Promise<{ readonly stdout: string }>,
+): Promise<void> {
+  const known = await buildah("images", "--quiet", BASE).catch(() => ({ stdout: "" }));
+  if (known.stdout.trim() !== "") return;
+  const context = join(folder, "base");
+  await rm(context, { recursive: true, force: true });
+  await mkdir(context, { recursive: true });
+  const packages = "--include=libatomic1,libstdc++6,ca-certificates";
+  await run("mmdebstrap", ["--variant=minbase", packages, "bookworm", join(context, "base.tar")], { timeout: 600_000 });
+  await cp(process.execPath, join(context, "node"), { dereference: true });
+  await cp(npmFolder(), join(context, "npm"), { recursive: true, dereference: true });
+  const lines = [
+    "FROM scratch",
+    "ADD base.tar /",
+    "COPY node /usr/local/bin/node",
+    "COPY npm /usr/local/lib/node_modules/npm",
+    "RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm && useradd --uid 1000 node",
+  ];
+  await writeFile(join(context, "Containerfile"), lines.join("\n"));
+  await buildah("bud", "--isolation", "chroot", "--format", "docker", "-t", BASE, context);
+  await rm(context, { recursive: true, force: true });
+}
+
+/** npm's own folder: npm names it to its scripts, else the shell knows. */
+function npmFolder(): string {
+  const script = process.env["npm_execpath"];
+  if (script?.endsWith("npm-cli.js") === true) return dirname(dirname(script));
+  const { stdout } = spawnSync("sh", ["-c", 'readlink -f "$(command -v npm)"'], { encoding: "utf8" });
+  return dirname(dirname(stdout.trim()));
+}
+
+/** npm in the build reads this machine's settings and trusts what this machine trusts; neither stays in the image. */
+async function buildMounts(folder: string): Promise<readonly string[]> {
+  const mounts: string[] = [];
+  const own = join(process.env["HOME"] ?? "/root", ".npmrc");
+  let npmrc = await readFile(own, "utf8").catch(() => "");
+  const ca = process.env["NODE_EXTRA_CA_CERTS"] ?? process.env["SSL_CERT_FILE"];
+  if (
+    ca !== undefined &&
+    (await access(ca).then(
+      () => true,
+      () => false,
+    ))
+  ) {
+    mounts.push("--volume", `${ca}:/etc/build-ca.pem:ro`);
+    npmrc += "\ncafile=/etc/build-ca.pem\n";
+  }
+  const file = join(folder, "npmrc");
+  await writeFile(file, npmrc, { mode: 0o600 });
+  mounts.push("--volume", `${file}:/root/.npmrc:ro`);
+  return mounts;
+}
