@@ -6,14 +6,14 @@ const ORDINAL = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
 /** Makes ordinals that grow strictly within one process and sort by time over all of them. */
 export function ordinals(now: () => number): () => string {
-  let time = 0;
+  let time = -1;
   let timeText = "";
   let pool = randomBytes(16 * 256);
   let at = 0;
   const random = new Uint8Array(16);
   let prefix = "";
   return () => {
-    const current = now();
+    const current = Math.max(0, now());
     if (current > time) {
       time = current;
       timeText = encodeTime(time);
