@@ -1,0 +1,188 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { bodyData, decodeEvent, deliveryBody, encodeEvent } from "../../core/model/event.ts";
+import { eventOrdinal, isOrdinal, ordinalFloor, ordinals, ordinalTime, randomId } from "../../core/model/ids.ts";
+import * as keys from "../../core/model/keys.ts";
+import { isEventId, isEventName, isEventPattern, isKeyId, matchesPattern } from "../../core/model/names.ts";
+
+const time = fc.integer({ min: 0, max: 9_999_999_999_999 });
+const ordinal = time.map((ms) => ordinals(() => ms)());
+const alphabet = "ABCabc019_-".split("");
+const word = fc.string({ unit: fc.constantFrom(...alphabet), minLength: 1, maxLength: 8 });
+const letter = fc.constantFrom("a", "Z", "0");
+const keyId = fc
+  .tuple(letter, fc.string({ unit: fc.constantFrom(...alphabet, ":"), maxLength: 63 }))
+  .map((two) => two.join(""));
+const eventName = fc
+  .tuple(
+    word,
+    fc.array(
+      fc.tuple(fc.constantFrom(":", "."), word).map((two) => two.join("")),
+      { maxLength: 4 },
+    ),
+  )
+  .map(([first, rest]) => first + rest.join(""));
+
+describe("ordinals", () => {
+  it("grow strictly, whatever the clock does, and tell their time", () => {
+    fc.assert(
+      fc.property(fc.array(time, { minLength: 1, maxLength: 50 }), (times) => {
+        let now = 0;
+        const mint = ordinals(() => now);
+        let latest = 0;
+        const made = times.map((at) => {
+          now = at;
+          latest = Math.max(latest, at);
+          const minted = mint();
+          expect(isOrdinal(minted)).toBe(true);
+          expect(ordinalTime(minted)).toBe(latest);
+          return minted;
+        });
+        expect(made.toSorted()).toEqual(made);
+        expect(new Set(made).size).toBe(made.length);
+      }),
+    );
+  });
+
+  it("stay in order for a hundred thousand within one millisecond", () => {
+    const mint = ordinals(() => 1_767_225_600_000);
+    let before = "";
+    for (let i = 0; i < 100_000; i++) {
+      const next = mint();
+      if (next <= before) expect.fail(`${next} after ${before}`);
+      before = next;
+    }
+  });
+
+  it("begin at the floor of their time", () => {
+    fc.assert(
+      fc.property(time, (ms) => {
+        const minted = ordinals(() => ms)();
+        expect(ordinalFloor(ms) <= minted && minted < ordinalFloor(ms + 1)).toBe(true);
+      }),
+    );
+  });
+
+  it("are read out of the relay's own event ids alone", () => {
+    fc.assert(fc.property(ordinal, (minted) => void expect(eventOrdinal(`evt_${minted}`)).toBe(minted)));
+    for (const id of ["evt_", "evt_1", "evt_8zzzzzzzzzzzzzzzzzzzzzzzzz", "sub_01h000000000000000000000000", "x"]) {
+      expect(eventOrdinal(id)).toBeUndefined();
+    }
+  });
+
+  it("and random ids never repeat", () => {
+    const made = new Set(Array.from({ length: 10_000 }, () => randomId("sub")));
+    expect(made.size).toBe(10_000);
+    for (const id of made) expect(id).toMatch(/^sub_[0-9a-hjkmnp-tv-z]{26}$/);
+  });
+});
+
+describe("event names", () => {
+  it("are matched by themselves, by a star for a part and by a last star for the rest", () => {
+    fc.assert(
+      fc.property(eventName, (name) => {
+        expect(isEventName(name)).toBe(name.length <= 128);
+        expect(matchesPattern(name, name)).toBe(true);
+        expect(matchesPattern("*", name)).toBe(!name.startsWith("relay:"));
+        expect(matchesPattern(`${name}:*`, name)).toBe(false);
+        expect(matchesPattern(`${name}:*`, `${name}:x.y`)).toBe(true);
+        expect(matchesPattern(`${name}.*`, `${name}:x`)).toBe(false);
+        expect(matchesPattern(`*:${name}`, `x:${name}`)).toBe(true);
+        expect(matchesPattern(name, `${name}:x`)).toBe(false);
+      }),
+    );
+  });
+
+  it("of the relay's own are matched only by patterns that say so", () => {
+    expect(matchesPattern("*", "relay:ping")).toBe(false);
+    expect(matchesPattern("*:ping", "relay:ping")).toBe(false);
+    expect(matchesPattern("relay:*", "relay:delivery.failed")).toBe(true);
+    expect(matchesPattern("relay:*.failed", "relay:delivery.failed")).toBe(true);
+  });
+
+  it("and patterns and ids keep to their alphabets", () => {
+    for (const text of ["", ":", "a:", ".a", "a::b", "a b", "é", "a\n", "a*", "x".repeat(129), "*"]) {
+      expect(isEventName(text)).toBe(false);
+    }
+    for (const text of ["", "a*", "**", "*a", "a:", "*:", "a\n", "x".repeat(129)]) {
+      expect(isEventPattern(text)).toBe(false);
+    }
+    for (const text of ["*", "*:*", "a.*", "*.a:*"]) expect(isEventPattern(text)).toBe(true);
+    for (const text of ["", "_a", "-a", ":a", "a~", "a/b", "a\n", "x".repeat(129)]) expect(isEventId(text)).toBe(false);
+    expect([isKeyId("x".repeat(64)), isKeyId("x".repeat(65)), isEventId("x".repeat(128))]).toEqual([true, false, true]);
+  });
+});
+
+describe("keys of the shelves", () => {
+  it("are printable ASCII, and different for different ids", () => {
+    fc.assert(
+      fc.property(keyId, keyId, ordinal, (one, other, minted) => {
+        const made = (id: string): string[] => [
+          keys.eventKey(id, minted),
+          keys.eventIdKey(id, other),
+          keys.eventIdKey(other, id),
+          keys.subscriptionKey(id, "sub_1"),
+          keys.apiKeyKey(id),
+          keys.typeKey(id),
+        ];
+        for (const key of made(one)) expect(key).toMatch(/^[a-z]+:[\x21-\x7e]+$/);
+        if (one === other) return;
+        for (const [i, key] of made(one).entries()) if (i !== 1 && i !== 2) expect(key).not.toBe(made(other)[i]);
+        expect(keys.eventIdKey(one, other)).not.toBe(keys.eventIdKey(other, one));
+      }),
+    );
+  });
+
+  it("tell what they were made of", () => {
+    fc.assert(
+      fc.property(keyId, ordinal, time, fc.nat(), fc.nat(), (id, minted, dueAt, generation, cycle) => {
+        const due = { subscriptionId: "sub_1", keyId: id, ordinal: minted, dueAt, generation, cycle, attempts: 3 };
+        expect(keys.parseDue(keys.dueKey(due), keys.dueValue(due))).toEqual(due);
+        expect(keys.parseApiKeyKey(keys.apiKeyKey(id))).toBe(id);
+        expect(keys.parseSubscriptionKey(keys.subscriptionKey(id, "sub_1"))).toEqual({ keyId: id, id: "sub_1" });
+        const target = keys.eventKey(id, minted);
+        expect(keys.parseExpiryKey(keys.expiryKey(dueAt, target))).toEqual({ at: dueAt, target });
+      }),
+    );
+  });
+
+  it("sort by time", () => {
+    fc.assert(
+      fc.property(time, time, ordinal, (one, other, minted) => {
+        const key = (dueAt: number): string => keys.dueKey({ subscriptionId: "sub_1", dueAt, ordinal: minted });
+        expect(key(one) < key(other)).toBe(one < other);
+        expect(keys.expiryKey(one, "a") < keys.expiryKey(other, "a")).toBe(one < other);
+      }),
+    );
+  });
+});
+
+describe("an event record", () => {
+  it("gives back the event and the published data as they were", () => {
+    const anything = fc.record({
+      id: keyId,
+      type: eventName,
+      keyId,
+      ordinal,
+      createdAt: time,
+      acceptedAt: time,
+      subscriptionIds: fc.array(fc.constantFrom("sub_a", "sub_b")),
+      traceparent: fc.option(fc.constant("00-a-b-01"), { nil: undefined }),
+    });
+    const data = fc.oneof(fc.json(), fc.constantFrom('{\n "a":1.0 }', '"\u{2028}"', '"\\ud800"'));
+    fc.assert(
+      fc.property(anything, data, (about, published) => {
+        const body = deliveryBody(about.id, about.type, about.keyId, about.createdAt, published);
+        const event = { ...about, body };
+        expect(decodeEvent(encodeEvent(event))).toEqual(event);
+        expect(bodyData(event)).toBe(published);
+        expect(JSON.parse(body)).toMatchObject({ id: about.id, type: about.type, keyId: about.keyId });
+      }),
+    );
+  });
+
+  it("that is none is refused", () => {
+    expect(() => decodeEvent("{}")).toThrow(SyntaxError);
+    expect(() => decodeEvent("x\n{}")).toThrow(SyntaxError);
+  });
+});
