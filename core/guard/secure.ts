@@ -52,13 +52,14 @@ export const secure = (
       // Said aloud, for NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would be the default otherwise.
       rejectUnauthorized: true,
     });
+    // Stays: an error between two owners of the socket must not be an uncaught one.
+    secured.on("error", () => undefined);
     const settle = (): void => {
       signal.removeEventListener("abort", abort);
       secured.off("secureConnect", done).off("error", failed).off("close", closed);
     };
     const fail = (error: Error): void => {
       settle();
-      secured.on("error", () => undefined);
       secured.destroy();
       socket.destroy();
       reject(error);

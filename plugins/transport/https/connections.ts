@@ -1,11 +1,13 @@
 /** Kept connections, by subscription and origin. One undici client is one connection, used by one exchange at a time. */
 import type { Client } from "undici";
+import { ConnectError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Connect } from "../../../core/ports/plugin.ts";
 
-/** Who uses a connection. It ends the dialling when it ends. */
+/** Who uses a connection. */
 export interface User {
-  readonly dialling: AbortSignal;
+  /** Asked when the connection is dialled: ends with the user. `undefined`: it has been dialled often enough. */
+  dialling(): AbortSignal | undefined;
 }
 
 export interface Connection {
@@ -160,9 +162,9 @@ export class Connections {
       headersTimeout: BELT_MS,
       bodyTimeout: BELT_MS,
       connect: (_options, told) => {
-        // undici dials again by itself when a kept connection was closed before anything was written to it.
-        const signal = connection.user?.dialling;
-        if (signal === undefined) return told(new Error("nobody waits for this connection"), null);
+        // undici dials again by itself when a connection was closed before anything was written to it.
+        const signal = connection.user?.dialling();
+        if (signal === undefined) return told(new ConnectError("reset", "the connection is closed at once"), null);
         connect({ hostname, port }, signal).then(
           (socket) => {
             connection.openedAt = clock.monotonic();

@@ -9,6 +9,8 @@ import { failure } from "./failure.ts";
 const READ_BYTES = 65_536;
 /** Bytes of it that are kept. */
 const KEPT_BYTES = 4_096;
+/** Connections that are opened for one request, when they are closed before a byte of it is written. */
+const MOST_DIALS = 3;
 
 const ONCE = { once: true } as const;
 const EMPTY = new Uint8Array(0);
@@ -25,6 +27,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, EventL
   readonly #done = Promise.withResolvers<Reply>();
   #connection: Connection | undefined;
   #dial: AbortController | undefined;
+  #dials = 0;
   #settled = false;
   #written = false;
   #status = 0;
@@ -46,8 +49,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, EventL
     return this.#done.promise;
   }
 
-  /** Asked for only when a connection has to be opened. */
-  get dialling(): AbortSignal {
+  dialling(): AbortSignal | undefined {
+    this.#dials += 1;
+    if (this.#dials > MOST_DIALS) return undefined;
     this.#dial ??= new AbortController();
     return this.#dial.signal;
   }
