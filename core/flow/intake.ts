@@ -210,7 +210,7 @@ export function createIntake(deps: IntakeDeps): Intake {
 /** @throws Problem NOT_FOUND: the same for a key of others and for one that nobody has */
 function ownsAll(drafts: readonly Draft[], keys: readonly string[] | undefined): void {
   if (keys === undefined || drafts.every(({ keyId }) => keys.includes(keyId))) return;
-  throw new Problem("NOT_FOUND", "There is nothing here, or nothing that this token may see.");
+  throw new Problem("NOT_FOUND", "There is no such resource.");
 }
 
 const answerOf = (event: RelayEvent, duplicate: boolean): Accepted => ({

@@ -47,7 +47,7 @@ function formatOf(contentType: string | undefined): Format {
 }
 
 function refuseEncoding(encoding: string | undefined): void {
-  if (encoding === undefined || encoding.trim().toLowerCase() === "identity") return;
+  if (encoding === undefined) return;
   throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send the body without Content-Encoding.", {
     headers: { "Accept-Encoding": "identity" },
   });
