@@ -1,4 +1,4 @@
-/** Certificates of one's own are such as any TLS client accepts, and an authority can be opened again. */
+/** Certificates of one's own satisfy every TLS client, and an authority can be opened again. */
 import { X509Certificate } from "node:crypto";
 import { expect, it } from "vitest";
 import { makeAuthority, openAuthority } from "../../core/cli/certificates.ts";
