@@ -18,6 +18,11 @@ export interface Around {
 
 export function processAround(): Around {
   const { env, stdin, stdout, stderr } = process;
+  // A reader that has seen enough (`| head`) is no fault.
+  stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    throw error;
+  });
   return {
     env,
     cwd: process.cwd(),

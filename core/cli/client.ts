@@ -15,6 +15,8 @@ export interface ApiAnswer {
   /** `data` of the envelope; undefined for 204. Numbers are exact, see `parseExact`. */
   readonly data: unknown;
   readonly nextCursor?: string;
+  /** `Relay-Durability`, of an accepted event. */
+  readonly durability?: string;
 }
 
 export interface Api {
@@ -75,15 +77,12 @@ async function request(base: string, token: string, method: string, path: string
   try {
     answer = await ofetch.raw(base + path, {
       method,
-      headers: { authorization: `Bearer ${token}`, accept: "application/json" },
+      headers: {
+        authorization: `Bearer ${token}`,
+        accept: "application/json",
+        ...(body !== undefined && { "content-type": "application/json" }),
+      },
       ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
-      ...(body !== undefined && {
-        headers: {
-          authorization: `Bearer ${token}`,
-          accept: "application/json",
-          "content-type": "application/json",
-        },
-      }),
       parseResponse: (text: string) => text,
       responseType: "text",
       ignoreResponseError: true,
@@ -106,7 +105,8 @@ async function request(base: string, token: string, method: string, path: string
     if (answer.status === 204) return { status: 204, data: undefined };
     const { data, meta } = parsed as { data?: unknown; meta?: { nextCursor?: string } };
     if (data === undefined) throw new ExitError(EX_UNAVAILABLE, `${base} answers, but it is no relay`);
-    return { status: answer.status, data, ...(meta?.nextCursor !== undefined && { nextCursor: meta.nextCursor }) };
+    const durability = answer.headers.get("relay-durability") ?? undefined;
+    return { status: answer.status, data, durability, nextCursor: meta?.nextCursor };
   }
   throw problem(answer.status, parsed, answer.headers.get("retry-after"));
 }

@@ -44,7 +44,8 @@ async function play(stage: Stage, { say, title, check, arrival }: Teller): Promi
 
   title("A deposit is published; /books is broken for a moment");
   const deposit = await stage.publish("deposit:paid", '{"amount":12.50,"currency":"EUR"}');
-  say(`published  ${deposit.id}, stored on disk, ${deposit.deliveries} deliveries`);
+  say(`published  ${deposit.id}, stored (${deposit.durability}), ${deposit.deliveries} deliveries`);
+  check("it was on disk before the answer came", deposit.durability === "fsync");
   check("two subscriptions want it", deposit.deliveries === 2);
   const paid = await stage.arrivals(deposit.id, 3);
   for (const one of paid) arrival(one);
@@ -66,7 +67,7 @@ async function play(stage: Stage, { say, title, check, arrival }: Teller): Promi
 
   title("A withdrawal is published; /bank stays broken");
   const withdrawal = await stage.publish("withdraw:sent", '{"amount":"90071992547409931"}');
-  say(`published  ${withdrawal.id}, stored on disk, ${withdrawal.deliveries} delivery`);
+  say(`published  ${withdrawal.id}, stored (${withdrawal.durability}), ${withdrawal.deliveries} delivery`);
   const lost = await stage.arrivals(withdrawal.id, 5);
   for (const one of lost) arrival(one);
   check("there were 5 attempts and no more", lost.length === 5 && lost.every((one) => one.status === 500));

@@ -1,9 +1,13 @@
 /** `relay start`: runs the relay until it is told to stop. */
+import { readFileSync } from "node:fs";
+import { flushCompileCache } from "node:module";
+import { join } from "node:path";
 import type { Plan } from "../runtime/plan.ts";
 import type { Around } from "./around.ts";
 import type { Command } from "./command.ts";
 import { CONFIG_OPTIONS } from "./command.ts";
 import { EX_OK } from "./exit.ts";
+import { printable } from "./output.ts";
 import { loadFor } from "./settings.ts";
 
 const start: Command = {
@@ -28,7 +32,7 @@ const start: Command = {
   },
 };
 
-/** Runs until SIGTERM or SIGINT; a second one ends the process at once. @throws StartError */
+/** Runs until SIGTERM or SIGINT, also while it still starts; a second one ends the process at once. @throws StartError */
 export async function runRelay(plan: Plan, around: Around, file?: string): Promise<number> {
   const [{ composeRelay }, { createLog, createMetrics }] = await Promise.all([
     import("../runtime/compose.ts"),
@@ -42,18 +46,16 @@ export async function runRelay(plan: Plan, around: Around, file?: string): Promi
     signals += 1;
     // 128 + the signal's number, as shells have it.
     if (signals > 1) process.exit(name === "SIGINT" ? 130 : 143);
-    asked.resolve();
+    asked.resolve(relay.stop());
   };
   process.on("SIGTERM", signal).on("SIGINT", signal);
   try {
     const { url, made } = await relay.start();
-    for (const path of made) around.say(`relay: made ${path}`);
-    around.say(`relay: config ${file ?? "built in"}, data in ${plan.dataDir}`);
-    if (plan.dashboard) around.say(`relay: dashboard at ${url}/developers`);
-    around.say(`relay: listening at ${url}`);
-    // What was compiled for this start makes the next one fast, however this one ends.
-    const { flushCompileCache } = await import("node:module");
-    flushCompileCache();
+    greet(plan, around, { url, made, file });
+    await asked.promise;
+  } catch (error) {
+    // A start that was told to stop in its middle is no failure.
+    if (signals === 0) throw error;
     await asked.promise;
   } finally {
     await relay.stop();
@@ -61,6 +63,32 @@ export async function runRelay(plan: Plan, around: Around, file?: string): Promi
     process.off("SIGTERM", signal).off("SIGINT", signal);
   }
   return EX_OK;
+}
+
+interface Begun {
+  readonly url: string;
+  readonly made: readonly string[];
+  readonly file: string | undefined;
+}
+
+function greet(plan: Plan, { say, stderr }: Around, { url, made, file }: Begun): void {
+  for (const path of made) say(`relay: made ${path}`);
+  say(`relay: config ${file ?? "built in"}, data in ${plan.dataDir}`);
+  const code = stderr.isTTY ? setupCode(plan.dataDir) : undefined;
+  if (code !== undefined) say(`relay: the code to make the first account: ${code}`);
+  if (plan.dashboard) say(`relay: dashboard at ${url}/developers`);
+  say(`relay: listening at ${url}`);
+  // What was compiled for this start makes the next one fast, however this one ends.
+  flushCompileCache();
+}
+
+/** The set-up code is for the eyes of who sits at the terminal; a log never gets it. */
+function setupCode(dataDir: string): string | undefined {
+  try {
+    return printable(readFileSync(join(dataDir, "setup-code"), "utf8").trim());
+  } catch {
+    return undefined;
+  }
 }
 
 export const commands: readonly Command[] = [start];

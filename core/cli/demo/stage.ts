@@ -25,12 +25,19 @@ export interface Seen extends Arrival {
   readonly afterMs: number;
 }
 
+export interface Published {
+  readonly id: string;
+  readonly deliveries: number;
+  /** What the relay promises of it: `fsync` when it is on disk. */
+  readonly durability: string | undefined;
+}
+
 export interface Stage {
   readonly relayUrl: string;
   readonly receiverUrl: string;
   /** @param statuses what the receiver answers there at first; 200 from then on */
   subscribe(path: string, event: string, statuses: readonly number[]): Promise<Subscribed>;
-  publish(type: string, data: string): Promise<{ readonly id: string; readonly deliveries: number }>;
+  publish(type: string, data: string): Promise<Published>;
   /** Resolves when so many requests of the event have arrived. @throws Error when it takes too long */
   arrivals(eventId: string, count: number): Promise<readonly Seen[]>;
   /** The event's status once it is no longer pending. @throws Error when it takes too long */
@@ -123,7 +130,8 @@ export async function openStage(around: Around, teller: Teller): Promise<Stage> 
       const id = `demo_${published.size + 1}`;
       published.set(id, clock.monotonic());
       const body = `{"type":${JSON.stringify(type)},"keyId":"${KEY}","id":"${id}","data":${data}}`;
-      return (await publisher.ask("POST", "/events", body)).data as { id: string; deliveries: number };
+      const { data: accepted, durability } = await publisher.ask("POST", "/events", body);
+      return { ...(accepted as { id: string; deliveries: number }), durability };
     },
     async arrivals(eventId, count) {
       const until = clock.monotonic() + PATIENCE_MS;

@@ -1,0 +1,184 @@
+// The command line itself: exit codes, what goes to stdout and what to stderr, and commands that need no relay.
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { TEMPLATE } from "../../core/cli/template.ts";
+import { runCommand } from "../support/command.ts";
+
+let folder: string;
+beforeAll(() => (folder = mkdtempSync(join(tmpdir(), "relay-cli-"))));
+afterAll(() => rmSync(folder, { recursive: true }));
+const run = (...args: string[]) => runCommand(args, { cwd: folder });
+
+describe("the command line", () => {
+  it("lists the commands on stdout when asked, and on stderr with 64 when nothing is asked", async () => {
+    const [asked, nothing] = await Promise.all([run("--help"), run()]);
+    expect(asked).toMatchObject({ code: 0, stderr: "" });
+    for (const name of [
+      "start",
+      "init",
+      "check",
+      "token",
+      "publish",
+      "events show",
+      "replay",
+      "listen",
+      "keys",
+      "demo",
+    ])
+      expect(asked.stdout).toContain(`\n  ${name}`);
+    expect(nothing).toMatchObject({ code: 64, stdout: "" });
+    expect(nothing.stderr).toContain("relay <command>");
+  });
+
+  it("tells its version", async () => {
+    const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+    expect(await run("--version")).toEqual({ code: 0, stdout: `relay ${version}\n`, stderr: "" });
+  });
+
+  it("tells the options of one command", async () => {
+    const { code, stdout } = await run("subscriptions", "create", "--help");
+    expect(code).toBe(0);
+    expect(stdout).toContain("--events <names>");
+  });
+
+  it.each([
+    [["strat"], 'did you mean "start"'],
+    [["subscriptions"], "list, create"],
+    [["subscriptions", "lst"], 'did you mean "list"'],
+    [["events", "--key", "k"], "events what?"],
+    [["start", "--prot", "1"], "--prot"],
+    [["start", "--port", "99999"], "--port must be a whole number from 0 to 65535"],
+    [["start", "--port"], "--port needs a value"],
+    [["start", "--port="], "--port is empty"],
+    [["start", "--port", "1", "--port", "2"], "--port is given twice"],
+    [["start", "now"], "now"],
+    [["publish"], "publish <type>"],
+    [["publish", "a:b"], "--key is missing"],
+    [["publish", "a:b", "--key", "k", "--data", "{"], "--data is not JSON"],
+    [["publish", "a:b", "--key", "k", "--data", "@nowhere.json"], "ENOENT"],
+    [["subscriptions", "update", "sub_1", "--key", "k"], "nothing to change"],
+    [["subscriptions", "create", "https://a.example/", "--key", "k", "--events", "a,,b"], "empty item"],
+    [["token", "--keys", "a b"], "a b is no id"],
+    [["listen", "--status", "99"], "99 is no status"],
+    [["events", "list", "--key", "k", "--url", "ftp://x"], "--url must be"],
+    [["events", "list", "--key", "k", "--url", "http://u:p@x"], "--url must be"],
+    [["keys", "--", "x"], "--"],
+  ])("refuses %j with 64 and nothing on stdout", async (args, told) => {
+    const { code, stdout, stderr } = await run(...args);
+    expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
+    expect(stderr).toContain(told);
+    expect(stderr).not.toContain("    at ");
+  });
+
+  it("says 69 when nobody answers, with the address", async () => {
+    const { code, stderr } = await run("events", "list", "--key", "k", "--url", "http://127.0.0.1:1", "--token", "t");
+    expect(code).toBe(69);
+    expect(stderr).toContain("no answer from http://127.0.0.1:1");
+  });
+
+  it("says 78 when there is no token to be had here", async () => {
+    const { code, stderr } = await run("events", "list", "--key", "k", "--url", "http://127.0.0.1:1");
+    expect(code).toBe(78);
+    expect(stderr).toContain(join(folder, "data", "keys", "signing"));
+  });
+});
+
+describe("relay init", () => {
+  it("writes the default with comments, never over a file that is there", async () => {
+    expect(await run("init")).toMatchObject({ code: 0, stdout: "" });
+    const file = join(folder, "relay.config.ts");
+    expect(readFileSync(file, "utf8")).toBe(TEMPLATE);
+    writeFileSync(file, "export default {};");
+    expect((await run("init")).code).toBe(1);
+    expect(readFileSync(file, "utf8")).toBe("export default {};");
+    expect((await run("init", "--force")).code).toBe(0);
+    expect(readFileSync(file, "utf8")).toBe(TEMPLATE);
+    rmSync(file);
+  });
+
+  it("writes the same text as the config of this repository, and it is in order", async () => {
+    expect(readFileSync("relay.config.ts", "utf8")).toBe(TEMPLATE);
+    await run("init", "other.ts");
+    expect(await run("check", "--config", "other.ts")).toMatchObject({ code: 0, stderr: "" });
+  });
+});
+
+describe("relay check", () => {
+  it("says that the default is in order", async () => {
+    const { code, stdout } = await run("check");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^storage +sqlite$/m);
+  });
+
+  it("ends with 78 and every problem, also as JSON", async () => {
+    writeFileSync(join(folder, "bad.ts"), "export default { server: { port: -1 }, nope: 1, log: { level: 'x' } };");
+    const env = { RELAY_CONFIG: "bad.ts", RELAY_PORT: "x" };
+    const plain = await runCommand(["check"], { cwd: folder, env });
+    expect(plain).toMatchObject({ code: 78, stdout: "" });
+    for (const path of ["server.port", "nope", "log.level", "RELAY_PORT"])
+      expect(plain.stderr).toContain(`  ${path}: `);
+    const json = await runCommand(["check", "--json"], { cwd: folder, env });
+    expect(json).toMatchObject({ code: 78, stderr: "" });
+    const { ok, problems } = JSON.parse(json.stdout) as { ok: boolean; problems: { path: string }[] };
+    expect(ok).toBe(false);
+    expect(problems.map(({ path }) => path).sort()).toEqual(["RELAY_PORT", "log.level", "nope", "server.port"]);
+  });
+});
+
+describe("relay keys and relay token", () => {
+  it("prints fresh keys of 32 bytes, another time others", async () => {
+    const [one, two] = await Promise.all([run("keys", "--json"), run("keys", "--json")]);
+    const keys = JSON.parse(one.stdout) as Record<string, string>;
+    expect(Buffer.from(keys["RELAY_MASTER_KEY"] ?? "", "base64")).toHaveLength(32);
+    expect(Buffer.from(keys["RELAY_SIGNING_KEY"] ?? "", "base64")).toHaveLength(32);
+    expect(one.stdout).not.toBe(two.stdout);
+    expect((await run("keys")).stdout).toMatch(
+      /^RELAY_MASTER_KEY=\S{44}\nRELAY_SIGNING_KEY=\S{44}\nRELAY_PUBLISH_TOKEN=\S+\n$/,
+    );
+  });
+
+  it("signs a token with the signing key it is given", async () => {
+    const key = Buffer.alloc(32, 1).toString("base64");
+    const args = ["token", "--sub", "me", "--keys", "key_1,key_2", "--mfa", "--ttl", "60"];
+    const { code, stdout } = await runCommand(args, { cwd: folder, env: { RELAY_SIGNING_KEY: key } });
+    expect(code).toBe(0);
+    const claims = JSON.parse(Buffer.from(stdout.split(".")[1] ?? "", "base64url").toString()) as Record<
+      string,
+      unknown
+    >;
+    expect(claims).toMatchObject({ sub: "me", api_keys: ["key_1", "key_2"], amr: ["mfa"], iss: "urn:relaybox" });
+    expect(Number(claims["exp"]) - Number(claims["iat"])).toBe(60);
+    expect(claims["auth_time"]).toBe(claims["iat"]);
+  });
+
+  it("signs with the secret of jwt({ secret }), and ends with 78 under a public key", async () => {
+    const jwt = (key: string): string =>
+      `import { jwt } from "relaybox";\nexport default { auth: jwt({ ${key}, issuer: "i", audience: ["a", "b"] }) };`;
+    writeFileSync(join(folder, "shared.ts"), jwt(`secret: "${"s".repeat(32)}", algorithms: ["HS512"]`));
+    const signed = await run("token", "--config", "shared.ts");
+    expect(signed.code).toBe(0);
+    const [head, claims] = signed.stdout
+      .split(".")
+      .slice(0, 2)
+      .map((part) => JSON.parse(Buffer.from(part, "base64url").toString()) as object);
+    expect(head).toMatchObject({ alg: "HS512" });
+    expect(claims).toMatchObject({ sub: "operator", iss: "i", aud: ["a", "b"], api_keys: ["*"] });
+    writeFileSync(join(folder, "public.ts"), jwt(`jwksUrl: "https://id.example.com/jwks", algorithms: ["EdDSA"]`));
+    expect(await run("token", "--config", "public.ts")).toMatchObject({ code: 78, stdout: "" });
+  });
+});
+
+it("keeps the authority of listen for its owner alone", async () => {
+  const { startCommand } = await import("../support/command.ts");
+  await using listening = startCommand(["listen", "--port", "0", "--dir", join(folder, "ca")]);
+  const [, port] = await listening.waitFor(/listening at https:\/\/127\.0\.0\.1:(\d+)\n/);
+  await listening.waitFor(/signatures are not checked/);
+  expect(listening.stderr()).toContain(
+    `guard: { allow: ["127.0.0.1:${port}"], ca: "${join(folder, "ca", "ca.pem")}" }`,
+  );
+  expect(statSync(join(folder, "ca", "ca-key.pem")).mode & 0o777).toBe(0o600);
+  listening.kill("SIGINT");
+  expect(await listening.ended).toMatchObject({ code: 0, stdout: "" });
+});
