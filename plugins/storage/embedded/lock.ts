@@ -1,0 +1,48 @@
+/** One process a folder: an operating-system lock that dies with its holder, whatever way it dies. */
+import { closeSync, existsSync, openSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { StartError } from "../../../core/model/errors.ts";
+
+export interface FolderLock {
+  release(): void;
+}
+
+/** Folders locked by this process: closing a second descriptor of a file would drop its lock (POSIX). */
+const held = new Set<string>();
+
+/**
+ * Takes `<dir>/lock`. The file is a tiny SQLite database: its write lock is a lock of the operating system on every
+ * platform, seen across containers that share the folder, and the holder's process id can be read beside it.
+ * @throws StartError 75 naming the process that holds it
+ */
+export async function lockFolder(dir: string): Promise<FolderLock> {
+  const path = join(realpathSync(dir), "lock");
+  const busy = (pid: unknown): StartError =>
+    new StartError(75, `another process (pid ${String(pid)}) is using ${dir}: stop it first, or choose another folder`);
+  if (held.has(path)) throw busy(process.pid);
+  held.add(path);
+  try {
+    const { DatabaseSync } = await import("node:sqlite");
+    if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
+    const db = new DatabaseSync(path);
+    try {
+      db.exec("BEGIN IMMEDIATE");
+      db.exec(`PRAGMA user_version = ${process.pid}`);
+      db.exec("COMMIT");
+      db.exec("BEGIN IMMEDIATE");
+    } catch (error) {
+      const pid = (error as { errcode?: number }).errcode === 5 ? db.prepare("PRAGMA user_version").get() : undefined;
+      db.close();
+      throw pid === undefined ? error : busy(pid["user_version"]);
+    }
+    return {
+      release() {
+        if (!held.delete(path)) return;
+        db.close();
+      },
+    };
+  } catch (error) {
+    held.delete(path);
+    throw error;
+  }
+}

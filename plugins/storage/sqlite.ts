@@ -1,0 +1,68 @@
+/** `sqlite()`: the embedded default. One file, one writing thread, every commit synced before it resolves. */
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { Plugin } from "../../core/ports/plugin.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import { lockFolder } from "./embedded/lock.ts";
+import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
+import { openReader } from "./sqlite/reader.ts";
+import { openWriter } from "./sqlite/writer.ts";
+
+export interface SqliteOptions extends EmbeddedOptions {
+  /** Folder of the database, relative to the config file. @default the relay's data folder */
+  readonly dir?: string;
+  /** Memory for pages, in all. @default 16_384 */
+  readonly cacheKiB?: number;
+}
+
+/** Name of the database in its folder; its log and index stand beside it. */
+const FILE = "relay.db";
+
+/** Keeps everything in one SQLite database. @throws StartError 75 when another process uses the folder, 78 when its data is not ours */
+export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> {
+  const { dir, cacheKiB = 16_384 } = options;
+  return {
+    kind: "storage",
+    name: "sqlite",
+    async setup({ clock, metrics, dataDir, configDir }) {
+      const folder = dir === undefined ? dataDir : resolve(configDir, dir);
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      const lock = await lockFolder(folder);
+      const path = join(folder, FILE);
+      try {
+        // Made here, so that the file and what SQLite puts beside it are readable by nobody else.
+        if (existsSync(path)) chmodSync(path, 0o600);
+        else closeSync(openSync(path, "a", 0o600));
+        const writer = await openWriter({ path, cacheKiB: cacheKiB >> 1 }, (n) => metrics.observe("commit_changes", n));
+        const reader = await openReader(path, cacheKiB >> 1);
+        return await embedded(
+          {
+            name: "sqlite",
+            durability: "fsync",
+            commit: writer.commit,
+            getMany: async (keys) => reader.getMany(keys),
+            range: async (prefix, range) => reader.range(prefix, range),
+            count: (prefix) => writer.count(prefix, `${prefix}\u007f`),
+            async status() {
+              const { used, free } = reader.pages();
+              return { bytes: used, freeBytes: free, logBytes: bytesOf(`${path}-wal`) };
+            },
+            async close() {
+              // The writer last: the last to close empties the log.
+              reader.close();
+              await writer.close();
+              lock.release();
+            },
+          },
+          clock,
+          options,
+        );
+      } catch (error) {
+        lock.release();
+        throw error;
+      }
+    },
+  };
+}
+
+const bytesOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;

@@ -1,0 +1,131 @@
+/**
+ * Reads, on the main thread, through a read-only connection of their own: 2–3 µs a key and 55 µs a page of 250 lines,
+ * where asking a thread costs more than that and waits behind its batch. A read sees every commit that was acknowledged.
+ */
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { StorageError } from "../../../core/model/errors.ts";
+import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
+
+export interface Reader {
+  getMany(keys: readonly string[]): (string | undefined)[];
+  range(prefix: string, options?: RangeOptions): Entry[];
+  /** Bytes in use and free inside the file. */
+  pages(): { readonly used: number; readonly free: number };
+  close(): void;
+}
+
+type Row = readonly [key: string, value: string];
+type Order = "ASC" | "DESC";
+
+interface Table {
+  readonly get: StatementSync;
+  readonly page: Readonly<Record<Order, StatementSync>>;
+}
+interface Open {
+  readonly db: DatabaseSync;
+  readonly record: Table;
+  readonly line: Table;
+}
+
+/** @param cacheKiB pages kept in memory */
+export async function openReader(path: string, cacheKiB: number): Promise<Reader> {
+  const { DatabaseSync } = await import("node:sqlite");
+  let open: Open | undefined;
+  let closed = false;
+
+  function connect(): Open {
+    const db = new DatabaseSync(path, { readOnly: true, timeout: 1_000 });
+    db.exec(`PRAGMA cache_size = -${cacheKiB}`);
+    const prepare = (sql: string): StatementSync => {
+      const statement = db.prepare(sql);
+      statement.setReturnArrays(true);
+      return statement;
+    };
+    const table = (name: string): Table => ({
+      get: prepare(`SELECT value FROM ${name} WHERE key = ?`),
+      page: {
+        ASC: prepare(`SELECT key, value FROM ${name} WHERE key > ? AND key < ? ORDER BY key ASC LIMIT ?`),
+        DESC: prepare(`SELECT key, value FROM ${name} WHERE key > ? AND key < ? ORDER BY key DESC LIMIT ?`),
+      },
+    });
+    return { db, record: table("record"), line: table("line") };
+  }
+
+  /** Runs a read; a connection that failed is not used again. */
+  function read<T>(use: (own: Open) => T): T {
+    if (closed) throw new StorageError("unavailable", "the storage is closed");
+    try {
+      open ??= connect();
+      return use(open);
+    } catch (error) {
+      drop();
+      const code = ((error as { errcode?: number }).errcode ?? 0) & 0xff;
+      const fault = code === 11 || code === 26 ? "broken" : "unavailable";
+      throw new StorageError(fault, `sqlite: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  function drop(): void {
+    try {
+      open?.db.close();
+    } catch {
+      // It is given up anyway.
+    }
+    open = undefined;
+  }
+
+  function valueOf(own: Open, key: string): string | undefined {
+    const table = key.startsWith("due:") ? own.line : own.record;
+    return (table.get.get(key) as unknown as readonly [string] | undefined)?.[0];
+  }
+
+  read(() => undefined);
+  return {
+    getMany: (keys) =>
+      read((own) => {
+        if (keys.length < 2) return keys.map((key) => valueOf(own, key));
+        // One snapshot, and one lock, for all of them.
+        own.db.exec("BEGIN");
+        const values = keys.map((key) => valueOf(own, key));
+        own.db.exec("COMMIT");
+        return values;
+      }),
+    range: (prefix, { after, limit = 100, reverse = false } = {}) =>
+      read((own) => {
+        const order: Order = reverse ? "DESC" : "ASC";
+        // Keys are printable ASCII: what stands below a prefix's first key, and above its last.
+        let from =
+          prefix === ""
+            ? ""
+            : `${prefix.slice(0, -1)}${String.fromCharCode(prefix.charCodeAt(prefix.length - 1) - 1)}\u007f`;
+        let to = `${prefix}\u007f`;
+        if (after !== undefined && !reverse && after > from) from = after;
+        if (after !== undefined && reverse && after < to) to = after;
+        if (from >= to) return [];
+        const page = (table: Table): Row[] => table.page[order].all(from, to, limit) as unknown as Row[];
+        const rows = prefix.startsWith("due:")
+          ? page(own.line)
+          : "due:".startsWith(prefix)
+            ? merge(page(own.record), page(own.line), reverse, limit)
+            : page(own.record);
+        return rows.map(([key, value]) => ({ key, value }));
+      }),
+    pages: () =>
+      read((own) => {
+        const number = (pragma: string): number =>
+          Object.values(own.db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0] as number;
+        const size = number("page_size");
+        const free = number("freelist_count");
+        return { used: (number("page_count") - free) * size, free: free * size };
+      }),
+    close() {
+      closed = true;
+      drop();
+    },
+  };
+}
+
+function merge(a: readonly Row[], b: readonly Row[], reverse: boolean, limit: number): Row[] {
+  const sign = reverse ? -1 : 1;
+  return [...a, ...b].toSorted(([one], [other]) => (one < other ? -sign : sign)).slice(0, limit);
+}

@@ -1,0 +1,66 @@
+/** The writer's thread, asked one thing at a time. It may die; then every question says so. */
+import { isSea, getAsset } from "node:sea";
+import { Worker } from "node:worker_threads";
+import type { Answer, Ask, WorkerStart } from "./worker.ts";
+
+/** Name of the worker's text among the assets of a single executable, and of its file beside a bundle. */
+export const WORKER_FILE = "sqlite-worker.mjs";
+
+export interface Thread {
+  ask(question: Ask): Promise<Answer>;
+  readonly dead: boolean;
+  end(): Promise<void>;
+}
+
+/** Resolves to the thread and the first thing it says. */
+export async function startThread(
+  workerData: WorkerStart,
+): Promise<{ readonly thread: Thread; readonly first: Answer }> {
+  const worker = start(workerData);
+  let dead = false;
+  let last = "it ended";
+  let answered: ((answer: Answer) => void) | undefined;
+
+  const tell = (answer: Answer): void => {
+    const own = answered;
+    answered = undefined;
+    own?.(answer);
+  };
+  worker.on("message", tell);
+  worker.on("error", (error) => {
+    last = error instanceof Error ? error.message : String(error);
+  });
+  worker.on("exit", () => {
+    dead = true;
+    // It may have committed before it died.
+    tell({ fault: "uncertain", message: `the storage thread died: ${last}` });
+  });
+
+  const next = (): Promise<Answer> =>
+    new Promise((resolve) => {
+      answered = resolve;
+    });
+  const thread: Thread = {
+    get dead() {
+      return dead;
+    },
+    ask(question) {
+      const answer = next();
+      worker.postMessage(question);
+      return answer;
+    },
+    end: async () => void (await worker.terminate()),
+  };
+  return { thread, first: await next() };
+}
+
+function start(workerData: WorkerStart): Worker {
+  const options = {
+    name: "sqlite",
+    workerData,
+    resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 8 },
+  };
+  if (isSea()) return new Worker(getAsset(WORKER_FILE, "utf8"), { ...options, eval: true });
+  const file = import.meta.url.endsWith(".ts") ? "./worker.ts" : `./${WORKER_FILE}`;
+  return new Worker(new URL(file, import.meta.url), options);
+}

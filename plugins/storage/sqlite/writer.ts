@@ -1,0 +1,155 @@
+/** The main thread's side of the writer: gathers commits while a batch is under way, and tells each how it ended. */
+import { ConflictError, StartError, StorageError } from "../../../core/model/errors.ts";
+import type { Change } from "../../../core/ports/storage.ts";
+import { startThread, type Thread } from "./thread.ts";
+import type { Answer, Ask, WorkerStart } from "./worker.ts";
+
+/** Most commits and characters of one batch; a single commit may be longer. */
+const BATCH_COMMITS = 1_024;
+const BATCH_CHARS = 4 * 1024 * 1024;
+
+export interface Writer {
+  commit(changes: readonly Change[]): Promise<void>;
+  /** How many due lines have a key in `[from, to)`. */
+  count(from: string, to: string): Promise<number>;
+  /** Ends after all that was committed before. */
+  close(): Promise<void>;
+}
+
+interface Waiting {
+  readonly changes: readonly Change[];
+  readonly resolve: () => void;
+  readonly reject: (reason: Error) => void;
+}
+interface Question {
+  readonly ask: Exclude<Ask, { readonly codes: readonly number[] }>;
+  readonly resolve: (answer: Answer) => void;
+}
+
+/**
+ * Starts the thread and opens the database.
+ * @param written told of each batch: how many changes it made
+ * @throws StartError 78 when the file is not ours or of a newer version; StorageError when it cannot be opened
+ */
+export async function openWriter(start: WorkerStart, written: (changes: number) => void): Promise<Writer> {
+  let thread = await open();
+  let waiting: Waiting[] = [];
+  const questions: Question[] = [];
+  let busy = false;
+
+  async function open(): Promise<Thread> {
+    const { thread: fresh, first } = await startThread(start);
+    if ("opened" in first) return fresh;
+    await fresh.end();
+    throw errorOf(first);
+  }
+
+  /** Begins to work at the end of this turn of the event loop, so that all of its commits go together. */
+  function begin(): void {
+    if (busy) return;
+    busy = true;
+    setImmediate(work);
+  }
+
+  async function work(): Promise<void> {
+    for (;;) {
+      const batch = gather();
+      const question = batch === undefined ? questions.shift() : undefined;
+      if (batch !== undefined) settle(batch, await ask(encode(batch)));
+      else if (question !== undefined) question.resolve(await ask(question.ask));
+      else break;
+    }
+    busy = false;
+  }
+
+  function gather(): readonly Waiting[] | undefined {
+    let chars = 0;
+    let n = 0;
+    for (; n < waiting.length && n < BATCH_COMMITS && chars < BATCH_CHARS; n++) {
+      for (const change of (waiting[n] as Waiting).changes) if (change.op === "put") chars += change.value.length;
+    }
+    if (n === 0) return undefined;
+    const batch = waiting;
+    waiting = batch.splice(n);
+    return batch;
+  }
+
+  /** Asks the thread, or a new one if it died. Never rejects. */
+  async function ask(question: Ask): Promise<Answer> {
+    try {
+      if (thread.dead) thread = await open();
+      return await thread.ask(question);
+    } catch (error) {
+      return { fault: "unavailable", message: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  function settle(batch: readonly Waiting[], answer: Answer): void {
+    if (!("done" in answer)) {
+      const error = errorOf(answer);
+      for (const { reject } of batch) reject(error);
+      return;
+    }
+    const refused = answer.done === undefined ? undefined : new Map(answer.done);
+    let changes = 0;
+    for (let i = 0; i < batch.length; i++) {
+      const one = batch[i] as Waiting;
+      const keys = refused?.get(i);
+      if (keys !== undefined) one.reject(new ConflictError(keys));
+      else {
+        one.resolve();
+        changes += one.changes.length;
+      }
+    }
+    written(changes);
+  }
+
+  function put(ask: Question["ask"]): Promise<Answer> {
+    return new Promise((resolve) => {
+      questions.push({ ask, resolve });
+      begin();
+    });
+  }
+
+  return {
+    commit: (changes) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ changes, resolve, reject });
+        begin();
+      }),
+    async count(from, to) {
+      const answer = await put({ count: [from, to] });
+      if ("count" in answer) return answer.count;
+      throw errorOf(answer);
+    },
+    async close() {
+      if (!thread.dead) await put("close");
+      await thread.end();
+    },
+  };
+}
+
+/** See `Batch` for the code. */
+function encode(batch: readonly Waiting[]): Ask {
+  const codes: number[] = [];
+  const texts: string[] = [];
+  for (const { changes } of batch) {
+    codes.push(changes.length);
+    for (const change of changes) {
+      const condition = change.if === undefined ? 0 : change.if === null ? 4 : 8;
+      texts.push(change.key);
+      if (change.op === "put") {
+        texts.push(change.value);
+        codes.push(1 + condition);
+      } else codes.push((change.op === "delete" ? 2 : 3) + condition);
+      if (condition === 8) texts.push(change.if as string);
+    }
+  }
+  return { codes, texts };
+}
+
+function errorOf(answer: Answer): Error {
+  if ("refused" in answer) return new StartError(78, answer.refused);
+  if ("fault" in answer) return new StorageError(answer.fault, `sqlite: ${answer.message}`);
+  return new StorageError("broken", "sqlite: the storage thread answered something else");
+}

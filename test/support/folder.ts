@@ -1,0 +1,11 @@
+/** A folder of a test's own, gone when the test file ends. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+
+export function testFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "relaybox-"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
