@@ -1,7 +1,7 @@
 /** The limiter: may this caller make one more request on this endpoint, and what the answer's headers say about it. */
 import type { Abuse, LimitCode, Take, Taken } from "../model/windows.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Log } from "../ports/plugin.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Counters } from "../ports/storage.ts";
 import { limitHeaders, worst } from "./headers.ts";
 import { routeShape } from "./routes.ts";
@@ -33,6 +33,7 @@ export interface LimiterDeps {
   /** Where suspensions are kept; left out, they are not. */
   readonly storage?: SuspensionShelf;
   readonly log?: Pick<Log, "warn">;
+  readonly metrics?: Pick<Metrics, "count">;
 }
 
 /** Who is counted; `factor` widens the row (`/v1` counts the address at 10 × the row). */
@@ -81,6 +82,14 @@ export interface Limiter {
   load(): Promise<number>;
 }
 
+/** Made once: a decision makes no objects for its figures. */
+const VERDICTS: Readonly<Record<RefusalCode | "passed", Readonly<Record<string, string>>>> = {
+  passed: { code: "passed" },
+  ABUSE_SUSPEND: { code: "ABUSE_SUSPEND" },
+  RATE_LIMIT_EXCEEDED: { code: "RATE_LIMIT_EXCEEDED" },
+  BURST_EXCEEDED: { code: "BURST_EXCEEDED" },
+  PROVIDER_BACKPRESSURE: { code: "PROVIDER_BACKPRESSURE" },
+};
 const MINUTE = 60_000;
 const BURST = 5_000;
 /** Failed authentications of one address a minute. */
@@ -127,6 +136,7 @@ export function createLimiter(deps: LimiterDeps): Limiter {
 
   function verdictOf(takes: readonly Take[], taken: readonly Taken[], busyMs: number): Verdict {
     const found = worst(takes, taken);
+    deps.metrics?.count("limiter_verdicts", VERDICTS[found.code ?? (busyMs > 0 ? "PROVIDER_BACKPRESSURE" : "passed")]);
     let given = found.code !== undefined;
     const giveBack = async (): Promise<Readonly<Record<string, string>>> => {
       if (!given) {
