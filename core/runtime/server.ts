@@ -8,13 +8,22 @@ import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "./clock.ts";
 import type { Plan } from "./plan.ts";
 
-/** A request's head, and a whole request, must have come within these, ms. */
-const HEADERS_MS = 10_000;
-const REQUEST_MS = 30_000;
-/** An idle connection is kept this long: longer than the usual proxy keeps its own, so that it closes first. */
+/** An idle connection is kept this long, ms: longer than the usual proxy keeps its own, so that the proxy closes first. */
 const KEEP_ALIVE_MS = 65_000;
-/** How often connections are looked at for the limits above, ms. */
-const CHECK_MS = 2_000;
+
+/** How often a drain looks for connections that have become idle, ms. */
+const DRAIN_LOOK_MS = 20;
+
+/** What tests make shorter. */
+export interface Patience {
+  readonly clock: Clock;
+  /** A request's head must have come within this. @default 10_000 */
+  readonly headersMs: number;
+  /** A whole request must have come within this. @default 30_000 */
+  readonly requestMs: number;
+  /** How often connections are looked at. @default 2_000 */
+  readonly checkMs: number;
+}
 
 export interface Listening {
   readonly url: string;
@@ -30,8 +39,9 @@ export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 export async function listen(
   handler: Handler,
   server: Plan["server"],
-  clock: Clock = systemClock(),
+  patience: Partial<Patience> = {},
 ): Promise<Listening> {
+  const { clock = systemClock(), headersMs = 10_000, requestMs = 30_000, checkMs = 2_000 } = patience;
   const { host, port, tls, maxConnections } = server;
   const asked = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   let closing = false;
@@ -57,29 +67,28 @@ export async function listen(
     await listener.close();
     throw new StartError(69, `cannot listen on ${asked}: it is in use, or not an address of this machine`);
   }
-  http.headersTimeout = HEADERS_MS;
-  http.requestTimeout = REQUEST_MS;
+  http.headersTimeout = headersMs;
+  http.requestTimeout = requestMs;
   http.keepAliveTimeout = KEEP_ALIVE_MS;
   http.maxConnections = maxConnections;
   // Node looks every 30 s by default, and begins to look with what is set when it starts to listen: so it starts anew.
-  Object.assign(http, { connectionsCheckingInterval: CHECK_MS });
+  Object.assign(http, { connectionsCheckingInterval: checkMs });
   http.emit("listening");
   http.on("clientError", answerBadHead);
 
   let closed: Promise<void> | undefined;
   async function drain(graceMs: number): Promise<void> {
     closing = true;
-    const stop = new AbortController();
-    const drained = new Promise<void>((resolve) => void http.close(() => resolve()));
-    // Connections that wait for a next request have none under way.
-    http.closeIdleConnections();
-    const cut = clock.sleep(clock.now() + graceMs, stop.signal).then(
-      () => http.closeAllConnections(),
-      () => {},
-    );
-    await drained;
-    stop.abort();
-    await cut;
+    let drained = false;
+    const ended = new Promise<void>((resolve) => void http.close(() => resolve())).then(() => (drained = true));
+    const until = clock.monotonic() + graceMs;
+    // A connection that becomes idle has been answered: its client would only wait for a next answer.
+    while (!drained && clock.monotonic() < until) {
+      http.closeIdleConnections();
+      await Promise.race([ended, clock.sleep(clock.now() + Math.min(DRAIN_LOOK_MS, graceMs))]);
+    }
+    http.closeAllConnections();
+    await ended;
   }
 
   return {
