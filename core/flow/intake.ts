@@ -1,6 +1,6 @@
 /** Intake: published events become stored events with their deliveries, in one commit, before anyone is told "accepted". */
 import { ConflictError, StorageError } from "../model/errors.ts";
-import type { RelayEvent } from "../model/event.ts";
+import { MAX_BATCH_EVENTS, type RelayEvent } from "../model/event.ts";
 import { ordinals } from "../model/ids.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
@@ -78,12 +78,17 @@ export function createIntake(deps: IntakeDeps): Intake {
     try {
       await pressure.look();
       pressure.admit();
-      const drafts = readPublications(request.publications, catalogue);
+      const { publications } = request;
+      if (publications.length > MAX_BATCH_EVENTS) {
+        throw new Problem("PAYLOAD_TOO_LARGE", `At most ${MAX_BATCH_EVENTS} events may be published at once.`);
+      }
+      const drafts = readPublications(publications, catalogue);
       if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
       ownsAll(drafts, request.keys);
       const accepted = await store(request, drafts);
-      for (const one of accepted) tell(request, one, clock.monotonic() - began);
-      metrics.observe("accept_seconds", (clock.monotonic() - began) / 1_000);
+      const tookMs = clock.monotonic() - began;
+      metrics.observe("accept_seconds", tookMs / 1_000);
+      for (const one of accepted) tell(request, one, Math.round(tookMs * 10) / 10);
       return accepted;
     } catch (error) {
       const problem = error instanceof StorageError ? storageProblem(error) : error;

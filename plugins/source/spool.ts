@@ -112,6 +112,7 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
         say(name, String(error));
       }
     }
+    lag(0);
     if (!tidied) await progress.keepOnly(seen);
     tidied = true;
     return undefined;
@@ -124,27 +125,30 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
     const taken = await takeIn(opened, taking);
     if (taken.kind === "later") {
       say(name, taken.reason);
+      lag(Math.max(0, clock.now() - opened.changedAt));
       return taken.retryAfterMs;
     }
     if (taken.kind === "stored") {
       await moveTo(folder, name, folder.done);
-      log.info("a spool file is stored", { file: name, lines: taken.lines });
+      log.info("a spool file is stored", { source: "spool", file: name, events: taken.lines });
     } else {
       const { stored, errors, more } = taken;
       const rejectedAt = new Date(clock.now()).toISOString();
       const note = "Lines in `stored` are accepted; correct the others and drop those in a new file.";
       await moveRejected(folder, name, { file: name, rejectedAt, note, stored, errors, more });
-      log.warn("a spool file is rejected", { file: name, errors: errors.length + more });
+      log.warn("a spool file is rejected", { source: "spool", file: name, count: errors.length + more });
     }
     metrics.count("spool_files", { result: taken.kind });
     await progress.forget(opened.identity);
     return undefined;
   }
 
+  const lag = (ms: number): void => metrics.gauge("source_lag_seconds", ms / 1_000, { source: "spool" });
+
   function say(name: string, reason: string): void {
     if (said.get(name) === reason) return;
     said.set(name, reason);
-    log.warn("a spool file waits", { file: name, reason });
+    log.warn("a spool file waits", { source: "spool", file: name, reason });
   }
 
   return {

@@ -1,23 +1,14 @@
-/** What a plug-in is handed, for tests of plug-ins by themselves. What a test does not bring along is missing loudly. */
+/** What a source is handed in tests: a log, metrics and a storage to look into; whatever else it asks for is refused. */
 import type { PluginContext } from "../../core/ports/plugin.ts";
 import { testClock } from "./clock.ts";
+import { pluginContext } from "./plugin-context.ts";
 import { quietLog, quietMetrics } from "./quiet.ts";
 import { shelf } from "./shelf.ts";
 
-export function context(given: Partial<PluginContext> = {}): PluginContext {
-  const missing = (): never => {
-    throw new Error("this test did not expect it");
-  };
-  return {
-    clock: testClock(),
+export const context = (given: Partial<PluginContext> = {}): PluginContext =>
+  pluginContext(given.clock ?? testClock(), "/nonexistent", {
     log: quietLog(),
     metrics: quietMetrics(),
-    connect: missing,
-    fetch: missing,
     storage: shelf(),
-    keys: { seal: missing, open: missing, signToken: missing, publicJwk: missing },
-    dataDir: "/nonexistent",
-    configDir: "/nonexistent",
     ...given,
-  };
-}
+  });

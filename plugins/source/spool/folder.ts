@@ -46,6 +46,8 @@ export interface Opened extends AsyncDisposable {
   readonly file: FileHandle;
   /** Stays the same while nobody touches the file, over restarts too. */
   readonly identity: string;
+  /** Epoch ms of its last change. */
+  readonly changedAt: number;
   /** False once the file was written to after it was opened. */
   unchanged(): Promise<boolean>;
 }
@@ -60,8 +62,10 @@ export async function openPlain({ dir }: Folder, name: string): Promise<Opened |
     if (["ENOENT", "ELOOP", "ENXIO"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
     throw error;
   }
+  let changedAt = 0;
   const look = async (): Promise<string | undefined> => {
     const stat = await file.stat({ bigint: true });
+    changedAt = Number(stat.mtimeMs);
     return stat.isFile() ? `${stat.ino} ${stat.size} ${stat.mtimeNs}` : undefined;
   };
   const before = await look();
@@ -72,6 +76,7 @@ export async function openPlain({ dir }: Folder, name: string): Promise<Opened |
   return {
     file,
     identity: hash("sha256", `${name}\n${before}`, "hex"),
+    changedAt,
     unchanged: async () => (await look()) === before,
     [Symbol.asyncDispose]: () => file.close(),
   };
