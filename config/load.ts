@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Plan } from "../core/runtime/plan.ts";
+import { builtIn } from "./built-in.ts";
 import { openDoor } from "./door.ts";
 import { readEnvironment, SECRETS } from "./environment.ts";
 import type { Environment, Settings } from "./environment.ts";
@@ -34,7 +35,7 @@ export async function loadConfig({ flags = {}, env, cwd }: LoadOptions): Promise
   const read = readEnvironment(env);
   const settings: Settings = { ...read.settings, ...flags };
   const file = findConfig(settings, cwd);
-  let config: unknown = {};
+  let config: unknown = builtIn;
   if (file !== undefined) {
     for (const [name, key] of Object.entries(SECRETS)) {
       const value = read.settings[key];

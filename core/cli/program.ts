@@ -25,6 +25,7 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
   token: () => import("./token.ts"),
   keys: () => import("./keys.ts"),
   status: () => import("./status.ts"),
+  build: () => import("./build.ts"),
 };
 
 /** Runs one command line and resolves to the exit code. Never rejects. */

@@ -1,0 +1,126 @@
+/** Puts the command, the plug-ins of a config and their libraries into one file of JavaScript. */
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { isBuiltin } from "node:module";
+import { join, relative } from "node:path";
+import type { OutputChunk, Plugin, RolldownOptions } from "rolldown";
+import { EX_UNAVAILABLE, ExitError } from "../exit.ts";
+
+export interface Bundle {
+  readonly code: string;
+  /** Programs of worker threads, by name. */
+  readonly workers: Readonly<Record<string, string>>;
+  /** Absolute paths of all files in it. */
+  readonly files: readonly string[];
+  /** SHA-256 of all of it: the same input gives the same. */
+  readonly hash: string;
+}
+
+const ENTRY = "\0relay-entry";
+const WORKER = /new Worker\(\s*new URL\(\s*"([^"]+)",\s*import\.meta\.url\s*\)\s*(\)|,\s*\{)/g;
+
+/**
+ * @param root the package's own folder
+ * @param config absolute path of the config that is built in; undefined for the defaults
+ */
+export async function bundle(root: string, config: string | undefined): Promise<Bundle> {
+  const workers = new Map<string, string>();
+  const main = await build(root, ENTRY, [entry(root, config), embed(root, workers)]);
+  const files = new Set(main.moduleIds);
+  const programs: Record<string, string> = {};
+  for (const [name, file] of workers) {
+    const made = await build(root, file, []);
+    programs[name] = made.code;
+    for (const id of made.moduleIds) files.add(id);
+  }
+  const hash = createHash("sha256").update(main.code);
+  for (const name of Object.keys(programs).sort()) hash.update(name).update(programs[name] as string);
+  const real = [...files].filter((file) => !file.startsWith("\0")).sort();
+  return { code: main.code, workers: programs, files: real, hash: hash.digest("hex") };
+}
+
+async function build(root: string, input: string, plugins: Plugin[]): Promise<OutputChunk> {
+  const { rolldown } = await import("rolldown").catch(() => {
+    throw new ExitError(EX_UNAVAILABLE, "building needs rolldown: npm install --save-dev rolldown@1.2.19");
+  });
+  const options: RolldownOptions = {
+    input,
+    cwd: root,
+    platform: "node",
+    plugins: [...plugins, absent],
+    resolve: { conditionNames: ["node", "import", "default"], alias: { relaybox: join(root, "config/index.ts") } },
+    logLevel: "silent",
+    onLog: () => undefined,
+  };
+  const built = await rolldown(options);
+  try {
+    const { output } = await built.generate({
+      format: "cjs",
+      codeSplitting: false,
+      exports: "none",
+      comments: { legal: false },
+    });
+    return output[0];
+  } finally {
+    await built.close();
+  }
+}
+
+/** Libraries ask for others that are only there sometimes: what is not installed throws when it is asked for, as it would. */
+const absent: Plugin = {
+  name: "relay-absent",
+  resolveId: {
+    order: "post",
+    async handler(id, importer, { custom }) {
+      if (/^[./\0]|^node:|^[A-Za-z]:/.test(id) || isBuiltin(id) || custom !== undefined) return undefined;
+      const found = await this.resolve(id, importer, { skipSelf: true });
+      return found === null || found.external ? `\0absent:${id}` : found;
+    },
+  },
+  load(id) {
+    if (!id.startsWith("\0absent:")) return undefined;
+    const message = `${id.slice("\0absent:".length)} is not part of this executable`;
+    return `throw Object.assign(new Error(${JSON.stringify(message)}), { code: "MODULE_NOT_FOUND" }); module.exports = {};`;
+  },
+};
+
+/** The program: the command itself, with the config that is built in. */
+function entry(root: string, config: string | undefined): Plugin {
+  const file = (path: string): string => JSON.stringify(join(root, path));
+  return {
+    name: "relay-entry",
+    resolveId: (id) => (id === ENTRY ? id : undefined),
+    load(id) {
+      if (id === ENTRY) {
+        return `import { main } from ${file("core/cli/program.ts")};
+main(process.argv.slice(2)).then((code) => { process.exitCode = code; });`;
+      }
+      if (id !== join(root, "config/built-in.ts") || config === undefined) return undefined;
+      return `export { default as builtIn } from ${JSON.stringify(config)};`;
+    },
+  };
+}
+
+/** What lies in files beside the code is put into the executable: the door, worker programs, assets. */
+function embed(root: string, workers: Map<string, string>): Plugin {
+  return {
+    name: "relay-embed",
+    async load(id) {
+      if (id !== join(root, "config/door.ts")) return undefined;
+      return await readFile(join(root, "core/cli/build/embedded-door.ts"), "utf8").then((text) => ({
+        code: text.replaceAll('"../../../config/', '"./').replaceAll('"../../', '"../core/'),
+        moduleType: "ts",
+      }));
+    },
+    transform(code, id) {
+      if (!id.startsWith(root) || !code.includes("new Worker(")) return undefined;
+      return code.replaceAll(WORKER, (_, path: string, rest: string) => {
+        const file = join(id, "..", path);
+        const name = relative(root, file);
+        workers.set(name, file);
+        const source = `process.getBuiltinModule("node:sea").getAsset(${JSON.stringify(name)}, "utf8")`;
+        return `new Worker(${source}, { eval: true${rest === ")" ? " })" : ","}`;
+      });
+    },
+  };
+}
