@@ -1,13 +1,10 @@
 /** `relay start`: runs the relay until it is told to stop. */
-import { readFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
-import { join } from "node:path";
 import type { Plan } from "../runtime/plan.ts";
 import type { Around } from "./around.ts";
 import type { Command } from "./command.ts";
 import { CONFIG_OPTIONS } from "./command.ts";
 import { EX_OK } from "./exit.ts";
-import { printable } from "./output.ts";
 import { loadFor } from "./settings.ts";
 
 const start: Command = {
@@ -71,24 +68,13 @@ interface Begun {
   readonly file: string | undefined;
 }
 
-function greet(plan: Plan, { say, stderr }: Around, { url, made, file }: Begun): void {
+function greet(plan: Plan, { say }: Around, { url, made, file }: Begun): void {
   for (const path of made) say(`relay: made ${path}`);
   say(`relay: config ${file ?? "built in"}, data in ${plan.dataDir}`);
-  const code = stderr.isTTY ? setupCode(plan.dataDir) : undefined;
-  if (code !== undefined) say(`relay: the code to make the first account: ${code}`);
   if (plan.dashboard) say(`relay: dashboard at ${url}/developers`);
   say(`relay: listening at ${url}`);
   // What was compiled for this start makes the next one fast, however this one ends.
   flushCompileCache();
-}
-
-/** The set-up code is for the eyes of who sits at the terminal; a log never gets it. */
-function setupCode(dataDir: string): string | undefined {
-  try {
-    return printable(readFileSync(join(dataDir, "setup-code"), "utf8").trim());
-  } catch {
-    return undefined;
-  }
 }
 
 export const commands: readonly Command[] = [start];
