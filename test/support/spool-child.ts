@@ -1,0 +1,26 @@
+/** A process of its own: sqlite, intake and a spool on the folders given, until it is killed. Run by the spool's kill test. */
+import { createIntake } from "../../core/flow/intake.ts";
+import { createDirectory } from "../../core/flow/subscriptions.ts";
+import { contextOf } from "../../core/runtime/context.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { spool } from "../../plugins/source/spool.ts";
+import { sqlite } from "../../plugins/storage/sqlite.ts";
+import { context } from "./context.ts";
+
+const [dataDir = "", dir = ""] = process.argv.slice(2);
+const around = context({ clock: systemClock(), dataDir, configDir: dataDir });
+const storage = await sqlite({ dir: dataDir }).setup(contextOf(sqlite(), around, undefined));
+const { clock, log, metrics } = around;
+const { accept } = createIntake({
+  storage,
+  directory: createDirectory(storage),
+  clock,
+  maxPending: 0,
+  log,
+  metrics,
+});
+const plugin = spool({ dir });
+const source = await plugin.setup(contextOf(plugin, around, storage));
+await source.start(accept, { durability: storage.durability });
+// The relay's own server keeps a real process alive; here it is this.
+process.stdin.resume();
