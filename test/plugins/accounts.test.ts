@@ -1,0 +1,567 @@
+// accounts(): the law of the port, the first account, sessions, the second factor, refresh, and what an attacker tries.
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { Problem } from "../../core/model/problem.ts";
+import type { Auth } from "../../core/ports/auth.ts";
+import type { Route, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
+import { makeKeys, mintToken } from "../../core/runtime/keys.ts";
+import { totpCode } from "../../plugins/auth/accounts/codes.ts";
+import { openAccounts } from "../../plugins/auth/accounts/open.ts";
+import { createPasswords } from "../../plugins/auth/accounts/passwords.ts";
+import { accounts } from "../../plugins/auth/accounts.ts";
+import { describeAuth } from "../conformance/auth.ts";
+import { testClock } from "../support/clock.ts";
+import type { TestClock } from "../support/clock.ts";
+import { context } from "../support/context.ts";
+import { quietLog } from "../support/quiet.ts";
+import { routeRequest } from "../support/request.ts";
+import { shelf } from "../support/shelf.ts";
+
+const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
+const keys = makeKeys({ master: key(1), signing: key(2), publishToken: "t" });
+/** The rules of the real one at a hundredth of its cost. */
+const passwords = createPasswords({ logN: 8, r: 8, p: 1 });
+const PASSWORD = "correct horse battery";
+
+let folder: string;
+let clock: TestClock;
+let store: ReturnType<typeof shelf>;
+let log: ReturnType<typeof quietLog>;
+let auth: Auth;
+let shown: string[];
+
+const open = (more: { origin?: string } = {}): Promise<Auth> =>
+  openAccounts(context({ clock, storage: store, log, keys, dataDir: folder }), {
+    tokenMs: 900_000,
+    sessionMs: 43_200_000,
+    passwords,
+    show: (line) => void shown.push(line),
+    ...more,
+  });
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "relay-accounts-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+beforeEach(async () => {
+  await rm(join(folder, "setup-code"), { force: true });
+  clock = testClock();
+  store = shelf();
+  log = quietLog();
+  shown = [];
+  auth = await open();
+});
+
+interface Sent {
+  readonly body?: unknown;
+  readonly token?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly username?: string;
+  readonly on?: Auth;
+}
+interface Got {
+  readonly status: number;
+  readonly code?: string;
+  readonly problem?: Problem;
+  readonly data?: Readonly<Record<string, unknown>>;
+  readonly cookie?: string;
+  readonly reply?: RouteReply;
+}
+
+/** Through the route as the server would go: who is counted, then the handler. */
+async function call(method: string, path: string, sent: Sent = {}): Promise<Got> {
+  const route = (sent.on ?? auth).routes?.find((one) => one.method === method && one.path === path) as Route;
+  const headers = {
+    ...(sent.body === undefined ? {} : { "content-type": "application/json" }),
+    ...(sent.token === undefined ? {} : { authorization: `Bearer ${sent.token}` }),
+    ...sent.headers,
+  };
+  const text = typeof sent.body === "string" ? sent.body : JSON.stringify(sent.body ?? "");
+  const params: Readonly<Record<string, string>> = sent.username === undefined ? {} : { username: sent.username };
+  const request: RouteRequest = { ...routeRequest(text, headers), method, path, params };
+  try {
+    await route.principal?.(request);
+    const reply = await route.handle(request);
+    const data = typeof reply.body === "string" ? (JSON.parse(reply.body) as { data: Got["data"] }).data : undefined;
+    const cookie = /^__Host-relay=([^;]*)/.exec(String(reply.headers?.["set-cookie"] ?? ""))?.[1];
+    return { status: reply.status, reply, ...(data && { data }), ...(cookie !== undefined && { cookie }) };
+  } catch (error) {
+    if (error instanceof Problem) return { status: error.status, code: error.code, problem: error };
+    throw error;
+  }
+}
+
+const setupCode = async (): Promise<string> => (await readFile(join(folder, "setup-code"), "utf8")).trim();
+const who = (token: unknown, on: Auth = auth) =>
+  on.authenticate(routeRequest("", { authorization: `Bearer ${String(token)}` }));
+const login = (more: object = {}) =>
+  call("POST", "/auth/login", { body: { username: "alice", password: PASSWORD, ...more } });
+
+async function firstAccount(): Promise<Got> {
+  return call("POST", "/auth/setup", { body: { code: await setupCode(), username: "Alice", password: PASSWORD } });
+}
+
+/** Turns the second factor on and resolves to the secret, with the session that did it. */
+async function enrol(): Promise<{
+  readonly secret: string;
+  readonly session: Got;
+  readonly recovery: readonly string[];
+}> {
+  const session = await login();
+  const token = session.data?.["token"] as string;
+  const begun = await call("POST", "/auth/totp", { token, body: { password: PASSWORD } });
+  const secret = new URL(begun.data?.["uri"] as string).searchParams.get("secret") as string;
+  const confirmed = await call("PUT", "/auth/totp", { token, body: { code: now(secret) } });
+  return { secret, session: confirmed, recovery: confirmed.data?.["recoveryCodes"] as string[] };
+}
+const now = (secret: string, ahead = 0): string => totpCode(secret, Math.floor(clock.now() / 30_000) + ahead);
+const nextStep = (): Promise<void> => clock.advance(30_000);
+
+describe("accounts() keeps the law", () => {
+  describeAuth(it, {
+    open: () => Promise.resolve(auth),
+    token: (claims) => mintToken(keys, { ...claims, mfa: false, ttlMs: 60_000 }, clock),
+    request: (headers) => routeRequest("", headers),
+  });
+
+  it("the factory makes nothing before it is set up, and names what is wrong with its options", () => {
+    expect(accounts().problems).toEqual([]);
+    const wrong = accounts({ tokenMs: 1, origin: "https://x.example/path", nope: 1 } as object);
+    expect(wrong.problems?.map(({ path }) => path).sort()).toEqual(["nope", "origin", "tokenMs"]);
+  });
+});
+
+describe("the first account", () => {
+  it("is made with the code in the folder, which is told on the terminal and never in the log", async () => {
+    const code = await setupCode();
+    expect(code.replaceAll("-", "")).toMatch(/^[A-Z2-7]{26}$/);
+    expect((await stat(join(folder, "setup-code"))).mode & 0o777).toBe(0o600);
+    expect(shown.join()).toContain(code);
+    expect(JSON.stringify([...store.rows, log.lines])).not.toContain(code);
+    const made = await firstAccount();
+    expect(made.status).toBe(201);
+    expect(await who(made.data?.["token"])).toMatchObject({ sub: "alice", keys: "*", amr: ["pwd"] });
+  });
+
+  it("a second one cannot be made so: the path is gone, and so are code and file", async () => {
+    const code = await setupCode();
+    await firstAccount();
+    const again = await call("POST", "/auth/setup", { body: { code, username: "eve", password: PASSWORD } });
+    expect(again.code).toBe("NOT_FOUND");
+    expect((await call("POST", "/auth/setup", { body: {} })).code).toBe("NOT_FOUND");
+    await expect(stat(join(folder, "setup-code"))).rejects.toThrow();
+    expect([...store.rows.keys()]).not.toContain("setup");
+  });
+
+  it("of two at once one is made", async () => {
+    const code = await setupCode();
+    const make = (username: string) => call("POST", "/auth/setup", { body: { code, username, password: PASSWORD } });
+    const both = await Promise.all([make("alice"), make("eve")]);
+    expect(both.map(({ status }) => status).sort()).toEqual([201, 404]);
+    expect(await auth.users?.list()).toHaveLength(1);
+  });
+
+  it("five wrong codes and the right one is dead too; a restart makes another", async () => {
+    const code = await setupCode();
+    const attempt = (text: string) =>
+      call("POST", "/auth/setup", { body: { code: text, username: "alice", password: PASSWORD } });
+    for (let i = 0; i < 5; i++) expect((await attempt("AAAA-BBBB")).code).toBe("UNAUTHENTICATED");
+    expect((await attempt(code)).code).toBe("UNAUTHENTICATED");
+    auth = await open();
+    expect(await setupCode()).not.toBe(code);
+    expect((await attempt(await setupCode())).status).toBe(201);
+  });
+
+  it("the code lives an hour; then the next one lies in the same place", async () => {
+    const code = await setupCode();
+    await clock.advance(3_600_000);
+    const late = await call("POST", "/auth/setup", { body: { code, username: "alice", password: PASSWORD } });
+    expect(late.code).toBe("UNAUTHENTICATED");
+    expect(await setupCode()).not.toBe(code);
+    expect((await firstAccount()).status).toBe(201);
+  });
+
+  it("a restart within the hour keeps the code, and a wrong name or password does not use it up", async () => {
+    const code = await setupCode();
+    auth = await open();
+    expect(await setupCode()).toBe(code);
+    const wrong = await call("POST", "/auth/setup", { body: { code, username: "not a name", password: "short" } });
+    expect(wrong.problem?.extras.errors?.map(({ path }) => path)).toEqual(["username", "password"]);
+    expect((await firstAccount()).status).toBe(201);
+  });
+
+  it("added by the operator closes it as well", async () => {
+    await auth.users?.add({ username: "ops", password: PASSWORD, keys: ["*"] });
+    expect((await firstAccount().catch(() => ({ code: "NOT_FOUND" }))).code).toBe("NOT_FOUND");
+  });
+});
+
+describe("a login", () => {
+  beforeEach(async () => {
+    await firstAccount();
+  });
+
+  it("answers with a token of 15 minutes and a cookie that no script can read", async () => {
+    const got = await login();
+    expect(got.status).toBe(200);
+    expect(got.data).toEqual({ token: expect.any(String), expiresAt: "2026-01-01T00:15:00.000Z", amr: ["pwd"] });
+    const cookie = String(got.reply?.headers?.["set-cookie"]);
+    expect(cookie).toMatch(
+      /^__Host-relay=ses_\w+\.[\w-]{43}; Path=\/; HttpOnly; Secure; SameSite=Strict; Max-Age=43200$/,
+    );
+    expect(JSON.stringify([...store.rows])).not.toContain(got.cookie?.split(".")[1]);
+    expect(await who(got.data?.["token"])).toMatchObject({ sub: "alice", keys: "*" });
+    await clock.advance(931_000);
+    expect(await who(got.data?.["token"])).toHaveProperty("refused");
+  });
+
+  it("names are taken in any case; a wrong name and a wrong password answer alike", async () => {
+    expect((await login({ username: " ALICE " })).status).toBe(200);
+    const answers = [await login({ password: "wrong horse battery" }), await login({ username: "nobody" })];
+    expect(new Set(answers.map(({ problem }) => JSON.stringify([problem?.code, problem?.detail]))).size).toBe(1);
+    expect(answers[0]?.code).toBe("UNAUTHENTICATED");
+  });
+
+  it("hashes once for a known and once for an unknown account", async () => {
+    const seen: (string | undefined)[] = [];
+    const counting = {
+      ...passwords,
+      verify: (text: string, hash?: string) => (seen.push(hash), passwords.verify(text, hash)),
+    };
+    const options = { tokenMs: 900_000, sessionMs: 1e6, passwords: counting };
+    const on = await openAccounts(context({ clock, storage: store, log, keys, dataDir: folder }), options);
+    for (const username of ["alice", "nobody", "../x", "a:b?"])
+      await call("POST", "/auth/login", { on, body: { username, password: "wrong horse battery" } });
+    expect(seen.map((hash) => hash !== undefined)).toEqual([true, false, false, false]);
+  });
+
+  it("guesses are slowed, also at accounts that are none, and nobody is locked out", async () => {
+    for (const username of ["alice", "nobody"]) {
+      for (let i = 0; i < 6; i++) {
+        const asked = call("POST", "/auth/login", { body: { username, password: `wrong ${i} horse battery` } });
+        if (i >= 3) {
+          await clock.whenSleeping();
+          expect((clock.sleeping()[0] as number) - clock.now()).toBe(250 * 2 ** (i - 3));
+          await clock.advance(250 * 2 ** (i - 3));
+        }
+        expect((await asked).code).toBe("UNAUTHENTICATED");
+      }
+    }
+    const right = login();
+    await clock.whenSleeping();
+    await clock.advance(4_000);
+    expect((await right).status).toBe(200);
+  });
+
+  it.each<[string, unknown, Record<string, string>, string]>([
+    ["no JSON", "{", {}, "INVALID_JSON"],
+    ["deep JSON", `{"username":${"[".repeat(65)}${"]".repeat(65)}}`, {}, "INVALID_JSON"],
+    ["a name twice", '{"username":"a","username":"b","password":"x"}', {}, "VALIDATION_FAILED"],
+    ["an unknown field", { username: "alice", password: PASSWORD, admin: true }, {}, "VALIDATION_FAILED"],
+    ["a missing field", { username: "alice" }, {}, "VALIDATION_FAILED"],
+    ["a password that is no text", { username: "alice", password: { $ne: "" } }, {}, "VALIDATION_FAILED"],
+    ["a list", [], {}, "VALIDATION_FAILED"],
+    ["null", "null", {}, "VALIDATION_FAILED"],
+    ["a form", "username=alice", { "content-type": "application/x-www-form-urlencoded" }, "UNSUPPORTED_MEDIA_TYPE"],
+    ["JSON called text", "{}", { "content-type": "text/plain" }, "UNSUPPORTED_MEDIA_TYPE"],
+    ["gzip", "{}", { "content-encoding": "gzip" }, "UNSUPPORTED_MEDIA_TYPE"],
+    ["a long body", `{"username":"${"a".repeat(9_000)}"}`, {}, "PAYLOAD_TOO_LARGE"],
+  ])("with %s as its body is refused in the words of the interface", async (_, body, headers, code) => {
+    expect((await call("POST", "/auth/login", { body, headers })).code).toBe(code);
+  });
+
+  it("is counted by address, and by account at that address", async () => {
+    const route = auth.routes?.find(({ path }) => path === "/auth/login") as Route;
+    const ask = (body: string, address: string) =>
+      route.principal?.({ ...routeRequest(body, { "content-type": "application/json" }), address });
+    expect(await ask('{"username":"Alice"}', "203.0.113.7")).toEqual(["203.0.113.7", "alice at 203.0.113.7"]);
+    expect(await ask("junk", "2001:db8:1:2:3::4")).toEqual(["2001:db8:1:2::/64"]);
+    expect(await ask("null", "203.0.113.7")).toEqual(["203.0.113.7"]);
+  });
+
+  it("a logout makes all its tokens dead at once, on other nodes too", async () => {
+    const got = await login();
+    const other = await login();
+    const node = await open();
+    expect(await who(got.data?.["token"], node)).toHaveProperty("sub");
+    const left = await call("POST", "/auth/logout", { token: got.data?.["token"] as string });
+    expect([left.status, left.cookie]).toEqual([204, ""]);
+    expect(await who(got.data?.["token"], node)).toHaveProperty("refused");
+    expect(await who(got.data?.["token"])).toHaveProperty("refused");
+    expect(await who(other.data?.["token"])).toHaveProperty("sub");
+    expect((await refresh(got.cookie)).code).toBe("UNAUTHENTICATED");
+  });
+
+  it("sessions that are over are cleared away", async () => {
+    for (let i = 0; i < 3; i++) await login();
+    await clock.advance(43_200_001);
+    await login();
+    expect([...store.rows.keys()].filter((name) => name.startsWith("session:"))).toHaveLength(1);
+  });
+
+  it("storage that fails is our fault, not the client's", async () => {
+    const got = await login();
+    const broken = await open();
+    store.getItem = () => Promise.reject(new Error("disk"));
+    await expect(who(got.data?.["token"], broken)).rejects.toThrow("disk");
+  });
+});
+
+const PAGE = { origin: "http://127.0.0.1:8080", host: "127.0.0.1:8080" };
+const refresh = (cookie: string | undefined, headers: Record<string, string> = PAGE, on = auth) =>
+  call("POST", "/auth/refresh", {
+    on,
+    headers: { ...(cookie === undefined ? {} : { cookie: `__Host-relay=${cookie}` }), ...headers },
+  });
+
+describe("a refresh", () => {
+  let cookie: string | undefined;
+  beforeEach(async () => {
+    await firstAccount();
+    ({ cookie } = await login());
+  });
+
+  it("gives a new token of the same session until that is over", async () => {
+    await clock.advance(3_600_000);
+    const got = await refresh(cookie);
+    expect(await who(got.data?.["token"])).toMatchObject({ sub: "alice", authTime: (clock.now() - 3_600_000) / 1_000 });
+    await clock.advance(39_590_000);
+    const last = await refresh(cookie);
+    expect(Date.parse(last.data?.["expiresAt"] as string) - clock.now()).toBe(10_000);
+    await clock.advance(10_000);
+    expect((await refresh(cookie)).code).toBe("UNAUTHENTICATED");
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ["no Origin", { host: PAGE.host }],
+    ["another site's Origin", { ...PAGE, origin: "https://evil.example" }],
+    ["another port's Origin", { ...PAGE, origin: "http://127.0.0.1:9090" }],
+    ["a null Origin", { ...PAGE, origin: "null" }],
+    ["plain HTTP beyond loopback", { origin: "http://relay.example.com", host: "relay.example.com" }],
+    ["an Origin that only begins so", { ...PAGE, origin: "http://127.0.0.1:8080.evil.example" }],
+    ["an Origin with a path", { ...PAGE, origin: "http://127.0.0.1:8080/" }],
+    ["a cross-site fetch", { ...PAGE, "sec-fetch-site": "cross-site" }],
+  ])("with %s is refused", async (_, headers) => {
+    expect((await refresh(cookie, headers)).code).toBe("UNAUTHENTICATED");
+  });
+
+  it.each<[string, (good: string) => string]>([
+    ["no cookie", () => ""],
+    ["another secret", (good) => `${good.split(".")[0]}.${"A".repeat(43)}`],
+    ["no secret", (good) => good.split(".")[0] as string],
+    ["another session", (good) => `ses_${"0".repeat(26)}.${good.split(".")[1]}`],
+    ["a key of the storage", () => "../user:alice.x"],
+    ["two cookies", (good) => `${good}; __Host-relay=${good}`],
+  ])("with %s is refused", async (_, bend) => {
+    expect((await refresh(bend(cookie as string))).code).toBe("UNAUTHENTICATED");
+  });
+
+  it("HTTPS and a configured origin are good", async () => {
+    const secure = { origin: "https://relay.example.com", host: "relay.example.com", "sec-fetch-site": "same-origin" };
+    expect((await refresh(cookie, secure)).status).toBe(200);
+    const on = await open({ origin: "https://public.example.com" });
+    expect((await refresh(cookie, { ...secure, origin: "https://public.example.com" }, on)).status).toBe(200);
+    expect((await refresh(cookie, secure, on)).code).toBe("UNAUTHENTICATED");
+  });
+
+  it("the cookie is good for nothing else", async () => {
+    const sent = { headers: { ...PAGE, cookie: `__Host-relay=${cookie}` } };
+    expect((await call("POST", "/auth/logout", sent)).code).toBe("UNAUTHENTICATED");
+    expect((await call("GET", "/auth/users", sent)).code).toBe("UNAUTHENTICATED");
+  });
+});
+
+describe("the second factor", () => {
+  beforeEach(async () => {
+    await firstAccount();
+  });
+
+  it("is turned on with the password and a first code, and shows its recovery codes once", async () => {
+    const { session, recovery, secret } = await enrol();
+    expect(session.data?.["amr"]).toEqual(["pwd", "otp", "mfa"]);
+    expect(recovery).toHaveLength(10);
+    expect(await who(session.data?.["token"])).toMatchObject({
+      amr: ["pwd", "otp", "mfa"],
+      authTime: clock.now() / 1_000,
+    });
+    const stored = JSON.stringify([...store.rows]);
+    for (const text of [secret, ...recovery]) expect(stored).not.toContain(text);
+    expect(await auth.users?.list()).toMatchObject([{ username: "alice", totp: true }]);
+  });
+
+  it("is asked for at the next login, after the password was right", async () => {
+    const { secret } = await enrol();
+    await nextStep();
+    const without = await login();
+    expect(without.code).toBe("STEP_UP_REQUIRED");
+    expect(without.problem?.extras.headers?.["www-authenticate"]).toContain("insufficient_user_authentication");
+    expect((await login({ password: "wrong horse battery" })).code).toBe("UNAUTHENTICATED");
+    expect((await login({ code: "000000" })).code).toBe("UNAUTHENTICATED");
+    const got = await login({ code: now(secret) });
+    expect(got.data?.["amr"]).toEqual(["pwd", "otp", "mfa"]);
+  });
+
+  it("a code works once, whoever races for it, and never one from before", async () => {
+    const { secret } = await enrol();
+    await nextStep();
+    const same = now(secret);
+    const both = await Promise.all([login({ code: same }), login({ code: same })]);
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 401]);
+    expect((await login({ code: now(secret, -1) })).code).toBe("UNAUTHENTICATED");
+    expect((await login({ code: now(secret, 1) })).status).toBe(200);
+    expect((await login({ code: now(secret, 2) })).code).toBe("UNAUTHENTICATED");
+  });
+
+  it("a step-up makes the session fresh again, and the refresh keeps its time", async () => {
+    const { secret } = await enrol();
+    await nextStep();
+    const begun = await login({ code: now(secret) });
+    await clock.advance(600_000);
+    const token = begun.data?.["token"] as string;
+    expect(await who(token)).toMatchObject({ authTime: (clock.now() - 600_000) / 1_000 });
+    expect((await call("POST", "/auth/step-up", { token, body: { code: "123" } })).code).toBe("UNAUTHENTICATED");
+    const risen = await call("POST", "/auth/step-up", { token, body: { code: now(secret) } });
+    expect(await who(risen.data?.["token"])).toMatchObject({
+      authTime: clock.now() / 1_000,
+      amr: ["pwd", "otp", "mfa"],
+    });
+    expect((await call("POST", "/auth/step-up", { token, body: { code: now(secret) } })).code).toBe("UNAUTHENTICATED");
+    const at = clock.now() / 1_000;
+    await clock.advance(60_000);
+    expect(await who((await refresh(begun.cookie)).data?.["token"])).toMatchObject({ authTime: at });
+  });
+
+  it("wrong codes can be counted against the account first", async () => {
+    const route = auth.routes?.find(({ path }) => path === "/auth/step-up") as Route;
+    const { session } = await enrol();
+    const request = routeRequest("{}", { authorization: `Bearer ${String(session.data?.["token"])}` });
+    expect(route.guessed).toBe(true);
+    expect(await route.principal?.(request)).toEqual(["alice", "127.0.0.1"]);
+  });
+
+  it("a recovery code stands in for a lost device, once", async () => {
+    const { recovery } = await enrol();
+    const code = recovery[3] as string;
+    expect((await login({ code: code.toLowerCase().replaceAll("-", " ") })).status).toBe(200);
+    expect((await login({ code })).code).toBe("UNAUTHENTICATED");
+    expect((await login({ code: recovery[4] })).status).toBe(200);
+  });
+
+  it("is changed only with a code of the present one, and other sessions end", async () => {
+    const { secret, session } = await enrol();
+    await nextStep();
+    const other = await login({ code: now(secret) });
+    await nextStep();
+    const token = session.data?.["token"] as string;
+    expect((await call("POST", "/auth/totp", { token, body: { password: PASSWORD } })).code).toBe("UNAUTHENTICATED");
+    expect((await call("POST", "/auth/totp", { token, body: { password: "wrong horse battery", code: now(secret) } })).code).toBe("UNAUTHENTICATED"); // prettier-ignore
+    const begun = await call("POST", "/auth/totp", { token, body: { password: PASSWORD, code: now(secret) } });
+    const fresh = new URL(begun.data?.["uri"] as string).searchParams.get("secret") as string;
+    expect((await login({ code: now(secret, 1) })).status).toBe(200);
+    expect((await call("PUT", "/auth/totp", { token, body: { code: now(fresh) } })).status).toBe(200);
+    expect(await who(other.data?.["token"])).toHaveProperty("refused");
+    expect(await who(token)).toHaveProperty("sub");
+    await nextStep();
+    await nextStep();
+    expect((await login({ code: now(secret) })).code).toBe("UNAUTHENTICATED");
+    expect((await login({ code: now(fresh) })).status).toBe(200);
+  });
+
+  it("an enrolment that was never begun, or ten minutes ago, cannot be confirmed", async () => {
+    const token = (await login()).data?.["token"] as string;
+    expect((await call("PUT", "/auth/totp", { token, body: { code: "123456" } })).code).toBe("CONFLICT");
+    const begun = await call("POST", "/auth/totp", { token, body: { password: PASSWORD } });
+    const secret = new URL(begun.data?.["uri"] as string).searchParams.get("secret") as string;
+    await clock.advance(600_001);
+    expect((await call("PUT", "/auth/totp", { token, body: { code: now(secret) } })).code).toBe("CONFLICT");
+    expect((await login()).status).toBe(200);
+  });
+
+  it("needs a session: a token of `relay token` has none to step up", async () => {
+    const token = await mintToken(keys, { sub: "alice", keys: "*", mfa: false, ttlMs: 60_000 }, clock);
+    expect((await call("POST", "/auth/step-up", { token, body: { code: "123456" } })).code).toBe("CONFLICT");
+  });
+
+  it("codes are those of RFC 6238", () => {
+    const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
+    const of = (seconds: number): string => totpCode(secret, Math.floor(seconds / 30));
+    expect([59, 1_111_111_109, 1_234_567_890, 20_000_000_000].map(of)).toEqual([
+      "287082",
+      "081804",
+      "005924",
+      "353130",
+    ]);
+  });
+});
+
+describe("users", () => {
+  const admin = (mfa = true, owned: readonly string[] | "*" = "*") =>
+    mintToken(keys, { sub: "ops", keys: owned, mfa, ttlMs: 60_000 }, clock);
+  const bob = { username: "bob", password: PASSWORD, keys: ["key_1"] };
+
+  it("are managed with a token of every key and a fresh second factor, and by nobody else", async () => {
+    expect((await call("GET", "/auth/users", { token: await admin(true, ["key_1"]) })).code).toBe("NOT_FOUND");
+    expect((await call("GET", "/auth/users", { token: await admin(false) })).code).toBe("STEP_UP_REQUIRED");
+    expect((await call("GET", "/auth/users")).code).toBe("UNAUTHENTICATED");
+    expect((await call("GET", "/auth/users", { token: await admin() })).data).toEqual([]);
+  });
+
+  it("are added, listed, and own the keys that they were given", async () => {
+    expect((await call("POST", "/auth/users", { token: await admin(), body: bob })).status).toBe(201);
+    expect((await call("POST", "/auth/users", { token: await admin(), body: bob })).code).toBe("CONFLICT");
+    const list = await call("GET", "/auth/users", { token: await admin() });
+    expect(list.data).toEqual([
+      { username: "bob", keys: ["key_1"], createdAt: "2026-01-01T00:00:00.000Z", totp: false },
+    ]);
+    const got = await call("POST", "/auth/login", { body: { username: "bob", password: PASSWORD } });
+    expect(await who(got.data?.["token"])).toMatchObject({ sub: "bob", keys: ["key_1"] });
+  });
+
+  it.each<[object, string]>([
+    [{ ...bob, username: "a b" }, "username"],
+    [{ ...bob, username: "../etc" }, "username"],
+    [{ ...bob, password: "elevenchars" }, "password"],
+    [{ ...bob, keys: ["*", "key_1"] }, "keys"],
+    [{ ...bob, keys: ["a/b"] }, "keys"],
+  ])("%o is refused, naming the field", async (body, path) => {
+    const got = await call("POST", "/auth/users", { token: await admin(), body });
+    expect(got.problem?.extras.errors?.map((one) => one.path)).toEqual([path]);
+  });
+
+  it("a removed one is out at once; a new one of that name is somebody else", async () => {
+    await call("POST", "/auth/users", { token: await admin(), body: bob });
+    const got = await call("POST", "/auth/login", { body: { username: "bob", password: PASSWORD } });
+    expect((await call("DELETE", "/auth/users/{username}", { token: await admin(), username: "bob" })).status).toBe(
+      204,
+    );
+    await auth.users?.add(bob);
+    expect(await who(got.data?.["token"])).toHaveProperty("refused");
+    expect((await refresh(got.cookie)).code).toBe("UNAUTHENTICATED");
+    expect((await call("DELETE", "/auth/users/{username}", { token: await admin(), username: "eve" })).code).toBe(
+      "NOT_FOUND",
+    );
+  });
+
+  it("a reset gives a new password or takes the second factor off, and ends the sessions", async () => {
+    await firstAccount();
+    const { session } = await enrol();
+    const reset = (body: object) =>
+      admin().then((token) => call("POST", "/auth/users/{username}/reset", { token, username: "alice", body }));
+    expect((await reset({})).code).toBe("VALIDATION_FAILED");
+    expect((await reset({ totp: false })).status).toBe(204);
+    expect(await who(session.data?.["token"])).toHaveProperty("refused");
+    expect((await login()).status).toBe(200);
+    expect((await reset({ password: "another horse battery" })).status).toBe(204);
+    expect((await login()).code).toBe("UNAUTHENTICATED");
+    expect((await login({ password: "another horse battery" })).status).toBe(200);
+  });
+
+  it("the published keys verify what was granted, and nothing private is among them", async () => {
+    const jwks = await call("GET", "/.well-known/jwks.json");
+    const body = JSON.parse(jwks.reply?.body as string) as { keys: Record<string, unknown>[] };
+    expect(body.keys).toEqual([keys.publicJwk()]);
+    expect(Object.keys(body.keys[0] as object)).not.toContain("d");
+  });
+});
