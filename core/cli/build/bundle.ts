@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
-import { join, relative } from "node:path";
+import { dirname, join } from "node:path";
 import type { OutputChunk, Plugin, RolldownOptions } from "rolldown";
 import { EX_UNAVAILABLE, ExitError } from "../exit.ts";
 
@@ -17,18 +17,20 @@ export interface Bundle {
 }
 
 const ENTRY = "\0relay-entry";
-const WORKER = /new Worker\(\s*new URL\(\s*"([^"]+)",\s*import\.meta\.url\s*\)\s*(\)|,\s*\{)/g;
+/** Programs that run in threads: the asset's name → the file. One that the config does not use is left out. */
+const WORKERS: Readonly<Record<string, string>> = { "sqlite-worker.mjs": "plugins/storage/sqlite/worker.ts" };
 
 /**
  * @param root the package's own folder
  * @param config absolute path of the config that is built in; undefined for the defaults
  */
 export async function bundle(root: string, config: string | undefined): Promise<Bundle> {
-  const workers = new Map<string, string>();
-  const main = await build(root, ENTRY, [entry(root, config), embed(root, workers)]);
+  const main = await build(root, ENTRY, [entry(root, config), embed(root)]);
   const files = new Set(main.moduleIds);
   const programs: Record<string, string> = {};
-  for (const [name, file] of workers) {
+  for (const [name, path] of Object.entries(WORKERS)) {
+    const file = join(root, path);
+    if (![...files].some((id) => dirname(id) === dirname(file))) continue;
     const made = await build(root, file, []);
     programs[name] = made.code;
     for (const id of made.moduleIds) files.add(id);
@@ -101,26 +103,14 @@ main(process.argv.slice(2)).then((code) => { process.exitCode = code; });`;
   };
 }
 
-/** What lies in files beside the code is put into the executable: the door, worker programs, assets. */
-function embed(root: string, workers: Map<string, string>): Plugin {
+/** Inside an executable there is no file for `relaybox` to resolve to: the door is another. */
+function embed(root: string): Plugin {
   return {
     name: "relay-embed",
     async load(id) {
       if (id !== join(root, "config/door.ts")) return undefined;
-      return await readFile(join(root, "core/cli/build/embedded-door.ts"), "utf8").then((text) => ({
-        code: text.replaceAll('"../../../config/', '"./').replaceAll('"../../', '"../core/'),
-        moduleType: "ts",
-      }));
-    },
-    transform(code, id) {
-      if (!id.startsWith(root) || !code.includes("new Worker(")) return undefined;
-      return code.replaceAll(WORKER, (_, path: string, rest: string) => {
-        const file = join(id, "..", path);
-        const name = relative(root, file);
-        workers.set(name, file);
-        const source = `process.getBuiltinModule("node:sea").getAsset(${JSON.stringify(name)}, "utf8")`;
-        return `new Worker(${source}, { eval: true${rest === ")" ? " })" : ","}`;
-      });
+      const text = await readFile(join(root, "core/cli/build/embedded-door.ts"), "utf8");
+      return { code: text.replaceAll('"../../../config/', '"./').replaceAll('"../../', '"../core/'), moduleType: "ts" };
     },
   };
 }
