@@ -28,23 +28,27 @@ export function backlogLaws({ open, reopen, law, harness }: Bench): void {
   const now = (): number => harness.clock.now();
   const backlog = harness.backlog ?? 25_000;
 
-  law("finds by a sweep what nobody told of, once", async () => {
-    const storage = await open();
-    const told = due("a", 1, now());
-    const untold = [due("a", 2, now()), due("b", 3, now() + 100), due("a~", 4, now()), due("ab", 5, now())];
-    await store(storage, untold);
-    await enqueue(storage, told);
-    const lease = (await claim(storage.queue, { limit: 1 }))[0] as Lease;
-    expect(await storage.queue.sweep()).toBe(4);
-    expect(await storage.queue.sweep()).toBe(0);
-    const found = await claim(storage.queue);
-    expect([lease, ...found].map(dueKey).toSorted()).toEqual(
-      [told, ...untold]
-        .filter(({ dueAt }) => dueAt <= now())
-        .map(dueKey)
-        .toSorted(),
-    );
-  });
+  law(
+    "finds by a sweep what nobody told of, once",
+    async () => {
+      const storage = await open();
+      const told = due("a", 1, now());
+      const untold = [due("a", 2, now()), due("b", 3, now() + 100), due("a~", 4, now()), due("ab", 5, now())];
+      await store(storage, untold);
+      await enqueue(storage, told);
+      const lease = (await claim(storage.queue, { limit: 1 }))[0] as Lease;
+      expect(await storage.queue.sweep()).toBe(4);
+      expect(await storage.queue.sweep()).toBe(0);
+      const found = await claim(storage.queue);
+      expect([lease, ...found].map(dueKey).toSorted()).toEqual(
+        [told, ...untold]
+          .filter(({ dueAt }) => dueAt <= now())
+          .map(dueKey)
+          .toSorted(),
+      );
+    },
+    "untold",
+  );
 
   law(
     "loses nothing when it is lost itself: a sweep refills it, leases and all",

@@ -19,6 +19,8 @@ export type Skippable =
   | "unstorage"
   /** Thousands of lines are too slow for it here. */
   | "slow"
+  /** A commit tells its own queue: no due line is ever unknown to it. */
+  | "untold"
   /** Leases end only with the process. */
   | "lapse"
   /** A second queue over the same data. */
