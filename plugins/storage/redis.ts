@@ -1,0 +1,132 @@
+/** `redis({ url | sentinels | cluster, prefix })`: one relay over several nodes. */
+import { randomBytes } from "node:crypto";
+import { StartError, StorageError } from "../../core/model/errors.ts";
+import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import { simpleDriver } from "./embedded/driver.ts";
+import { calls } from "./redis/calls.ts";
+import { channel } from "./redis/channel.ts";
+import type { Channel } from "./redis/channel.ts";
+import { commits } from "./redis/commits.ts";
+import { connection, tagOf } from "./redis/connect.ts";
+import type { Client } from "./redis/connect.ts";
+import { sharedCounters } from "./redis/counters.ts";
+import { problemsOf } from "./redis/options.ts";
+import type { RedisOptions } from "./redis/options.ts";
+import { sharedQueue } from "./redis/queue.ts";
+import type { Now } from "./redis/queue.ts";
+import { ranges } from "./redis/range.ts";
+import { replicated } from "./redis/replicated.ts";
+import { survey } from "./redis/survey.ts";
+
+export type { RedisOptions } from "./redis/options.ts";
+
+const LEASE_MS = 45_000;
+
+/**
+ * Records, the due index and the limiter's windows on Redis 6 or newer. What a commit is worth is as Redis is set up,
+ * found out at start and told: `replicated` with `replicas`, or with `appendfsync always` on a Redis that nothing can
+ * take the place of; `volatile` otherwise. A Redis that evicts is refused.
+ *
+ * Redis gone: every call fails within 2 s, none falls back to memory, and all is well again within 5 s of its return.
+ */
+export function redis(options: RedisOptions): Plugin<"storage", Storage> {
+  return {
+    kind: "storage",
+    name: "redis",
+    problems: problemsOf(options),
+    setup: (ctx) => open(options, ctx, () => ""),
+  };
+}
+
+/** As `redis`, with the time that its decisions are made by handed in: for tests, which cannot move a server's clock. */
+export function redisAt(options: RedisOptions, now: Now): Plugin<"storage", Storage> {
+  return { kind: "storage", name: "redis", problems: problemsOf(options), setup: (ctx) => open(options, ctx, now) };
+}
+
+async function open(options: RedisOptions, { clock, log }: PluginContext, now: Now): Promise<Storage> {
+  const { prefix = "relay", replicas = 0, leaseMs = LEASE_MS } = options;
+  const tag = tagOf(prefix);
+  const node = randomBytes(9).toString("base64url");
+  const { client, driver, subscriber } = await connection(options, prefix);
+  const clients: Client[] = [client];
+  try {
+    await client.connect();
+    const found = await survey(client, options, log);
+
+    const reading = calls(client, tag, clock);
+    let writing = reading;
+    if (replicas > 0) {
+      const writer = subscriber();
+      clients.push(writer);
+      await writer.connect();
+      writing = calls(writer, tag, clock, replicated(writer, tag, replicas));
+    }
+    let told: Channel | undefined;
+    const channelNow = (): Channel => told as Channel;
+    const committing = commits(writing, now, node, channelNow);
+    const queue = sharedQueue({ calls: reading, commits: committing, clock, now, leaseMs, node, channel: channelNow });
+    const epoch = async (): Promise<number> =>
+      Number(await reading.ask((asked) => asked.get(`${tag}:epoch`), { repeatable: true, changes: false }));
+    told = await channel(subscriber, tag, clock, epoch, queue.told);
+    const range = ranges(reading, tag, now);
+    let closed = false;
+
+    const open = (): void => {
+      if (closed) throw new StorageError("unavailable", "the storage is closed");
+    };
+    const getMany = async (keys: readonly string[]): Promise<readonly (string | undefined)[]> => {
+      if (keys.length === 0) return [];
+      const names = keys.map((key) => `${tag}:r:${key}`);
+      const values = await reading.ask((asked) => asked.mget(...names), { repeatable: true, changes: false });
+      return values.map((value) => value ?? undefined);
+    };
+    const commit: Storage["commit"] = async (changes) => {
+      open();
+      await committing.commit(changes);
+    };
+
+    return {
+      name: "redis",
+      getInstance: driver.getInstance,
+      durability: found.durability,
+      ...simpleDriver({ commit, getMany, range }),
+      getMany,
+      commit,
+      range,
+      watch: (changed) => channelNow().watch(changed),
+      queue,
+      counters: sharedCounters(reading, now),
+      async status() {
+        const { waiting, leased } = await queue.depth();
+        const info = await reading.ask((asked) => asked.info("memory"), { repeatable: true, changes: false });
+        const usedBytes = Number(/^used_memory:(\d+)/m.exec(info)?.[1] ?? 0);
+        const { durability, version, appendfsync, replicas: connected } = found;
+        return {
+          name: "redis",
+          durability,
+          version,
+          appendfsync,
+          replicas: connected,
+          waiting,
+          leased,
+          usedBytes,
+          listening: channelNow().listening,
+        };
+      },
+      async dispose() {
+        if (closed) return;
+        closed = true;
+        queue.close();
+        await channelNow().close();
+        for (const one of clients) one.disconnect();
+      },
+    };
+  } catch (error) {
+    for (const one of clients) one.disconnect();
+    if (error instanceof StartError) throw error;
+    throw new StartError(69, `Redis cannot be used: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+}

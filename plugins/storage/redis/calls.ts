@@ -1,0 +1,125 @@
+/** Calls to Redis: each ends within `CALL_MS`, and says honestly what may have happened. */
+import { createHash } from "node:crypto";
+import { StorageError } from "../../../core/model/errors.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import { CALL_MS } from "./connect.ts";
+import type { Client } from "./connect.ts";
+
+/** Between tries while a connection is missing. */
+const AGAIN_MS = 40;
+
+/**
+ * What a failure means. `refused`: Redis said no before it changed anything, and may say yes soon. `unsent`: it never
+ * left. `lost`: it may or may not have been carried out.
+ */
+type Failure = { readonly kind: "refused" | "unsent" | "lost" | "full" | "broken"; readonly why: string };
+
+const REFUSED =
+  /^(LOADING|MASTERDOWN|CLUSTERDOWN|READONLY|NOREPLICAS|TRYAGAIN|BUSY|MISCONF|UNBLOCKED|Too many Cluster redirections|ERR max number of clients)/;
+const UNSENT =
+  /(isn't writeable|Cluster isn't ready|None of startup nodes|Failed to refresh slots|Cluster is ended|ECONNREFUSED|ENOTFOUND|EAI_AGAIN)/;
+
+export function judge(error: unknown): Failure {
+  const why = error instanceof Error ? error.message : String(error);
+  if (why.startsWith("OOM")) return { kind: "full", why };
+  if (REFUSED.test(why)) return { kind: "refused", why };
+  if (UNSENT.test(why)) return { kind: "unsent", why };
+  if (error instanceof Error && error.name === "ReplyError") return { kind: "broken", why };
+  return { kind: "lost", why };
+}
+
+/** A script, known to Redis by its hash. */
+export interface Script {
+  readonly text: string;
+  readonly sha: string;
+}
+export const script = (text: string): Script => ({ text, sha: createHash("sha1").update(text).digest("hex") });
+
+export interface CallOptions {
+  /** Carried out twice it does no harm: it is tried again after a lost answer. */
+  readonly repeatable: boolean;
+  /** A lost answer leaves open whether something was changed. */
+  readonly changes: boolean;
+}
+
+export interface Calls {
+  /** Runs a script on `KEYS[1]`, the hash tag. @throws StorageError */
+  run(script: Script, args: readonly (string | number)[], options: CallOptions): Promise<unknown>;
+  /** Any other command. @throws StorageError */
+  ask<T>(command: (client: Client) => Promise<T>, options: CallOptions): Promise<T>;
+}
+
+export function calls(
+  client: Client,
+  tag: string,
+  clock: Clock,
+  evaluate?: (script: Script, args: readonly (string | number)[]) => Promise<unknown>,
+): Calls {
+  /** When the connection was last seen missing, without having been there since. */
+  let downSince: number | undefined;
+  client.on("ready", () => {
+    downSince = undefined;
+  });
+
+  const once =
+    evaluate ??
+    (async (one: Script, args: readonly (string | number)[]): Promise<unknown> => {
+      try {
+        return await client.evalsha(one.sha, 1, tag, ...args);
+      } catch (error) {
+        if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
+        return client.eval(one.text, 1, tag, ...args);
+      }
+    });
+
+  async function within<T>(ms: number, answer: Promise<T>): Promise<T> {
+    const over = new AbortController();
+    const late = clock.sleep(clock.now() + ms, over.signal).then(
+      () => {
+        throw new Error("no answer in time");
+      },
+      () => new Promise<never>(() => {}),
+    );
+    try {
+      return await Promise.race([answer, late]);
+    } finally {
+      answer.catch(() => {});
+      late.catch(() => {});
+      over.abort();
+    }
+  }
+
+  async function ask<T>(command: () => Promise<T>, { repeatable, changes }: CallOptions): Promise<T> {
+    const began = clock.monotonic();
+    // Gone for longer than a call may take: nobody need wait again for what will not come.
+    const patience = downSince !== undefined && began - downSince > CALL_MS ? 0 : CALL_MS;
+    let open = false;
+    for (let first = true; ; first = false) {
+      let failure: Failure;
+      try {
+        // The first try is bounded by the client's own timeout; later ones have only what is left.
+        const reply = first ? await command() : await within(began + patience - clock.monotonic(), command());
+        downSince = undefined;
+        return reply;
+      } catch (error) {
+        failure = judge(error);
+      }
+      if (failure.kind === "full")
+        throw new StorageError(open ? "uncertain" : "full", `Redis is out of memory (${failure.why})`);
+      if (failure.kind === "broken")
+        throw new StorageError(open ? "uncertain" : "broken", `Redis refused a command (${failure.why})`);
+      if (failure.kind !== "refused") downSince ??= clock.monotonic();
+      if (failure.kind === "lost" && changes) open = true;
+      const left = began + patience - clock.monotonic();
+      if ((failure.kind === "lost" && !repeatable) || left <= AGAIN_MS) {
+        throw new StorageError(open ? "uncertain" : "unavailable", `Redis does not answer (${failure.why})`);
+      }
+      await clock.sleep(clock.now() + AGAIN_MS);
+    }
+  }
+
+  return {
+    run: (one, args, options) => ask(() => once(one, args), options),
+    ask: (command, options) => ask(() => command(client), options),
+  };
+}

@@ -1,0 +1,66 @@
+/** Commits: conditions, writes and the due index in one script, under an id by which a repeat is known. */
+import { ConflictError, LeaseLostError, StorageError } from "../../../core/model/errors.ts";
+import type { Change } from "../../../core/ports/storage.ts";
+import { script } from "./calls.ts";
+import type { Calls, Script } from "./calls.ts";
+import type { Channel } from "./channel.ts";
+import { COMMIT, SETTLE } from "./lua.ts";
+import type { Now } from "./queue.ts";
+
+const SCRIPTS = { commit: script(COMMIT), settle: script(SETTLE) };
+/** A commit is remembered this long: longer than any repeat of it can take. */
+const MEMORY_S = 15;
+const WATCHED = ["subscription:", "control:"];
+
+export interface Commits {
+  commit(changes: readonly Change[]): Promise<void>;
+  /** @param held subscription, ordinal, token, line to keep or empty, lease ms */
+  settle(held: readonly (string | number)[], changes: readonly Change[]): Promise<void>;
+}
+
+export function commits(calls: Calls, now: Now, node: string, channel: () => Channel): Commits {
+  let made = 0;
+  /** Ids of commits that may have happened: repeated with the same list, they are not made twice. */
+  const uncertain = new WeakMap<readonly Change[], string>();
+
+  async function run(one: Script, held: readonly (string | number)[], changes: readonly Change[]): Promise<void> {
+    const id = uncertain.get(changes) ?? `${node}.${(++made).toString(36)}`;
+    const watched = watchedKeys(changes);
+    const message = watched.length === 0 ? "" : JSON.stringify(watched);
+    const args = [now(), id, MEMORY_S, message, ...held, ...changes.flatMap(flatten)];
+    let reply: unknown;
+    try {
+      reply = await calls.run(one, args, { repeatable: true, changes: true });
+    } catch (error) {
+      if (error instanceof StorageError && error.fault === "uncertain") {
+        uncertain.set(changes, id);
+        // It may have happened: whoever remembers these keys must look again.
+        if (watched.length > 0) channel().own(0, watched);
+      }
+      throw error;
+    }
+    if (reply === null) throw new LeaseLostError();
+    const [first, ...more] = reply as [number | string, ...string[]];
+    if (typeof first === "string") throw new ConflictError([first, ...more]);
+    if (watched.length > 0) channel().own(first, watched);
+  }
+
+  return {
+    async commit(changes) {
+      if (changes.length > 0) await run(SCRIPTS.commit, [], changes);
+    },
+    settle: (held, changes) => run(SCRIPTS.settle, held, changes),
+  };
+}
+
+function watchedKeys(changes: readonly Change[]): readonly string[] {
+  return changes
+    .filter(({ op, key }) => op !== "check" && WATCHED.some((shelf) => key.startsWith(shelf)))
+    .map(({ key }) => key);
+}
+
+function flatten(change: Change): readonly string[] {
+  const value = change.op === "put" ? change.value : "";
+  const kind = change.if === undefined ? "" : change.if === null ? "absent" : "is";
+  return [change.op, change.key, value, kind, change.if ?? ""];
+}

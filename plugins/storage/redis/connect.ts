@@ -1,0 +1,99 @@
+/** The connection: unstorage's Redis driver makes the ioredis client, with every wait bounded. */
+import type { Cluster, Redis, RedisOptions as ClientOptions } from "ioredis";
+import type { Driver } from "unstorage";
+import type { RedisOptions } from "./options.ts";
+
+export type Client = Redis | Cluster;
+
+/** One command's answer. */
+export const COMMAND_MS = 900;
+/** A whole call, with what is tried again. */
+export const CALL_MS = 1_800;
+/** Between attempts to connect. */
+const AGAIN_MS = 200;
+
+/**
+ * Measured: with the client's defaults a Redis behind a black hole was waited for longer than 15 s. So: no queue for
+ * commands while there is no connection, no retries in the client (ours carry a commit id), an answer within
+ * `COMMAND_MS`, and a connection that does not answer is dropped and made anew.
+ */
+function clientOptions(options: RedisOptions): ClientOptions {
+  const { username, password, tls } = options;
+  return {
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: COMMAND_MS,
+    socketTimeout: COMMAND_MS + 50,
+    connectTimeout: 1_500,
+    keepAlive: 10_000,
+    retryStrategy: () => AGAIN_MS,
+    // After a failover the old master says READONLY: look for the new one.
+    reconnectOnError: (error) => error.message.startsWith("READONLY"),
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(tls === undefined || tls === false ? {} : { tls: tls === true ? {} : { ca: tls.ca } }),
+  };
+}
+
+/** The hash tag that all keys begin with: one slot of a cluster. */
+export const tagOf = (prefix: string): string => `{${prefix}}`;
+
+export interface Connection {
+  readonly client: Client;
+  /** unstorage's view of the same client, for the records. */
+  readonly driver: Driver;
+  /** A second connection for subscribing. */
+  subscriber(): Client;
+}
+
+export async function connection(options: RedisOptions, prefix: string): Promise<Connection> {
+  const { default: redisDriver } = await import("unstorage/drivers/redis");
+  const base = `${tagOf(prefix)}:r`;
+  const common = clientOptions(options);
+  const make = (): Driver => {
+    if (options.cluster !== undefined) {
+      const clusterOptions = {
+        redisOptions: common,
+        lazyConnect: true,
+        enableOfflineQueue: false,
+        clusterRetryStrategy: () => AGAIN_MS,
+        slotsRefreshTimeout: COMMAND_MS,
+        slotsRefreshInterval: 5_000,
+        retryDelayOnFailover: 100,
+        retryDelayOnClusterDown: 100,
+        maxRedirections: 8,
+      };
+      return redisDriver({ base, cluster: [...options.cluster], clusterOptions });
+    }
+    if (options.sentinels !== undefined) {
+      const { sentinels, name = "mymaster", sentinelPassword, tls } = options;
+      return redisDriver({
+        ...common,
+        base,
+        sentinels: [...sentinels],
+        name,
+        sentinelRetryStrategy: () => AGAIN_MS,
+        sentinelCommandTimeout: COMMAND_MS,
+        ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+        ...(tls === undefined || tls === false ? {} : { enableTLSForSentinelMode: true }),
+      });
+    }
+    return redisDriver({ ...common, base, url: options.url as string });
+  };
+  const driver = make();
+  const client = driver.getInstance?.() as Client;
+  // Told by the calls that fail; without a listener an error event ends the process.
+  client.on("error", () => {});
+  return {
+    client,
+    driver,
+    subscriber() {
+      const second = make().getInstance?.() as Client;
+      second.on("error", () => {});
+      return second;
+    },
+  };
+}

@@ -1,0 +1,61 @@
+/** The limiter's windows on Redis: one decision over all nodes, by the server's clock. Suspensions outlive every node. */
+import type { LimitCode, Take, Taken, WindowState } from "../../../core/model/windows.ts";
+import type { Counters } from "../../../core/ports/storage.ts";
+import { script } from "./calls.ts";
+import type { Calls } from "./calls.ts";
+import { GIVE_BACK, TAKE } from "./limiter-lua.ts";
+import type { Now } from "./queue.ts";
+
+const SCRIPTS = { take: script(TAKE), giveBack: script(GIVE_BACK) };
+const CODES: readonly (LimitCode | undefined)[] = [undefined, "ABUSE_SUSPEND", "RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED"];
+
+export function sharedCounters(calls: Calls, now: Now): Counters {
+  return {
+    async take(takes) {
+      const args = [now(), ...takes.flatMap(flatten)];
+      const rows = (await calls.run(SCRIPTS.take, args, { repeatable: false, changes: false })) as number[][];
+      return rows.map(taken);
+    },
+    async giveBack(takes, given) {
+      const args = takes.flatMap(({ key, sustained, burst }, i) => {
+        const was = given[i] as Taken;
+        return [key, sustained.windowMs, was.sustained.startedAt ?? -1, burst.windowMs, was.burst.startedAt ?? -1];
+      });
+      await calls.run(SCRIPTS.giveBack, [now(), ...args], { repeatable: false, changes: false });
+    },
+  };
+}
+
+function flatten({ key, sustained, burst, abuse }: Take): readonly (string | number)[] {
+  const windows = [key, sustained.limit, sustained.windowMs, burst.limit, burst.windowMs];
+  if (abuse === undefined) return [...windows, 0, 0, 0, 0, 0];
+  return [...windows, abuse.refusals, abuse.windowMs, abuse.suspendMs, abuse.maxSuspendMs, abuse.forgetMs];
+}
+
+function taken(row: readonly number[]): Taken {
+  const [code, sRemaining, sReset, sStart, bRemaining, bReset, bStart, waitMs, strikes, forMs] = row as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return {
+    ...(code === 0 ? {} : { code: CODES[code] }),
+    sustained: windowState(sRemaining, sReset, sStart),
+    burst: windowState(bRemaining, bReset, bStart),
+    waitMs,
+    ...(strikes === 0 ? {} : { suspended: { strikes, forMs } }),
+  };
+}
+
+const windowState = (remaining: number, resetMs: number, startedAt: number): WindowState => ({
+  remaining,
+  resetMs,
+  ...(startedAt < 0 ? {} : { startedAt }),
+});

@@ -1,0 +1,64 @@
+/** What `redis(…)` can be told, and what is wrong with it. */
+
+export interface RedisNode {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface RedisOptions {
+  /** One Redis: `redis://user:password@host:port/db`, `rediss://` for TLS. One of `url`, `sentinels`, `cluster` must be given. */
+  readonly url?: string;
+  /** The sentinels that know which Redis is the master of `name`. */
+  readonly sentinels?: readonly RedisNode[];
+  /** Group of the sentinels. @default "mymaster" */
+  readonly name?: string;
+  /** Some nodes of a cluster. All keys carry one hash tag: a cluster gives availability, and spreads nothing. */
+  readonly cluster?: readonly RedisNode[];
+  readonly username?: string;
+  readonly password?: string;
+  readonly sentinelPassword?: string;
+  /** For sentinels and clusters, where no URL says it. `ca`: PEM text, in place of the system's authorities. */
+  readonly tls?: boolean | { readonly ca: string };
+  /** Begins every key; nodes with the same prefix are one relay. @default "relay" */
+  readonly prefix?: string;
+  /** A commit resolves only when this many replicas have it (`WAIT`). @default 0 */
+  readonly replicas?: number;
+  /** How long a claimed delivery belongs to its node without a sign of life, ms. @default 45_000 */
+  readonly leaseMs?: number;
+}
+
+const PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
+
+export function problemsOf(options: RedisOptions): { readonly path: string; readonly message: string }[] {
+  const problems: { path: string; message: string }[] = [];
+  const ways = (["url", "sentinels", "cluster"] as const).filter((way) => options[way] !== undefined);
+  if (ways.length !== 1)
+    problems.push({ path: ways[1] ?? "url", message: "exactly one of url, sentinels and cluster is needed" });
+  if (options.url !== undefined && !isRedisUrl(options.url))
+    problems.push({ path: "url", message: "must be redis://… or rediss://…" });
+  for (const way of ["sentinels", "cluster"] as const) {
+    const nodes = options[way];
+    if (nodes === undefined) continue;
+    if (nodes.length === 0) problems.push({ path: way, message: "needs at least one node" });
+    for (const [i, { host, port }] of nodes.entries()) {
+      if (host === "" || !Number.isInteger(port) || port < 1 || port > 65_535)
+        problems.push({ path: `${way}[${i}]`, message: "needs a host and a port" });
+    }
+  }
+  if (options.prefix !== undefined && !PREFIX.test(options.prefix))
+    problems.push({ path: "prefix", message: "must be 1 to 64 letters, digits or _ . : -" });
+  const { replicas = 0, leaseMs = 45_000 } = options;
+  if (!Number.isInteger(replicas) || replicas < 0 || replicas > 100)
+    problems.push({ path: "replicas", message: "must be a whole number from 0 to 100" });
+  if (!Number.isInteger(leaseMs) || leaseMs < 15_000 || leaseMs > 3_600_000)
+    problems.push({ path: "leaseMs", message: "must be 15000 to 3600000" });
+  return problems;
+}
+
+function isRedisUrl(text: string): boolean {
+  try {
+    return ["redis:", "rediss:"].includes(new URL(text).protocol);
+  } catch {
+    return false;
+  }
+}

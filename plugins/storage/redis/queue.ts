@@ -1,0 +1,186 @@
+/** The shared queue: what is due when, on Redis, for every node. The index is written in the commit itself. */
+import { dueKey, parseDue } from "../../../core/model/keys.ts";
+import type { Due } from "../../../core/model/delivery.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { ClaimRequest, Queue } from "../../../core/ports/storage.ts";
+import type { Calls } from "./calls.ts";
+import { script } from "./calls.ts";
+import type { Channel } from "./channel.ts";
+import type { Commits } from "./commits.ts";
+import { CANCEL, CLAIM, DEPTH, EXTEND, PAUSE, RELEASE, SWEEP } from "./lua.ts";
+
+const SCRIPTS = {
+  claim: script(CLAIM),
+  extend: script(EXTEND),
+  release: script(RELEASE),
+  pause: script(PAUSE),
+  cancel: script(CANCEL),
+  sweep: script(SWEEP),
+  depth: script(DEPTH),
+};
+/** Looked at least so often, should a message get lost. */
+const LONGEST_WAIT_MS = 5_000;
+/** …and so often while no messages can arrive. */
+const DEAF_WAIT_MS = 250;
+const SWEEP_PAGE = 500;
+
+/** Empty: Redis decides by its own clock, which all nodes share. Tests hand in theirs. */
+export type Now = () => number | "";
+
+export interface SharedQueue extends Queue {
+  /** Something will be due so soon; 0 for now. */
+  told(inMs: number): void;
+  close(): void;
+}
+
+export function sharedQueue(deps: {
+  calls: Calls;
+  commits: Commits;
+  clock: Clock;
+  now: Now;
+  leaseMs: number;
+  node: string;
+  channel: () => Channel;
+}): SharedQueue {
+  const { calls, commits, clock, now, leaseMs, node, channel } = deps;
+  let closed = false;
+  let timer: AbortController | undefined;
+  let rung = true;
+  let waiters = new Set<() => void>();
+  /** On this process's clock: when something known may be due. */
+  let nextAt = 0;
+  let blocked: ReadonlySet<string> = new Set();
+  let claims = 0;
+
+  function ring(): void {
+    rung = true;
+    timer?.abort();
+    const all = waiters;
+    waiters = new Set();
+    for (const wake of all) wake();
+  }
+
+  /** One timer for all who wait. Looked at now and then in any case, should a message get lost. */
+  function arm(): void {
+    timer?.abort();
+    if (waiters.size === 0) return;
+    timer = new AbortController();
+    const longest = clock.now() + (channel().listening ? LONGEST_WAIT_MS : DEAF_WAIT_MS);
+    clock.sleep(Math.min(nextAt, longest), timer.signal).then(ring, () => {});
+  }
+
+  function told(inMs: number): void {
+    if (inMs <= 0) return ring();
+    nextAt = Math.min(nextAt, clock.now() + inMs);
+    arm();
+  }
+
+  /** A subscription that had enough under way here has room again, as soon as the caller has taken note. */
+  function freed(subscriptionId: string): void {
+    if (blocked.has(subscriptionId)) setImmediate(ring);
+  }
+
+  const lineOf = (due: Due): string => dueKey(due).slice(`due:${due.subscriptionId}:`.length);
+
+  return {
+    told,
+    close() {
+      closed = true;
+      ring();
+    },
+    // The commit that wrote the lines has told already.
+    add() {},
+
+    async claim({ limit, perSubscription, busy }: ClaimRequest) {
+      if (limit <= 0) return [];
+      rung = false;
+      const under = [...busy].filter(([, count]) => count > 0).flat();
+      const args = [now(), limit, perSubscription, leaseMs, `${node}.${++claims}`, LONGEST_WAIT_MS, ...under];
+      // A claim whose answer is lost has leased what nobody works on; it comes back when the lease lapses.
+      const reply = (await calls.run(SCRIPTS.claim, args, { repeatable: false, changes: false })) as ClaimReply;
+      const [serverNow, next, full, ...rows] = reply;
+      blocked = new Set(full);
+      nextAt = next < 0 ? Number.POSITIVE_INFINITY : clock.now() + Math.max(0, next - serverNow);
+      if (next >= 0 && next <= serverNow) rung = true;
+      return rows.map(([subscriptionId, line, value, token]) => ({
+        ...parseDue(`due:${subscriptionId}:${line}`, value),
+        token,
+      }));
+    },
+
+    wake(signal) {
+      if (rung || closed || signal.aborted) return Promise.resolve();
+      return new Promise((resolve) => {
+        const wake = (): void => {
+          waiters.delete(wake);
+          signal.removeEventListener("abort", wake);
+          resolve();
+        };
+        waiters.add(wake);
+        signal.addEventListener("abort", wake, { once: true });
+        arm();
+      });
+    },
+
+    async extend({ subscriptionId, ordinal, token }) {
+      const args = [now(), subscriptionId, ordinal, token, leaseMs];
+      const epoch = Number(await calls.run(SCRIPTS.extend, args, { repeatable: true, changes: false }));
+      if (epoch < 0) return false;
+      channel().seen(epoch);
+      return true;
+    },
+
+    async settle(lease, changes, then) {
+      const keep = then?.keep === undefined ? "" : lineOf(then.keep);
+      const held = [lease.subscriptionId, lease.ordinal, lease.token, keep, leaseMs];
+      await commits.settle(held, changes);
+      freed(lease.subscriptionId);
+    },
+
+    async release({ subscriptionId, ordinal, token }, dueAt) {
+      const args = [now(), subscriptionId, ordinal, token, dueAt ?? ""];
+      await calls.run(SCRIPTS.release, args, { repeatable: true, changes: false });
+      freed(subscriptionId);
+      told((dueAt ?? 0) - clock.now());
+    },
+
+    async pause(subscriptionId, until) {
+      await calls.run(SCRIPTS.pause, [now(), subscriptionId, until], { repeatable: true, changes: false });
+      if (until <= clock.now()) ring();
+    },
+
+    async cancel(subscriptionId) {
+      await calls.run(SCRIPTS.cancel, [now(), subscriptionId], { repeatable: true, changes: false });
+    },
+
+    async sweep() {
+      let found = 0;
+      for (let after = ""; ;) {
+        const [more, last] = (await calls.run(SCRIPTS.sweep, [now(), after, SWEEP_PAGE], {
+          repeatable: true,
+          changes: false,
+        })) as [number, string];
+        found += more;
+        if (last === "") break;
+        after = last;
+      }
+      if (found > 0) ring();
+      return found;
+    },
+
+    async depth() {
+      const [lines, leased, oldest] = (await calls.run(SCRIPTS.depth, [now()], {
+        repeatable: true,
+        changes: false,
+      })) as [number, number, number];
+      return { waiting: Math.max(0, lines - leased), leased, oldestDueAt: oldest < 0 ? undefined : oldest };
+    },
+  };
+}
+
+type ClaimReply = [
+  now: number,
+  next: number,
+  blocked: string[],
+  ...leases: [sub: string, line: string, value: string, token: string][],
+];

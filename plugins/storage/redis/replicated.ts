@@ -1,0 +1,76 @@
+/** Commits that replicas must have too: groups of scripts share one `WAIT`, whose answer is counted. */
+import type { Script } from "./calls.ts";
+import type { Client } from "./connect.ts";
+
+/** Redis gives up waiting for replicas after this; shorter than a command may take. */
+const WAIT_MS = 600;
+const GROUP = 256;
+
+interface Pending {
+  readonly script: Script;
+  readonly args: readonly (string | number)[];
+  /** The whole text, once Redis said that it does not know the hash. */
+  inFull: boolean;
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Runs scripts on a connection of its own: `WAIT` holds up whatever comes behind it. What too few replicas have was
+ * carried out all the same, and may be lost: it rejects as a lost answer does, to be tried again under its commit id.
+ */
+export function replicated(
+  client: Client,
+  tag: string,
+  replicas: number,
+): (script: Script, args: readonly (string | number)[]) => Promise<unknown> {
+  let pending: Pending[] = [];
+  let busy = false;
+
+  async function flush(): Promise<void> {
+    while (pending.length > 0) {
+      const group = pending.splice(0, GROUP);
+      try {
+        const pipeline = client.pipeline();
+        for (const { script, args, inFull } of group) {
+          if (inFull) pipeline.eval(script.text, 1, tag, ...args);
+          else pipeline.evalsha(script.sha, 1, tag, ...args);
+        }
+        pipeline.wait(replicas, WAIT_MS);
+        const replies = (await pipeline.exec()) ?? [];
+        const [waitError, reached] = replies[group.length] ?? [new Error("no answer"), 0];
+        for (const [i, one] of group.entries()) settle(one, replies[i], waitError, Number(reached));
+      } catch (error) {
+        for (const { reject } of group) reject(error);
+      }
+    }
+    busy = false;
+  }
+
+  function settle(
+    one: Pending,
+    reply: [Error | null, unknown] | undefined,
+    waitError: Error | null,
+    reached: number,
+  ): void {
+    const [error, value] = reply ?? [new Error("no answer"), undefined];
+    if (error !== null) {
+      if (!error.message.startsWith("NOSCRIPT") || one.inFull) return one.reject(error);
+      one.inFull = true;
+      pending.push(one);
+      return;
+    }
+    // The WAIT itself failed, or not all of them answered: carried out here, perhaps nowhere else.
+    if (waitError !== null || reached < replicas)
+      return one.reject(new Error(`only ${waitError === null ? reached : 0} of ${replicas} replicas have it`));
+    one.resolve(value);
+  }
+
+  return (script, args) =>
+    new Promise((resolve, reject) => {
+      pending.push({ script, args, inFull: false, resolve, reject });
+      if (busy) return;
+      busy = true;
+      queueMicrotask(() => void flush());
+    });
+}

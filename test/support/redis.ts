@@ -1,0 +1,182 @@
+/** Real Redis servers on ports of their own, which a test may kill, stop and start again. */
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, connect } from "node:net";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { findProgram } from "./needs.ts";
+
+export interface RedisOptions {
+  /** Lines of its configuration: `{ appendonly: "yes" }`. */
+  readonly config?: Readonly<Record<string, string>>;
+  readonly port?: number;
+  readonly sentinel?: boolean;
+}
+
+export interface RedisServer extends AsyncDisposable {
+  readonly port: number;
+  readonly url: string;
+  readonly dir: string;
+  /** Ends it at once, as a crash would. */
+  kill(): Promise<void>;
+  /** Begins again on the same port and data; for one that was killed. */
+  start(): Promise<void>;
+  /** SIGSTOP and SIGCONT: it is there and does not answer. */
+  pause(): void;
+  resume(): void;
+  /** One command, by hand: `command("CONFIG", "SET", "maxmemory", "1")` → the raw reply. */
+  command(...parts: readonly string[]): Promise<string>;
+}
+
+const running = new Set<ChildProcess>();
+process.on("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+/** A port that nobody listens on just now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
+  const program = findProgram("redis");
+  if (program === undefined) throw new Error("redis-server is not installed");
+  const dir = await mkdtemp(join(tmpdir(), "relay-redis-"));
+  const port = options.port ?? (await freePort());
+  const config = {
+    port: String(port),
+    bind: "127.0.0.1",
+    dir,
+    save: "",
+    appendonly: "no",
+    "repl-diskless-sync-delay": "0",
+    ...options.config,
+  };
+  const file = join(dir, "redis.conf");
+  const { writeFile } = await import("node:fs/promises");
+  const lines = Object.entries(config).filter(([name]) => options.sentinel !== true || !SERVER_ONLY.has(name));
+  await writeFile(
+    file,
+    lines.map(([name, value]) => `${name.replace(/#\d+$/, "")} ${value === "" ? '""' : value}`).join("\n"),
+  );
+  let child: ChildProcess;
+
+  async function start(): Promise<void> {
+    child = spawn(program as string, [file, ...(options.sentinel === true ? ["--sentinel"] : [])], { stdio: "ignore" });
+    running.add(child);
+    child.once("exit", () => running.delete(child));
+    for (;;) {
+      if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}`);
+      const reply = await ask(port, ["PING"]).catch(() => "");
+      if (reply.startsWith("+PONG")) return;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+
+  async function kill(): Promise<void> {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    child.kill("SIGCONT");
+    await gone;
+  }
+
+  await start();
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    dir,
+    kill,
+    start,
+    pause: () => void child.kill("SIGSTOP"),
+    resume: () => void child.kill("SIGCONT"),
+    command: (...parts) => ask(port, parts),
+    async [Symbol.asyncDispose]() {
+      await kill();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+const SERVER_ONLY = new Set(["save", "appendonly", "repl-diskless-sync-delay"]);
+
+/** A replica that has caught up with its master. */
+export async function startReplica(master: RedisServer, options: RedisOptions = {}): Promise<RedisServer> {
+  const replica = await startRedis({
+    ...options,
+    config: { ...options.config, replicaof: `127.0.0.1 ${master.port}` },
+  });
+  await until(async () => (await replica.command("INFO", "replication")).includes("master_link_status:up"));
+  return replica;
+}
+
+/** A sentinel that watches `master` as "mymaster" and fails over within a second or two. */
+export async function startSentinel(master: RedisServer, quorum = 1): Promise<RedisServer> {
+  const config = {
+    "sentinel monitor": `mymaster 127.0.0.1 ${master.port} ${quorum}`,
+    "sentinel down-after-milliseconds": "mymaster 500",
+    "sentinel failover-timeout": "mymaster 2000",
+  };
+  const sentinel = await startRedis({ sentinel: true, config });
+  await until(async () => (await sentinel.command("SENTINEL", "replicas", "mymaster")).includes("flags"));
+  return sentinel;
+}
+
+/** A cluster of so many masters, which share all slots. */
+export async function startCluster(size = 3): Promise<readonly RedisServer[]> {
+  const config = { "cluster-enabled": "yes", "cluster-node-timeout": "1000" };
+  const nodes = await Promise.all(Array.from({ length: size }, () => startRedis({ config })));
+  for (const [i, node] of nodes.entries()) {
+    const first = Math.floor((16_384 * i) / size);
+    const last = Math.floor((16_384 * (i + 1)) / size) - 1;
+    await node.command("CLUSTER", "ADDSLOTSRANGE", String(first), String(last));
+    await node.command("CLUSTER", "SET-CONFIG-EPOCH", String(i + 1));
+  }
+  for (const node of nodes.slice(1))
+    await node.command("CLUSTER", "MEET", "127.0.0.1", String((nodes[0] as RedisServer).port));
+  for (const node of nodes) {
+    await until(async () => {
+      const info = await node.command("CLUSTER", "INFO");
+      return info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${size}`);
+    });
+  }
+  return nodes;
+}
+
+export async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+/** Sends one command on a connection of its own and gives back what came first. */
+function ask(port: number, parts: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1");
+    let text = "";
+    const done = (): void => {
+      socket.destroy();
+      resolve(text);
+    };
+    socket.on("error", reject);
+    socket.on("close", done);
+    socket.on("data", (chunk) => {
+      text += chunk.toString();
+      if (isWhole(text)) done();
+    });
+    socket.write(`*${parts.length}\r\n${parts.map((part) => `$${Buffer.byteLength(part)}\r\n${part}\r\n`).join("")}`);
+  });
+}
+
+/** Whole enough to look into: a line, or a bulk string with all its bytes; of lists, the first packet does. */
+function isWhole(text: string): boolean {
+  const bulk = /^\$(\d+)\r\n/.exec(text);
+  if (bulk === null) return text.includes("\r\n");
+  return text.length >= bulk[0].length + Number(bulk[1]);
+}
