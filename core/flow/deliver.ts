@@ -14,7 +14,7 @@ import { deliveryKey } from "../model/keys.ts";
 import type { RetryOptions, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
-import type { Lease, Storage } from "../ports/storage.ts";
+import type { Change, Lease, Storage } from "../ports/storage.ts";
 import type { HotEvents, Loaded } from "./hot.ts";
 import { judge, type Outcome } from "./outcome.ts";
 import { persist } from "./persist.ts";
@@ -29,6 +29,12 @@ const MOST_ATTEMPTS = 5;
 
 /** What others on this node want to know of each attempt: health, figures, the live stream. Called after its commit. */
 export type Seen = (sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome) => void;
+
+/** Changes for a commit of somebody else, and what to do when it is done. */
+export interface Notice {
+  readonly changes: readonly Change[];
+  committed(): void;
+}
 
 export type Gate = (sub: Subscription) => Promise<number | undefined> | number | undefined;
 
@@ -50,6 +56,8 @@ export interface DeliverDeps {
   /** Asked before each attempt, in order: until when it must wait (epoch ms), or `undefined` when it may be made. */
   readonly gates: readonly Gate[];
   readonly seen: readonly Seen[];
+  /** What else is to be stored with a failed delivery: the operational event that tells of it. */
+  readonly notice: (sub: Subscription, loaded: Loaded, failed: Delivery) => Promise<Notice | undefined>;
   readonly log: Log;
   readonly metrics: Metrics;
 }
@@ -98,26 +106,25 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       persist(() => storage.queue.settle(lease, changes, then), { clock, signal, log });
 
     async function attempt(): Promise<void> {
-      if (!(await storage.queue.extend(lease))) throw new LeaseLostError();
+      loaded ??= await hot.load(keyId, ordinal);
+      delivery ??= freshDelivery(line, loaded.event.id);
       const sub = await directory.get(keyId, subscriptionId);
       const ended = endedBy(sub, generation);
       if (ended !== undefined) {
-        loaded ??= delivery === undefined ? await hot.load(keyId, ordinal) : undefined;
-        const last = delivery ?? freshDelivery(line, loaded?.event.id ?? "");
-        await settle(endedChanges(line, { ...last, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() }));
+        await settle(endedChanges(line, { ...delivery, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() }));
         return metrics.count("deliveries", { outcome: ended.status });
       }
       await admission(sub as Subscription);
-      loaded ??= await hot.load(keyId, ordinal);
-      delivery ??= freshDelivery(line, loaded.event.id);
+      // The last look before the first byte: the lease, on every node's word, and the subscription as it is now.
+      if (!(await storage.queue.extend(lease))) throw new LeaseLostError();
+      if ((await directory.get(keyId, subscriptionId)) !== sub) return await attempt();
       const number = delivery.attempts.length + 1;
       const sent = await send(sub as Subscription, loaded, { cycle, number }, signal);
       const now = clock.now();
       const retry = sub?.retry ?? deps.retry;
       const outcome = judge(sent.reply, { attempt: number, retry, now, random: deps.random() });
-      const before = delivery;
       delivery = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
-      await record(sub as Subscription, before, sent.attempt, outcome);
+      await record(sub as Subscription, delivery, sent.attempt, outcome);
     }
 
     /** A gate that is shut: the delivery goes back as it was, and nothing of its subscription is claimed until then. */
@@ -132,8 +139,7 @@ export function createDeliver(deps: DeliverDeps): Deliver {
     }
 
     /** Commits what came of an attempt. @throws NotDelivered after the commit, when another attempt is to follow */
-    async function record(sub: Subscription, before: Delivery, made: Attempt, outcome: Outcome): Promise<void> {
-      const now = delivery as Delivery;
+    async function record(sub: Subscription, now: Delivery, made: Attempt, outcome: Outcome): Promise<void> {
       switch (outcome.kind) {
         case "delivered":
           delivery = { ...now, status: "delivered", nextAttemptAt: undefined };
@@ -147,7 +153,7 @@ export function createDeliver(deps: DeliverDeps): Deliver {
             reason: outcome.kind === "gone" ? "endpoint_gone" : "exhausted",
             nextAttemptAt: undefined,
           };
-          await settle(endedChanges(line, delivery));
+          await end(sub, delivery);
           if (outcome.kind === "gone") await deps.gone(keyId, subscriptionId);
           break;
         case "retry": {
@@ -163,9 +169,16 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       }
       tell(sub, made, outcome);
       if (outcome.kind === "exhausted") await pause(outcome.pauseUntil);
-      if (before.attempts.length === 0 && cycle === 0) {
+      if (made.number === 1 && cycle === 0) {
         metrics.observe("accept_to_first_attempt_seconds", (made.startedAt - ordinalTime(ordinal)) / 1000);
       }
+    }
+
+    /** A failure is told of in its own commit, to subscriptions that ask for operational events. */
+    async function end(sub: Subscription, failed: Delivery): Promise<void> {
+      const told = await deps.notice(sub, loaded as Loaded, failed);
+      await settle([...endedChanges(line, failed), ...(told?.changes ?? [])]);
+      told?.committed();
     }
 
     const pause = async (until: number | undefined): Promise<void> => {

@@ -1,7 +1,7 @@
 /** Intake: published events become stored events with their deliveries, in one commit, before anyone is told "accepted". */
 import { ConflictError, StorageError } from "../model/errors.ts";
 import { MAX_BATCH_EVENTS, type RelayEvent } from "../model/event.ts";
-import { ordinals } from "../model/ids.ts";
+import { ordinals, ordinalTime } from "../model/ids.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -136,7 +136,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     traceparent: string | undefined,
   ): Promise<readonly Accepted[]> {
     const wanting = await fanouts(drafts);
-    const acceptedAt = clock.now();
+    const now = clock.now();
     const answers = new Map<Draft, Accepted>();
     const accepted: Accepted[] = [];
     for (const draft of drafts) {
@@ -148,8 +148,10 @@ export function createIntake(deps: IntakeDeps): Intake {
       } else if (known !== undefined) {
         answer = answerOf(known, true);
       } else {
-        const { keyId, type, data, createdAt = acceptedAt } = draft;
         const ordinal = mint();
+        // One time for both: it is how the path knows a delivery that was never tried.
+        const acceptedAt = ordinalTime(ordinal);
+        const { keyId, type, data, createdAt = acceptedAt } = draft;
         const id = draft.id ?? `evt_${ordinal}`;
         writing.changes.push(...claimId(draft, ordinal, stored.free));
         const made = { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent, data };
@@ -158,7 +160,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       if (twice.size > 0) answers.set(draft, answer);
       accepted.push(answer);
     }
-    if (!writing.events.every(names.known)) writing.changes.push(...(await names.missing(writing.events, acceptedAt)));
+    if (!writing.events.every(names.known)) writing.changes.push(...(await names.missing(writing.events, now)));
     return accepted;
   }
 
@@ -190,7 +192,8 @@ export function createIntake(deps: IntakeDeps): Intake {
     const wanting = fan(type, await directory.of(keyId));
     if (wanting.ids.length === 0) return undefined;
     const writing = nothingWritten();
-    const [ordinal, acceptedAt] = [mint(), clock.now()];
+    const ordinal = mint();
+    const acceptedAt = ordinalTime(ordinal);
     const made = { id: `evt_${ordinal}`, type, keyId, ordinal, createdAt: acceptedAt, acceptedAt };
     writeEvent(writing, { ...made, data: JSON.stringify(data) }, wanting);
     return {

@@ -40,6 +40,12 @@ export interface SubscriptionsDeps {
   readonly revive?: (subscriptionId: string) => Promise<void>;
   /** The catalogue of event names. */
   readonly events?: readonly string[];
+  /** An operational event to be stored with a change: `undefined` when nobody wants it. */
+  readonly notice?: (
+    keyId: string,
+    type: string,
+    data: unknown,
+  ) => Promise<{ readonly changes: readonly Change[]; committed(): void } | undefined>;
 }
 
 export interface WithSecret {
@@ -238,7 +244,8 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
 
     async disable(keyId, id, reason) {
       if (!isLive(await readNow(keyId, id))) return;
-      await revise(keyId, id, (now) =>
+      const told = await deps.notice?.(keyId, "relay:subscription.disabled", { subscriptionId: id, reason });
+      const { was, next } = await revise(keyId, id, (now) =>
         now.status === "disabled"
           ? undefined
           : {
@@ -249,9 +256,13 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
                 updatedAt: clock.now(),
                 generation: now.generation + 1,
               },
-              more: [audit(keyId, RELAY, { action: "subscription.disabled", target: id, detail: reason })],
+              more: [
+                audit(keyId, RELAY, { action: "subscription.disabled", target: id, detail: reason }),
+                ...(told?.changes ?? []),
+              ],
             },
       );
+      if (was !== next) told?.committed();
     },
   };
 }

@@ -1,6 +1,9 @@
 /** The path, composed: which room is built from which. Read it downwards. */
 import { createDeliver, type Deliver } from "../flow/deliver.ts";
 import { createDirectory, type Directory } from "../flow/directory.ts";
+import { createFeed, type LiveFeed } from "../flow/feed.ts";
+import { failureNotice } from "../flow/notice.ts";
+import { createPing, type SendPing } from "../flow/ping.ts";
 import { createDispatcher, type Dispatcher } from "../flow/dispatcher.ts";
 import { createHealth, type Health } from "../flow/health.ts";
 import { createHistory, type History } from "../flow/history.ts";
@@ -15,6 +18,7 @@ import { createSlots, type Slots } from "../flow/slots.ts";
 import { createSubscriptions, type Subscriptions } from "../flow/subscriptions.ts";
 import { createSweeper, type Sweeper } from "../flow/sweeper.ts";
 import type { Guard } from "../guard/index.ts";
+import { parseSubscriptionKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys, Log, Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -41,6 +45,8 @@ export const HOT = token<HotEvents>("hot");
 export const INTAKE = token<Intake>("intake");
 export const SIGNER = token<Signer>("signer");
 export const SEND = token<Send>("send");
+export const PING = token<SendPing>("ping");
+export const FEED = token<LiveFeed>("feed");
 export const SLOTS = token<Slots>("slots");
 export const HEALTH = token<Health>("health");
 export const PACING = token<Pacing>("pacing");
@@ -69,9 +75,24 @@ export function furnishPath(house: House): void {
       directory: get(DIRECTORY),
       events: get(PLAN).events,
       maxPending: get(PLAN).intake.maxPending,
-      onAccepted: get(HOT).put,
+      onAccepted: (event) => {
+        get(HOT).put(event);
+        get(FEED).accepted(event);
+      },
     }),
   );
+
+  house.make(FEED, (get) => {
+    const feed = createFeed();
+    get(STORAGE).watch((keys) => {
+      for (const key of keys) {
+        if (!key.startsWith("subscription:")) continue;
+        const { keyId, id } = parseSubscriptionKey(key);
+        feed.changed(keyId, id);
+      }
+    });
+    return feed;
+  });
 
   house.make(SIGNER, (get) => createSigner(get(KEYS)));
   house.make(SEND, (get) =>
@@ -82,6 +103,7 @@ export function furnishPath(house: House): void {
       timeoutMs: get(PLAN).delivery.timeoutMs,
     }),
   );
+  house.make(PING, (get) => createPing({ send: get(SEND), clock: get(CLOCK) }));
   house.make(SLOTS, (get) => createSlots(get(PLAN).delivery.concurrency, get(PLAN).delivery.perSubscription));
   house.make(PACING, (get) => createPacing(get(CLOCK)));
   // Health disables through the subscriptions, which revive it: each is asked for only when the other needs it.
@@ -105,7 +127,8 @@ export function furnishPath(house: House): void {
       mostHeld: MOST_HELD,
       gone: (keyId, id) => get(SUBSCRIPTIONS).disable(keyId, id, "endpoint_gone"),
       gates: [get(HEALTH).admit, get(PACING).admit],
-      seen: [get(HEALTH).seen],
+      seen: [get(HEALTH).seen, get(FEED).seen],
+      notice: failureNotice(get(INTAKE)),
     }),
   );
   house.make(DISPATCHER, (get) =>
@@ -129,6 +152,7 @@ export function furnishPath(house: House): void {
       events: get(PLAN).events,
       abort: get(DISPATCHER).abort,
       revive: get(HEALTH).forget,
+      notice: get(INTAKE).operational,
     }),
   );
   house.make(HISTORY, (get) => createHistory({ ...base(), directory: get(DIRECTORY) }));

@@ -1,0 +1,78 @@
+/** The live feed: what happens on a key, told to whoever listens on this node. With nobody listening it costs one look-up. */
+import { attemptId, deliveryId } from "../model/delivery.ts";
+import type { RelayEvent } from "../model/event.ts";
+import { isoTime } from "../model/time.ts";
+import type { Seen } from "./deliver.ts";
+
+export interface FeedMessage {
+  readonly event: "event" | "attempt" | "subscription";
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface LiveFeed {
+  /** Tells of what happens on a key from now on; returns what ends it. */
+  listen(keyId: string, tell: (message: FeedMessage) => void): () => void;
+  /** An event was stored. */
+  accepted(event: RelayEvent): void;
+  /** An attempt was made, and its outcome stored. */
+  readonly seen: Seen;
+  /** A subscription was changed, by any node. */
+  changed(keyId: string, subscriptionId: string): void;
+}
+
+export function createFeed(): LiveFeed {
+  const listeners = new Map<string, Set<(message: FeedMessage) => void>>();
+
+  function tell(keyId: string, make: () => FeedMessage): void {
+    const told = listeners.get(keyId);
+    if (told === undefined) return;
+    const message = make();
+    for (const one of told) one(message);
+  }
+
+  return {
+    listen(keyId, one) {
+      let told = listeners.get(keyId);
+      if (told === undefined) listeners.set(keyId, (told = new Set()));
+      told.add(one);
+      return () => {
+        told.delete(one);
+        if (told.size === 0 && listeners.get(keyId) === told) listeners.delete(keyId);
+      };
+    },
+    accepted({ id, type, keyId, createdAt, acceptedAt, subscriptionIds }) {
+      tell(keyId, () => ({
+        event: "event",
+        data: {
+          id,
+          type,
+          keyId,
+          createdAt: isoTime(createdAt),
+          acceptedAt: isoTime(acceptedAt),
+          deliveries: subscriptionIds.length,
+        },
+      }));
+    },
+    seen(sub, { eventId, ordinal, status, reason, nextAttemptAt }, made) {
+      tell(sub.keyId, () => ({
+        event: "attempt",
+        data: {
+          id: attemptId(ordinal, sub.id, made.cycle, made.number),
+          deliveryId: deliveryId(ordinal, sub.id),
+          eventId,
+          subscriptionId: sub.id,
+          cycle: made.cycle,
+          number: made.number,
+          startedAt: isoTime(made.startedAt),
+          durationMs: made.durationMs,
+          statusCode: made.statusCode,
+          error: made.error,
+          status,
+          reason,
+          nextAttemptAt: nextAttemptAt === undefined ? undefined : isoTime(nextAttemptAt),
+        },
+      }));
+    },
+    changed: (keyId, id) => tell(keyId, () => ({ event: "subscription", data: { id } })),
+  };
+}
