@@ -1,45 +1,25 @@
 /** The limiter: may this caller make one more request on this endpoint, and what the answer's headers say about it. */
-import type { Abuse, LimitCode, Take, Taken } from "../model/windows.ts";
+import type { LimitCode, Take, Taken } from "../model/windows.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Counters } from "../ports/storage.ts";
 import { limitHeaders, worst } from "./headers.ts";
-import { routeShape } from "./routes.ts";
 import { loadSuspensions, storeSuspension } from "./suspensions.ts";
 import type { SuspensionShelf } from "./suspensions.ts";
-import { counterKey } from "./keys.ts";
+import { createTakes } from "./takes.ts";
+import type { AbuseRule, Caller, LimitRows } from "./takes.ts";
 
-export interface LimitRow {
-  readonly perMinute: number;
-  readonly per5s: number;
-}
-
-export interface AbuseRule {
-  readonly factor: number;
-  readonly windowMs: number;
-  readonly failures: number;
-  readonly failuresWindowMs: number;
-  readonly suspendMs: number;
-  readonly maxSuspendMs: number;
-  readonly forgetMs: number;
-}
+export type { AbuseRule, Caller, LimitRow, LimitRows } from "./takes.ts";
 
 export interface LimiterDeps {
   readonly counters: Counters;
-  /** `METHOD /path/{param}` → its row. How parameters are called does not matter. */
-  readonly rows: Readonly<Record<string, LimitRow | false>>;
+  readonly rows: LimitRows;
   readonly abuse: AbuseRule | false;
   readonly clock: Pick<Clock, "now">;
   /** Where suspensions are kept; left out, they are not. */
   readonly storage?: SuspensionShelf;
   readonly log?: Pick<Log, "warn">;
   readonly metrics?: Pick<Metrics, "count">;
-}
-
-/** Who is counted; `factor` widens the row (`/v1` counts the address at 10 × the row). */
-export interface Caller {
-  readonly principal: string;
-  readonly factor?: number;
 }
 
 export interface CheckOptions {
@@ -90,49 +70,11 @@ const VERDICTS: Readonly<Record<RefusalCode | "passed", Readonly<Record<string, 
   BURST_EXCEEDED: { code: "BURST_EXCEEDED" },
   PROVIDER_BACKPRESSURE: { code: "PROVIDER_BACKPRESSURE" },
 };
-const MINUTE = 60_000;
-const BURST = 5_000;
-/** Failed authentications of one address a minute. */
-const FAILED_LOGINS: LimitRow = { perMinute: 300, per5s: 300 };
-/** A window that never fills: to ask whether someone is suspended for wrong codes. */
-const ENDLESS = { limit: Number.MAX_SAFE_INTEGER, windowMs: BURST };
-/** A window that is always full: each take on it is a refusal, and enough refusals suspend. */
-const CLOSED = { limit: 0, windowMs: BURST };
 
 export function createLimiter(deps: LimiterDeps): Limiter {
   const { counters, clock } = deps;
   let { abuse } = deps;
-  let rows = byShape(deps.rows);
-  const shapes = new Map<string, string>();
-
-  const shapeOf = (row: string): string => {
-    let shape = shapes.get(row);
-    if (shape === undefined) shapes.set(row, (shape = routeShape(row)));
-    return shape;
-  };
-
-  function takeOf(shape: string, row: LimitRow, caller: string | Caller): Take {
-    const { principal, factor = 1 } = typeof caller === "string" ? { principal: caller } : caller;
-    const perMinute = row.perMinute * factor;
-    const sustained = { limit: perMinute, windowMs: MINUTE };
-    const burst = { limit: row.per5s * factor, windowMs: BURST };
-    const key = counterKey(shape, principal);
-    if (abuse === false) return { key, sustained, burst };
-    const { factor: times, windowMs, suspendMs, maxSuspendMs, forgetMs } = abuse;
-    const rule: Abuse = { refusals: times * perMinute, windowMs, suspendMs, maxSuspendMs, forgetMs };
-    return { key, sustained, burst, abuse: rule };
-  }
-
-  function guessTake(shape: string, caller: string | Caller, window: Take["burst"]): Take | undefined {
-    if (abuse === false) return undefined;
-    const { failures, failuresWindowMs, suspendMs, maxSuspendMs, forgetMs } = abuse;
-    return {
-      key: counterKey(`codes ${shape}`, typeof caller === "string" ? caller : caller.principal),
-      sustained: window,
-      burst: window,
-      abuse: { refusals: failures, windowMs: failuresWindowMs, suspendMs, maxSuspendMs, forgetMs },
-    };
-  }
+  let takesOf = createTakes(deps.rows, abuse);
 
   function verdictOf(takes: readonly Take[], taken: readonly Taken[], busyMs: number): Verdict {
     const found = worst(takes, taken);
@@ -185,29 +127,27 @@ export function createLimiter(deps: LimiterDeps): Limiter {
 
   return {
     check(row, callers, { busyMs = 0, guessed = false } = {}) {
-      const shape = shapeOf(row);
-      const limits = rows.get(shape);
       const all = typeof callers === "string" ? [callers] : callers;
-      const takes = limits === undefined ? [] : all.map((caller) => takeOf(shape, limits, caller));
-      const guess = guessed && all[0] !== undefined ? guessTake(shape, all[0], ENDLESS) : undefined;
-      if (guess !== undefined && takes.length > 0) takes.push(guess);
+      const takes = takesOf.of(row, all);
       if (takes.length === 0) return busyMs > 0 ? busy(busyMs) : undefined;
+      const guess = guessed && all[0] !== undefined ? takesOf.guess(row, all[0]) : undefined;
+      if (guess !== undefined) takes.push(guess);
       const taken = counters.take(takes);
       return Array.isArray(taken)
         ? conclude(takes, taken as readonly Taken[], busyMs)
         : (taken as Promise<readonly Taken[]>).then((all) => conclude(takes, all, busyMs));
     },
     async failed(row, caller) {
-      const take = guessTake(shapeOf(row), caller, CLOSED);
+      const take = takesOf.wrong(row, caller);
       if (take !== undefined) await remember([take], await counters.take([take]));
     },
     async unauthenticated(address) {
-      const { abuse: _, ...take } = takeOf("unauthenticated", FAILED_LOGINS, address);
-      return verdictOf([take], await counters.take([take]), 0);
+      const takes = [takesOf.stranger(address)];
+      return verdictOf(takes, await counters.take(takes), 0);
     },
     configure(nextRows, nextAbuse) {
-      rows = byShape(nextRows);
       abuse = nextAbuse;
+      takesOf = createTakes(nextRows, nextAbuse);
     },
     async load() {
       if (deps.storage === undefined || counters.restore === undefined || abuse === false) return 0;
@@ -220,14 +160,4 @@ function busy(busyMs: number): Verdict {
   const retryAfter = Math.max(1, Math.ceil(busyMs / 1_000));
   const headers = { "Retry-After": String(retryAfter) };
   return { code: "PROVIDER_BACKPRESSURE", retryAfter, headers, giveBack: () => Promise.resolve({}) };
-}
-
-function byShape(rows: LimiterDeps["rows"]): ReadonlyMap<string, LimitRow> {
-  const found = new Map<string, LimitRow>();
-  // A later spelling of the same operation replaces an earlier one: overrides stand behind the defaults.
-  for (const [name, row] of Object.entries(rows)) {
-    if (row === false) found.delete(routeShape(name));
-    else found.set(routeShape(name), row);
-  }
-  return found;
 }

@@ -1,0 +1,121 @@
+/** What the limiter asks of the counters: rows of the table and rules about abuse, as takes. */
+import type { Abuse, Take } from "../model/windows.ts";
+import { counterKey } from "./keys.ts";
+import { routeShape } from "./routes.ts";
+
+export interface LimitRow {
+  readonly perMinute: number;
+  readonly per5s: number;
+}
+
+/** `METHOD /path/{param}` → its row. How parameters are called does not matter. */
+export type LimitRows = Readonly<Record<string, LimitRow | false>>;
+
+export interface AbuseRule {
+  readonly factor: number;
+  readonly windowMs: number;
+  readonly failures: number;
+  readonly failuresWindowMs: number;
+  readonly suspendMs: number;
+  readonly maxSuspendMs: number;
+  readonly forgetMs: number;
+}
+
+/** Who is counted; `factor` widens the row (`/v1` counts the address at 10 × the row). */
+export interface Caller {
+  readonly principal: string;
+  readonly factor?: number;
+}
+
+export interface Takes {
+  /** One take a caller; none where the row is missing or switched off. */
+  of(row: string, callers: readonly (string | Caller)[]): Take[];
+  /** Asks whether wrong codes have suspended this caller here, and counts nothing. */
+  guess(row: string, caller: string | Caller): Take | undefined;
+  /** Counts a wrong code. */
+  wrong(row: string, caller: string | Caller): Take | undefined;
+  /** Counts a failed authentication. */
+  stranger(address: string): Take;
+}
+
+const MINUTE = 60_000;
+const BURST = 5_000;
+/** Failed authentications of one address a minute. */
+const STRANGERS: LimitRow = { perMinute: 300, per5s: 300 };
+/** A window that never fills: only a suspension refuses. */
+const ENDLESS = { limit: Number.MAX_SAFE_INTEGER, windowMs: BURST };
+/** A window that is always full: each take on it is a refusal, and enough refusals suspend. */
+const CLOSED = { limit: 0, windowMs: BURST };
+
+export function createTakes(given: LimitRows, abuse: AbuseRule | false): Takes {
+  const rows = byShape(given);
+  const shapes = new Map<string, string>();
+  const windows = new Map<LimitRow, Map<number, Omit<Take, "key">>>();
+  const codes = abuse === false ? undefined : ruleOf(abuse.failures, abuse.failuresWindowMs, abuse);
+
+  const shapeOf = (row: string): string => {
+    let shape = shapes.get(row);
+    if (shape === undefined) shapes.set(row, (shape = routeShape(row)));
+    return shape;
+  };
+
+  /** The windows of a row are the same objects for everybody: counters hold on to them, once a caller. */
+  function windowsOf(row: LimitRow, factor: number): Omit<Take, "key"> {
+    const made = windows.get(row)?.get(factor);
+    if (made !== undefined) return made;
+    const perMinute = row.perMinute * factor;
+    const both = {
+      sustained: { limit: perMinute, windowMs: MINUTE },
+      burst: { limit: row.per5s * factor, windowMs: BURST },
+    };
+    const fresh = abuse === false ? both : { ...both, abuse: ruleOf(abuse.factor * perMinute, abuse.windowMs, abuse) };
+    windows.set(row, (windows.get(row) ?? new Map<number, Omit<Take, "key">>()).set(factor, fresh));
+    return fresh;
+  }
+
+  const codeTake = (row: string, caller: string | Caller, window: Take["burst"]): Take | undefined =>
+    codes && {
+      key: counterKey(`codes ${shapeOf(row)}`, nameOf(caller)),
+      sustained: window,
+      burst: window,
+      abuse: codes,
+    };
+
+  return {
+    of(row, callers) {
+      const shape = shapeOf(row);
+      const limits = rows.get(shape);
+      if (limits === undefined) return [];
+      return callers.map((caller) => {
+        const { sustained, burst, abuse } = windowsOf(limits, typeof caller === "string" ? 1 : (caller.factor ?? 1));
+        return { key: counterKey(shape, nameOf(caller)), sustained, burst, abuse };
+      });
+    },
+    guess: (row, caller) => codeTake(row, caller, ENDLESS),
+    wrong: (row, caller) => codeTake(row, caller, CLOSED),
+    stranger(address) {
+      const { sustained, burst } = windowsOf(STRANGERS, 1);
+      return { key: counterKey("unauthenticated", address), sustained, burst };
+    },
+  };
+}
+
+const nameOf = (caller: string | Caller): string => (typeof caller === "string" ? caller : caller.principal);
+
+const ruleOf = (refusals: number, windowMs: number, { suspendMs, maxSuspendMs, forgetMs }: AbuseRule): Abuse => ({
+  refusals,
+  windowMs,
+  suspendMs,
+  maxSuspendMs,
+  forgetMs,
+});
+
+function byShape(rows: LimitRows): ReadonlyMap<string, LimitRow> {
+  const found = new Map<string, LimitRow>();
+  // A later spelling of the same operation replaces an earlier one: overrides stand behind the defaults.
+  for (const [name, row] of Object.entries(rows)) {
+    if (row === false) found.delete(routeShape(name));
+    else found.set(routeShape(name), row);
+  }
+  return found;
+}
