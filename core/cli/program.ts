@@ -2,7 +2,7 @@
 import { cac } from "cac";
 import type { CAC } from "cac";
 import { didYouMean } from "../../config/problems.ts";
-import manifest from "../../package.json" with { type: "json" };
+import { VERSION } from "../model/version.ts";
 import { StartError } from "../model/errors.ts";
 import type { Around } from "./around.ts";
 import { processAround } from "./around.ts";
@@ -85,7 +85,7 @@ async function run(argv: readonly string[], around: Around): Promise<number | vo
 /** No command, an unknown one, or help about all of them. */
 async function runNone(argv: readonly string[], first: string, around: Around): Promise<number> {
   if (argv.includes("--version") || argv.includes("-v")) {
-    around.print(`relay ${manifest.version}`);
+    around.print(`relay ${VERSION}`);
     return EX_OK;
   }
   const known = Object.keys(FILES);
@@ -95,7 +95,7 @@ async function runNone(argv: readonly string[], first: string, around: Around): 
   const all = files.flatMap(({ commands }) => commands);
   const width = Math.max(...all.map(({ usage: text }) => text.length));
   const text = [
-    `relay ${manifest.version}: a webhook relay`,
+    `relay ${VERSION}: a webhook relay`,
     "",
     "relay <command> [options]",
     "",

@@ -5,6 +5,7 @@
  * Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
  */
 import { createHmac, hash } from "node:crypto";
+import { VERSION } from "../model/version.ts";
 import type { SigningKey } from "./secret.ts";
 
 export interface Signable {
@@ -17,7 +18,7 @@ export interface Signable {
   readonly traceparent?: string;
 }
 
-export const USER_AGENT = "Relay/0.1.0";
+const USER_AGENT = `Relay/${VERSION}`;
 
 /**
  * @param keys newest first; the second one, if any, is the previous secret in its overlap

@@ -1,0 +1,4 @@
+/** The version that runs: one source, `package.json`. */
+import manifest from "../../package.json" with { type: "json" };
+
+export const VERSION: string = manifest.version;
