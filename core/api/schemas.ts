@@ -2,6 +2,8 @@
 import { z } from "zod";
 import { isEventPattern } from "../model/names.ts";
 
+/** For the documentation: `isEventPattern` decides. */
+const EVENT_PATTERN = "^(?:[A-Za-z0-9_-]+|\\*)(?:[:.](?:[A-Za-z0-9_-]+|\\*))*$";
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\x20-\x7e]*$/;
 const RESERVED =
@@ -14,6 +16,7 @@ const eventName = z
   .refine(isEventPattern, "must be letters, digits, _ and - in parts separated by : or ., with * for a whole part")
   .meta({
     examples: ["deposit:paid"],
+    pattern: EVENT_PATTERN,
     description: "An event name; `*` stands for one part, a last `*` for one or more.",
   });
 const events = z
@@ -32,7 +35,7 @@ const urlOf = (schemes: readonly string[]): z.ZodType<string> =>
       (text) => schemes.some((scheme) => text.slice(0, scheme.length + 1).toLowerCase() === `${scheme}:`),
       `must start with ${schemes.map((scheme) => `${scheme}://`).join(" or ")}`,
     )
-    .meta({ examples: ["https://hooks.example.com/relay"] });
+    .meta({ examples: ["https://hooks.example.com/relay"], pattern: `^(?:${schemes.join("|")}):` });
 
 const headers = z
   .record(z.string(), z.string().max(1_024).regex(HEADER_VALUE, "must be visible ASCII").nullable())

@@ -5,6 +5,7 @@ import { connect } from "node:net";
 import { createApp } from "../../core/api/app.ts";
 import { healthRoutes } from "../../core/api/health.ts";
 import type { Part } from "../../core/api/health.ts";
+import type { AnyOperation } from "../../core/api/endpoint.ts";
 import { createOperations } from "../../core/api/operations.ts";
 import type { OperationsDeps } from "../../core/api/operations.ts";
 import { createLimiter } from "../../core/limits/limiter.ts";
@@ -46,6 +47,7 @@ export interface Served extends AsyncDisposable {
   readonly path: TestPath;
   readonly log: ReturnType<typeof quietLog>;
   readonly listening: Listening;
+  readonly operations: readonly AnyOperation[];
   ask(method: string, target: string, options?: AskOptions): Promise<Got>;
   /** Sends bytes as they are, and resolves to all that came back until the connection ended. */
   raw(bytes: string | Uint8Array): Promise<string>;
@@ -136,6 +138,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     path: made,
     log,
     listening,
+    operations,
     ask: (method, target, asked = {}) => ask(port, method, target, asked),
     raw: (bytes) => raw(port, bytes),
     async [Symbol.asyncDispose]() {
@@ -155,6 +158,10 @@ function ask(port: number, method: string, target: string, { token = "all", head
   if (token !== false) all["authorization"] = typeof token === "string" ? `Bearer ${token}` : token;
   if (payload !== undefined) all["content-type"] = "application/json";
   Object.assign(all, headers);
+  // Node's client announces no body for GET and DELETE by itself.
+  if (payload !== undefined && all["transfer-encoding"] === undefined) {
+    all["content-length"] = String(Buffer.byteLength(payload));
+  }
   return new Promise((resolve, reject) => {
     const req = send({ port, method, path: target, headers: all as Record<string, string>, agent: false }, (res) => {
       const chunks: Buffer[] = [];

@@ -1,0 +1,214 @@
+import { Agent, request } from "node:http";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openApiDocument, openApiRoutes } from "../../core/api/openapi.ts";
+import { PROBLEMS } from "../../core/model/problem.ts";
+import { replied } from "../support/path.ts";
+import { HOOK, PUBLISH_TOKEN, serve } from "./serve.ts";
+import type { Got, Served } from "./serve.ts";
+import { dice, invent, misfits } from "./schema.ts";
+import type { Schema } from "./schema.ts";
+
+interface Described {
+  readonly parameters: readonly { readonly name: string; readonly in: string; readonly schema: Schema }[];
+  readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { readonly schema: Schema }> };
+  readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: Schema }> }>;
+}
+interface Document {
+  readonly openapi: string;
+  readonly paths: Record<string, Record<string, Described>>;
+  readonly components: { readonly schemas: Record<string, Schema> };
+}
+
+let api: Served;
+let document: Document;
+const attempt = { cycle: 0, number: 1, startedAt: 0, durationMs: 1, statusCode: 200 };
+beforeAll(async () => {
+  api = await serve({
+    more: {
+      ping: async () => ({ ordinal: "0".repeat(26), attempt }),
+      figures: { stats: async () => ({ points: [] }), status: async () => ({ nodes: 1 }) },
+    },
+    routes: openApiRoutes({ operations: [], routes: [], version: "0" }),
+  });
+  document = openApiDocument({
+    operations: api.operations,
+    routes: [
+      { method: "POST", path: "/events", handle: () => Promise.reject(new Error()) },
+      { method: "GET", path: "/healthz", handle: () => Promise.reject(new Error()) },
+      { method: "GET", path: "/readyz", handle: () => Promise.reject(new Error()) },
+    ],
+    version: "1.2.3",
+  }) as unknown as Document;
+  await api.path.start();
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+/** Nothing when the answer is one that the document promises for this operation. */
+function unpromised(method: string, path: string, got: Got): readonly string[] {
+  const described = document.paths[path]?.[method.toLowerCase()];
+  const response = described?.responses[String(got.status)];
+  if (response === undefined) return [`${method} ${path} answers ${got.status} ${got.json.code ?? ""}`];
+  if (response.content === undefined) return got.text === "" ? [] : ["has a body"];
+  const type = got.headers["content-type"] ?? "";
+  const schema = response.content[type]?.schema;
+  if (schema === undefined) return [`${method} ${path} ${got.status} answers with ${type}`];
+  if (got.text === "") return [];
+  return misfits(schema, got.json, document.components.schemas).map(
+    (wrong) => `${method} ${path} ${got.status} ${wrong}`,
+  );
+}
+
+describe("the document", () => {
+  it("is served, and is OpenAPI 3.1", async () => {
+    const got = await api.ask("GET", "/openapi.json", { token: false });
+    expect([got.status, got.headers["content-type"], got.json["openapi"]]).toEqual([200, "application/json", "3.1.0"]);
+  });
+
+  it("names every operation once, and every schema that it points to", () => {
+    const ids = Object.values(document.paths).flatMap((item) =>
+      Object.values(item).map((one) => (one as unknown as { operationId: string }).operationId),
+    );
+    expect(new Set(ids).size).toBe(ids.length);
+    const refs = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref ?? "");
+    for (const ref of refs)
+      expect(document.components.schemas).toHaveProperty(ref.replace("#/components/schemas/", ""));
+  });
+
+  it("speaks of no error that is not in the table", () => {
+    for (const [, code] of JSON.stringify(document).matchAll(/`([A-Z_]+)`/g))
+      expect(PROBLEMS).toHaveProperty(code ?? "");
+  });
+});
+
+describe("every operation", () => {
+  it("answers as the document says, when all goes well and when it does not", async () => {
+    const keyId = "key_walk";
+    const made = await api.ask("POST", `/api-keys/${keyId}/webhooks`, {
+      body: {
+        ...HOOK,
+        description: "d",
+        headers: { "X-A": "b" },
+        rateLimit: { perSecond: 1_000 },
+        timeoutMs: 2_000,
+        retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 },
+      },
+    });
+    const { id } = made.json.data as unknown as { id: string };
+    api.path.otherwise = replied(500, { excerpt: Buffer.from("no") });
+    const body = { type: "deposit:paid", keyId, data: { x: 1 } };
+    const published = await api.ask("POST", "/events", { body, token: PUBLISH_TOKEN });
+    const event = (published.json.data as unknown as { id: string }).id;
+    const place = (path: string): string =>
+      path.replace("{keyId}", keyId).replace("{subscriptionId}", id).replace("{eventId}", event);
+    const wrong: string[] = [];
+    const seen = new Set<string>();
+    const methods = ["get", "patch", "post", "put", "delete"];
+    const all = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.keys(item).map((method) => ({ path, method: method.toUpperCase() })),
+    );
+    all.sort((a, b) => methods.indexOf(a.method.toLowerCase()) - methods.indexOf(b.method.toLowerCase()));
+    for (const { path, method } of all) {
+      if (path.endsWith("/stream")) continue;
+      const token = path === "/events" ? PUBLISH_TOKEN : "all+mfa";
+      const good = path === "/events" ? body : path.endsWith("/webhooks") ? HOOK : {};
+      const asked: Got[] = [
+        await api.ask(method, place(path), { token, body: method === "POST" || method === "PATCH" ? good : undefined }),
+        await api.ask(method, place(path), { token: false }),
+        await api.ask(method, place(path).replace(keyId, "key_not_mine"), { token: "key_1", body: good }),
+        await api.ask(method, place(path), { token, body: "{" }),
+        await api.ask(method, place(path), { token, body: { surprise: 1 } }),
+        await api.ask(method, `${place(path)}?surprise=1`, { token, body: good }),
+        await api.ask(method, place(path), { token, body: "x".repeat(70_000), headers: { "content-type": "a/b" } }),
+        await api.ask(method, place(path), { token, headers: { accept: "text/nothing" } }),
+      ];
+      for (const got of asked) {
+        wrong.push(...unpromised(method, path, got));
+        seen.add(`${method} ${got.status}`);
+      }
+      expect(asked[0]?.status, `${method} ${path} ${asked[0]?.text}`).toBeLessThan(410);
+    }
+    wrong.push(...unpromised("POST", "/api-keys/{keyId}/webhooks", made));
+    expect(wrong).toEqual([]);
+    expect([...seen]).toEqual(expect.arrayContaining(["GET 200", "POST 201", "POST 202", "DELETE 204", "GET 404"]));
+  });
+});
+
+/** More of it: `RELAY_WALK=200000`. */
+const STEPS = Number(process.env["RELAY_WALK"] ?? 20_000);
+
+describe("a random walk", () => {
+  it(
+    `of ${STEPS} requests made from the document meets no 5xx and no answer beyond it`,
+    { timeout: 180_000 },
+    async () => {
+      const random = dice(20_261_120);
+      const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
+      const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+      const all = Object.entries(document.paths)
+        .flatMap(([path, item]) => Object.entries(item).map(([method, described]) => ({ path, method, described })))
+        .filter(({ path }) => !path.endsWith("/stream"));
+      const known: Record<string, string[]> = { keyId: ["key_1", "key_2"], subscriptionId: [], eventId: [] };
+      const oddities = ["..", "%00", "sub_", "a".repeat(300), "%F0%9F%92%A5", "evt_0", "-", "__proto__", "toString"];
+      const wrong: string[] = [];
+      const statuses = new Map<number, number>();
+
+      for (let step = 0; step < STEPS; step++) {
+        const { path, method, described } = pick(all);
+        let target = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+          const ids = known[name] ?? [];
+          return ids.length > 0 && random() < 0.85 ? encodeURIComponent(pick(ids)) : pick(oddities);
+        });
+        const query = described.parameters.filter((one) => one.in === "query" && random() < 0.3);
+        if (query.length > 0) {
+          const pairs = query.map(({ name, schema }) => {
+            const value = invent(schema, document.components.schemas, random);
+            const text = typeof value === "string" ? value : JSON.stringify(value);
+            return `${name}=${encodeURIComponent(text.toWellFormed())}`;
+          });
+          target += `?${pairs.join("&")}`;
+        }
+        const content = described.requestBody?.content["application/json"]?.schema;
+        const body =
+          content === undefined ? undefined : JSON.stringify(invent(content, document.components.schemas, random));
+        const token = path === "/events" ? PUBLISH_TOKEN : pick(["all+mfa", "all+mfa", "all", "key_1"]);
+        const got = await ask(agent, method.toUpperCase(), target, token, body);
+        statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
+        if (got.status >= 500) wrong.push(`${method} ${target} ${body ?? ""} → ${got.text}`);
+        // A segment that is none leads to another path, or to none.
+        if (got.status !== 404) wrong.push(...unpromised(method.toUpperCase(), path, got));
+        remember(known, got);
+        if (wrong.length > 0) break;
+      }
+      agent.destroy();
+      expect(wrong).toEqual([]);
+      for (const status of [200, 201, 202, 204, 400, 404]) expect([...statuses.keys()]).toContain(status);
+    },
+  );
+
+  function remember(known: Record<string, string[]>, got: Got): void {
+    const { data } = got.json as { data?: unknown };
+    for (const one of (Array.isArray(data) ? data : [data]) as ({ id?: string } | undefined)[]) {
+      const list = one?.id?.startsWith("sub_") ? "subscriptionId" : one?.id?.startsWith("evt_") ? "eventId" : undefined;
+      if (list !== undefined && one?.id !== undefined && !known[list]?.includes(one.id)) known[list]?.unshift(one.id);
+      if (list !== undefined) known[list]?.splice(20);
+    }
+  }
+
+  function ask(agent: Agent, method: string, path: string, token: string, body?: string): Promise<Got> {
+    const headers: Record<string, string> = { authorization: `Bearer ${token}` };
+    if (body !== undefined) headers["content-type"] = "application/json";
+    return new Promise((resolve, reject) => {
+      const req = request({ port: api.port, method, path, headers, agent }, (res) => {
+        let text = "";
+        res.setEncoding("utf8");
+        res.on("data", (chunk: string) => (text += chunk));
+        res.on("end", () => {
+          const json = (text.startsWith("{") ? JSON.parse(text) : {}) as Got["json"];
+          resolve({ status: res.statusCode ?? 0, headers: res.headers, text, json });
+        });
+      });
+      req.on("error", reject);
+      req.end(body);
+    });
+  }
+});
