@@ -40,7 +40,7 @@ export interface RelayConfig {
     /** PEM files to serve HTTPS with. @default plain HTTP */
     readonly tls?: { readonly cert: string; readonly key: string };
   };
-  /** Where everything is kept. @default sqlite() */
+  /** Where everything is kept. @default sqlite(), or redis({ url }) where RELAY_REDIS_URL is set */
   readonly storage?: StoragePlugin;
   /** Where events come from. @default [http()] */
   readonly sources?: readonly SourcePlugin[];

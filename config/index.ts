@@ -2,7 +2,9 @@
 export { defineRelay } from "./define.ts";
 export type { LimitsConfig, RelayConfig } from "./define.ts";
 export { replay, retention } from "./jobs.ts";
+export { filesystem } from "../plugins/storage/filesystem.ts";
 export { memory } from "../plugins/storage/memory.ts";
+export { redis } from "../plugins/storage/redis.ts";
 export { sqlite } from "../plugins/storage/sqlite.ts";
 export { http } from "../plugins/source/http.ts";
 export { spool } from "../plugins/source/spool.ts";

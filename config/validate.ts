@@ -5,7 +5,7 @@ import { checkAllow } from "../core/guard/allow.ts";
 import type { Plan, Rows } from "../core/runtime/plan.ts";
 import * as defaults from "./defaults.ts";
 import type { Settings } from "./environment.ts";
-import { accounts, http, https, jwt, retention, sqlite } from "./index.ts";
+import { accounts, http, https, jwt, redis, retention, sqlite } from "./index.ts";
 import { defaultRows } from "./limits.ts";
 import { ConfigError, pathText } from "./problems.ts";
 import type { ConfigProblem } from "./problems.ts";
@@ -45,8 +45,10 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
     // Getters and proxies of the config may throw whatever they like.
     throw new ConfigError([{ path: "", message: "cannot be read: it throws" }], frame.file, { cause: error });
   }
-  if (problems.length > 0) throw new ConfigError(problems, frame.file);
-  return build(checked, frame);
+  const plan = problems.length === 0 ? build(checked, frame) : undefined;
+  if (plan !== undefined) problems.push(...missingKeys(plan));
+  if (plan === undefined || problems.length > 0) throw new ConfigError(problems, frame.file);
+  return plan;
 }
 
 function build(config: CheckedConfig, frame: Frame): Plan {
@@ -64,7 +66,7 @@ function build(config: CheckedConfig, frame: Frame): Plan {
       ...(settings.host !== undefined && { host: settings.host }),
       ...(settings.port !== undefined && { port: settings.port }),
     },
-    storage: config.storage ?? sqlite(),
+    storage: chooseStorage(config.storage, settings),
     sources: config.sources ?? [http()],
     transports: config.transports ?? [https()],
     auth: config.auth ?? chooseAuth(settings),
@@ -93,6 +95,12 @@ function build(config: CheckedConfig, frame: Frame): Plan {
 }
 
 type LogLevel = Plan["log"]["level"];
+
+/** The environment wins over the file, unless the file says more of Redis than a URL can. */
+function chooseStorage(given: Plan["storage"] | undefined, { redisUrl }: Settings): Plan["storage"] {
+  if (redisUrl !== undefined && given?.name !== "redis") return redis({ url: redisUrl });
+  return given ?? sqlite();
+}
 
 /** A secret given from outside is enough for tokens of an issuer of one's own; otherwise the relay is its own issuer. */
 function chooseAuth({ jwtSecret }: Settings): Plan["auth"] {
@@ -139,10 +147,24 @@ function settingsProblems(settings: Settings): ConfigProblem[] {
   if (settings.jwtSecret !== undefined && Buffer.byteLength(settings.jwtSecret) < 32) {
     problems.push({ path: "RELAY_JWT_SECRET", message: "must have at least 32 bytes" });
   }
-  if (settings.redisUrl !== undefined) {
-    problems.push({ path: "RELAY_REDIS_URL", message: "is set, but this version has no Redis storage: unset it" });
+  for (const { path, message } of settings.redisUrl === undefined
+    ? []
+    : (redis({ url: settings.redisUrl }).problems ?? [])) {
+    problems.push({ path: "RELAY_REDIS_URL", message: path === "url" ? message : `${path} ${message}` });
   }
   return problems;
+}
+
+/** Nodes that share one storage must hold the same keys, so that none can be made by one of them. */
+function missingKeys({ storage, keys }: Plan): ConfigProblem[] {
+  if (storage.shared !== true) return [];
+  const wanted = [
+    ["RELAY_MASTER_KEY", keys.master],
+    ["RELAY_SIGNING_KEY", keys.signing],
+    ["RELAY_PUBLISH_TOKEN", keys.publishToken],
+  ] as const;
+  const message = `must be given, because ${storage.name}() is shared by several nodes; \`relay keys\` prints fresh ones`;
+  return wanted.filter(([, key]) => key === undefined).map(([path]) => ({ path, message }));
 }
 
 /** 32 bytes in base64 of either alphabet, as `core/runtime/keys.ts` reads them. */

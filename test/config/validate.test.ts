@@ -8,6 +8,7 @@ import {
   https,
   jwt,
   memory,
+  redis,
   replay,
   retention,
   spool,
@@ -307,6 +308,27 @@ describe("what is set from outside", () => {
     expect(plan.keys).toEqual({ master: key, signing: key, publishToken: "p" });
     expect(plan.auth.name).toBe("jwt");
     expect(resolvePlan({ auth: accounts() }, { ...FRAME, settings }).auth.name).toBe("accounts");
+  });
+});
+
+describe("storage that nodes share", () => {
+  const url = "redis://127.0.0.1:6379";
+  const key = Buffer.alloc(32, 7).toString("base64");
+
+  it("is chosen by RELAY_REDIS_URL over another one in the file", () => {
+    const settings = { redisUrl: url, masterKey: key, signingKey: key, publishToken: "p" };
+    expect(resolvePlan({ storage: memory() }, { ...FRAME, settings }).storage.name).toBe("redis");
+    const own = redis({ url, prefix: "mine" });
+    expect(resolvePlan({ storage: own }, { ...FRAME, settings }).storage).toBe(own);
+    expect(problems({}, { ...FRAME, settings: { ...settings, redisUrl: "http://x" } })).toHaveProperty(
+      "RELAY_REDIS_URL",
+    );
+  });
+
+  it("wants all three keys given", () => {
+    const shared = { ...memory(), shared: true };
+    const found = problems({ storage: shared }, { ...FRAME, settings: { masterKey: key } });
+    expect(Object.keys(found)).toEqual(["RELAY_SIGNING_KEY", "RELAY_PUBLISH_TOKEN"]);
   });
 });
 
