@@ -5,6 +5,8 @@ import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { embedded } from "./embedded/storage.ts";
 import type { EmbeddedOptions, Store as EmbeddedStore } from "./embedded/storage.ts";
+import { lockFolder } from "./embedded/lock.ts";
+import type { FolderLock } from "./embedded/lock.ts";
 import { openFolder, prepareFolder } from "./filesystem/open.ts";
 import type { Opened } from "./filesystem/open.ts";
 
@@ -29,13 +31,19 @@ export function filesystem(options: FilesystemOptions = {}): Plugin<"storage", S
     async setup(ctx) {
       const given = options.dir === undefined ? join(ctx.dataDir, "files") : resolve(ctx.configDir, options.dir);
       const dir = prepareFolder(given, ctx.log);
-      const opened = await openFolder(dir, ctx.clock, ctx.log);
-      return embedded(asStore(dir, opened), ctx.clock, options);
+      const lock = await lockFolder(dir);
+      try {
+        const opened = await openFolder(dir, ctx.clock, ctx.log);
+        return await embedded(asStore(dir, opened, lock), ctx.clock, options);
+      } catch (error) {
+        lock.release();
+        throw error;
+      }
     },
   };
 }
 
-function asStore(dir: string, { store, files, journal, quarantine }: Opened): EmbeddedStore {
+function asStore(dir: string, { store, files, journal, quarantine }: Opened, lock: FolderLock): EmbeddedStore {
   return {
     name: "filesystem",
     durability: "fsync",
@@ -56,6 +64,7 @@ function asStore(dir: string, { store, files, journal, quarantine }: Opened): Em
     },
     async close() {
       await store.close();
+      lock.release();
     },
   };
 }

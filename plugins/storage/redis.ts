@@ -62,13 +62,12 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
       await writer.connect();
       writing = calls(writer, tag, clock, replicated(writer, tag, replicas));
     }
-    let told: Channel | undefined;
-    const channelNow = (): Channel => told as Channel;
+    const channelNow = (): Channel => told;
     const committing = commits(writing, now, node, channelNow);
     const queue = sharedQueue({ calls: reading, commits: committing, clock, now, leaseMs, node, channel: channelNow });
     const epoch = async (): Promise<number> =>
       Number(await reading.ask((asked) => asked.get(`${tag}:epoch`), { repeatable: true, changes: false }));
-    told = await channel(subscriber, tag, clock, epoch, queue.told);
+    const told: Channel = await channel(subscriber, tag, clock, epoch, queue.told);
     const range = ranges(reading, tag, now);
     let closed = false;
 

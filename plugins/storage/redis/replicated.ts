@@ -24,7 +24,7 @@ export function replicated(
   tag: string,
   replicas: number,
 ): (script: Script, args: readonly (string | number)[]) => Promise<unknown> {
-  let pending: Pending[] = [];
+  const pending: Pending[] = [];
   let busy = false;
 
   async function flush(): Promise<void> {
