@@ -15,6 +15,8 @@ export interface RunOptions {
   /** Beside PATH and HOME; nothing else of ours is passed on. */
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
+  /** Programs to run it under (`strace -D …`). */
+  readonly under?: readonly string[];
 }
 
 export interface Running extends AsyncDisposable {
@@ -31,7 +33,8 @@ export interface Running extends AsyncDisposable {
 /** Starts the command and leaves it running; disposing ends it by force. */
 export function startCommand(args: readonly string[], options: RunOptions = {}): Running {
   const { PATH = "", HOME = "" } = process.env;
-  const child = spawn(process.execPath, [ENTRY, ...args], {
+  const [program = "", ...rest] = [...(options.under ?? []), process.execPath, ENTRY, ...args];
+  const child = spawn(program, rest, {
     cwd: options.cwd,
     env: { PATH, HOME, ...options.env },
     stdio: ["pipe", "pipe", "pipe"],

@@ -1,0 +1,88 @@
+/** A relay as an operator runs it: the command in a process of its own, on a folder that outlives it. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { request } from "undici";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { makeKeys, mintToken } from "../../core/runtime/keys.ts";
+import { testAuthority } from "./certificates.ts";
+import { startCommand, type Running } from "./command.ts";
+import { TEST_KEYS } from "./relay.ts";
+
+export interface ChildRelay extends AsyncDisposable {
+  readonly url: string;
+  readonly pid: number;
+  readonly running: Running;
+  publish(body: unknown): Promise<{ readonly status: number; readonly json: any }>; // oxlint-disable-line typescript/no-explicit-any
+  call(method: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly json: any }>; // oxlint-disable-line typescript/no-explicit-any
+  /** SIGKILL, and until it is gone. */
+  kill(): Promise<void>;
+}
+
+export interface ChildOptions {
+  /** Source text of config entries, e.g. `retry: { firstDelayMs: 10 },`. */
+  readonly config?: string;
+  readonly under?: readonly string[];
+  /** Imports of the config from `relaybox`, beside defineRelay. */
+  readonly imports?: readonly string[];
+}
+
+export async function startChild(folder: string, options: ChildOptions = {}): Promise<ChildRelay> {
+  const { ca } = await testAuthority();
+  writeFileSync(join(folder, "ca.pem"), ca);
+  const file = join(folder, "relay.config.ts");
+  writeFileSync(
+    file,
+    `import { ${["defineRelay", ...(options.imports ?? [])].join(", ")} } from "relaybox";
+export default defineRelay({
+  server: { port: 0, shutdownMs: 2000 },
+  guard: { allow: ["127.0.0.1:*"], ca: "./ca.pem" },
+  limits: { "*": false }, abuse: false, log: { level: "warn" },
+  ${options.config ?? ""}
+});
+`,
+  );
+  const running = startCommand(["start", "--config", file], {
+    cwd: folder,
+    under: options.under,
+    env: {
+      RELAY_MASTER_KEY: TEST_KEYS.master,
+      RELAY_SIGNING_KEY: TEST_KEYS.signing,
+      RELAY_PUBLISH_TOKEN: TEST_KEYS.publishToken,
+      // One thread for files, so that a fault injected at the nth call hits the nth call.
+      UV_THREADPOOL_SIZE: "1",
+    },
+  });
+  const [, url = ""] = await running.waitFor(/listening at (http\S+)/);
+  const token = await mintToken(
+    makeKeys(TEST_KEYS),
+    { sub: "tester", keys: ["*"], mfa: true, ttlMs: 600_000 },
+    systemClock(),
+  );
+
+  async function send(method: string, path: string, bearer: string, body: unknown) {
+    const headers = {
+      authorization: `Bearer ${bearer}`,
+      ...(body !== undefined && { "content-type": "application/json" }),
+    };
+    const answer = await request(url + path, {
+      method: method as "GET",
+      headers,
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    const text = await answer.body.text();
+    return { status: answer.statusCode, json: text === "" ? undefined : JSON.parse(text) };
+  }
+
+  return {
+    url,
+    pid: running.pid,
+    running,
+    publish: (body) => send("POST", "/events", TEST_KEYS.publishToken, body),
+    call: (method, path, body) => send(method, path, token, body),
+    async kill() {
+      running.kill("SIGKILL");
+      await running.ended;
+    },
+    [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
+  };
+}
