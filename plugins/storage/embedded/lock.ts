@@ -1,6 +1,7 @@
 /** One process a folder: an operating-system lock that dies with its holder, whatever way it dies. */
 import { closeSync, existsSync, openSync, realpathSync } from "node:fs";
 import { join } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
 import { StartError } from "../../../core/model/errors.ts";
 
 export interface FolderLock {
@@ -13,7 +14,7 @@ const held = new Set<string>();
 /**
  * Takes `<dir>/lock`. The file is a tiny SQLite database: its write lock is a lock of the operating system on every
  * platform, seen across containers that share the folder, and the holder's process id can be read beside it.
- * @throws StartError 75 naming the process that holds it
+ * @throws StartError 75 naming the process that holds it; 78 when the folder cannot be used at all
  */
 export async function lockFolder(dir: string): Promise<FolderLock> {
   const path = join(realpathSync(dir), "lock");
@@ -26,14 +27,11 @@ export async function lockFolder(dir: string): Promise<FolderLock> {
     if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
     const db = new DatabaseSync(path);
     try {
-      db.exec("BEGIN IMMEDIATE");
-      db.exec(`PRAGMA user_version = ${process.pid}`);
-      db.exec("COMMIT");
-      db.exec("BEGIN IMMEDIATE");
+      take(db);
     } catch (error) {
-      const pid = (error as { errcode?: number }).errcode === 5 ? db.prepare("PRAGMA user_version").get() : undefined;
+      const pid = (error as { errcode?: number }).errcode === BUSY ? pidIn(db) : undefined;
       db.close();
-      throw pid === undefined ? error : busy(pid["user_version"]);
+      throw pid === undefined ? error : busy(pid);
     }
     return {
       release() {
@@ -43,6 +41,23 @@ export async function lockFolder(dir: string): Promise<FolderLock> {
     };
   } catch (error) {
     held.delete(path);
-    throw error;
+    if (error instanceof StartError) throw error;
+    throw new StartError(78, `${dir} cannot be used: ${(error as Error).message}`, { cause: error });
   }
 }
+
+const BUSY = 5;
+
+function take(db: DatabaseSync): void {
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    db.exec(`PRAGMA user_version = ${process.pid}`);
+    db.exec("COMMIT");
+  } catch {
+    // A full disk: the lock holds all the same, it only names nobody.
+    if (db.isTransaction) db.exec("ROLLBACK");
+  }
+  db.exec("BEGIN IMMEDIATE");
+}
+
+const pidIn = (db: DatabaseSync): unknown => db.prepare("PRAGMA user_version").get()?.["user_version"];

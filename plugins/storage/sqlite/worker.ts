@@ -41,6 +41,10 @@ export type Answer =
   | { readonly count: number }
   | { readonly closed: true };
 
+/** Primary result codes of SQLite. */
+const [CORRUPT, FULL, NOTADB] = [11, 13, 26];
+const codeOf = (error: unknown): number => ((error as { errcode?: number }).errcode ?? 0) & 0xff;
+
 const SCHEMA = 1;
 /** "Rlay": what PRAGMA application_id says of our files. */
 const APPLICATION = 0x52_6c_61_79;
@@ -64,6 +68,8 @@ interface Open {
 
 const { path, cacheKiB } = workerData as WorkerStart;
 let open: Open | undefined;
+/** The transaction is being made durable: if that fails, it may have happened. */
+let committing = false;
 let batches = 0;
 
 function connect(): Open {
@@ -75,9 +81,7 @@ function connect(): Open {
     db.exec("PRAGMA journal_size_limit = 16777216");
     db.exec(`PRAGMA cache_size = -${cacheKiB}`);
     ensureSchema(db);
-    // What an unclean end left in the log is written anew and synced before anything is put behind it: if a sync failed
-    // then, the log may be whole in the page cache only.
-    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    emptyLog(db);
     const shelf = (table: string): Shelf => {
       const get = db.prepare(`SELECT value FROM ${table} WHERE key = ?`);
       get.setReturnArrays(true);
@@ -97,6 +101,19 @@ function connect(): Open {
   } catch (error) {
     db.close();
     throw error;
+  }
+}
+
+/**
+ * What an unclean end left in the log is written anew and synced before anything is put behind it: if a sync failed
+ * then, the log may be whole in the page cache only.
+ */
+function emptyLog(db: DatabaseSync): void {
+  try {
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch (error) {
+    // On a full disk there is still much to read and deliver.
+    if (codeOf(error) !== FULL) throw error;
   }
 }
 
@@ -151,7 +168,9 @@ function write({ codes, texts }: Batch): Answer {
     text = ends;
     code = end;
   }
+  committing = true;
   own.commit.run();
+  committing = false;
   return { done: refused.length > 0 ? refused : undefined };
 }
 
@@ -178,22 +197,23 @@ function tidy(): void {
 }
 
 /** What a failure means for a batch. The transaction is rolled back, or the connection is given up. */
-function failed(error: unknown, committing: boolean): Answer {
-  const code = ((error as { errcode?: number }).errcode ?? 0) & 0xff;
+function failed(error: unknown): Answer {
+  const code = codeOf(error);
   const message = error instanceof Error ? error.message : String(error);
+  const uncertain = committing;
+  committing = false;
   try {
     if (open?.db.isTransaction) open.db.exec("ROLLBACK");
-    // A failed write or sync keeps its connection: what comes next overwrites those very frames of the log.
-    if (!committing && code !== FULL) disconnect();
+    // A failed sync keeps its connection: what comes next overwrites those very frames of the log, and syncs them.
+    if (!uncertain && code !== FULL) disconnect();
   } catch {
     disconnect();
   }
+  // A full disk is met while writing: the end of the transaction is not in the log.
   if (code === FULL) return { fault: "full", message };
   if (code === CORRUPT || code === NOTADB) return { fault: "broken", message };
-  return { fault: committing ? "uncertain" : "unavailable", message };
+  return { fault: uncertain ? "uncertain" : "unavailable", message };
 }
-
-const [CORRUPT, FULL, NOTADB] = [11, 13, 26];
 
 function disconnect(): void {
   try {
@@ -213,7 +233,7 @@ function answer(ask: Exclude<Ask, "close">): Answer {
     return { count: rows?.["n"] as number };
   } catch (error) {
     if (error instanceof Refused) return { refused: error.message };
-    return failed(error, open?.db.isTransaction === true);
+    return failed(error);
   }
 }
 
@@ -236,5 +256,5 @@ try {
   open = connect();
   say({ opened: true });
 } catch (error) {
-  say(error instanceof Refused ? { refused: error.message } : failed(error, false));
+  say(error instanceof Refused ? { refused: error.message } : failed(error));
 }

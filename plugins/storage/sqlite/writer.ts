@@ -26,19 +26,34 @@ interface Question {
   readonly resolve: (answer: Answer) => void;
 }
 
+/** A batch that was made: how many changes, and how long its first commit took, waiting included. */
+export interface Written {
+  readonly changes: number;
+  readonly ms: number;
+}
+
 /**
  * Starts the thread and opens the database.
- * @param written told of each batch: how many changes it made
+ * @param monotonic the clock's
+ * @param written told of each batch
+ * @param launch starts a thread
  * @throws StartError 78 when the file is not ours or of a newer version; StorageError when it cannot be opened
  */
-export async function openWriter(start: WorkerStart, written: (changes: number) => void): Promise<Writer> {
+export async function openWriter(
+  start: WorkerStart,
+  monotonic: () => number,
+  written: (batch: Written) => void,
+  launch: typeof startThread = startThread,
+): Promise<Writer> {
   let thread = await open();
   let waiting: Waiting[] = [];
+  /** When the first of those that wait came. */
+  let since = 0;
   const questions: Question[] = [];
   let busy = false;
 
   async function open(): Promise<Thread> {
-    const { thread: fresh, first } = await startThread(start);
+    const { thread: fresh, first } = await launch(start);
     if ("opened" in first) return fresh;
     await fresh.end();
     throw errorOf(first);
@@ -53,9 +68,10 @@ export async function openWriter(start: WorkerStart, written: (changes: number) 
 
   async function work(): Promise<void> {
     for (;;) {
+      const from = since;
       const batch = gather();
       const question = batch === undefined ? questions.shift() : undefined;
-      if (batch !== undefined) settle(batch, await ask(encode(batch)));
+      if (batch !== undefined) settle(batch, await ask(encode(batch)), from);
       else if (question !== undefined) question.resolve(await ask(question.ask));
       else break;
     }
@@ -71,6 +87,8 @@ export async function openWriter(start: WorkerStart, written: (changes: number) 
     if (n === 0) return undefined;
     const batch = waiting;
     waiting = batch.splice(n);
+    // Those that are left came later; by how much is not worth a time for each.
+    since = monotonic();
     return batch;
   }
 
@@ -84,7 +102,7 @@ export async function openWriter(start: WorkerStart, written: (changes: number) 
     }
   }
 
-  function settle(batch: readonly Waiting[], answer: Answer): void {
+  function settle(batch: readonly Waiting[], answer: Answer, from: number): void {
     if (!("done" in answer)) {
       const error = errorOf(answer);
       for (const { reject } of batch) reject(error);
@@ -101,7 +119,7 @@ export async function openWriter(start: WorkerStart, written: (changes: number) 
         changes += one.changes.length;
       }
     }
-    written(changes);
+    written({ changes, ms: monotonic() - from });
   }
 
   function put(ask: Question["ask"]): Promise<Answer> {
@@ -114,7 +132,7 @@ export async function openWriter(start: WorkerStart, written: (changes: number) 
   return {
     commit: (changes) =>
       new Promise((resolve, reject) => {
-        waiting.push({ changes, resolve, reject });
+        if (waiting.push({ changes, resolve, reject }) === 1) since = monotonic();
         begin();
       }),
     async count(from, to) {

@@ -1,0 +1,75 @@
+/** Runs a storage-child, kills it where a test says, and checks what it left. */
+import { spawn, type ChildProcess } from "node:child_process";
+import { createInterface } from "node:readline";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { sqlite } from "../../plugins/storage/sqlite.ts";
+import { testClock } from "./clock.ts";
+import { pluginContext } from "./plugin-context.ts";
+import { name } from "./storage-child.ts";
+
+const CHILD = join(import.meta.dirname, "storage-child.ts");
+
+/** What the children said so far, over all lives of the folder. */
+export interface Ledger {
+  readonly accepted: Set<number>;
+  readonly ended: Set<number>;
+  readonly faults: string[];
+  highest: number;
+}
+export const ledger = (): Ledger => ({ accepted: new Set(), ended: new Set(), faults: [], highest: -1 });
+
+export interface Life {
+  readonly folder: string;
+  readonly first: number;
+  readonly count: number;
+  readonly writers: number;
+  /** Put before the node command, for strace and the like. */
+  readonly under?: readonly string[];
+  readonly hold?: boolean;
+  /** Called with every line; the child may be killed there. */
+  readonly heard?: (line: string, child: ChildProcess) => void;
+}
+
+/** Resolves to how the child ended; its word is entered into the book as it comes. */
+export async function live(
+  book: Ledger,
+  life: Life,
+): Promise<{ readonly code: number | null; readonly stderr: string }> {
+  const { folder, first, count, writers, under = [], hold = false, heard } = life;
+  const args = [CHILD, folder, String(first), String(count), String(writers), ...(hold ? ["hold"] : [])];
+  const [command, ...rest] = [...under, process.execPath, ...args] as [string, ...string[]];
+  const child = spawn(command, rest, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, NODE_OPTIONS: "" } });
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const ended = new Promise<number | null>((resolve) => void child.on("close", resolve));
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [what, n, fault = ""] = line.split(" ");
+    if (what === "a") book.accepted.add(Number(n));
+    if (what === "b") book.ended.add(Number(n));
+    if (what === "x") book.faults.push(fault);
+    heard?.(line, child);
+  }
+  book.highest = Math.max(book.highest, first + count - 1);
+  return { code: await ended, stderr };
+}
+
+/** Opens the folder as the next process would: everything acknowledged is there, whole, and nothing is there by half. */
+export async function inspect(book: Ledger, folder: string): Promise<void> {
+  const storage = await sqlite().setup(pluginContext(testClock(), folder));
+  try {
+    for (let n = 0; n <= book.highest; n++) {
+      const keys = ["event:k", "due:s", "delivery:s"].map((shelf) => `${shelf}:${name(n)}`);
+      const [event, due, delivery] = await storage.getMany(keys);
+      const state = [event, due, delivery].map((value) => (value === undefined ? "-" : "x")).join("");
+      // Nothing, accepted, or ended: never a half.
+      expect(["---", "xx-", "x-x"], `step ${n}`).toContain(state);
+      if (book.ended.has(n)) expect(state, `step ${n} was ended`).toBe("x-x");
+      else if (book.accepted.has(n)) expect(state, `step ${n} was accepted`).not.toBe("---");
+      if (event !== undefined) expect(event).toBe(`${n}`.padEnd(600, "e"));
+      if (delivery !== undefined) expect(delivery).toBe(`${n}`.padEnd(200, "d"));
+    }
+  } finally {
+    await storage.dispose();
+  }
+}
