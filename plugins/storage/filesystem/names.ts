@@ -1,12 +1,9 @@
-/**
- * Names of files: a key, written so that it can be read back, is safe on every file system, and differs from every other
- * name even where case is folded. `:` becomes `+`, `A` becomes `=a`, anything unusual `=` and two hex digits.
- */
+/** Where a key's file lies: which folder, which name, and back. */
 import { hash } from "node:crypto";
+import { decodeName, encodeName } from "../embedded/names.ts";
 
 const LONGEST = 180;
 const KEPT = 100;
-const PLAIN = /^[a-z0-9_~.-]$/;
 const KEY = /^[ -~]{1,1024}$/;
 
 /** @throws RangeError when the text cannot be a key */
@@ -14,37 +11,6 @@ export function assertKey(key: string): void {
   if (!KEY.test(key) || key.startsWith(":"))
     throw new RangeError("a key is 1 to 1024 characters of printable ASCII, and begins with no colon");
   groupFolder(groupOf(key));
-}
-
-function escape(char: string): string {
-  if (char === ":") return "+";
-  if (char >= "A" && char <= "Z") return `=${char.toLowerCase()}`;
-  return `=${char.charCodeAt(0).toString(16).padStart(2, "0")}`;
-}
-
-export function encodeName(text: string): string {
-  let name = "";
-  for (let i = 0; i < text.length; i++) {
-    const char = text[i] as string;
-    name += PLAIN.test(char) && !(char === "." && i === 0) ? char : escape(char);
-  }
-  return name;
-}
-
-/** `undefined` when the name is none that `encodeName` makes. */
-export function decodeName(name: string): string | undefined {
-  let text = "";
-  for (let i = 0; i < name.length; i++) {
-    const char = name[i] as string;
-    if (char === "+") text += ":";
-    else if (char !== "=") text += char;
-    else if (/[a-z]/.test(name[i + 1] ?? "")) text += (name[++i] as string).toUpperCase();
-    else {
-      text += String.fromCharCode(Number.parseInt(name.slice(i + 1, i + 3), 16) || 0);
-      i += 2;
-    }
-  }
-  return encodeName(text) === name ? text : undefined;
 }
 
 /** Keys share a group when they share their first part; a key without `:` is a group of its own. A group is one run of the key order. */

@@ -1,0 +1,39 @@
+/** `unstorage(driver)`: any driver of unstorage, with what it cannot promise said. */
+import type { Driver } from "unstorage";
+import type { Plugin } from "../../core/ports/plugin.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import { embedded } from "./embedded/storage.ts";
+import type { EmbeddedOptions } from "./embedded/storage.ts";
+import { openDriver } from "./unstorage/store.ts";
+
+/**
+ * For trying things out, and for stores that nothing else here reaches. What it cannot promise, and says at start:
+ *
+ * - Durability is `volatile`: whether a driver's write is on a disk when it resolves is not known.
+ * - A commit is all or nothing only if the driver writes one item whole or not at all; two processes on the same data
+ *   overwrite each other unseen.
+ * - All keys (not the values) are held in memory, and listed at start.
+ * - What the driver drops by itself, as a cache does, is gone; that it is gone is told when it is missed.
+ */
+export function unstorage(driver: Driver, options: EmbeddedOptions = {}): Plugin<"storage", Storage> {
+  return {
+    kind: "storage",
+    name: "unstorage",
+    problems: problemsOf(driver),
+    async setup({ clock, log }) {
+      const name = driver.name ?? "unnamed";
+      const store = await openDriver(driver, log);
+      log.warn(
+        "this storage promises less than the relay's own: acknowledged events may be lost in a crash, and only one process may use it",
+        { driver: name },
+      );
+      return embedded(store, clock, options);
+    },
+  };
+}
+
+function problemsOf(driver: Driver): { readonly path: string; readonly message: string }[] {
+  const needed = ["getItem", "setItem", "removeItem", "getKeys"] as const;
+  const missing = needed.filter((method) => typeof driver[method] !== "function");
+  return missing.map((method) => ({ path: "driver", message: `the driver cannot be written to: it has no ${method}` }));
+}

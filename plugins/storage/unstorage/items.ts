@@ -1,0 +1,63 @@
+/** How records become items of a driver: keys that no driver changes, values that no driver takes for something else. */
+import { crc32 } from "node:zlib";
+import type { Driver } from "unstorage";
+import { StorageError } from "../../../core/model/errors.ts";
+import { decodeName, encodeName } from "../embedded/names.ts";
+
+/** Longest part of a name, for drivers that make a file of it. */
+const PART = 120;
+const SUFFIX = ".txt";
+/** The journal's item: no record's, as it has no shelf. */
+export const JOURNAL = `relaybox-journal${SUFFIX}`;
+
+/**
+ * Drivers fold `/`, `\` and `:`, drop `?…`, and keep case or not: only our own names go in. A name is the shelf and the
+ * rest, cut into parts that end with `-` but for the last, so that none is both a folder and a file.
+ */
+export function itemName(key: string): string {
+  const colon = key.indexOf(":");
+  const shelf = colon < 0 ? "-" : `-${encodeName(key.slice(0, colon))}`;
+  let rest = encodeName(key.slice(colon + 1));
+  let name = shelf;
+  for (; rest.length > PART; rest = rest.slice(PART)) name += `:${rest.slice(0, PART)}-`;
+  return `${name}:${rest}${SUFFIX}`;
+}
+
+/** `undefined` for items that are none of ours. */
+export function itemKey(listed: string): string | undefined {
+  // Drivers list names as they have them: with slashes, where they are paths.
+  const name = listed.replace(/[/\\]/g, ":");
+  const [shelf, ...parts] = name.split(":");
+  const last = parts.pop();
+  if (shelf === undefined || !shelf.startsWith("-") || last === undefined || !last.endsWith(SUFFIX)) return undefined;
+  const rest = decodeName(parts.map((part) => part.slice(0, -1)).join("") + last.slice(0, -SUFFIX.length));
+  const first = decodeName(shelf.slice(1));
+  if (rest === undefined || first === undefined) return undefined;
+  const key = shelf === "-" ? rest : `${first}:${rest}`;
+  return itemName(key) === name ? key : undefined;
+}
+
+const HEAD = "relay ";
+
+/** Begins with a word, so that no driver parses it as JSON, and a checksum, so that a torn one is known. */
+export function itemText(value: string): string {
+  const text = value.isWellFormed() ? `t${value}` : `j${JSON.stringify(value)}`;
+  return `${HEAD}${crc32(text).toString(16).padStart(8, "0")} ${text}`;
+}
+
+/** @throws StorageError `broken` when it is not what was written */
+export function itemValue(item: unknown, name: string): string | undefined {
+  if (item === null || item === undefined) return undefined;
+  const whole = item instanceof Uint8Array ? Buffer.from(item).toString("utf8") : item;
+  if (typeof whole === "string" && whole.startsWith(HEAD)) {
+    const text = whole.slice(HEAD.length + 9);
+    if (crc32(text).toString(16).padStart(8, "0") === whole.slice(HEAD.length, HEAD.length + 8)) {
+      return text.startsWith("j") ? (JSON.parse(text.slice(1)) as string) : text.slice(1);
+    }
+  }
+  throw new StorageError("broken", `the item ${name} is not what was written`);
+}
+
+export const put = async (driver: Driver, name: string, text: string): Promise<void> =>
+  driver.setItem?.(name, text, {});
+export const drop = async (driver: Driver, name: string): Promise<void> => driver.removeItem?.(name, {});
