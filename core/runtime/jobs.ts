@@ -75,7 +75,7 @@ export function createJobs(deps: {
     },
     async stop() {
       stopping.abort(new Error("stopping"));
-      await Promise.all(tasks.map((task) => task.destroy()));
+      for (const task of tasks) await task.destroy();
       tasks = [];
       await Promise.all(running);
     },
