@@ -43,6 +43,8 @@ const ACCOUNTS = {
   "POST /auth/users": row(10, 3),
   "DELETE /auth/users/{username}": row(10, 3),
   "POST /auth/users/{username}/reset": row(10, 3),
+  "POST /auth/users/{username}/totp": row(10, 3),
+  "PUT /auth/users/{username}/totp": row(10, 3),
 } satisfies Rows;
 
 /** Operations behind the gateway. Those named by an action (`update`, `delete`) have a REST-style form on the same row. */

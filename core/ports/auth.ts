@@ -1,5 +1,5 @@
 /** The auth port: who is asking. */
-import type { Route, RouteRequest } from "./plugin.ts";
+import type { PluginContext, Route, RouteRequest } from "./plugin.ts";
 
 /** An authenticated caller of the management API. */
 export interface Principal {
@@ -29,7 +29,7 @@ export interface Auth {
   ready(): boolean;
   /** Login routes and the like. */
   readonly routes?: readonly Route[];
-  /** The accounts, where the relay keeps them itself: for the command, when it has the storage to itself. */
+  /** The accounts, where the relay keeps them itself. */
   readonly users?: Users;
   dispose?(): Promise<void>;
 }
@@ -45,6 +45,12 @@ export interface Account {
   readonly createdAt: number;
 }
 
+/** An auth plug-in whose accounts the relay keeps itself, so that the command can manage them while no relay runs. */
+export interface AccountKeeper {
+  /** Opens the accounts and nothing else: no set-up code is offered. */
+  users(ctx: PluginContext): Users;
+}
+
 /** What an operator does with accounts. A change of one ends all its sessions, on every node. */
 export interface Users {
   list(): Promise<readonly Account[]>;
@@ -58,4 +64,11 @@ export interface Users {
   remove(username: string): Promise<void>;
   /** A new password, or `totp: false` to take the second factor off, or both. @throws Problem NOT_FOUND, VALIDATION_FAILED */
   reset(username: string, to: { readonly password?: string; readonly totp?: false }): Promise<void>;
+  /** Begins a second factor for an account: what its authenticator app is shown. @throws Problem NOT_FOUND */
+  beginTotp(username: string): Promise<{ readonly uri: string }>;
+  /**
+   * Turns it on with a first code; resolves to the recovery codes, which are shown this once.
+   * @throws Problem NOT_FOUND, CONFLICT when none was begun, UNAUTHENTICATED when the code is wrong
+   */
+  confirmTotp(username: string, code: string): Promise<{ readonly recoveryCodes: readonly string[] }>;
 }

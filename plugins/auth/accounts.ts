@@ -1,7 +1,7 @@
 /** Auth by accounts of the relay's own, with passwords and second factors. The default: it needs nothing else to start. */
-import type { Auth } from "../../core/ports/auth.ts";
+import type { AccountKeeper, Auth } from "../../core/ports/auth.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
-import { openAccounts } from "./accounts/open.ts";
+import { openAccounts, openUsers } from "./accounts/open.ts";
 
 export interface AccountsOptions {
   /** How long an access token lives, in milliseconds. @default 900_000 */
@@ -20,11 +20,12 @@ const KNOWN = ["tokenMs", "sessionMs", "origin"];
  * The relay is its own issuer: Ed25519 tokens, whose key stands at `/.well-known/jwks.json`. `relay token` mints tokens
  * with the same key offline. The first account is made with the code in `<dataDir>/setup-code`, or by `relay users add`.
  */
-export function accounts(options: AccountsOptions = {}): Plugin<"auth", Auth> {
+export function accounts(options: AccountsOptions = {}): Plugin<"auth", Auth> & AccountKeeper {
   return {
     kind: "auth",
     name: "accounts",
     problems: problemsOf(options),
+    users: (ctx) => openUsers(ctx),
     setup(ctx) {
       const { tokenMs = TOKEN_MS, sessionMs = SESSION_MS, origin } = options;
       const show = process.stderr.isTTY ? { show: (line: string) => void process.stderr.write(line) } : {};

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Problem } from "../../core/model/problem.ts";
-import type { Auth } from "../../core/ports/auth.ts";
+import type { Auth, Users } from "../../core/ports/auth.ts";
 import type { Route, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys.ts";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
-import { openAccounts } from "../../plugins/auth/accounts/open.ts";
+import { openAccounts, openUsers } from "../../plugins/auth/accounts/open.ts";
 import { createPasswords } from "../../plugins/auth/accounts/passwords.ts";
 import { accounts } from "../../plugins/auth/accounts.ts";
 import { describeAuth } from "../conformance/auth.ts";
@@ -30,6 +30,7 @@ let clock: TestClock;
 let store: ReturnType<typeof shelf>;
 let log: ReturnType<typeof quietLog>;
 let auth: Auth;
+let users: Users;
 let shown: string[];
 
 const open = (more: { origin?: string } = {}): Promise<Auth> =>
@@ -52,6 +53,7 @@ beforeEach(async () => {
   log = quietLog();
   shown = [];
   auth = await open();
+  users = openUsers(context({ clock, storage: store, log, keys, dataDir: folder }), passwords);
 });
 
 interface Sent {
@@ -160,7 +162,7 @@ describe("the first account", () => {
     const make = (username: string) => call("POST", "/auth/setup", { body: { code, username, password: PASSWORD } });
     const both = await Promise.all([make("alice"), make("eve")]);
     expect(both.map(({ status }) => status).sort()).toEqual([201, 404]);
-    expect(await auth.users?.list()).toHaveLength(1);
+    expect(await users.list()).toHaveLength(1);
   });
 
   it("five wrong codes and the right one is dead too; a restart makes another", async () => {
@@ -193,7 +195,7 @@ describe("the first account", () => {
   });
 
   it("added by the operator closes it as well", async () => {
-    await auth.users?.add({ username: "ops", password: PASSWORD, keys: ["*"] });
+    await users.add({ username: "ops", password: PASSWORD, keys: ["*"] });
     expect((await firstAccount().catch(() => ({ code: "NOT_FOUND" }))).code).toBe("NOT_FOUND");
   });
 });
@@ -388,7 +390,7 @@ describe("the second factor", () => {
     });
     const stored = JSON.stringify([...store.rows]);
     for (const text of [secret, ...recovery]) expect(stored).not.toContain(text);
-    expect(await auth.users?.list()).toMatchObject([{ username: "alice", totp: true }]);
+    expect(await users.list()).toMatchObject([{ username: "alice", totp: true }]);
   });
 
   it("is asked for at the next login, after the password was right", async () => {
@@ -536,7 +538,7 @@ describe("users", () => {
     expect((await call("DELETE", "/auth/users/{username}", { token: await admin(), username: "bob" })).status).toBe(
       204,
     );
-    await auth.users?.add(bob);
+    await users.add(bob);
     expect(await who(got.data?.["token"])).toHaveProperty("refused");
     expect((await refresh(got.cookie)).code).toBe("UNAUTHENTICATED");
     expect((await call("DELETE", "/auth/users/{username}", { token: await admin(), username: "eve" })).code).toBe(
@@ -556,6 +558,28 @@ describe("users", () => {
     expect((await reset({ password: "another horse battery" })).status).toBe(204);
     expect((await login()).code).toBe("UNAUTHENTICATED");
     expect((await login({ password: "another horse battery" })).status).toBe(200);
+  });
+
+  it("an operator turns a second factor on for somebody, whose sessions then end", async () => {
+    await firstAccount();
+    const { data } = await login();
+    const sent = async () => ({ token: await admin(), username: "alice" });
+    const path = "/auth/users/{username}/totp";
+    const begun = await call("POST", path, await sent());
+    const secret = new URL(begun.data?.["uri"] as string).searchParams.get("secret") as string;
+    expect((await call("PUT", path, { ...(await sent()), body: { code: "000000" } })).code).toBe("UNAUTHENTICATED");
+    const on = await call("PUT", path, { ...(await sent()), body: { code: now(secret) } });
+    expect(on.data?.["recoveryCodes"]).toHaveLength(10);
+    expect(await who(data?.["token"])).toHaveProperty("refused");
+    expect((await login()).code).toBe("STEP_UP_REQUIRED");
+    expect((await call("PUT", path, { ...(await sent()), body: { code: now(secret) } })).code).toBe("CONFLICT");
+  });
+
+  it("opened by themselves they offer no set-up code", async () => {
+    await rm(join(folder, "setup-code"), { force: true });
+    const fresh = openUsers(context({ clock, storage: shelf(), log, keys, dataDir: folder }), passwords);
+    expect(await fresh.list()).toEqual([]);
+    await expect(stat(join(folder, "setup-code"))).rejects.toThrow();
   });
 
   it("the published keys verify what was granted, and nothing private is among them", async () => {

@@ -3,16 +3,13 @@ import { ConflictError } from "../../../core/model/errors.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Route, RouteRequest } from "../../../core/ports/plugin.ts";
 import { readFields, reply, text } from "./body.ts";
-import { matchTotp, newRecoveryCodes, newTotpSecret, otpauthUri } from "./codes.ts";
 import { setCookie } from "./cookie.ts";
-import { useCode } from "./factors.ts";
+import { beginTotp, useCode } from "./factors.ts";
 import { LONGEST_PASSWORD } from "./passwords.ts";
 import { accountAndAddress, grant, PASSWORD, seat, surely, TWO_FACTORS, unauthenticated } from "./parts.ts";
 import type { Parts } from "./parts.ts";
-import { totpAad, userKey } from "./users.ts";
+import { confirmed, userKey } from "./users.ts";
 
-/** An enrolment that is not confirmed within this time is begun anew. */
-const PENDING_MS = 600_000;
 const code = text(1, 64);
 const password = text(1, LONGEST_PASSWORD);
 
@@ -55,9 +52,8 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
       }
       const allowed = read.user.totp === undefined ? read.user : useCode(read.user, body.code ?? "", keys, clock.now());
       if (allowed === undefined) throw unauthenticated("Changing the second factor needs a code of the present one.");
-      const secret = newTotpSecret();
-      const pending = { sealed: keys.seal(secret, totpAad(allowed)), at: clock.now() };
-      return { changes: [users.change(read, { ...allowed, pending })], result: otpauthUri(allowed.username, secret) };
+      const { user, uri } = beginTotp(allowed, keys, clock.now());
+      return { changes: [users.change(read, user)], result: uri };
     });
     return reply({ uri }, clock.now());
   }
@@ -65,19 +61,13 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
   /** Confirms it with a first code; other sessions of the account end. The recovery codes are shown this once. */
   async function confirm(request: RouteRequest): ReturnType<Route["handle"]> {
     const body = await readFields<{ readonly code: string }>(request, { code });
-    const { codes, hashes } = newRecoveryCodes();
-    const { user, session } = await surely(storage, async () => {
+    const { user, session, codes } = await surely(storage, async () => {
       const { read, session } = await seat(parts, request);
-      const { pending, ...rest } = read.user;
-      if (pending === undefined || clock.now() - pending.at > PENDING_MS)
-        throw new Problem("CONFLICT", "Nothing waits to be confirmed: begin with POST /auth/totp.");
-      const step = matchTotp(keys.open(pending.sealed, totpAad(rest)), body.code.trim(), clock.now(), -1);
-      if (step === undefined) throw unauthenticated("The code is wrong: check the clock of your device.");
-      const user = { ...rest, totp: { sealed: pending.sealed, lastStep: step }, recovery: hashes };
+      const { user, codes } = confirmed(read.user, body.code, keys, clock.now());
       const risen = { ...session, amr: TWO_FACTORS, authAt: clock.now() };
       const others = await sessions.endAll(user.uid, session.id);
       const changes = [users.change(read, user), sessions.change(session, risen), ...others];
-      return { changes, result: { user, session: risen } };
+      return { changes, result: { user, session: risen, codes } };
     });
     log.info("second factor on", { sub: user.username, address: request.address, requestId: request.requestId });
     return reply({ ...(await grant(parts, user, session)), recoveryCodes: codes }, clock.now());

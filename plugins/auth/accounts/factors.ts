@@ -1,8 +1,11 @@
-/** Using up a code: a TOTP code or a recovery code, each good for one time. */
+/** The second factor of an account: begun, confirmed, and its codes used up, each of them once. */
 import type { Keys } from "../../../core/ports/plugin.ts";
-import { matchTotp, secretHash } from "./codes.ts";
+import { matchTotp, newRecoveryCodes, newTotpSecret, otpauthUri, secretHash } from "./codes.ts";
 import { totpAad } from "./users.ts";
 import type { User } from "./users.ts";
+
+/** An enrolment that is not confirmed within this time is begun anew. */
+const PENDING_MS = 600_000;
 
 /** The user with the code used up, to be stored before anything is granted; undefined when the code is not good. */
 export function useCode(user: User, code: string, keys: Pick<Keys, "open">, now: number): User | undefined {
@@ -13,4 +16,27 @@ export function useCode(user: User, code: string, keys: Pick<Keys, "open">, now:
   const used = secretHash(trimmed);
   if (!user.recovery.includes(used)) return undefined;
   return { ...user, recovery: user.recovery.filter((one) => one !== used) };
+}
+
+/** The user with a second factor that waits to be confirmed, and what the app is shown. What is in force stays so. */
+export function beginTotp(
+  user: User,
+  keys: Pick<Keys, "seal">,
+  now: number,
+): { readonly user: User; readonly uri: string } {
+  const secret = newTotpSecret();
+  const pending = { sealed: keys.seal(secret, totpAad(user)), at: now };
+  return { user: { ...user, pending }, uri: otpauthUri(user.username, secret) };
+}
+
+export type Confirmed = { readonly user: User; readonly codes: readonly string[] } | "not begun" | "wrong code";
+
+/** The user with the factor on, its first code used, and its recovery codes, which are shown this once. */
+export function confirmTotp(user: User, code: string, keys: Pick<Keys, "open">, now: number): Confirmed {
+  const { pending, ...rest } = user;
+  if (pending === undefined || now - pending.at > PENDING_MS) return "not begun";
+  const step = matchTotp(keys.open(pending.sealed, totpAad(user)), code.trim(), now, -1);
+  if (step === undefined) return "wrong code";
+  const { codes, hashes } = newRecoveryCodes();
+  return { user: { ...rest, totp: { sealed: pending.sealed, lastStep: step }, recovery: hashes }, codes };
 }

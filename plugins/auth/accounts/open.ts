@@ -14,6 +14,7 @@ import { createSessions } from "./sessions.ts";
 import { setupCode } from "./setup-code.ts";
 import { createBrake } from "./slow.ts";
 import { userBook } from "./users.ts";
+import type { UserBook } from "./users.ts";
 
 export interface OpenOptions {
   readonly tokenMs: number;
@@ -50,7 +51,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
   const passwords = options.passwords ?? createPasswords();
   const sessions = createSessions(storage, clock, sessionMs);
   const setup = setupCode(ctx, show);
-  const users = userBook(storage, clock, passwords, sessions, setup.withdraw);
+  const users = openUsers(ctx, passwords, sessions);
 
   /** No session is remembered here: a logout on one node counts on all of them at once. */
   const authenticate: Auth["authenticate"] = async (request) => {
@@ -82,4 +83,14 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     users,
     routes: [jwks, ...loginRoutes(parts), ...enrolRoutes(parts), ...peopleRoutes(parts)],
   };
+}
+
+/** The accounts alone: nothing is offered, judged or served. */
+export function openUsers(
+  ctx: PluginContext,
+  passwords = createPasswords(),
+  sessions = createSessions(ctx.storage, ctx.clock, 0),
+): UserBook {
+  const { storage, clock, keys } = ctx;
+  return userBook({ storage, clock, keys, passwords, sessions, added: setupCode(ctx, undefined).withdraw });
 }

@@ -70,5 +70,18 @@ export function peopleRoutes(parts: Parts): readonly Route[] {
       await users.reset(name(request), body);
       return done(request, "reset", name(request));
     }),
+    route("POST", "/auth/users/{username}/totp", async (request) => {
+      await admin(request);
+      const begun = await users.beginTotp(name(request));
+      await done(request, "second factor begun", name(request));
+      return reply(begun, clock.now());
+    }),
+    route("PUT", "/auth/users/{username}/totp", async (request) => {
+      const body = await readFields<{ readonly code: string }>(request, { code: text(1, 64) });
+      await admin(request);
+      const on = await users.confirmTotp(name(request), body.code);
+      await done(request, "second factor on", name(request));
+      return reply(on, clock.now());
+    }),
   ];
 }

@@ -6,8 +6,9 @@ import { Problem } from "../../../core/model/problem.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import type { Users } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { ScopedStorage } from "../../../core/ports/plugin.ts";
+import type { Keys, ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
+import { beginTotp, confirmTotp } from "./factors.ts";
 import { LONGEST_PASSWORD, SHORTEST_PASSWORD } from "./passwords.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Sessions } from "./sessions.ts";
@@ -52,13 +53,31 @@ export interface UserBook extends Users {
   make(wanted: { username: string; password: string; keys: readonly string[] }): Promise<User>;
 }
 
-export function userBook(
-  storage: ScopedStorage,
-  clock: Pick<Clock, "now">,
-  passwords: Passwords,
-  sessions: Sessions,
-  added: () => Promise<void>,
-): UserBook {
+export interface UserDeps {
+  readonly storage: ScopedStorage;
+  readonly clock: Pick<Clock, "now">;
+  readonly keys: Pick<Keys, "seal" | "open">;
+  readonly passwords: Passwords;
+  readonly sessions: Sessions;
+  /** There is an account now. */
+  readonly added: () => Promise<void>;
+}
+
+/** The user with its second factor on. @throws Problem CONFLICT when none was begun, UNAUTHENTICATED for a wrong code */
+export function confirmed(
+  user: User,
+  code: string,
+  keys: Pick<Keys, "open">,
+  now: number,
+): { readonly user: User; readonly codes: readonly string[] } {
+  const found = confirmTotp(user, code, keys, now);
+  if (found === "not begun") throw new Problem("CONFLICT", "Nothing waits to be confirmed: begin again.");
+  if (found === "wrong code")
+    throw new Problem("UNAUTHENTICATED", "The code is wrong: check the clock of your device.");
+  return found;
+}
+
+export function userBook({ storage, clock, keys, passwords, sessions, added }: UserDeps): UserBook {
   async function read(username: string): Promise<Read | undefined> {
     const name = normalName(username);
     const text = USERNAME.test(name) ? await storage.getItem(userKey(name)) : undefined;
@@ -80,16 +99,16 @@ export function userBook(
     return { uid: randomId("usr"), username, password, keys, createdAt: clock.now(), recovery: [] };
   }
 
-  /** Changes a user and ends its sessions, in one commit; again from the start when another change came first. */
-  async function endAnd(username: string, next: (user: User) => Promise<User | undefined>): Promise<void> {
+  /** Changes or removes a user and ends its sessions, in one commit; again from the start when another change came first. */
+  async function endAnd<T>(username: string, next: (user: User) => { user?: User; result: T }): Promise<T> {
     for (let left = TRIES; ; left--) {
       const one = await found(username);
-      const user = await next(one.user);
+      const { user, result } = next(one.user);
       const change: Change =
         user === undefined ? { op: "delete", key: userKey(one.user.username), if: one.text } : book.change(one, user);
       try {
         await storage.commit([change, ...(await sessions.endAll(one.user.uid))]);
-        return;
+        return result;
       } catch (error) {
         if (!(error instanceof ConflictError) || left <= 1) throw error;
       }
@@ -127,7 +146,7 @@ export function userBook(
       }
       await added();
     },
-    remove: (username) => endAnd(username, () => Promise.resolve(undefined)),
+    remove: (username) => endAnd(username, () => ({ result: undefined })),
     async reset(username, { password, totp }) {
       const errors = password === undefined ? [] : passwordErrors(password);
       if (password === undefined && totp === undefined)
@@ -137,9 +156,20 @@ export function userBook(
       await endAnd(username, (user) => {
         const { totp: factor, pending: _, recovery, ...rest } = user;
         const kept = totp === undefined && factor !== undefined ? { totp: factor, recovery } : { recovery: [] };
-        return Promise.resolve({ ...rest, password: hash ?? user.password, ...kept });
+        return { user: { ...rest, password: hash ?? user.password, ...kept }, result: undefined };
       });
     },
+    async beginTotp(username) {
+      const one = await found(username);
+      const { user, uri } = beginTotp(one.user, keys, clock.now());
+      await storage.commit([book.change(one, user)]);
+      return { uri };
+    },
+    confirmTotp: (username, code) =>
+      endAnd(username, (before) => {
+        const { user, codes } = confirmed(before, code, keys, clock.now());
+        return { user, result: { recoveryCodes: codes } };
+      }),
   };
   return book;
 }
