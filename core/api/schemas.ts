@@ -29,7 +29,6 @@ const events = z
 const urlOf = (schemes: readonly string[]): z.ZodType<string> =>
   z
     .string()
-    .min(1)
     .max(2_048)
     .refine(
       (text) => schemes.some((scheme) => text.slice(0, scheme.length + 1).toLowerCase() === `${scheme}:`),

@@ -1,4 +1,5 @@
 /** What happens on a key, as it happens: server-sent events over `fetch`, for as long as the token lasts. */
+import type { EventEmitter } from "node:events";
 import type { Auth, Principal } from "../ports/auth.ts";
 import type { Clock } from "../ports/clock.ts";
 import { Problem } from "../model/problem.ts";
@@ -38,8 +39,9 @@ export function streamOperations(deps: {
     return !("refused" in (await auth.authenticate(call)));
   }
 
-  async function beat(call: Call, principal: Principal): Promise<void> {
-    const { res, signal } = call;
+  /** @param signal aborts when the client goes away or the server drains */
+  async function beat(call: Call, principal: Principal, signal: AbortSignal): Promise<void> {
+    const { res } = call;
     while (!signal.aborted) {
       await clock.sleep(Math.min(clock.now() + BEAT_MS, principal.expiresAt), signal);
       if (!(await stillValid(call, principal))) return;
@@ -74,14 +76,19 @@ export function streamOperations(deps: {
               res.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
               if (res.writableLength > MAX_UNREAD) res.destroy();
             });
+            const draining = new AbortController();
+            const server = (res.socket as { readonly server?: EventEmitter } | null)?.server;
+            const drain = (): void => draining.abort();
+            server?.once("draining", drain);
             try {
               res.write(": hello\n\n");
-              await beat(call, principal);
+              await beat(call, principal, AbortSignal.any([signal, draining.signal]));
             } catch {
-              // The client went away, or its token could not be judged: either way it is over.
+              // The client went away, the server drains, or the token could not be judged: either way it is over.
             } finally {
               open--;
               end();
+              server?.off("draining", drain);
               if (!signal.aborted) res.end();
             }
           },

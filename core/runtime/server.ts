@@ -11,6 +11,8 @@ import type { Plan } from "./plan.ts";
 /** An idle connection is kept this long, ms: longer than the usual proxy keeps its own, so that the proxy closes first. */
 const KEEP_ALIVE_MS = 65_000;
 
+/** The event of Node's server that tells answers without an end (streams) to end. They find it as `socket.server`. */
+const DRAINING = "draining";
 /** How often a drain looks for connections that have become idle, ms. */
 const DRAIN_LOOK_MS = 20;
 
@@ -75,10 +77,12 @@ export async function listen(
   Object.assign(http, { connectionsCheckingInterval: checkMs });
   http.emit("listening");
   http.on("clientError", answerBadHead);
+  http.setMaxListeners(0);
 
   let closed: Promise<void> | undefined;
   async function drain(graceMs: number): Promise<void> {
     closing = true;
+    http.emit(DRAINING);
     let drained = false;
     const ended = new Promise<void>((resolve) => void http.close(() => resolve())).then(() => (drained = true));
     const until = clock.monotonic() + graceMs;

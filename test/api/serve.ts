@@ -8,6 +8,8 @@ import type { Part } from "../../core/api/health.ts";
 import type { AnyOperation } from "../../core/api/endpoint.ts";
 import { createOperations } from "../../core/api/operations.ts";
 import type { OperationsDeps } from "../../core/api/operations.ts";
+import { createSubscriptions } from "../../core/flow/subscriptions.ts";
+import type { SubscriptionsDeps } from "../../core/flow/subscriptions.ts";
 import { createLimiter } from "../../core/limits/limiter.ts";
 import type { Auth, Principal } from "../../core/ports/auth.ts";
 import type { Route } from "../../core/ports/plugin.ts";
@@ -61,6 +63,7 @@ export interface ServeOptions {
   readonly parts?: () => Readonly<Record<string, Part>>;
   readonly more?: Partial<OperationsDeps>;
   readonly auth?: Auth;
+  readonly guard?: SubscriptionsDeps["guard"];
 }
 
 export const PUBLISH_TOKEN = "publish-token";
@@ -105,7 +108,16 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     keys: get(path.KEYS),
     auth,
     directory: get(path.DIRECTORY),
-    subscriptions: get(path.SUBSCRIPTIONS),
+    subscriptions: options.guard
+      ? createSubscriptions({
+          storage,
+          clock,
+          keys: get(path.KEYS),
+          guard: options.guard,
+          perKey: 1_000,
+          abort: () => Promise.resolve(),
+        })
+      : get(path.SUBSCRIPTIONS),
     history: get(path.HISTORY),
     replay: get(path.REPLAY),
     schemes: ["https"],

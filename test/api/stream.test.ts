@@ -1,0 +1,164 @@
+import { request } from "node:http";
+import { describe, expect, it } from "vitest";
+import { docsRoutes } from "../../core/api/docs.ts";
+import type { Feed, Message } from "../../core/api/stream.ts";
+import { serve, tokenAuth } from "./serve.ts";
+import { testClock } from "../support/clock.ts";
+
+/** A feed that a test speaks into. */
+function feed(): Feed & { tell(keyId: string, message: Message): void; readonly listening: () => number } {
+  const all = new Set<readonly [string, (message: Message) => void]>();
+  return {
+    listen(keyId, tell) {
+      const entry = [keyId, tell] as const;
+      all.add(entry);
+      return () => void all.delete(entry);
+    },
+    tell: (keyId, message) => all.forEach(([id, tell]) => id === keyId && tell(message)),
+    listening: () => all.size,
+  };
+}
+
+interface Stream {
+  readonly status: number;
+  readonly headers: NodeJS.Dict<string | string[]>;
+  text(): string;
+  /** Resolves when the text holds this. */
+  until(part: string): Promise<void>;
+  readonly ended: Promise<void>;
+  leave(): void;
+}
+
+function open(port: number, target: string): Promise<Stream> {
+  return new Promise((resolve, reject) => {
+    const req = request({ port, path: target, agent: false, headers: { authorization: "Bearer key_1" } }, (res) => {
+      let text = "";
+      const waiting: (() => void)[] = [];
+      res.on("data", (chunk: Buffer) => {
+        text += chunk.toString();
+        for (const look of waiting) look();
+      });
+      res.on("error", () => {});
+      resolve({
+        status: res.statusCode ?? 0,
+        headers: res.headers,
+        text: () => text,
+        until: (part) =>
+          new Promise((found) => {
+            const look = (): void => void (text.includes(part) && found());
+            waiting.push(look);
+            look();
+          }),
+        ended: new Promise((end) => res.once("close", end)),
+        leave: () => req.destroy(),
+      });
+    });
+    req.on("error", reject);
+    req.end();
+  });
+}
+
+const TARGET = "/api-keys/key_1/stream";
+
+describe("the stream of a key", () => {
+  it("tells of what happens on it, and of nothing else", async () => {
+    const told = feed();
+    await using api = await serve({ more: { feed: told } });
+    const stream = await open(api.port, TARGET);
+    expect([stream.status, stream.headers["content-type"]]).toEqual([200, "text/event-stream"]);
+    expect(stream.headers).toMatchObject({ "cache-control": "no-store", "x-content-type-options": "nosniff" });
+    expect(stream.headers["x-request-id"]).toMatch(/^req_/);
+    await stream.until("hello");
+    told.tell("key_2", { event: "event", data: { id: "foreign" } });
+    told.tell("key_1", { event: "event", data: { id: "evt_1", text: "a\nb\n\nevent: fake" } });
+    await stream.until("evt_1");
+    expect(stream.text()).toContain('event: event\ndata: {"id":"evt_1","text":"a\\nb\\n\\nevent: fake"}\n\n');
+    expect(stream.text()).not.toContain("foreign");
+    stream.leave();
+  });
+
+  it("lets go of who leaves", async () => {
+    const told = feed();
+    await using api = await serve({ more: { feed: told } });
+    const stream = await open(api.port, TARGET);
+    await stream.until("hello");
+    expect(told.listening()).toBe(1);
+    stream.leave();
+    while (told.listening() > 0) await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  it("ends with the token", async () => {
+    const told = feed();
+    await using api = await serve({ more: { feed: told } });
+    const stream = await open(api.port, TARGET);
+    await stream.until("hello");
+    await api.path.clock.advance(15_000);
+    await stream.until("beat");
+    for (let i = 0; i < 240; i++) await api.path.clock.advance(15_000);
+    await stream.ended;
+    expect(told.listening()).toBe(0);
+  });
+
+  it("ends soon after the session was revoked", async () => {
+    const told = feed();
+    const clock = testClock();
+    let revoked = false;
+    const auth = tokenAuth(clock.now);
+    const { authenticate } = auth;
+    auth.authenticate = async (request) => (revoked ? { refused: "logged out" } : authenticate(request));
+    await using api = await serve({ more: { feed: told }, auth });
+    const stream = await open(api.port, TARGET);
+    await stream.until("hello");
+    revoked = true;
+    await api.path.clock.advance(15_000);
+    await stream.ended;
+    expect(told.listening()).toBe(0);
+  });
+
+  it("is of one's own key only, and asks for its media type", async () => {
+    await using api = await serve({ more: { feed: feed() } });
+    expect((await api.ask("GET", TARGET, { token: "key_2" })).json.code).toBe("NOT_FOUND");
+    expect((await api.ask("GET", TARGET, { headers: { accept: "application/json" } })).json.code).toBe(
+      "NOT_ACCEPTABLE",
+    );
+    const head = await api.ask("HEAD", TARGET);
+    expect([head.status, head.text]).toEqual([200, ""]);
+  });
+
+  it("does not keep the relay from stopping", async () => {
+    const told = feed();
+    const api = await serve({ more: { feed: told } });
+    const stream = await open(api.port, TARGET);
+    await stream.until("hello");
+    const began = performance.now();
+    await api.listening.close(20_000);
+    expect(performance.now() - began).toBeLessThan(5_000);
+    await stream.ended;
+    await api[Symbol.asyncDispose]();
+    expect(told.listening()).toBe(0);
+  });
+});
+
+describe("the reference page", () => {
+  it("loads one script, from here, under a policy that allows nothing else", async () => {
+    const load = () => Promise.resolve(new TextEncoder().encode("let drawn;"));
+    await using api = await serve({ routes: docsRoutes(load) });
+    const page = await api.ask("GET", "/docs", { token: false });
+    expect(page.headers["content-type"]).toBe("text/html; charset=utf-8");
+    expect(page.headers["content-security-policy"]).toContain("default-src 'none'; script-src 'self';");
+    const sources = [...page.text.matchAll(/(?:src|href|spec-url)="([^"]+)"/g)].map(([, at]) => at);
+    expect(sources.every((at) => at?.startsWith("/") && !at.startsWith("//"))).toBe(true);
+    const script = await api.ask("GET", "/docs/rapidoc-min.js", { token: false });
+    expect([script.status, script.text, script.headers["content-type"]]).toEqual([
+      200,
+      "let drawn;",
+      "text/javascript; charset=utf-8",
+    ]);
+  });
+
+  it("still points to the document where the script is not there", async () => {
+    await using api = await serve({ routes: docsRoutes(() => Promise.resolve(undefined)) });
+    expect((await api.ask("GET", "/docs", { token: false })).text).toContain('href="/openapi.json"');
+    expect((await api.ask("GET", "/docs/rapidoc-min.js", { token: false })).status).toBe(404);
+  });
+});
