@@ -1,16 +1,21 @@
 /**
- * A process that commits to a sqlite folder and says on stdout what was acknowledged, so that tests can kill it.
+ * A process that commits to a storage's folder and says on stdout what was acknowledged, so that tests can kill it.
  *
  * `node storage-child.ts <folder> <first> <count> <writers> [hold]`: step n commits an event with its due line and says
  * `a n`, then a delivery in place of the due line and says `b n`; a refused commit is `x n <fault>`. `hold` keeps the
- * process, and so the folder, until its stdin ends.
+ * process, and so the folder, until its stdin ends. `TEST_STORAGE` names the storage; sqlite when it is not set.
  */
 import { writeSync } from "node:fs";
 import { StartError, StorageError } from "../../core/model/errors.ts";
 import type { Change } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
+import { filesystem } from "../../plugins/storage/filesystem.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { pluginContext } from "./plugin-context.ts";
+
+/** Storages in a folder. */
+export const STORAGES = { sqlite, filesystem };
+export type StorageName = keyof typeof STORAGES;
 
 export const name = (n: number): string => String(n).padStart(6, "0");
 export const accept = (n: number): readonly Change[] => [
@@ -25,7 +30,8 @@ export const end = (n: number): readonly Change[] => [
 const say = (line: string): void => void writeSync(1, `${line}\n`);
 
 async function main([folder = "", first = "0", count = "0", writers = "1", hold]: readonly string[]): Promise<void> {
-  const storage = await sqlite().setup(pluginContext(systemClock(), folder));
+  const plugin = STORAGES[(process.env["TEST_STORAGE"] ?? "sqlite") as StorageName]();
+  const storage = await plugin.setup(pluginContext(systemClock(), folder));
   say("open");
   const last = Number(first) + Number(count);
   let next = Number(first);

@@ -3,10 +3,9 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { testClock } from "./clock.ts";
 import { pluginContext } from "./plugin-context.ts";
-import { name } from "./storage-child.ts";
+import { name, STORAGES, type StorageName } from "./storage-child.ts";
 
 const CHILD = join(import.meta.dirname, "storage-child.ts");
 
@@ -27,6 +26,8 @@ export interface Life {
   /** Put before the node command, for strace and the like. */
   readonly under?: readonly string[];
   readonly hold?: boolean;
+  /** @default "sqlite" */
+  readonly storage?: StorageName;
   /** Called with every line; the child may be killed there. */
   readonly heard?: (line: string, child: ChildProcess) => void;
 }
@@ -36,10 +37,11 @@ export async function live(
   book: Ledger,
   life: Life,
 ): Promise<{ readonly code: number | null; readonly stderr: string }> {
-  const { folder, first, count, writers, under = [], hold = false, heard } = life;
+  const { folder, first, count, writers, under = [], hold = false, storage = "sqlite", heard } = life;
   const args = [CHILD, folder, String(first), String(count), String(writers), ...(hold ? ["hold"] : [])];
   const [command, ...rest] = [...under, process.execPath, ...args] as [string, ...string[]];
-  const child = spawn(command, rest, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, NODE_OPTIONS: "" } });
+  const env = { ...process.env, NODE_OPTIONS: "", TEST_STORAGE: storage };
+  const child = spawn(command, rest, { stdio: ["pipe", "pipe", "pipe"], env });
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   const ended = new Promise<number | null>((resolve) => void child.on("close", resolve));
@@ -55,8 +57,8 @@ export async function live(
 }
 
 /** Opens the folder as the next process would: everything acknowledged is there, whole, and nothing is there by half. */
-export async function inspect(book: Ledger, folder: string): Promise<void> {
-  const storage = await sqlite().setup(pluginContext(testClock(), folder));
+export async function inspect(book: Ledger, folder: string, plugin: StorageName = "sqlite"): Promise<void> {
+  const storage = await STORAGES[plugin]().setup(pluginContext(testClock(), folder));
   try {
     for (let n = 0; n <= book.highest; n++) {
       const keys = ["event:k", "due:s", "delivery:s"].map((shelf) => `${shelf}:${name(n)}`);
