@@ -31,9 +31,10 @@ const start: Command = {
 
 /** Runs until SIGTERM or SIGINT, also while it still starts; a second one ends the process at once. @throws StartError */
 export async function runRelay(plan: Plan, around: Around, file?: string): Promise<number> {
-  const [{ composeRelay }, { createLog, createMetrics }] = await Promise.all([
+  const [{ composeRelay }, { createLog, createMetrics }, { tidyHeap }] = await Promise.all([
     import("../runtime/compose.ts"),
     import("../runtime/observers.ts"),
+    import("../runtime/heap.ts"),
   ]);
   const log = createLog(plan.log.level);
   const relay = composeRelay(plan, { clock: around.clock, log, metrics: createMetrics() });
@@ -49,6 +50,7 @@ export async function runRelay(plan: Plan, around: Around, file?: string): Promi
   try {
     const { url, made } = await relay.start();
     greet(plan, around, { url, made, file });
+    tidyHeap();
     await asked.promise;
   } catch (error) {
     // A start that was told to stop in its middle is no failure.
