@@ -159,8 +159,8 @@ export function createApp(deps: AppDeps): NodeHandler {
   const callOf = (req: IncomingMessage, res: ServerResponse): Call =>
     new Call(req, res, `req_${requestOrdinal()}`, addressOf);
   const app = new H3({ allowMalformedURL: true, silent: true }).use((event) => {
-    const { req, res } = event.runtime?.node as { readonly req: IncomingMessage; readonly res: ServerResponse };
-    return serve(callOf(req, res));
+    const node = event.runtime?.node as { readonly req: IncomingMessage; readonly res: ServerResponse };
+    return serve(callOf(node.req, node.res));
   });
   const handle = toNodeHandler(app);
 

@@ -1,26 +1,23 @@
 /** The life of a subscription: created, updated, rotated, disabled, deleted. Each step is one conditional commit. */
 import { randomBytes } from "node:crypto";
-import { ConflictError } from "../model/errors.ts";
 import { ordinals, randomId } from "../model/ids.ts";
 import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
 import { Problem } from "../model/problem.ts";
-import { isLive, secretAad } from "../model/subscription.ts";
+import { secretAad } from "../model/subscription.ts";
 import type { DisabledReason, SealedSecret, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { auditChange, RELAY } from "./audit.ts";
 import type { Actor, AuditLine } from "./audit.ts";
-import { decodeSubscription, liveOf } from "./directory.ts";
+import { contend, createContest } from "./contest.ts";
+import { liveOf } from "./directory.ts";
 import { checkEvents, fieldsOf, patched, sealHeaders } from "./revise.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./revise.ts";
 
 export { createDirectory, decodeSubscription, everyEntry } from "./directory.ts";
 export type { Directory } from "./directory.ts";
 export type { SubscriptionFields, SubscriptionPatch } from "./revise.ts";
-
-/** How often a step that lost a race is tried again before it is given up as CONFLICT. */
-const TRIES = 64;
 
 export type Registered =
   | { readonly ok: true; readonly href: string }
@@ -68,6 +65,7 @@ export interface Subscriptions {
 
 export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const { storage, clock, keys, guard } = deps;
+  const { load, revise } = createContest(storage);
   const ordinal = ordinals(clock.now);
 
   const audit = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">): Change =>
@@ -85,40 +83,6 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     };
   }
 
-  async function readNow(keyId: string, id: string): Promise<Subscription | undefined> {
-    const text = await storage.getItem(subscriptionKey(keyId, id));
-    return text === undefined ? undefined : decodeSubscription(text);
-  }
-
-  async function load(keyId: string, id: string): Promise<{ readonly text: string; readonly now: Subscription }> {
-    const text = await storage.getItem(subscriptionKey(keyId, id));
-    const now = text === undefined ? undefined : decodeSubscription(text);
-    if (text === undefined || !isLive(now)) throw missing();
-    return { text, now };
-  }
-
-  /** Reads, changes and commits, again and again while others come first. `undefined` from `change`: nothing to do. */
-  async function revise(
-    keyId: string,
-    id: string,
-    change: (was: Subscription) => { readonly next: Subscription; readonly more: readonly Change[] } | undefined,
-  ): Promise<{ readonly was: Subscription; readonly next: Subscription }> {
-    for (let tries = 0; tries < TRIES; tries++) {
-      const { text, now } = await load(keyId, id);
-      const made = change(now);
-      if (made === undefined) return { was: now, next: now };
-      const { next, more } = made;
-      const value = JSON.stringify(next);
-      try {
-        await storage.commit([{ op: "put", key: subscriptionKey(keyId, id), value, if: text }, ...more]);
-        return { was: now, next };
-      } catch (error) {
-        if (!(error instanceof ConflictError)) throw error;
-      }
-    }
-    throw crowded();
-  }
-
   async function allowed(url: string): Promise<string> {
     const verdict = await guard.register(url);
     if (verdict.ok) return verdict.href;
@@ -133,14 +97,12 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const url = await allowed(fields.url);
       const id = randomId("sub");
       const secret = newSecret(keyId, id, 1);
-      for (let tries = 0; tries < TRIES; tries++) {
+      return contend(async () => {
         const [count, known] = await storage.getMany([subscriptionCountKey(keyId), apiKeyKey(keyId)]);
         const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
         if (live >= deps.perKey) {
-          throw new Problem(
-            "SUBSCRIPTION_LIMIT_REACHED",
-            `A key may have ${deps.perKey} subscriptions; delete one first.`,
-          );
+          const detail = `A key may have ${deps.perKey} subscriptions; delete one first.`;
+          throw new Problem("SUBSCRIPTION_LIMIT_REACHED", detail);
         }
         const at = clock.now();
         const subscription: Subscription = {
@@ -162,14 +124,9 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           audit(keyId, actor, { action: "subscription.created", target: id }),
         ];
         if (known === undefined) changes.push({ op: "put", key: apiKeyKey(keyId), value: String(at) });
-        try {
-          await storage.commit(changes);
-          return { subscription, secret: secret.plain };
-        } catch (error) {
-          if (!(error instanceof ConflictError)) throw error;
-        }
-      }
-      throw crowded();
+        await storage.commit(changes);
+        return { subscription, secret: secret.plain };
+      });
     },
 
     async update(keyId, id, patch, actor) {
@@ -190,32 +147,20 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     },
 
     async remove(keyId, id, actor) {
-      for (let tries = 0; ; tries++) {
+      await contend(async () => {
         const { text, now } = await load(keyId, id);
         const count = await storage.getItem(subscriptionCountKey(keyId));
         const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
         const { headers: _headers, ...rest } = now;
         const at = clock.now();
-        const tombstone: Subscription = {
-          ...rest,
-          url: "",
-          secrets: [],
-          updatedAt: at,
-          deletedAt: at,
-          generation: now.generation + 1,
-        };
-        try {
-          await storage.commit([
-            { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(tombstone), if: text },
-            { op: "put", key: subscriptionCountKey(keyId), value: String(Math.max(0, live - 1)), if: count ?? null },
-            audit(keyId, actor, { action: "subscription.deleted", target: id }),
-          ]);
-          break;
-        } catch (error) {
-          if (!(error instanceof ConflictError)) throw error;
-          if (tries >= TRIES) throw crowded();
-        }
-      }
+        const generation = now.generation + 1;
+        const tombstone: Subscription = { ...rest, url: "", secrets: [], updatedAt: at, deletedAt: at, generation };
+        await storage.commit([
+          { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(tombstone), if: text },
+          { op: "put", key: subscriptionCountKey(keyId), value: String(Math.max(0, live - 1)), if: count ?? null },
+          audit(keyId, actor, { action: "subscription.deleted", target: id }),
+        ]);
+      });
       // The tombstone stops every attempt that has not begun. These end what has, here and on the other nodes.
       const ends = await Promise.allSettled([deps.abort(id), storage.queue.cancel(id)]);
       for (const end of ends) if (end.status === "rejected") throw end.reason;
@@ -243,9 +188,9 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     },
 
     async disable(keyId, id, reason) {
-      if (!isLive(await readNow(keyId, id))) return;
-      const told = await deps.notice?.(keyId, "relay:subscription.disabled", { subscriptionId: id, reason });
-      const { was, next } = await revise(keyId, id, (now) =>
+      const at = clock.now();
+      const line = { action: "subscription.disabled", target: id, detail: reason } as const;
+      await revise(keyId, id, (now) =>
         now.status === "disabled"
           ? undefined
           : {
@@ -253,19 +198,14 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
                 ...now,
                 status: "disabled",
                 disabledReason: reason,
-                updatedAt: clock.now(),
+                updatedAt: at,
                 generation: now.generation + 1,
               },
-              more: [
-                audit(keyId, RELAY, { action: "subscription.disabled", target: id, detail: reason }),
-                ...(told?.changes ?? []),
-              ],
+              more: [audit(keyId, RELAY, line)],
             },
-      );
-      if (was !== next) told?.committed();
+      ).catch((error: unknown) => {
+        if (!(error instanceof Problem && error.code === "NOT_FOUND")) throw error;
+      });
     },
   };
 }
-
-const missing = (): Problem => new Problem("NOT_FOUND", "There is no such resource.");
-const crowded = (): Problem => new Problem("CONFLICT", "Too many changes came at once; try again.");

@@ -125,7 +125,7 @@ export function invent(schema: Schema, components: Schema, random: () => number)
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
   if (random() < 0.08) return pick(JUNK);
   if (schema["$ref"] !== undefined)
-    return invent(components[String(schema["$ref"]).split("/").at(-1) ?? ""] as Schema, components, random);
+    return invent(components[(schema["$ref"] as string).split("/").at(-1) ?? ""] as Schema, components, random);
   if (schema["anyOf"] !== undefined) return invent(pick(schema["anyOf"] as Schema[]), components, random);
   if (schema["enum"] !== undefined) return pick(schema["enum"] as unknown[]);
   if (schema["examples"] !== undefined && random() < 0.8) return pick(schema["examples"] as unknown[]);
