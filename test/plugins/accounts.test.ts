@@ -440,7 +440,7 @@ describe("the second factor", () => {
     const { session } = await enrol();
     const request = routeRequest("{}", { authorization: `Bearer ${String(session.data?.["token"])}` });
     expect(route.guessed).toBe(true);
-    expect(await route.principal?.(request)).toEqual(["alice", "127.0.0.1"]);
+    expect(await route.principal?.(request)).toEqual(["alice", "from 127.0.0.1"]);
   });
 
   it("a recovery code stands in for a lost device, once", async () => {
@@ -580,6 +580,21 @@ describe("users", () => {
     const fresh = openUsers(context({ clock, storage: shelf(), log, keys, dataDir: folder }), passwords);
     expect(await fresh.list()).toEqual([]);
     await expect(stat(join(folder, "setup-code"))).rejects.toThrow();
+  });
+
+  it("their second factors can be sealed anew under another master key", async () => {
+    await firstAccount();
+    const { secret } = await enrol();
+    await nextStep();
+    const next = makeKeys({ master: key(9), signing: key(2), publishToken: "t", older: [key(1)] });
+    const only = makeKeys({ master: key(9), signing: key(2), publishToken: "t" });
+    const surroundings = { clock, storage: store, log, dataDir: folder };
+    const options = { tokenMs: 900_000, sessionMs: 1e6, passwords };
+    const resealing = await openAccounts(context({ ...surroundings, keys: next }), options);
+    expect(await resealing.reseal?.()).toBe(1);
+    const on = await openAccounts(context({ ...surroundings, keys: only }), options);
+    const body = { username: "alice", password: PASSWORD, code: now(secret) };
+    expect((await call("POST", "/auth/login", { on, body })).status).toBe(200);
   });
 
   it("the published keys verify what was granted, and nothing private is among them", async () => {

@@ -10,6 +10,7 @@ import type { Parts } from "./parts.ts";
 import { createPasswords } from "./passwords.ts";
 import type { Passwords } from "./passwords.ts";
 import { peopleRoutes } from "./people.ts";
+import { resealFactors } from "./reseal.ts";
 import { createSessions } from "./sessions.ts";
 import { setupCode } from "./setup-code.ts";
 import { createBrake } from "./slow.ts";
@@ -81,6 +82,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     authenticate,
     ready: () => true,
     users,
+    reseal: () => resealFactors(storage, users, keys),
     routes: [jwks, ...loginRoutes(parts), ...enrolRoutes(parts), ...peopleRoutes(parts)],
   };
 }

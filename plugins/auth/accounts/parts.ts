@@ -44,7 +44,8 @@ export const accountAndAddress =
   (parts: Parts) =>
   async (request: RouteRequest): Promise<readonly string[]> => [
     (await caller(parts, request)).sub,
-    addressGroup(request.address),
+    // A name has no spaces in it, so nobody can be named like somebody's address.
+    `from ${addressGroup(request.address)}`,
   ];
 
 /** Whose session and account a request belongs to. @throws Problem UNAUTHENTICATED; CONFLICT for tokens without a session */

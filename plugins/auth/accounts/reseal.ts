@@ -1,0 +1,30 @@
+/** Second factors under a new master key, while logins go on. */
+import type { Keys, ScopedStorage } from "../../../core/ports/plugin.ts";
+import { surely } from "./parts.ts";
+import { totpAad } from "./users.ts";
+import type { UserBook } from "./users.ts";
+
+/** Seals every secret anew, an account at a time. Resolves to how many. */
+export async function resealFactors(
+  storage: ScopedStorage,
+  users: UserBook,
+  keys: Pick<Keys, "seal" | "open">,
+): Promise<number> {
+  let count = 0;
+  for (const { username } of await users.list()) {
+    count += await surely(storage, async () => {
+      const read = await users.read(username);
+      if (read === undefined) return { changes: [], result: 0 };
+      const { user } = read;
+      const anew = <T extends { readonly sealed: string }>(held: T): T => ({
+        ...held,
+        sealed: keys.seal(keys.open(held.sealed, totpAad(user)), totpAad(user)),
+      });
+      const { totp, pending } = user;
+      if (totp === undefined && pending === undefined) return { changes: [], result: 0 };
+      const next = { ...user, ...(totp && { totp: anew(totp) }), ...(pending && { pending: anew(pending) }) };
+      return { changes: [users.change(read, next)], result: (totp ? 1 : 0) + (pending ? 1 : 0) };
+    });
+  }
+  return count;
+}
