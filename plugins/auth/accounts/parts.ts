@@ -100,7 +100,7 @@ export async function surely<T>(
   for (let left = TRIES; ; left--) {
     const { changes, result } = await decide();
     try {
-      await storage.commit(changes);
+      if (changes.length > 0) await storage.commit(changes);
       return result;
     } catch (error) {
       if (!(error instanceof ConflictError) || left <= 1) throw error;
