@@ -62,7 +62,6 @@ describe("sqlite() and its folder", () => {
   it("refuses a second process with exit 75, naming the first, until that is gone, however it went", async () => {
     const dir = fresh();
     const book = ledger();
-    let first: ChildProcess | undefined;
     const told = Promise.withResolvers<ChildProcess>();
     const life = live(book, {
       folder: dir,
@@ -74,7 +73,7 @@ describe("sqlite() and its folder", () => {
         if (line === "b 0") told.resolve(child);
       },
     });
-    first = await told.promise;
+    const first = await told.promise;
     const second = await live(ledger(), { folder: dir, first: 0, count: 1, writers: 1 });
     expect(second.code).toBe(75);
     expect(second.stderr).toContain(`pid ${first.pid}`);

@@ -103,7 +103,7 @@ function acknowledgements(trace: string): { readonly acknowledged: number; reado
       syncing = false;
     }
     if (/^(fsync|fdatasync)\(\d+<.*-wal>/.test(call)) {
-      if (/= 0$/.test(call)) dirty = false;
+      if (call.endsWith("= 0")) dirty = false;
       else syncing = true;
     }
     if (/^<\.\.\. (fsync|fdatasync) resumed>.*= 0$/.test(call) && syncing) dirty = syncing = false;

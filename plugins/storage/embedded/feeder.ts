@@ -2,7 +2,7 @@
 import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
-import { isBehind, leaveBehind, type Lane } from "./lane.ts";
+import { isBehind, leaveBehind, leaveLine, type Lane } from "./lane.ts";
 
 /** Lines read at once for one lane, and by the sweep. */
 const PAGE = 250;
@@ -69,15 +69,14 @@ export function createFeeder(deps: {
 
   async function feedLane(lane: Lane): Promise<void> {
     const limit = Math.min(PAGE, share());
-    lane.missed = false;
+    lane.missed = undefined;
     await read(duesOf(lane.id), { after: lane.behind, limit }, (page) => {
       if (lanes.get(lane.id) !== lane) return;
-      const last = page.at(-1)?.key;
-      const more = page.length >= limit || lane.missed;
-      const from = lane.behind;
       lane.behind = undefined;
       lane.behindAt = Number.POSITIVE_INFINITY;
-      if (more) leaveBehind(lane, last ?? (from as string), last === undefined ? 0 : Number(last.split(":")[2]));
+      const last = page.at(-1)?.key;
+      if (last !== undefined && page.length >= limit) leaveBehind(lane, last, Number(last.split(":")[2]));
+      if (lane.missed !== undefined) leaveLine(lane, lane.missed);
       for (const entry of page) {
         const due = news(entry);
         if (due !== undefined) take(due);
@@ -89,10 +88,10 @@ export function createFeeder(deps: {
   async function feedAll(): Promise<void> {
     for (const lane of hungry) {
       if (closed || free() <= 0) break;
+      hungry.delete(lane);
       if (lanes.get(lane.id) !== lane || lane.behind === undefined) continue;
       await feedLane(lane).then(ring, () => later(lane));
     }
-    hungry.clear();
     if (forgotten && free() > 0.5 && !closed) await sweep().catch(() => 0);
   }
 

@@ -23,8 +23,8 @@ export interface Lane {
   behind: string | undefined;
   /** Due time of the first such line, or earlier. */
   behindAt: number;
-  /** A line was left to storage while a page was being read, so that the page may not be the end. */
-  missed: boolean;
+  /** First of the lines that were left to storage since a page was asked for, and which it may therefore not show. */
+  missed: Due | undefined;
   pausedUntil: number;
   /** The soonest time at which the queue's timers look at this lane. */
   timerAt: number;
@@ -41,7 +41,7 @@ export const newLane = (id: string): Lane => ({
   waiting: [],
   behind: undefined,
   behindAt: Number.POSITIVE_INFINITY,
-  missed: false,
+  missed: undefined,
   pausedUntil: 0,
   timerAt: Number.POSITIVE_INFINITY,
   blocked: false,
@@ -92,8 +92,25 @@ export function evictLast(lane: Lane): void {
   const line = lane.waiting.pop();
   if (line === undefined) return;
   lane.lines.delete(line.due.ordinal);
-  // The longest text below the key, so that a page read behind it begins with the key itself.
-  leaveBehind(lane, dueKey(line.due).slice(0, -1), line.due.dueAt);
+  leaveLine(lane, line.due);
+}
+
+/** Notes that storage holds this line and perhaps more behind it. */
+export function leaveLine(lane: Lane, due: Due): void {
+  // The longest text below its key, so that a page read behind it begins with the line itself.
+  leaveBehind(lane, dueKey(due).slice(0, -1), due.dueAt);
+}
+
+/** A new line whose place is behind what is held: storage keeps it. */
+export function leaveToStorage(lane: Lane, due: Due): void {
+  const { missed } = lane;
+  if (
+    missed === undefined ||
+    due.dueAt < missed.dueAt ||
+    (due.dueAt === missed.dueAt && due.ordinal < missed.ordinal)
+  ) {
+    lane.missed = due;
+  }
 }
 
 /** Notes that storage holds more behind `key`; the first of it is due at `at` or later. */

@@ -11,7 +11,17 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, ClaimRequest, Entry, Lease, Queue, RangeOptions } from "../../../core/ports/storage.ts";
 import { alarm } from "./alarm.ts";
 import { createFeeder } from "./feeder.ts";
-import { dequeue, enqueue, evictLast, isBehind, newLane, nextAt, type Lane, type Line } from "./lane.ts";
+import {
+  dequeue,
+  enqueue,
+  evictLast,
+  isBehind,
+  leaveToStorage,
+  newLane,
+  nextAt,
+  type Lane,
+  type Line,
+} from "./lane.ts";
 
 /** A lane with fewer lines than this asks storage for more. */
 const LOW = 64;
@@ -191,7 +201,7 @@ export function createQueue({ range, commit, clock, stored, window = 10_000 }: Q
       waiting--;
     }
     if (isBehind(lane, due)) {
-      lane.missed = true;
+      leaveToStorage(lane, due);
       return touch(lane);
     }
     hold(lane, due, due.dueAt);

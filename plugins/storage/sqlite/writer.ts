@@ -63,7 +63,7 @@ export async function openWriter(
   function begin(): void {
     if (busy) return;
     busy = true;
-    setImmediate(work);
+    setImmediate(() => void work());
   }
 
   async function work(): Promise<void> {
