@@ -29,8 +29,6 @@ export interface Auth {
   ready(): boolean;
   /** Login routes and the like. */
   readonly routes?: readonly Route[];
-  /** The accounts, where the relay keeps them itself. */
-  readonly users?: Users;
   /** Seals anew what it keeps sealed, so that an older master key can go. Resolves to how many texts. */
   reseal?(): Promise<number>;
   dispose?(): Promise<void>;

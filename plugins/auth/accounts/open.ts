@@ -81,7 +81,6 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
   return {
     authenticate,
     ready: () => true,
-    users,
     reseal: () => resealFactors(storage, users, keys),
     routes: [jwks, ...loginRoutes(parts), ...enrolRoutes(parts), ...peopleRoutes(parts)],
   };
