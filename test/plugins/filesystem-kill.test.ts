@@ -1,0 +1,142 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { filesystem } from "../../plugins/storage/filesystem.ts";
+import { testClock } from "../support/clock.ts";
+import { testFolder } from "../support/folder.ts";
+import { needs } from "../support/needs.ts";
+import { pluginContext } from "../support/plugin-context.ts";
+import { quietLog } from "../support/quiet.ts";
+import { shuffled } from "../support/shuffled-child.ts";
+import { inspect, ledger, live } from "../support/storage-crash.ts";
+
+const folder = testFolder();
+let made = 0;
+const fresh = (): string => {
+  const dir = join(folder, String(made++));
+  mkdirSync(dir, { mode: 0o700 });
+  return dir;
+};
+const storage = "filesystem";
+
+describe("filesystem() and sudden death", () => {
+  it("has everything that it acknowledged after being killed again and again at any moment", async () => {
+    const dir = fresh();
+    const book = ledger();
+    let acknowledged = 0;
+    for (let round = 0; round < 6; round++) {
+      // Seeded by the round: early, late, while the files are being brought up to date.
+      let left = 1 + ((round * 7_919) % 1_601);
+      await live(book, {
+        folder: dir,
+        storage,
+        first: book.highest + 1,
+        count: 3_000,
+        writers: [1, 3, 16, 64][round % 4] as number,
+        heard: (line, child) => {
+          if (line !== "open" && --left === 0) child.kill("SIGKILL");
+        },
+      });
+      expect(book.accepted.size).toBeGreaterThan(acknowledged);
+      acknowledged = book.accepted.size;
+    }
+    await inspect(book, dir, storage);
+    expect(book.faults).toEqual([]);
+  });
+
+  const missing = needs("strace");
+  // With one thread in the pool the calls come in order: the journal's first, then the files', then the folders'.
+  const steps = [
+    ["fsync", 4],
+    ["fdatasync", 3],
+    ["fdatasync", 40],
+    ["fsync", 60],
+    ["fsync", 350],
+    ["rename", 2],
+    ["rename", 150],
+    ["unlink", 1],
+  ] as const;
+  for (const [call, when] of steps) {
+    it(`loses nothing and halves nothing when it dies at ${call} number ${when}`, async ({ skip }) => {
+      skip(missing !== undefined, missing);
+      const dir = fresh();
+      const book = ledger();
+      const inject = `inject=${call}:signal=SIGKILL:when=${when}`;
+      const { code } = await live(book, {
+        folder: dir,
+        storage,
+        first: 0,
+        count: 200,
+        writers: 4,
+        under: [..."env UV_THREADPOOL_SIZE=1 strace -f -qq -o /dev/null -e".split(" "), `trace=${call}`, "-e", inject],
+      });
+      expect(code).not.toBe(0);
+      await inspect(book, dir, storage);
+      // The next life goes on with what it found.
+      await live(book, { folder: dir, storage, first: 200, count: 5, writers: 2 });
+      expect(book.ended.has(204)).toBe(true);
+      await inspect(book, dir, storage);
+    });
+  }
+
+  const child = join(import.meta.dirname, "../support/shuffled-child.ts");
+  const [count, more] = [1_010, 10];
+  const fill = (dir: string, from: number, to: number, ...under: readonly string[]) => {
+    const words = [...under, process.execPath, child, dir, String(from), String(to), String(count)];
+    return spawnSync("env", words, { encoding: "utf8" });
+  };
+  // strace counts by thread: beyond the few records it writes itself, the renames are those of the split.
+  for (const when of [more + 1, more + 2, 300, 504, 505]) {
+    it(`finds every record after dying at rename ${when} of a folder being split`, async ({ skip }) => {
+      skip(missing !== undefined, missing);
+      const dir = fresh();
+      expect(fill(dir, 0, count - more).stdout).toBe("full\n");
+      const inject = `inject=rename:signal=SIGKILL:when=${when}`;
+      const under = [..."UV_THREADPOOL_SIZE=1 strace -f -qq -o /dev/null -e trace=rename -e".split(" "), inject];
+      const { stdout, status } = fill(dir, count - more, count, ...under);
+      expect(stdout).toBe("full\n");
+      expect(status).not.toBe(0);
+      const log = quietLog();
+      const opened = await filesystem({ dir }).setup(pluginContext(testClock(), dir, { log }));
+      expect(await opened.getKeys("type:", {})).toEqual(shuffled(count).toSorted());
+      expect(await opened.getMany(shuffled(count))).toEqual(shuffled(count).map((key) => `v ${key}`));
+      expect(log.lines).toEqual([]);
+      await opened.dispose();
+    });
+  }
+
+  it("syncs the journal between a commit's write and its acknowledgement, every time", async ({ skip }) => {
+    skip(missing !== undefined, missing);
+    const dir = fresh();
+    const trace = join(folder, "trace");
+    const book = ledger();
+    const calls = "trace=pwrite64,fsync,fdatasync,write";
+    const under = ["env", "UV_THREADPOOL_SIZE=1", "strace", "-f", "-y", "-qq", "-o", trace, "-e", calls];
+    await live(book, { folder: dir, storage, first: 0, count: 40, writers: 1, under });
+    expect(book.ended.size).toBe(40);
+    expect(unsynced(readFileSync(trace, "utf8"))).toEqual({ acknowledged: 80, unsynced: [] });
+  });
+});
+
+/** For every acknowledgement on stdout: was anything written to the journal that no completed sync followed? */
+function unsynced(trace: string): { readonly acknowledged: number; readonly unsynced: readonly string[] } {
+  const late: string[] = [];
+  let dirty = false;
+  let syncing = false;
+  let acknowledged = 0;
+  for (const line of trace.split("\n")) {
+    const call = line.replace(/^\d+\s+/, "");
+    if (/^pwrite64\(\d+<.*\.ndjson>/.test(call)) dirty = true;
+    if (/^(fsync|fdatasync)\(\d+<.*\.ndjson>/.test(call)) {
+      if (/= 0$/.test(call)) dirty = false;
+      else syncing = true;
+    }
+    if (/^<\.\.\. (fsync|fdatasync) resumed>.*= 0$/.test(call) && syncing) dirty = syncing = false;
+    if (/^write\(1<.*"[ab] \d/.test(call)) {
+      acknowledged++;
+      if (dirty) late.push(call);
+    }
+  }
+  return { acknowledged, unsynced: late };
+}
