@@ -14,7 +14,7 @@ export default defineRelay({
     // shutdownMs: 9_000,
   },
 
-  // Where events are kept: sqlite(), memory().
+  // Where events are kept: sqlite(), filesystem(), memory(); redis({ url }) for several nodes.
   storage: sqlite(),
 
   // Where events come from: http() is POST /events, spool({ dir }) takes NDJSON files from a folder.

@@ -1,18 +1,25 @@
 /** `relay check`: reads the config and says everything that is wrong with it. */
-import type { Command } from "./command.ts";
+import type { Plan } from "../runtime/plan.ts";
+import type { Around } from "./around.ts";
+import type { Command, Given } from "./command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "./command.ts";
-import { EX_CONFIG, EX_OK } from "./exit.ts";
-import { fields, json } from "./output.ts";
+import { EX_CONFIG, EX_DATAERR, EX_OK } from "./exit.ts";
+import { fields, json, printable, table } from "./output.ts";
 import { loadFor } from "./settings.ts";
 
 const check: Command = {
   usage: "check",
-  about: "check the config: every problem at once",
-  options: [...CONFIG_OPTIONS, JSON_OPTION],
+  about: "check the config, and with --data every stored record",
+  options: [
+    { flags: "--data", about: "also read every record, while no relay uses the folder" },
+    ...CONFIG_OPTIONS,
+    JSON_OPTION,
+  ],
   async run(given, around) {
     const { ConfigError } = await import("../../config/problems.ts");
     try {
       const { plan, file } = await loadFor(given, around);
+      if (given.flag("data")) return await checkStored(plan, given, around);
       if (given.flag("json")) around.print(json({ ok: true, file, problems: [] }));
       else around.print(summary(plan, file));
       return EX_OK;
@@ -24,7 +31,32 @@ const check: Command = {
   },
 };
 
-function summary(plan: Awaited<ReturnType<typeof loadFor>>["plan"], file: string | undefined): string {
+/** @throws StartError 75 while a relay uses the folder */
+async function checkStored(plan: Plan, given: Given, around: Around): Promise<number> {
+  const [{ openStorage }, { checkData }] = await Promise.all([import("./offline.ts"), import("./check/data.ts")]);
+  const { stderr } = around;
+  const storage = await openStorage(plan, around);
+  try {
+    const report = await checkData(
+      storage,
+      (read) => void (stderr.isTTY && stderr.write(`\rrelay: ${read} records read`)),
+    );
+    if (stderr.isTTY) stderr.write("\n");
+    const good = report.faults.length === 0;
+    if (given.flag("json")) around.print(json({ ok: good, ...report }));
+    else {
+      const rows = Object.entries(report.records).filter(([, count]) => count > 0);
+      around.print(rows.length === 0 ? "nothing is stored" : table(["shelf", "records"], rows));
+      for (const { key, message } of report.faults) around.say(`relay: ${printable(`${key} ${message}`)}`);
+      if (report.more > 0) around.say(`relay: and ${report.more} more`);
+    }
+    return good ? EX_OK : EX_DATAERR;
+  } finally {
+    await storage.dispose();
+  }
+}
+
+function summary(plan: Plan, file: string | undefined): string {
   const names = (plugins: readonly { readonly name: string }[]): string => plugins.map(({ name }) => name).join(", ");
   return fields([
     ["config", `${file ?? "built in"}: in order`],

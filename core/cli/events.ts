@@ -4,6 +4,8 @@ import type { Command, Option } from "./command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "./command.ts";
 import { EX_OK } from "./exit.ts";
 import { fields, json, printable, table } from "./output.ts";
+import { record, rows } from "./shape.ts";
+import type { Shape } from "./shape.ts";
 
 interface Head {
   readonly id: string;
@@ -29,6 +31,9 @@ interface ShownDelivery {
   readonly nextAttemptAt?: string;
   readonly attempts: readonly ShownAttempt[];
 }
+
+type Shown = Head & { readonly data: unknown; readonly deliveries: readonly ShownDelivery[] };
+const HEAD: Shape<Head> = { id: "text", type: "text", status: "text", createdAt: "text", acceptedAt: "text" };
 
 const COMMON: readonly Option[] = [KEY_OPTION, JSON_OPTION, ...API_OPTIONS];
 const FILTERS = ["status", "type", "since", "until", "cursor"] as const;
@@ -57,13 +62,14 @@ const list: Command = {
     const limit = given.whole("limit", 1, 200);
     if (limit !== undefined) query.set("limit", String(limit));
     const path = `/api-keys/${encodeURIComponent(given.required("key"))}/events${query.size > 0 ? `?${query}` : ""}`;
-    const { data, nextCursor } = await (await openApi(given, around)).ask("GET", path);
-    const all = data as readonly Head[];
+    const answer = await (await openApi(given, around)).ask("GET", path);
+    const all = rows<Head>(answer, HEAD);
+    const { nextCursor } = answer;
     if (given.flag("json")) around.print(json(all));
     else if (all.length === 0) around.say("relay: no such events");
     else {
-      const rows = all.map((event) => [event.id, event.type, event.status, event.acceptedAt]);
-      around.print(table(["id", "type", "status", "accepted"], rows));
+      const cells = all.map((event) => [event.id, event.type, event.status, event.acceptedAt]);
+      around.print(table(["id", "type", "status", "accepted"], cells));
     }
     if (nextCursor !== undefined) around.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
     return EX_OK;
@@ -76,12 +82,16 @@ const show: Command = {
   options: COMMON,
   async run(given, around) {
     const path = `/api-keys/${encodeURIComponent(given.required("key"))}/events/${encodeURIComponent(given.args[0] ?? "")}`;
-    const { data } = await (await openApi(given, around)).ask("GET", path);
+    const answer = await (await openApi(given, around)).ask("GET", path);
+    const event = record<Shown>(answer, { ...HEAD, data: "any", deliveries: "list" });
+    const deliveries = rows<ShownDelivery>(
+      { ...answer, data: event.deliveries },
+      { subscriptionId: "text", attempts: "list" },
+    );
     if (given.flag("json")) {
-      around.print(json(data));
+      around.print(json(event));
       return EX_OK;
     }
-    const event = data as Head & { readonly data: unknown; readonly deliveries: readonly ShownDelivery[] };
     around.print(
       fields([
         ["id", event.id],
@@ -92,7 +102,7 @@ const show: Command = {
       ]),
     );
     around.print(`data  ${json(event.data)}`);
-    for (const delivery of event.deliveries) around.print(`\n${describe(delivery)}`);
+    for (const delivery of deliveries) around.print(`\n${describe(delivery)}`);
     return EX_OK;
   },
 };
@@ -103,7 +113,7 @@ function describe(delivery: ShownDelivery): string {
   const next = nextAttemptAt === undefined ? "" : `, next attempt at ${nextAttemptAt}`;
   const head = printable(`${subscriptionId}  ${status}${reason === undefined ? "" : ` (${reason})`}${next}`);
   if (delivery.attempts.length === 0) return `${head}\n  not tried yet`;
-  const rows = delivery.attempts.map((attempt) => [
+  const cells = delivery.attempts.map((attempt) => [
     `${attempt.cycle}.${attempt.number}`,
     attempt.startedAt,
     `${attempt.durationMs} ms`,
@@ -111,7 +121,7 @@ function describe(delivery: ShownDelivery): string {
       ? `${attempt.error ?? ""} ${attempt.detail ?? ""}`.trim()
       : String(attempt.statusCode),
   ]);
-  const lines = table(["attempt", "at", "took", "result"], rows).split("\n");
+  const lines = table(["attempt", "at", "took", "result"], cells).split("\n");
   return [head, ...lines.map((line) => `  ${line}`)].join("\n");
 }
 

@@ -4,6 +4,8 @@ export const EX_OK = 0;
 /** The relay refused what was asked. */
 export const EX_REFUSED = 1;
 export const EX_USAGE = 64;
+/** Something that was read is damaged. */
+export const EX_DATAERR = 65;
 export const EX_UNAVAILABLE = 69;
 export const EX_SOFTWARE = 70;
 export const EX_TEMPFAIL = 75;

@@ -22,6 +22,7 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
   events: () => import("./events.ts"),
   replay: () => import("./replay.ts"),
   listen: () => import("./listen.ts"),
+  users: () => import("./users.ts"),
   token: () => import("./token.ts"),
   keys: () => import("./keys.ts"),
   status: () => import("./status.ts"),
@@ -134,7 +135,7 @@ function commandWords(argv: readonly string[]): readonly string[] {
   return group ? words : words.slice(0, 1);
 }
 
-const GROUPS: ReadonlySet<string> = new Set(["subscriptions", "events"]);
+const GROUPS: ReadonlySet<string> = new Set(["subscriptions", "events", "users"]);
 const nameOf = (text: string): string => text.replace(/ *[<[].*/, "");
 const takesValue = (flags: string): boolean => flags.includes("<");
 

@@ -8,6 +8,13 @@ import type { Command } from "./command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "./command.ts";
 import { EX_OK, usage } from "./exit.ts";
 import { json, printable } from "./output.ts";
+import { record } from "./shape.ts";
+
+interface Accepted {
+  readonly id: string;
+  readonly deliveries: number;
+  readonly duplicate: boolean;
+}
 
 const publish: Command = {
   usage: "publish <type>",
@@ -29,7 +36,7 @@ const publish: Command = {
     const head = JSON.stringify({ type, keyId: key, id: given.text("id"), createdAt: given.text("created-at") });
     // The data goes out byte for byte as it was given.
     const answer = await api.ask("POST", "/events", `${head.slice(0, -1)},"data":${data}}`);
-    const accepted = answer.data as { id: string; deliveries: number; duplicate: boolean };
+    const accepted = record<Accepted>(answer, { id: "text", deliveries: "number", duplicate: "flag" });
     if (given.flag("json")) around.print(json(accepted));
     else {
       const many = accepted.deliveries === 1 ? "1 delivery" : `${accepted.deliveries} deliveries`;

@@ -4,6 +4,7 @@ import type { Command } from "./command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "./command.ts";
 import { EX_OK } from "./exit.ts";
 import { json } from "./output.ts";
+import { record } from "./shape.ts";
 
 const replay: Command = {
   usage: "replay <event>",
@@ -23,9 +24,9 @@ const replay: Command = {
       ...(subscriptionId !== undefined && { subscriptionId }),
       ...(given.flag("force") && { force: true }),
     };
-    const { data } = await (await openApi(given, around)).ask("POST", path, body);
-    const { deliveries } = data as { deliveries: number };
-    if (given.flag("json")) around.print(json(data));
+    const answer = await (await openApi(given, around)).ask("POST", path, body);
+    const { deliveries } = record<{ readonly deliveries: number }>(answer, { deliveries: "number" });
+    if (given.flag("json")) around.print(json(answer.data));
     else around.print(deliveries === 1 ? "1 delivery goes out again" : `${deliveries} deliveries go out again`);
     return EX_OK;
   },

@@ -1,10 +1,13 @@
 /** `relay subscriptions …`: the subscriptions of an API key, through the API. */
 import type { Around } from "./around.ts";
 import { openApi } from "./client.ts";
+import type { ApiAnswer } from "./client.ts";
 import type { Command, Given, Option } from "./command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "./command.ts";
 import { EX_OK, EX_REFUSED, usage } from "./exit.ts";
 import { fields, json, printable, table } from "./output.ts";
+import { record, rows } from "./shape.ts";
+import type { Shape } from "./shape.ts";
 
 interface Shown {
   readonly id: string;
@@ -18,6 +21,14 @@ interface Shown {
   readonly secret?: string;
   readonly previousSecretExpiresAt?: string | null;
 }
+
+interface Sent {
+  readonly statusCode?: number;
+  readonly error?: string;
+  readonly detail?: string;
+  readonly durationMs?: number;
+}
+const SHOWN: Shape<Shown> = { id: "text", url: "text", events: "list", status: "text" };
 
 const COMMON: readonly Option[] = [KEY_OPTION, JSON_OPTION, ...API_OPTIONS];
 const EVENTS: Option = {
@@ -36,13 +47,12 @@ const list: Command = {
   options: COMMON,
   async run(given, around) {
     const path = webhooks(given);
-    const { data } = await (await openApi(given, around)).ask("GET", path);
-    const all = data as readonly Shown[];
+    const all = rows<Shown>(await (await openApi(given, around)).ask("GET", path), SHOWN);
     if (given.flag("json")) around.print(json(all));
     else if (all.length === 0) around.say("relay: this key has no subscriptions");
     else {
-      const rows = all.map((one) => [one.id, status(one), one.url, one.events.join(",")]);
-      around.print(table(["id", "status", "url", "events"], rows));
+      const cells = all.map((one) => [one.id, status(one), one.url, one.events.join(",")]);
+      around.print(table(["id", "status", "url", "events"], cells));
     }
     return EX_OK;
   },
@@ -58,8 +68,7 @@ const create: Command = {
     if (events === undefined) throw usage("--events is missing");
     const body = { url: given.args[0], events, description: given.text("description") };
     const path = webhooks(given);
-    const { data } = await (await openApi(given, around)).ask("POST", path, body);
-    return show(data as Shown, given, around);
+    return show(await (await openApi(given, around)).ask("POST", path, body), given, around);
   },
 };
 
@@ -84,8 +93,7 @@ const update: Command = {
       throw usage("nothing to change: give --to, --events, --status or --description");
     }
     const path = webhook(given);
-    const { data } = await (await openApi(given, around)).ask("PATCH", path, body);
-    return show(data as Shown, given, around);
+    return show(await (await openApi(given, around)).ask("PATCH", path, body), given, around);
   },
 };
 
@@ -112,10 +120,9 @@ const rotate: Command = {
   async run(given, around) {
     const overlapSeconds = given.whole("overlap", 0, 604_800);
     const path = `${webhook(given)}/rotate-secret`;
-    const { data } = await (
-      await openApi(given, around, "stepped-up")
-    ).ask("POST", path, overlapSeconds === undefined ? undefined : { overlapSeconds });
-    return show(data as Shown, given, around);
+    const api = await openApi(given, around, "stepped-up");
+    const body = overlapSeconds === undefined ? undefined : { overlapSeconds };
+    return show(await api.ask("POST", path, body), given, around);
   },
 };
 
@@ -125,8 +132,7 @@ const test: Command = {
   options: COMMON,
   async run(given, around) {
     const path = `${webhook(given)}/test`;
-    const { data } = await (await openApi(given, around)).ask("POST", path);
-    const attempt = data as { statusCode?: number; error?: string; detail?: string; durationMs?: number };
+    const attempt = record<Sent>(await (await openApi(given, around)).ask("POST", path), {});
     const good = attempt.statusCode !== undefined && attempt.statusCode >= 200 && attempt.statusCode < 300;
     if (given.flag("json")) around.print(json(attempt));
     else {
@@ -143,7 +149,8 @@ const test: Command = {
 const status = (one: Shown): string =>
   one.disabledReason === undefined ? one.status : `${one.status} (${one.disabledReason})`;
 
-function show(one: Shown, given: Given, around: Around): number {
+function show(answer: ApiAnswer, given: Given, around: Around): number {
+  const one = record<Shown>(answer, SHOWN);
   if (given.flag("json")) around.print(json(one));
   else {
     around.print(

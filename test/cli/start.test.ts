@@ -1,0 +1,102 @@
+// relay start as a process: what it says, how it refuses, how it stops.
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { runCommand, startCommand } from "../support/command.ts";
+
+const base = mkdtempSync(join(tmpdir(), "relay-start-"));
+afterAll(() => rmSync(base, { recursive: true }));
+let folder: string;
+beforeEach(() => (folder = mkdtempSync(join(base, "case-"))));
+
+describe("relay start", () => {
+  it("makes its keys for its owner alone, says once where, and never what", async () => {
+    await using first = startCommand(["start", "--port", "0"], { cwd: folder });
+    await first.waitFor(/listening at http:\/\/127\.0\.0\.1:\d+\n/);
+    for (const name of ["master", "signing", "publish-token"]) {
+      const file = join(folder, "data", "keys", name);
+      expect(first.stderr()).toContain(`relay: made ${file}\n`);
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+    }
+    expect(statSync(join(folder, "data")).mode & 0o777).toBe(0o700);
+    first.kill("SIGTERM");
+    expect(await first.ended).toMatchObject({ code: 0, stdout: "" });
+    await using second = startCommand(["start", "--port", "0"], { cwd: folder });
+    await second.waitFor(/listening at/);
+    expect(second.stderr()).not.toContain("made ");
+    second.kill("SIGINT");
+    expect((await second.ended).code).toBe(0);
+  });
+
+  it("refuses a folder that another relay uses with 75, and leaves that one alone", async () => {
+    await using first = startCommand(["start", "--port", "0"], { cwd: folder });
+    const [, url = ""] = await first.waitFor(/listening at (\S+)\n/);
+    const second = await runCommand(["start", "--port", "0"], { cwd: folder });
+    expect(second).toMatchObject({ code: 75, stdout: "" });
+    expect(second.stderr).toContain("another process");
+    expect((await runCommand(["check", "--data"], { cwd: folder })).code).toBe(75);
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  });
+
+  it("refuses a port that is taken with 69", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => void server.once("listening", resolve));
+    try {
+      const { port } = server.address() as AddressInfo;
+      const refused = await runCommand(["start", "--port", String(port)], { cwd: folder });
+      expect(refused).toMatchObject({ code: 69, stdout: "" });
+      expect(refused.stderr).toContain(String(port));
+    } finally {
+      await new Promise((resolve) => void server.close(resolve));
+    }
+  });
+
+  it("refuses a wrong config with 78 before it makes anything", async () => {
+    const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_PORT: "no", RELAY_MASTER_KEY: "short" } });
+    expect(refused).toMatchObject({ code: 78, stdout: "" });
+    expect(refused.stderr).toContain("RELAY_PORT: ");
+    expect(refused.stderr).toContain("RELAY_MASTER_KEY: ");
+    expect(existsSync(join(folder, "data"))).toBe(false);
+  });
+
+  it("ends at once at a second signal", async () => {
+    // A source whose stop takes for ever keeps the first signal busy.
+    const stuck = `const stuck = { kind: "source", name: "stuck", setup: () => ({ start() {}, stop: () => new Promise(() => setInterval(() => {}, 1000)) }) };
+export default { server: { port: 0 }, sources: [stuck] };`;
+    writeFileSync(join(folder, "relay.config.ts"), stuck);
+    await using relay = startCommand(["start"], { cwd: folder });
+    await relay.waitFor(/listening at/);
+    relay.kill("SIGTERM");
+    relay.kill("SIGINT");
+    expect(["SIGTERM", "SIGINT", 130, 143]).toContain((await relay.ended).code);
+  });
+});
+
+describe("relay check --data", () => {
+  it("reads every record and finds the one that is damaged", async () => {
+    writeFileSync(join(folder, "relay.config.ts"), "export default { server: { port: 0 } };");
+    await using relay = startCommand(["start"], { cwd: folder });
+    const [, url = ""] = await relay.waitFor(/listening at (\S+)\n/);
+    const published = await runCommand(["publish", "a:b", "--key", "k", "--url", url, "--id", "mine"], { cwd: folder });
+    expect(published.code).toBe(0);
+    relay.kill("SIGTERM");
+    await relay.ended;
+    const good = await runCommand(["check", "--data", "--json"], { cwd: folder });
+    expect(good.code).toBe(0);
+    expect(JSON.parse(good.stdout)).toMatchObject({ ok: true, records: { event: 1, eventid: 1 }, faults: [] });
+
+    const { DatabaseSync } = await import("node:sqlite");
+    const db = new DatabaseSync(join(folder, "data", "relay.db"));
+    const [table] = db.prepare("select name from sqlite_master where type = 'table'").all() as { name: string }[];
+    const columns = db.prepare(`select name from pragma_table_info('${table?.name}')`).all() as { name: string }[];
+    const [key, value] = columns.map(({ name }) => name);
+    db.exec(`update "${table?.name}" set "${value}" = 'torn' where "${key}" like 'event:%'`);
+    db.close();
+    const bad = await runCommand(["check", "--data"], { cwd: folder });
+    expect(bad.code).toBe(65);
+    expect(bad.stderr).toMatch(/event:k:\S+ cannot be read/);
+  });
+});
