@@ -58,6 +58,7 @@ export function composeRelay(
         await house.get(LIMITER).load();
         await house.get(path.HEALTH).start();
         await house.get(path.SWEEPER).start();
+        house.get(path.FIGURES).start();
         house.get(path.DISPATCHER).start();
       },
       async stop(graceMs) {
@@ -65,6 +66,7 @@ export function composeRelay(
         await house.get(path.SWEEPER).stop();
         await house.get(path.DISPATCHER).stop((graceMs * 3) / 4);
         await house.get(path.HEALTH).settled();
+        await house.get(path.FIGURES).stop();
         await house.get(path.PACING).dispose();
       },
     },
@@ -78,6 +80,7 @@ export function composeRelay(
           stepUp: plan.stepUp,
           trustedProxies: plan.server.trustedProxies,
           operations: house.get(OPERATIONS),
+          refused: house.get(path.FIGURES).refused,
           routes: [
             ...house.get(ROUTES),
             ...(house.get(AUTH).routes ?? []),
@@ -120,6 +123,7 @@ export function composeRelay(
       clock,
       storage: get(path.STORAGE),
       log,
+      metrics,
     }),
   );
   house.make(JOBS, (get) => createJobs({ jobs: plan.jobs, storage: get(path.STORAGE), run: runJob(house), log }));
