@@ -2,7 +2,7 @@
 import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
-import { isBehind, leaveBehind, leaveLine, type Lane } from "./lane.ts";
+import { endPage, isBehind, leaveBehind, startPage, type Lane } from "./lane.ts";
 
 /** Lines read at once for one lane, and by the sweep. */
 const PAGE = 250;
@@ -69,14 +69,9 @@ export function createFeeder(deps: {
 
   async function feedLane(lane: Lane): Promise<void> {
     const limit = Math.min(PAGE, share());
-    lane.missed = undefined;
-    await read(duesOf(lane.id), { after: lane.behind, limit }, (page) => {
+    await read(duesOf(lane.id), { after: startPage(lane), limit }, (page) => {
       if (lanes.get(lane.id) !== lane) return;
-      lane.behind = undefined;
-      lane.behindAt = Number.POSITIVE_INFINITY;
-      const last = page.at(-1)?.key;
-      if (last !== undefined && page.length >= limit) leaveBehind(lane, last, Number(last.split(":")[2]));
-      if (lane.missed !== undefined) leaveLine(lane, lane.missed);
+      endPage(lane, page.length < limit ? undefined : page.at(-1)?.key);
       for (const entry of page) {
         const due = news(entry);
         if (due !== undefined) take(due);

@@ -23,8 +23,8 @@ export interface Lane {
   behind: string | undefined;
   /** Due time of the first such line, or earlier. */
   behindAt: number;
-  /** First of the lines that were left to storage since a page was asked for, and which it may therefore not show. */
-  missed: Due | undefined;
+  /** The same of what was left to storage since a page was asked for, which the page may therefore not show. */
+  left: { readonly behind: string; readonly at: number } | undefined;
   pausedUntil: number;
   /** The soonest time at which the queue's timers look at this lane. */
   timerAt: number;
@@ -41,7 +41,7 @@ export const newLane = (id: string): Lane => ({
   waiting: [],
   behind: undefined,
   behindAt: Number.POSITIVE_INFINITY,
-  missed: undefined,
+  left: undefined,
   pausedUntil: 0,
   timerAt: Number.POSITIVE_INFINITY,
   blocked: false,
@@ -61,17 +61,17 @@ export function enqueue(lane: Lane, line: Line): void {
   let low = 0;
   let high = waiting.length;
   // New lines mostly come last.
-  if (high > 0 && before(waiting[high - 1] as Line, line)) low = high;
+  if (high > 0 && precedes(waiting[high - 1] as Line, line)) low = high;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (before(waiting[middle] as Line, line)) low = middle + 1;
+    if (precedes(waiting[middle] as Line, line)) low = middle + 1;
     else high = middle;
   }
   if (low === waiting.length) waiting.push(line);
   else waiting.splice(low, 0, line);
 }
 
-function before(a: Line, b: Line): boolean {
+function precedes(a: Line, b: Line): boolean {
   return a.at < b.at || (a.at === b.at && a.due.ordinal < b.due.ordinal);
 }
 
@@ -97,24 +97,37 @@ export function evictLast(lane: Lane): void {
 
 /** Notes that storage holds this line and perhaps more behind it. */
 export function leaveLine(lane: Lane, due: Due): void {
-  // The longest text below its key, so that a page read behind it begins with the line itself.
-  leaveBehind(lane, dueKey(due).slice(0, -1), due.dueAt);
-}
-
-/** A new line whose place is behind what is held: storage keeps it. */
-export function leaveToStorage(lane: Lane, due: Due): void {
-  const { missed } = lane;
-  if (
-    missed === undefined ||
-    due.dueAt < missed.dueAt ||
-    (due.dueAt === missed.dueAt && due.ordinal < missed.ordinal)
-  ) {
-    lane.missed = due;
-  }
+  leaveBehind(lane, before(due), due.dueAt);
 }
 
 /** Notes that storage holds more behind `key`; the first of it is due at `at` or later. */
 export function leaveBehind(lane: Lane, key: string, at: number): void {
   if (lane.behind === undefined || key < lane.behind) lane.behind = key;
   lane.behindAt = Math.min(lane.behindAt, at);
+  if (lane.left === undefined || key < lane.left.behind) lane.left = { behind: key, at };
+}
+
+/** Leaves a new line to storage, its place being behind what is held. */
+export function leaveToStorage(lane: Lane, due: Due): void {
+  if (lane.left !== undefined && lane.left.at < due.dueAt) return;
+  const key = before(due);
+  if (lane.left === undefined || key < lane.left.behind) lane.left = { behind: key, at: due.dueAt };
+}
+
+/** The longest text below a line's key, so that a page read behind it begins with the line itself. */
+const before = (due: Due): string => dueKey(due).slice(0, -1);
+
+/** A page is asked for. Returns the key behind which it is to begin. */
+export function startPage(lane: Lane): string | undefined {
+  lane.left = undefined;
+  return lane.behind;
+}
+
+/** The page is here, and ends at `last` if there may be more: what is left to storage begins there, or sooner. */
+export function endPage(lane: Lane, last: string | undefined): void {
+  const { left } = lane;
+  lane.behind = undefined;
+  lane.behindAt = Number.POSITIVE_INFINITY;
+  if (last !== undefined) leaveBehind(lane, last, Number(last.split(":")[2]));
+  if (left !== undefined) leaveBehind(lane, left.behind, left.at);
 }
