@@ -16,7 +16,7 @@ export function misfits(schema: Schema, value: unknown, components: Schema, path
           out.push(...at("fits none"));
         break;
       case "type":
-        if (!isOfType(String(rule), value)) return at(`is no ${String(rule)}`);
+        if (![rule].flat().some((type) => isOfType(String(type), value))) return at(`is no ${String(rule)}`);
         break;
       case "enum":
         if (!(rule as unknown[]).includes(value)) out.push(...at("is none of the enum"));
