@@ -3,7 +3,7 @@ import { H3 } from "h3";
 import { toNodeHandler } from "h3/node";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { addressGroup } from "../model/address.ts";
-import type { Limiter, Verdict } from "../limits/limiter.ts";
+import type { Limiter, RefusalCode, Verdict } from "../limits/limiter.ts";
 import { ordinals } from "../model/ids.ts";
 import { Problem } from "../model/problem.ts";
 import type { Auth, Principal } from "../ports/auth.ts";
@@ -11,7 +11,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics, Route, RouteReply } from "../ports/plugin.ts";
 import { createAddressOf } from "./address.ts";
 import { Call, countHeader, Gone } from "./call.ts";
-import { authenticated, readAsk } from "./checks.ts";
+import { authenticated, owns, readAsk } from "./checks.ts";
 import type { StepUpRule } from "./checks.ts";
 import type { AnyOperation } from "./endpoint.ts";
 import { envelope, problemOf, problemReply, send } from "./reply.ts";
@@ -29,6 +29,8 @@ export interface AppDeps {
   readonly operations: readonly AnyOperation[];
   /** Routes of plug-ins, pages and probes. */
   readonly routes: readonly Route[];
+  /** Told of each 429; of its key, when the caller owns the key of the path. */
+  readonly refused?: (code: RefusalCode, keyId: string | undefined) => void;
 }
 
 export type NodeHandler = (req: IncomingMessage, res: ServerResponse) => void;
@@ -76,6 +78,8 @@ export function createApp(deps: AppDeps): NodeHandler {
       const problem = await judged(error, call, counted);
       limitHeaders = counted.verdict?.headers ?? (error instanceof Refused ? error.verdict.headers : undefined);
       reply = problemReply(problem, call.requestId);
+      if (problem.status === 429)
+        tellRefused(problem, call, error instanceof Refused ? error.principal : counted.principal);
       if (problem.code === "PROVIDER_BACKPRESSURE") limitHeaders = await counted.verdict?.giveBack();
     }
     if (reply.status >= 500 && counted.verdict) limitHeaders = await counted.verdict.giveBack();
@@ -111,7 +115,7 @@ export function createApp(deps: AppDeps): NodeHandler {
     const principal = await authenticated(auth, call);
     if (limit === false) return { principal };
     const verdict = await limits.check(limit ?? `${method} ${path}`, principal.sub);
-    if (verdict?.code) throw new Refused(verdict);
+    if (verdict?.code) throw new Refused(verdict, principal);
     return { principal, verdict };
   }
 
@@ -143,6 +147,12 @@ export function createApp(deps: AppDeps): NodeHandler {
       log.error("a request failed", { requestId: call.requestId, error: fault.name, detail: fault.message });
     }
     return problem;
+  }
+
+  function tellRefused({ code }: Problem, { params }: Call, principal: Principal | undefined): void {
+    const { keyId } = params;
+    const owned = keyId !== undefined && principal !== undefined && owns(principal, keyId);
+    deps.refused?.(code as RefusalCode, owned ? keyId : undefined);
   }
 
   /** Answers, whatever happens: what fails here failed while an error was being answered. */
@@ -186,10 +196,12 @@ const NOT_COUNTED: Counted = {};
 /** The limiter said no: its own headers go with the answer. */
 class Refused extends Problem {
   readonly verdict: Verdict;
-  constructor(verdict: Verdict) {
+  readonly principal: Principal | undefined;
+  constructor(verdict: Verdict, principal?: Principal) {
     super(verdict.code ?? "RATE_LIMIT_EXCEEDED", "Wait as long as Retry-After says, then go on slower.", {
       retryAfter: verdict.retryAfter,
     });
     this.verdict = verdict;
+    this.principal = principal;
   }
 }

@@ -97,6 +97,56 @@ export const auditLine = z
     detail: z.string().optional(),
   })
   .meta({ id: "AuditLine" });
+const column = z.array(z.number().nullable());
+const sums = { accepted: z.int(), delivered: z.int(), failed: z.int(), attempts: z.int() };
+const latency = { p50Ms: z.number().nullable(), p99Ms: z.number().nullable() };
+const refusals = <T extends z.ZodType>(of: T) =>
+  z.strictObject({ RATE_LIMIT_EXCEEDED: of, BURST_EXCEEDED: of, PROVIDER_BACKPRESSURE: of, ABUSE_SUSPEND: of });
+const columns = {
+  accepted: column,
+  delivered: column,
+  failed: column,
+  attempts: column,
+  p50Ms: column,
+  p99Ms: column,
+  backlog: column,
+  refused: refusals(column),
+};
+const glance = z
+  .strictObject({
+    ...subscription,
+    createdAt: time,
+    ...options,
+    figures: z.strictObject({
+      ...sums,
+      ...latency,
+      backlog: z.int().meta({ description: "Deliveries pending now; 1,000 stands for that or more." }),
+    }),
+    failuresInARow: z.int(),
+    failingSince: time.optional(),
+    restsUntil: time.optional().meta({ description: "The breaker rests it until then." }),
+    lastDelivery: z
+      .strictObject({
+        eventId: z.string(),
+        status: deliveryStatuses,
+        at: time,
+        statusCode: z.int().optional(),
+        error: z.string().optional(),
+      })
+      .optional()
+      .meta({ description: "Of the newest event that it was tried with." }),
+  })
+  .meta({ id: "SubscriptionAtAGlance" });
+export const keyStats = z
+  .strictObject({
+    range: z.enum(["1h", "24h", "7d"]),
+    stepMs: z.int(),
+    from: time,
+    series: z.strictObject(columns).meta({ description: "One number a bucket, oldest first; null: nothing measured." }),
+    totals: z.strictObject({ ...sums, ...latency, refused: refusals(z.int()) }),
+    subscriptions: z.array(glance),
+  })
+  .meta({ id: "KeyStats" });
 /** Figures whose names grow with the relay. */
 export const figures = z.record(z.string(), z.unknown());
 

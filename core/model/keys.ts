@@ -84,6 +84,27 @@ export const tickKey = (job: string): string => `tick:${job}`;
 /** `health:<sub>` → epoch ms since when it has only failed; present while its breaker has been open. */
 export const healthKey = (subscriptionId: string): string => `health:${subscriptionId}`;
 export const parseHealthKey = (key: string): string => key.slice("health:".length);
+/** Grains of the figures: one minute, ten minutes, one hour. */
+export type Grain = "1m" | "10m" | "1h";
+/** Stands where a key id would, for figures of the whole relay: no key id begins so. */
+export const WHOLE_RELAY = "-relay";
+/** `stats:<key>:<grain>:<at>:<node>` → what one node counted on the key from `at` on. */
+export const statsKey = (keyId: string, grain: Grain, at: number, node: string): string =>
+  `stats:${part(keyId)}:${grain}:${time(at)}:${node}`;
+export const statsOf = (keyId: string, grain: Grain): string => `stats:${part(keyId)}:${grain}:`;
+export const STATS = "stats:";
+/** @returns `undefined` when the key is not one of ours */
+export function parseStatsKey(
+  key: string,
+): { readonly keyId: string; readonly grain: Grain; readonly at: number; readonly node: string } | undefined {
+  const [shelf, keyId, grain, at, node] = key.split(":");
+  if (shelf !== "stats" || !keyId || at === undefined || node === undefined) return undefined;
+  if (grain !== "1m" && grain !== "10m" && grain !== "1h") return undefined;
+  return { keyId: whole(keyId), grain, at: Number(at), node };
+}
+/** `node:<node>` → a node of the relay, as it was seen last. */
+export const nodeKey = (node: string): string => `node:${node}`;
+
 /** `meta:<what>`: schema version, master key's fingerprint. */
 export const metaKey = (what: string): string => `meta:${what}`;
 /** `suspension:<hash>` → a suspended principal of the limiter. */

@@ -5,6 +5,7 @@ import { createFeed, type LiveFeed } from "../flow/feed.ts";
 import { failureNotice } from "../flow/notice.ts";
 import { createPing, type SendPing } from "../flow/ping.ts";
 import { createDispatcher, type Dispatcher } from "../flow/dispatcher.ts";
+import { createFigures, type Figures } from "../flow/figures.ts";
 import { createHealth, type Health } from "../flow/health.ts";
 import { createHistory, type History } from "../flow/history.ts";
 import { createHotEvents, type HotEvents } from "../flow/hot.ts";
@@ -16,6 +17,7 @@ import { createRetention, type Retention } from "../flow/retention.ts";
 import { createSend, type Send } from "../flow/send.ts";
 import { createSlots, type Slots } from "../flow/slots.ts";
 import { createSubscriptions, type Subscriptions } from "../flow/subscriptions.ts";
+import { createStats, type Stats } from "../flow/stats.ts";
 import { createSweeper, type Sweeper } from "../flow/sweeper.ts";
 import type { Guard } from "../guard/index.ts";
 import { parseSubscriptionKey } from "../model/keys.ts";
@@ -47,6 +49,8 @@ export const SIGNER = token<Signer>("signer");
 export const SEND = token<Send>("send");
 export const PING = token<SendPing>("ping");
 export const FEED = token<LiveFeed>("feed");
+export const FIGURES = token<Figures>("figures");
+export const STATS = token<Stats>("stats");
 export const SLOTS = token<Slots>("slots");
 export const HEALTH = token<Health>("health");
 export const PACING = token<Pacing>("pacing");
@@ -78,6 +82,7 @@ export function furnishPath(house: House): void {
       onAccepted: (event) => {
         get(HOT).put(event);
         get(FEED).accepted(event);
+        get(FIGURES).accepted(event);
       },
     }),
   );
@@ -104,6 +109,16 @@ export function furnishPath(house: House): void {
     }),
   );
   house.make(PING, (get) => createPing({ send: get(SEND), clock: get(CLOCK) }));
+  house.make(FIGURES, (get) => createFigures({ storage: get(STORAGE), clock: get(CLOCK), log: get(LOG) }));
+  house.make(STATS, (get) =>
+    createStats({
+      figures: get(FIGURES),
+      storage: get(STORAGE),
+      directory: get(DIRECTORY),
+      health: get(HEALTH),
+      clock: get(CLOCK),
+    }),
+  );
   house.make(SLOTS, (get) => createSlots(get(PLAN).delivery.concurrency, get(PLAN).delivery.perSubscription));
   house.make(PACING, (get) => createPacing(get(CLOCK)));
   // Health disables through the subscriptions, which revive it: each is asked for only when the other needs it.
@@ -127,7 +142,7 @@ export function furnishPath(house: House): void {
       mostHeld: MOST_HELD,
       gone: (keyId, id) => get(SUBSCRIPTIONS).disable(keyId, id, "endpoint_gone"),
       gates: [get(HEALTH).admit, get(PACING).admit],
-      seen: [get(HEALTH).seen, get(FEED).seen],
+      seen: [get(HEALTH).seen, get(FEED).seen, get(FIGURES).seen],
       notice: failureNotice(get(INTAKE)),
     }),
   );
@@ -147,7 +162,11 @@ export function furnishPath(house: House): void {
     createSubscriptions({
       ...base(),
       keys: get(KEYS),
-      guard: get(GUARD),
+      guard: {
+        // The guard speaks of https. Where another scheme leads is its transport's business, and its way out is ours too.
+        register: (url) =>
+          url.toLowerCase().startsWith("https:") ? get(GUARD).register(url) : Promise.resolve({ ok: true, href: url }),
+      },
       perKey: get(PLAN).subscriptions.perKey,
       events: get(PLAN).events,
       abort: get(DISPATCHER).abort,

@@ -28,7 +28,11 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
       events: get(path.PLAN).events,
       ping: get(path.PING),
       feed: get(path.FEED),
-      figures: { status: () => relayStatus(get, state()) },
+      figures: {
+        stats: (keyId, range, subscriptionId) => get(path.STATS).ofKey(keyId, range, subscriptionId),
+        status: () => relayStatus(get, state()),
+        relay: (range) => get(path.STATS).ofRelay(range),
+      },
     }),
   );
   house.make(ROUTES, (get) => [

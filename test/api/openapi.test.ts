@@ -1,3 +1,4 @@
+import type { KeyStats } from "../../core/flow/stats.ts";
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openApiDocument, openApiRoutes } from "../../core/api/openapi.ts";
@@ -21,12 +22,28 @@ interface Document {
 
 let api: Served;
 let document: Document;
+const none = { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p99Ms: null };
+const column = { accepted: [], delivered: [], failed: [], attempts: [], p50Ms: [], p99Ms: [], backlog: [] };
+const refusals = <T>(of: T) => ({
+  RATE_LIMIT_EXCEEDED: of,
+  BURST_EXCEEDED: of,
+  PROVIDER_BACKPRESSURE: of,
+  ABUSE_SUSPEND: of,
+});
+const NO_FIGURES: KeyStats = {
+  range: "1h",
+  stepMs: 60_000,
+  from: 0,
+  series: { ...column, refused: refusals([]) },
+  totals: { ...none, refused: refusals(0) },
+  subscriptions: [],
+};
 const attempt = { cycle: 0, number: 1, startedAt: 0, durationMs: 1, statusCode: 200 };
 beforeAll(async () => {
   api = await serve({
     more: {
       ping: async () => ({ ordinal: "0".repeat(26), attempt }),
-      figures: { stats: async () => ({ points: [] }), status: async () => ({ nodes: 1 }) },
+      figures: { stats: async () => NO_FIGURES, status: async () => ({ nodes: 1 }) },
     },
     routes: openApiRoutes({ operations: [], routes: [], version: "0" }),
   });

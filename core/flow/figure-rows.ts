@@ -1,0 +1,64 @@
+/** The rows of the figures: how long each grain is kept, what is written again when it could not be, what is thrown away. */
+import { parseStatsKey, type Grain } from "../model/keys.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+
+/** How long a bucket is and how many are kept. */
+export const GRAINS: Readonly<Record<Grain, { readonly stepMs: number; readonly kept: number }>> = {
+  "1m": { stepMs: 60_000, kept: 60 },
+  "10m": { stepMs: 600_000, kept: 144 },
+  "1h": { stepMs: 3_600_000, kept: 168 },
+};
+export const ALL_GRAINS = ["1m", "10m", "1h"] as const;
+
+const PAGE = 500;
+/** Rows that could not be written wait for the next time, so many at most. */
+const MOST_UNWRITTEN = 10_000;
+
+export const startOf = (grain: Grain, at: number): number =>
+  Math.floor(at / GRAINS[grain].stepMs) * GRAINS[grain].stepMs;
+
+export interface FigureRows {
+  put(key: string, value: string): void;
+  /** Writes all that was put. What cannot be written stays for the next time. @throws StorageError */
+  write(): Promise<void>;
+  /**
+   * Removes rows that are older than anybody asks for, whichever node wrote them.
+   * @param everything reads all of `prefix`; otherwise it ends at the first page that has something younger
+   */
+  trim(prefix: string, now: number, everything?: boolean): Promise<void>;
+}
+
+export function createFigureRows(storage: Pick<Storage, "range" | "commit">): FigureRows {
+  const unwritten = new Map<string, string>();
+  return {
+    put(key, value) {
+      unwritten.delete(key);
+      if (unwritten.size >= MOST_UNWRITTEN) unwritten.delete(unwritten.keys().next().value as string);
+      unwritten.set(key, value);
+    },
+    async write() {
+      while (unwritten.size > 0) {
+        const rows = [...unwritten].slice(0, PAGE);
+        await storage.commit(rows.map(([key, value]) => ({ op: "put", key, value })));
+        // One that was counted on meanwhile has a newer text, and is still to be written.
+        for (const [key, value] of rows) if (unwritten.get(key) === value) unwritten.delete(key);
+      }
+    },
+    async trim(prefix, now, everything = false) {
+      let after: string | undefined;
+      for (;;) {
+        const page = await storage.range(prefix, { after, limit: PAGE });
+        const old: Change[] = page.filter(({ key }) => isOver(key, now)).map(({ key }) => ({ op: "delete", key }));
+        if (old.length > 0) await storage.commit(old);
+        // Under one key and grain the oldest stand first.
+        if (page.length < PAGE || (!everything && old.length < page.length)) return;
+        after = page.at(-1)?.key;
+      }
+    },
+  };
+}
+
+function isOver(key: string, now: number): boolean {
+  const row = parseStatsKey(key);
+  return row !== undefined && row.at < startOf(row.grain, now) - GRAINS[row.grain].kept * GRAINS[row.grain].stepMs;
+}

@@ -1,0 +1,35 @@
+/** Latencies as a small histogram: quarter octaves from 1 ms to about a minute, so that a quantile is right within 10 %. */
+
+/** How many cells a histogram has. */
+export const LATENCY_CELLS = 64;
+const PER_OCTAVE = 4;
+
+/** @param ms a duration */
+export function latencyCell(ms: number): number {
+  if (!(ms > 1)) return 0;
+  const cell = Math.ceil(Math.log2(ms) * PER_OCTAVE);
+  return cell < LATENCY_CELLS ? cell : LATENCY_CELLS - 1;
+}
+
+/** The middle of a cell, ms, rounded to what the figure is worth. */
+function cellMs(cell: number): number {
+  const ms = 2 ** ((cell - 0.5) / PER_OCTAVE);
+  return ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms);
+}
+
+/**
+ * @param cells counts by cell, from `from` on
+ * @param share 0.5 for the median, 0.99 for the 99th percentile
+ * @returns ms; `undefined` when nothing was measured
+ */
+export function quantileMs(cells: ArrayLike<number>, share: number, from = 0): number | undefined {
+  let total = 0;
+  for (let i = 0; i < LATENCY_CELLS; i++) total += cells[from + i] as number;
+  if (total === 0) return undefined;
+  let left = Math.ceil(total * share);
+  for (let i = 0; i < LATENCY_CELLS; i++) {
+    left -= cells[from + i] as number;
+    if (left <= 0) return cellMs(i);
+  }
+  return cellMs(LATENCY_CELLS - 1);
+}
