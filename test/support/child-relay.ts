@@ -24,6 +24,8 @@ export interface ChildOptions {
   readonly under?: readonly string[];
   /** Imports of the config from `relaybox`, beside defineRelay. */
   readonly imports?: readonly string[];
+  /** More lines at the head of the config file. */
+  readonly head?: string;
 }
 
 export async function startChild(folder: string, options: ChildOptions = {}): Promise<ChildRelay> {
@@ -33,6 +35,7 @@ export async function startChild(folder: string, options: ChildOptions = {}): Pr
   writeFileSync(
     file,
     `import { ${["defineRelay", ...(options.imports ?? [])].join(", ")} } from "relaybox";
+${options.head ?? ""}
 export default defineRelay({
   server: { port: 0, shutdownMs: 2000 },
   guard: { allow: ["127.0.0.1:*"], ca: "./ca.pem" },
