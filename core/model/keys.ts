@@ -102,9 +102,6 @@ export function parseStatsKey(
   if (grain !== "1m" && grain !== "10m" && grain !== "1h") return undefined;
   return { keyId: whole(keyId), grain, at: Number(at), node };
 }
-/** `node:<node>` → a node of the relay, as it was seen last. */
-export const nodeKey = (node: string): string => `node:${node}`;
-
 /** `meta:<what>`: schema version, master key's fingerprint. */
 export const metaKey = (what: string): string => `meta:${what}`;
 /** `suspension:<hash>` → a suspended principal of the limiter. */
