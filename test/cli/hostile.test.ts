@@ -44,7 +44,7 @@ it("escapes what it prints of an error", async () => {
 
 it("escapes what it prints of data, and keeps a row on its line", async () => {
   const { code, stdout } = await list(
-    json(200, { data: [{ id: EVIL, type: EVIL, status: EVIL, acceptedAt: EVIL }], meta: {} }),
+    json(200, { data: [{ id: EVIL, type: EVIL, status: EVIL, acceptedAt: EVIL, createdAt: EVIL }], meta: {} }),
   );
   expect(code).toBe(0);
   expect(stdout.split("\n")).toHaveLength(3);

@@ -1,5 +1,5 @@
 // The command line itself: exit codes, what goes to stdout and what to stderr, and commands that need no relay.
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -168,17 +168,4 @@ describe("relay keys and relay token", () => {
     writeFileSync(join(folder, "public.ts"), jwt(`jwksUrl: "https://id.example.com/jwks", algorithms: ["EdDSA"]`));
     expect(await run("token", "--config", "public.ts")).toMatchObject({ code: 78, stdout: "" });
   });
-});
-
-it("keeps the authority of listen for its owner alone", async () => {
-  const { startCommand } = await import("../support/command.ts");
-  await using listening = startCommand(["listen", "--port", "0", "--dir", join(folder, "ca")]);
-  const [, port] = await listening.waitFor(/listening at https:\/\/127\.0\.0\.1:(\d+)\n/);
-  await listening.waitFor(/signatures are not checked/);
-  expect(listening.stderr()).toContain(
-    `guard: { allow: ["127.0.0.1:${port}"], ca: "${join(folder, "ca", "ca.pem")}" }`,
-  );
-  expect(statSync(join(folder, "ca", "ca-key.pem")).mode & 0o777).toBe(0o600);
-  listening.kill("SIGINT");
-  expect(await listening.ended).toMatchObject({ code: 0, stdout: "" });
 });

@@ -1,0 +1,72 @@
+// relay listen: a receiver that checks what arrives with the subscription's secret and answers as it is told.
+import { createHmac } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Webhook } from "standardwebhooks";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startCommand } from "../support/command.ts";
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "relay-listen-"));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const SECRET = `whsec_${Buffer.alloc(32, 5).toString("base64")}`;
+
+/** Posts a delivery as the relay would, with the certificate checked, and resolves to the status. */
+function post(port: number, body: string, secret: string): Promise<number> {
+  const id = "evt_1";
+  const at = new Date();
+  const headers = {
+    "webhook-id": id,
+    "webhook-timestamp": String(Math.floor(at.getTime() / 1_000)),
+    "webhook-signature": new Webhook(secret).sign(id, at, body),
+    "x-relay-webhook-signature": createHmac("sha256", secret).update(body).digest("hex"),
+    "x-relay-event": "deposit:paid",
+    "x-relay-attempt": "1",
+  };
+  const ca = readFileSync(join(folder, "ca", "ca.pem"));
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      { host: "127.0.0.1", port, path: "/hook", method: "POST", headers, ca, agent: false },
+      (answer) => {
+        answer.resume();
+        resolve(answer.statusCode ?? 0);
+      },
+    );
+    sent.on("error", reject).end(body);
+  });
+}
+
+it("checks signatures, answers in turn, and prints each delivery safely", async () => {
+  writeFileSync(join(folder, "secret"), `${SECRET}\n`);
+  const args = ["listen", "--port", "0", "--dir", "ca", "--secret", "@secret", "--status", "500,200"];
+  await using listening = startCommand(args, { cwd: folder });
+  const port = Number((await listening.waitFor(/listening at https:\/\/127\.0\.0\.1:(\d+)\n/))[1]);
+  expect(await post(port, '{"n":1,"evil":"\u001b[2J"}', SECRET)).toBe(500);
+  expect(await post(port, '{"n":2}', SECRET)).toBe(200);
+  expect(await post(port, '{"n":3}', SECRET)).toBe(200);
+  expect(await post(port, '{"n":4}', SECRET.replace("BQ", "CQ"))).toBe(401);
+  await listening.waitFor(/"n":4/);
+  const lines = listening.stdout().split("\n");
+  expect(lines[0]).toMatch(/deposit:paid {2}evt_1 {2}attempt 1 {2}signature verified {2}answered 500$/);
+  expect(lines[1]).toBe('  {"n":1,"evil":"\\u001b[2J"}');
+  expect(lines[6]).toMatch(/SIGNATURE WRONG {2}answered 401$/);
+  listening.kill("SIGINT");
+  expect((await listening.ended).code).toBe(0);
+});
+
+it("keeps its authority for its owner alone, and uses it again", async () => {
+  const ca = join(folder, "ca", "ca.pem");
+  const before = readFileSync(ca, "utf8");
+  await using listening = startCommand(["listen", "--port", "0", "--dir", "ca"], { cwd: folder });
+  const [, port] = await listening.waitFor(/listening at https:\/\/127\.0\.0\.1:(\d+)\n/);
+  await listening.waitFor(/signatures are not checked/);
+  expect(listening.stderr()).toContain(`guard: { allow: ["127.0.0.1:${port}"], ca: "${ca}" }`);
+  expect(statSync(join(folder, "ca", "ca-key.pem")).mode & 0o777).toBe(0o600);
+  expect(readFileSync(ca, "utf8")).toBe(before);
+  expect(await post(Number(port), "{}", SECRET)).toBe(200);
+});
