@@ -62,11 +62,18 @@ async function build(root: string, input: string, plugins: Plugin[]): Promise<Ou
       exports: "none",
       comments: { legal: false },
     });
-    return output[0];
+    return { ...output[0], code: ascii(output[0].code) };
   } finally {
     await built.close();
   }
 }
+
+/** One character beyond Latin-1 would make the engine keep two bytes for each of them. */
+const ascii = (code: string): string =>
+  code.replaceAll(/[^\u0000-\u007f]/g, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** What no executable needs: the builder itself, and the library with which listhen makes certificates. */
+const NEEDLESS = ["rolldown", "node-forge"];
 
 /** Libraries ask for others that are only there sometimes: what is not installed throws when it is asked for, as it would. */
 const absent: Plugin = {
@@ -74,6 +81,7 @@ const absent: Plugin = {
   resolveId: {
     order: "post",
     async handler(id, importer, { custom }) {
+      if (NEEDLESS.includes(id)) return `\0absent:${id}`;
       if (/^[./\0]|^node:|^[A-Za-z]:/.test(id) || isBuiltin(id) || custom !== undefined) return undefined;
       const found = await this.resolve(id, importer, { skipSelf: true });
       return found === null || found.external ? `\0absent:${id}` : found;
@@ -82,7 +90,8 @@ const absent: Plugin = {
   load(id) {
     if (!id.startsWith("\0absent:")) return undefined;
     const message = `${id.slice("\0absent:".length)} is not part of this executable`;
-    return `throw Object.assign(new Error(${JSON.stringify(message)}), { code: "MODULE_NOT_FOUND" }); module.exports = {};`;
+    const error = `Object.assign(new Error(${JSON.stringify(message)}), { code: "MODULE_NOT_FOUND" })`;
+    return `module.exports = (() => { throw ${error}; })();`;
   },
 };
 
