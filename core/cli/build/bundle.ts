@@ -72,8 +72,10 @@ async function build(root: string, input: string, plugins: Plugin[]): Promise<Ou
 const ascii = (code: string): string =>
   code.replaceAll(/[^\u0000-\u007f]/g, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** What no executable needs: the builder itself, and the library with which listhen makes certificates. */
-const NEEDLESS = ["rolldown", "node-forge"];
+/** What no executable needs: the builder itself. */
+const NEEDLESS = ["rolldown"];
+/** Asked for at once but used only for certificates that listhen would make, and ours are files: an empty one will do. */
+const HOLLOW = ["node-forge"];
 
 /** Libraries ask for others that are only there sometimes: what is not installed throws when it is asked for, as it would. */
 const absent: Plugin = {
@@ -81,6 +83,7 @@ const absent: Plugin = {
   resolveId: {
     order: "post",
     async handler(id, importer, { custom }) {
+      if (HOLLOW.includes(id)) return `\0hollow:${id}`;
       if (NEEDLESS.includes(id)) return `\0absent:${id}`;
       if (/^[./\0]|^node:|^[A-Za-z]:/.test(id) || isBuiltin(id) || custom !== undefined) return undefined;
       const found = await this.resolve(id, importer, { skipSelf: true });
@@ -88,6 +91,7 @@ const absent: Plugin = {
     },
   },
   load(id) {
+    if (id.startsWith("\0hollow:")) return "module.exports = {};";
     if (!id.startsWith("\0absent:")) return undefined;
     const message = `${id.slice("\0absent:".length)} is not part of this executable`;
     const error = `Object.assign(new Error(${JSON.stringify(message)}), { code: "MODULE_NOT_FOUND" })`;
