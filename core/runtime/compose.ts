@@ -7,7 +7,6 @@ import { ConflictError, StartError } from "../model/errors.ts";
 import { metaKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
-import type { Source } from "../ports/source.ts";
 import type { Storage } from "../ports/storage.ts";
 import { contextOf, type Surroundings } from "./context.ts";
 import { createJobs, type Jobs } from "./jobs.ts";
@@ -18,7 +17,7 @@ import * as path from "./path.ts";
 import type { Job, Plan } from "./plan.ts";
 import { listen, type Listening } from "./server.ts";
 import { createHouse, token, type House } from "./tokens.ts";
-import { AUTH, furnishSurface, OPERATIONS, ROUTES } from "./surface.ts";
+import { AUTH, furnishSurface, OPERATIONS, ROUTES, SOURCES } from "./surface.ts";
 
 export interface Relay {
   /** Resolves when events are taken in and delivered. @throws StartError with the exit code that fits */
@@ -33,7 +32,6 @@ export interface Started {
   readonly made: readonly string[];
 }
 
-const SOURCES = token<readonly Source[]>("sources");
 const LIMITER = token<Limiter>("limiter");
 const JOBS = token<Jobs>("jobs");
 
@@ -81,11 +79,7 @@ export function composeRelay(
           trustedProxies: plan.server.trustedProxies,
           operations: house.get(OPERATIONS),
           refused: house.get(path.FIGURES).refused,
-          routes: [
-            ...house.get(ROUTES),
-            ...(house.get(AUTH).routes ?? []),
-            ...house.get(SOURCES).flatMap((source) => source.routes ?? []),
-          ],
+          routes: house.get(ROUTES),
         });
         listening = await listen(app, plan.server);
       },

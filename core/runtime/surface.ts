@@ -1,9 +1,13 @@
 /** The surface, composed: what the API serves beside the routes of plug-ins. */
 import type { AnyOperation } from "../api/endpoint.ts";
+import { docsRoutes } from "../api/docs.ts";
 import { healthRoutes, type Part } from "../api/health.ts";
+import { openApiRoutes } from "../api/openapi.ts";
 import { createOperations } from "../api/operations.ts";
 import type { Auth } from "../ports/auth.ts";
+import { VERSION } from "../model/version.ts";
 import type { Route } from "../ports/plugin.ts";
+import type { Source } from "../ports/source.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import * as path from "./path.ts";
 import { relayStatus } from "./status.ts";
@@ -11,7 +15,9 @@ import { token, type House } from "./tokens.ts";
 
 export const AUTH = token<Auth>("auth");
 export const OPERATIONS = token<readonly AnyOperation[]>("operations");
+/** All routes that are no operations: probes, pages, and what plug-ins brought along. */
 export const ROUTES = token<readonly Route[]>("routes");
+export const SOURCES = token<readonly Source[]>("sources");
 
 export function furnishSurface(house: House, { state }: { readonly state: Lifecycle["state"] }): void {
   house.make(OPERATIONS, (get) =>
@@ -35,9 +41,13 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
       },
     }),
   );
-  house.make(ROUTES, (get) => [
-    ...healthRoutes({ clock: get(path.CLOCK), readiness: () => readiness(house, state()) }),
-  ]);
+  house.make(ROUTES, (get) => {
+    const own = healthRoutes({ clock: get(path.CLOCK), readiness: () => readiness(house, state()) });
+    const operations = get(OPERATIONS);
+    const brought = [...(get(AUTH).routes ?? []), ...get(SOURCES).flatMap((source) => source.routes ?? [])];
+    const routes = [...own, ...brought];
+    return [...routes, ...openApiRoutes({ operations, routes, version: VERSION }), ...docsRoutes()];
+  });
 }
 
 /** The truth about each part, asked anew at each probe. */
