@@ -60,7 +60,8 @@ async function build(root: string, input: string, plugins: Plugin[]): Promise<Ou
       format: "cjs",
       codeSplitting: false,
       exports: "none",
-      comments: { legal: false },
+      comments: false,
+      minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
     });
     return { ...output[0], code: ascii(output[0].code) };
   } finally {
