@@ -10,21 +10,28 @@ const DOORS: Readonly<Record<string, string>> = {
   "relaybox/conformance": own("../test/conformance/index.ts"),
 };
 
+let opened = false;
+
 /**
- * Begins to resolve `relaybox` for every file that is loaded from now on, and to read `configUrl` as an ES module
- * whatever the package.json around it says. Returns what ends it.
+ * Resolves `relaybox` for every file that is loaded from now on: a plug-in may well load a part of itself much later.
+ * Until what it returns is called, `configUrl` is read as an ES module, whatever the package.json around it says.
  */
 export function openDoor(configUrl: string): () => void {
+  if (!opened) registerHooks({ resolve: (specifier, context, next) => doorFor(specifier) ?? next(specifier, context) });
+  opened = true;
   const format = /\.m?ts$/.test(configUrl) ? "module-typescript" : /\.m?js$/.test(configUrl) ? "module" : undefined;
+  if (format === undefined) return () => undefined;
   const hooks = registerHooks({
     resolve(specifier, context, next) {
-      const door = DOORS[specifier];
-      if (door !== undefined) return { url: door, format: built ? "module" : "module-typescript", shortCircuit: true };
       const found = next(specifier, context);
-      return found.url === configUrl && format !== undefined ? { ...found, format } : found;
+      return found.url === configUrl ? { ...found, format } : found;
     },
-    load: (url, context, next) =>
-      next(url, url === configUrl && format !== undefined ? { ...context, format } : context),
+    load: (url, context, next) => next(url, url === configUrl ? { ...context, format } : context),
   });
   return () => hooks.deregister();
 }
+
+const doorFor = (specifier: string): { url: string; format: string; shortCircuit: true } | undefined => {
+  const url = Object.hasOwn(DOORS, specifier) ? DOORS[specifier] : undefined;
+  return url === undefined ? undefined : { url, format: built ? "module" : "module-typescript", shortCircuit: true };
+};

@@ -1,5 +1,5 @@
 /** Finds the config, reads it, and lays flags over environment over file over default. */
-import { existsSync, statSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -62,7 +62,8 @@ function findConfig(settings: Settings, cwd: string): string | undefined {
 }
 
 async function readConfigFile(file: string): Promise<unknown> {
-  const close = openDoor(pathToFileURL(file).href);
+  // Node knows a file by its real path.
+  const close = openDoor(pathToFileURL(realpathSync(file)).href);
   try {
     const loaded = await evaluate(file);
     if (typeof loaded === "object" && loaded !== null && "default" in loaded) return loaded.default;

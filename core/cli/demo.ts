@@ -1,5 +1,4 @@
 /** `relay demo`: the main job, for real, in some seconds: publish, sign, deliver, retry, fail, replay. */
-import type { Around } from "./around.ts";
 import type { Command } from "./command.ts";
 import { EX_OK, EX_SOFTWARE } from "./exit.ts";
 import { openStage } from "./demo/stage.ts";
@@ -14,21 +13,32 @@ const demo: Command = {
   async run(given, around) {
     const begun = around.clock.monotonic();
     const teller = createTeller(around);
-    const stage = await openStage(around, teller);
+    const stage = await openStage(around);
+    const interrupted = signalled();
+    let code: number | undefined;
     try {
-      await play(stage, teller);
-      const seconds = ((around.clock.monotonic() - begun) / 1_000).toFixed(1);
-      teller.end(seconds);
-      if (given.flag("keep")) await keep(stage, around);
+      code = (await Promise.race([play(stage, teller), interrupted])) ?? undefined;
+      if (code !== undefined) return code;
+      if (given.flag("keep")) {
+        around.say(`\nIt goes on until Ctrl+C. Dashboard: ${stage.relayUrl}/developers`);
+        code = await interrupted;
+      }
     } catch (error) {
       teller.check(`the demo goes on to its end: ${(error as Error).message}`, false);
       around.say(stage.log());
     } finally {
-      await stage.close();
+      const ended = await stage.close();
+      // Ctrl+C reaches the relay too, which then ends in its own way.
+      if (code === undefined) teller.check(`the relay stops cleanly (exit code ${ended})`, ended === 0);
     }
+    teller.end(((around.clock.monotonic() - begun) / 1_000).toFixed(1));
     return teller.failures() === 0 ? EX_OK : EX_SOFTWARE;
   },
 };
+
+/** Resolves to the exit code of shells when the demo is told to stop: the folder is removed then too. */
+const signalled = (): Promise<number> =>
+  new Promise((resolve) => void process.once("SIGINT", () => resolve(130)).once("SIGTERM", () => resolve(143)));
 
 /** The story. Each `check` is a promise of the relay that must hold. */
 async function play(stage: Stage, { say, title, check, arrival }: Teller): Promise<void> {
@@ -80,11 +90,6 @@ async function play(stage: Stage, { say, title, check, arrival }: Teller): Promi
   for (const one of again) arrival(one);
   check("it arrived, signed, with the same id", again.length === 1 && again[0]?.verdict === "verified");
   check("the event reads as delivered", (await stage.settled(withdrawal.id)) === "delivered");
-}
-
-async function keep(stage: Stage, around: Around): Promise<void> {
-  around.say(`\nIt goes on until Ctrl+C. Dashboard: ${stage.relayUrl}/developers`);
-  await new Promise<void>((resolve) => void process.once("SIGINT", resolve).once("SIGTERM", resolve));
 }
 
 export const commands: readonly Command[] = [demo];

@@ -1,5 +1,5 @@
 // Finding and reading the config: which file counts, that it may stand anywhere, and what wins over what.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
@@ -86,6 +86,23 @@ export default defineRelay({ server, storage: memory() } satisfies RelayConfig);
       `import { bus } from "./bus.ts";\nimport { defineRelay, https } from "relaybox";\nexport default defineRelay({ transports: [https(), bus] });`,
     );
     expect((await loadConfig({ env: {}, cwd: folder })).plan.transports[1]?.name).toBe("bus");
+  });
+
+  it("may be a symbolic link, and have any name", async () => {
+    const odd = write("real/a b#c%20?é.ts", define('{ dataDir: "./d", server: { port: 5 } }'));
+    write("real/package.json", '{ "type": "commonjs" }');
+    symlinkSync(odd, join(folder, "relay.config.ts"));
+    const { plan } = await loadConfig({ env: {}, cwd: folder });
+    expect(plan.server.port).toBe(5);
+    expect(plan.dataDir).toBe(join(folder, "d"));
+  });
+
+  it("may load parts of a plug-in when it is set up, long after the config was read", async () => {
+    write("part.ts", 'export { memory } from "relaybox";');
+    const late = `const storage = { kind: "storage", name: "late", setup: async () => (await import("./part.ts")).memory().name };`;
+    write("relay.config.ts", `${late}\nexport default { storage };`);
+    const { plan } = await loadConfig({ env: {}, cwd: folder });
+    expect(await plan.storage.setup(undefined as never)).toBe("memory");
   });
 
   it("may await at the top, be JavaScript, or be a plain object", async () => {

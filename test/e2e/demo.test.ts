@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { runCommand } from "../support/command.ts";
+import { runCommand, startCommand } from "../support/command.ts";
 
 it("shows the main job for real and ends with 0 within 30 s", async () => {
   const temp = mkdtempSync(join(tmpdir(), "relay-demo-test-"));
@@ -30,6 +30,19 @@ it("shows the main job for real and ends with 0 within 30 s", async () => {
       at += (found?.index ?? 0) + 1;
     }
     expect(stdout).not.toContain("NOT ");
+    expect(readdirSync(temp)).toEqual([]);
+  } finally {
+    rmSync(temp, { recursive: true });
+  }
+});
+
+it("stops, and removes its folder, when it is interrupted", async () => {
+  const temp = mkdtempSync(join(tmpdir(), "relay-demo-test-"));
+  try {
+    await using demo = startCommand(["demo"], { env: { TMPDIR: temp } });
+    await demo.waitFor(/arrived/);
+    demo.kill("SIGINT");
+    expect((await demo.ended).code).toBe(130);
     expect(readdirSync(temp)).toEqual([]);
   } finally {
     rmSync(temp, { recursive: true });
