@@ -1,5 +1,6 @@
 /** One attempt on the wire: signed with the secrets that are live now, sent by the transport of the URL's scheme, put on record. */
 import type { Attempt } from "../model/attempt.ts";
+import type { Signable } from "../model/signable.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Reply, Transport } from "../ports/transport.ts";
@@ -11,14 +12,6 @@ export interface Sign {
   sign(sub: Subscription, event: Signable, now: number): Record<string, string>;
   /** The subscription's static header values in clear: they are masked in what people see. */
   hidden(sub: Subscription): readonly string[];
-}
-export interface Signable {
-  readonly eventId: string;
-  readonly type: string;
-  readonly body: Uint8Array;
-  readonly attempt: number;
-  readonly cycle: number;
-  readonly traceparent?: string;
 }
 
 export interface Sent {

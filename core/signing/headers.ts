@@ -5,18 +5,9 @@
  * Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
  */
 import { createHmac, hash } from "node:crypto";
+import type { Signable } from "../model/signable.ts";
 import { VERSION } from "../model/version.ts";
 import type { SigningKey } from "./secret.ts";
-
-export interface Signable {
-  readonly eventId: string;
-  readonly type: string;
-  readonly body: Uint8Array;
-  /** 1…5 */
-  readonly attempt: number;
-  readonly cycle: number;
-  readonly traceparent?: string;
-}
 
 const USER_AGENT = `Relay/${VERSION}`;
 

@@ -1,7 +1,8 @@
 /** Signs attempts with the secrets that are live at that moment; opened secrets are kept in memory, bounded. */
+import type { Signable } from "../model/signable.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
-import { signedHeaders, type Signable } from "./headers.ts";
+import { signedHeaders } from "./headers.ts";
 import { signingKey, type SigningKey } from "./secret.ts";
 
 export interface Signer {

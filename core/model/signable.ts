@@ -1,0 +1,10 @@
+/** What is signed: one attempt of an event, as its receiver will see it. */
+export interface Signable {
+  readonly eventId: string;
+  readonly type: string;
+  readonly body: Uint8Array;
+  /** 1…5 */
+  readonly attempt: number;
+  readonly cycle: number;
+  readonly traceparent?: string;
+}
