@@ -6,6 +6,7 @@ export { filesystem } from "../plugins/storage/filesystem.ts";
 export { memory } from "../plugins/storage/memory.ts";
 export { redis } from "../plugins/storage/redis.ts";
 export { sqlite } from "../plugins/storage/sqlite.ts";
+export { unstorage } from "../plugins/storage/unstorage.ts";
 export { http } from "../plugins/source/http.ts";
 export { spool } from "../plugins/source/spool.ts";
 export { https } from "../plugins/transport/https.ts";
