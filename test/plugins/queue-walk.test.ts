@@ -224,7 +224,7 @@ describe("the in-process queue", () => {
       fc.asyncProperty(
         fc.array(step, { minLength: 5, maxLength: 80 }),
         fc.array(fc.nat(3), { minLength: 1, maxLength: 7 }),
-        fc.integer({ min: 4, max: 16 }),
+        fc.integer({ min: 2, max: 16 }),
         async (steps, delays, window) => {
           const walk = new Walk(delays, window);
           for (const one of steps) await walk.run(one);
@@ -252,7 +252,7 @@ describe("the in-process queue", () => {
       fc.asyncProperty(
         fc.array(told, { minLength: 5, maxLength: 80 }),
         fc.array(fc.nat(3), { minLength: 1, maxLength: 7 }),
-        fc.integer({ min: 4, max: 16 }),
+        fc.integer({ min: 2, max: 16 }),
         async (steps, delays, window) => {
           const walk = new Walk(delays, window);
           for (const one of steps) await walk.run("told" in one ? { ...one, told: true } : one);

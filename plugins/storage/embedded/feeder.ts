@@ -2,6 +2,7 @@
 import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
+import type { Window } from "./window.ts";
 import { endPage, isBehind, leaveBehind, startPage, type Lane } from "./lane.ts";
 
 /** Lines read at once for one lane, and by the sweep. */
@@ -24,19 +25,14 @@ export interface Feeder {
 
 export function createFeeder(deps: {
   readonly range: (prefix: string, options?: RangeOptions) => Promise<readonly Entry[]>;
-  readonly lanes: ReadonlyMap<string, Lane>;
-  readonly laneOf: (id: string) => Lane;
-  readonly take: (due: Due) => void;
-  readonly touch: (lane: Lane) => void;
-  /** The part of the window that is free; below 0 it is overfull. */
-  readonly free: () => number;
-  readonly share: () => number;
+  readonly window: Window;
+  /** Something may be claimed. */
+  readonly ring: () => void;
   /** Has the lane looked at again soon. */
   readonly later: (lane: Lane) => void;
-  readonly ring: () => void;
-  readonly prune: () => void;
 }): Feeder {
-  const { range, lanes, laneOf, take, touch, free, share, later, ring, prune } = deps;
+  const { range, window, ring, later } = deps;
+  const { lanes, laneOf, touch, free, share, prune } = window;
   const hungry = new Set<Lane>();
   const gone = new Set<string>();
   let reading = 0;
@@ -74,7 +70,7 @@ export function createFeeder(deps: {
       endPage(lane, page.length < limit ? undefined : page.at(-1)?.key);
       for (const entry of page) {
         const due = news(entry);
-        if (due !== undefined) take(due);
+        if (due !== undefined) window.hold(laneOf(lane.id), due, due.dueAt);
       }
       touch(lane);
     });
@@ -94,47 +90,52 @@ export function createFeeder(deps: {
     forgotten = false;
     prune();
     let found = 0;
-    let id = "";
+    let lane: Lane | undefined;
     let taken = 0;
     let skipping = false;
     let after: string | undefined;
 
+    function enter(next: Lane | undefined): void {
+      // One that was dropped on the way, for want of room, is not the one that now has its name.
+      if (lane !== undefined && lanes.get(lane.id) === lane) lane.whole = true;
+      [lane, taken, skipping] = [next, 0, false];
+    }
+
     function use(page: readonly Entry[]): void {
       const most = Math.min(SWEEP_SHARE, share());
       for (const entry of page) {
-        const own = entry.key.slice("due:".length, entry.key.indexOf(":", "due:".length));
-        if (own !== id) [id, taken, skipping] = [own, 0, false];
+        const id = entry.key.slice("due:".length, entry.key.indexOf(":", "due:".length));
+        if (id !== lane?.id) enter(laneOf(id));
         if (skipping) continue;
+        const own = laneOf(id);
         if (taken >= most) {
-          const lane = laneOf(id);
-          // One that knows more than this reads on by itself.
-          if (lane.lines.size <= most) leaveBehind(lane, entry.key.slice(0, -1), Number(entry.key.split(":")[2]));
-          touch(lane);
+          // One that is whole reads on by itself.
+          if (!own.whole) leaveBehind(own, entry.key.slice(0, -1), Number(entry.key.split(":")[2]));
           skipping = true;
-          continue;
+        } else {
+          taken++;
+          const due = news(entry);
+          if (due === undefined) continue;
+          if (!isBehind(own, due)) {
+            window.hold(own, due, due.dueAt);
+            found++;
+          }
         }
-        taken++;
-        const due = news(entry);
-        if (due === undefined) continue;
-        const lane = laneOf(id);
-        if (!isBehind(lane, due)) {
-          take(due);
-          found++;
-        }
-        touch(lane);
+        touch(own);
       }
     }
 
     while (!closed) {
       const length = await read("due:", { after, limit: PAGE }, (page) => {
         use(page);
-        after = skipping ? `${duesOf(id)}~` : page.at(-1)?.key;
+        after = skipping && lane !== undefined ? `${duesOf(lane.id)}~` : page.at(-1)?.key;
         return page.length;
       });
       if (length < PAGE) break;
       // Many subscriptions make many pages: others get their turn in between.
       await new Promise((resolve) => void setImmediate(resolve));
     }
+    enter(undefined);
     return found;
   }
 

@@ -25,6 +25,8 @@ export interface Lane {
   behindAt: number;
   /** The same of what was left to storage since a page was asked for, which the page may therefore not show. */
   left: { readonly behind: string; readonly at: number } | undefined;
+  /** A sweep has passed over all of it: whatever it does not hold is behind `behind`. */
+  whole: boolean;
   pausedUntil: number;
   /** The soonest time at which the queue's timers look at this lane. */
   timerAt: number;
@@ -42,6 +44,7 @@ export const newLane = (id: string): Lane => ({
   behind: undefined,
   behindAt: Number.POSITIVE_INFINITY,
   left: undefined,
+  whole: false,
   pausedUntil: 0,
   timerAt: Number.POSITIVE_INFINITY,
   blocked: false,

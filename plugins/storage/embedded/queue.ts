@@ -1,9 +1,6 @@
 /**
- * The queue of one process: a window over the due shelf of a storage.
- *
- * It holds up to `window` lines, shared out over subscriptions, so that no backlog can fill it; what it has no room for
- * stays in storage and is read by the page when there is. Leases are tokens in memory: they die with the process, and
- * storage still has the lines.
+ * The queue of one process: leases over a window of the due shelf. Leases are tokens in memory: they die with the
+ * process, and storage still has the lines.
  */
 import { LeaseLostError } from "../../../core/model/errors.ts";
 import type { Due } from "../../../core/model/delivery.ts";
@@ -11,17 +8,8 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, ClaimRequest, Entry, Lease, Queue, RangeOptions } from "../../../core/ports/storage.ts";
 import { alarm } from "./alarm.ts";
 import { createFeeder } from "./feeder.ts";
-import {
-  dequeue,
-  enqueue,
-  evictLast,
-  isBehind,
-  leaveToStorage,
-  newLane,
-  nextAt,
-  type Lane,
-  type Line,
-} from "./lane.ts";
+import { isBehind, leaveToStorage, type Lane, type Line } from "./lane.ts";
+import { createWindow } from "./window.ts";
 
 /** A lane with fewer lines than this asks storage for more. */
 const LOW = 64;
@@ -43,102 +31,20 @@ export interface WindowQueue extends Queue {
   close(): Promise<void>;
 }
 
-export function createQueue({ range, commit, clock, stored, window = 10_000 }: QueueDeps): WindowQueue {
-  const lanes = new Map<string, Lane>();
-  /** Lanes that may have something due now, in the order in which they are served. */
-  const ready = new Set<Lane>();
-  const bell = alarm(clock, wakeLane);
-  let waiting = 0;
+export function createQueue({ range, commit, clock, stored, window: size = 10_000 }: QueueDeps): WindowQueue {
+  const bell = alarm(clock, (lane) => window.touch(lane));
+  const window = createWindow({ clock, size, bell, forgot: () => feeder.forgot() });
+  const feeder = createFeeder({
+    range,
+    window,
+    ring: bell.ring,
+    later: (lane) => bell.set(clock.now() + AGAIN_MS, lane),
+  });
   let leased = 0;
   let tokens = 0;
 
-  const feeder = createFeeder({
-    range,
-    lanes,
-    laneOf,
-    take: (due) => hold(laneOf(due.subscriptionId), due, due.dueAt),
-    touch,
-    free: () => 1 - waiting / window,
-    share: () => share(waiting * 2 > window ? lanes.size : 1),
-    later: (lane) => bell.set(clock.now() + AGAIN_MS, lane),
-    ring: bell.ring,
-    prune,
-  });
-
-  /** Most lines that one of so many lanes may have waiting in memory; never more than a quarter of the window. */
-  function share(among: number): number {
-    return Math.max(1, Math.min(window >> 2, Math.floor((window * 0.9) / Math.max(1, among))));
-  }
-
-  function laneOf(id: string): Lane {
-    let lane = lanes.get(id);
-    if (lane === undefined) lanes.set(id, (lane = newLane(id)));
-    return lane;
-  }
-
-  /** A timer of the lane has come. */
-  function wakeLane(lane: Lane): void {
-    if (lanes.get(lane.id) === lane) touch(lane);
-  }
-
-  /** Files the lane where it belongs after any change: among the ready, or under the time at which it will be. */
-  function touch(lane: Lane): void {
-    const next = nextAt(lane);
-    if (next <= clock.now()) {
-      ready.add(lane);
-      bell.ring();
-      return;
-    }
-    ready.delete(lane);
-    if (next >= lane.timerAt) return;
-    lane.timerAt = next;
-    bell.set(next, lane);
-  }
-
-  /** Holds a line that waits, if there is room for it; else storage keeps it. */
-  function hold(lane: Lane, due: Due, at: number): void {
-    const line: Line = { due, at, token: undefined, settling: false };
-    lane.lines.set(due.ordinal, line);
-    enqueue(lane, line);
-    waiting++;
-    if (lane.waiting.length > share(1)) evict(lane);
-    if (waiting > window) trim();
-  }
-
-  function evict(lane: Lane): void {
-    evictLast(lane);
-    waiting--;
-  }
-
-  /** Makes room: every lane is cut to its share, then those that are due last are emptied. */
-  function trim(): void {
-    const latest = [...lanes.values()].filter((lane) => lane.waiting.length > 0);
-    const most = share(latest.length);
-    for (const lane of latest) while (lane.waiting.length > most) evict(lane);
-    if (waiting <= window) return;
-    latest.sort((a, b) => nextAt(b) - nextAt(a));
-    for (const lane of latest) {
-      if (waiting <= window * 0.9) break;
-      while (lane.waiting.length > 0) evict(lane);
-      if (lane.lines.size > 0 || lane.pausedUntil > 0) continue;
-      lanes.delete(lane.id);
-      ready.delete(lane);
-      feeder.forgot();
-    }
-  }
-
-  /** Forgets lanes that have nothing. */
-  function prune(): void {
-    const now = clock.now();
-    for (const lane of lanes.values()) {
-      if (lane.lines.size > 0 || lane.behind !== undefined || lane.pausedUntil > now) continue;
-      lanes.delete(lane.id);
-      ready.delete(lane);
-    }
-  }
-
   function held(lease: Lease): { readonly lane: Lane; readonly line: Line } | undefined {
-    const lane = lanes.get(lease.subscriptionId);
+    const lane = window.lanes.get(lease.subscriptionId);
     const line = lane?.lines.get(lease.ordinal);
     return lane !== undefined && line !== undefined && line.token === lease.token ? { lane, line } : undefined;
   }
@@ -161,12 +67,12 @@ export function createQueue({ range, commit, clock, stored, window = 10_000 }: Q
     const now = clock.now();
     bell.look(now);
     // A lane that gave a line goes to the end and is met again; one that is left alone stays and is not.
-    for (const lane of ready) {
+    for (const lane of window.ready) {
       if (leases.length >= limit) return;
       const line = lane.pausedUntil <= now ? lane.waiting[0] : undefined;
       if (line === undefined || line.at > now) {
         if (lane.behindAt <= now && lane.pausedUntil <= now) feeder.hungry(lane);
-        else touch(lane);
+        else window.touch(lane);
         continue;
       }
       const own = taken.get(lane.id) ?? 0;
@@ -177,14 +83,13 @@ export function createQueue({ range, commit, clock, stored, window = 10_000 }: Q
       taken.set(lane.id, own + 1);
       leases.push(lend(lane, line));
       if (lane.waiting.length < LOW && lane.behind !== undefined) feeder.hungry(lane);
-      ready.delete(lane);
-      ready.add(lane);
+      window.ready.delete(lane);
+      window.ready.add(lane);
     }
   }
 
   function lend(lane: Lane, line: Line): Lease {
-    lane.waiting.shift();
-    waiting--;
+    window.take(lane, line);
     leased++;
     line.token = String(++tokens);
     const { subscriptionId, keyId, ordinal, dueAt, generation, cycle, attempts } = line.due;
@@ -192,20 +97,16 @@ export function createQueue({ range, commit, clock, stored, window = 10_000 }: Q
   }
 
   function add(due: Due): void {
-    const lane = laneOf(due.subscriptionId);
+    const lane = window.laneOf(due.subscriptionId);
     const known = lane.lines.get(due.ordinal);
     if (known !== undefined) {
       if (known.token !== undefined) return;
-      dequeue(lane, known);
+      window.take(lane, known);
       lane.lines.delete(due.ordinal);
-      waiting--;
     }
-    if (isBehind(lane, due)) {
-      leaveToStorage(lane, due);
-      return touch(lane);
-    }
-    hold(lane, due, due.dueAt);
-    touch(lane);
+    if (isBehind(lane, due)) leaveToStorage(lane, due);
+    else window.hold(lane, due, due.dueAt);
+    window.touch(lane);
   }
 
   return {
@@ -223,7 +124,7 @@ export function createQueue({ range, commit, clock, stored, window = 10_000 }: Q
         await fed;
         take(request, taken, leases);
       }
-      if (leases.length >= request.limit && ready.size > 0) bell.ring();
+      if (leases.length >= request.limit && window.ready.size > 0) bell.ring();
       return leases;
     },
 
@@ -261,24 +162,22 @@ export function createQueue({ range, commit, clock, stored, window = 10_000 }: Q
       const { lane, line } = own;
       lane.lines.delete(line.due.ordinal);
       leased--;
-      hold(lane, line.due, dueAt ?? Math.min(line.due.dueAt, clock.now()));
+      window.hold(lane, line.due, dueAt ?? Math.min(line.due.dueAt, clock.now()));
       unblock(lane);
-      touch(lane);
+      window.touch(lane);
     },
 
     async pause(subscriptionId, until) {
-      const lane = lanes.get(subscriptionId) ?? (until > clock.now() ? laneOf(subscriptionId) : undefined);
+      const lane = until > clock.now() ? window.laneOf(subscriptionId) : window.lanes.get(subscriptionId);
       if (lane === undefined) return;
       lane.pausedUntil = until;
-      touch(lane);
+      window.touch(lane);
     },
 
     async cancel(subscriptionId) {
-      const lane = lanes.get(subscriptionId);
+      const lane = window.lanes.get(subscriptionId);
       if (lane === undefined) return;
-      lanes.delete(subscriptionId);
-      ready.delete(lane);
-      waiting -= lane.waiting.length;
+      window.drop(lane);
       leased -= lane.lines.size - lane.waiting.length;
       for (const line of lane.lines.values()) line.token = undefined;
       if (lane.settling > 0) await new Promise<void>((resolve) => void lane.settled.push(resolve));
@@ -289,11 +188,11 @@ export function createQueue({ range, commit, clock, stored, window = 10_000 }: Q
     async depth() {
       const now = clock.now();
       let oldestDueAt: number | undefined;
-      for (const lane of lanes.values()) {
+      for (const lane of window.lanes.values()) {
         const at = Math.min(lane.waiting[0]?.at ?? Number.POSITIVE_INFINITY, lane.behindAt);
         if (at <= now && (oldestDueAt === undefined || at < oldestDueAt)) oldestDueAt = at;
       }
-      return { waiting: Math.max(waiting, (stored?.() ?? 0) - leased), leased, oldestDueAt };
+      return { waiting: Math.max(window.waiting(), (stored?.() ?? 0) - leased), leased, oldestDueAt };
     },
 
     async close() {

@@ -1,0 +1,120 @@
+/**
+ * What the queue holds in memory: up to `size` waiting lines, shared out over subscriptions, so that no backlog can fill
+ * it. What there is no room for stays in storage and is read by the page when there is.
+ */
+import type { Due } from "../../../core/model/delivery.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Alarm } from "./alarm.ts";
+import { dequeue, enqueue, evictLast, newLane, nextAt, type Lane, type Line } from "./lane.ts";
+
+export interface Window {
+  readonly lanes: ReadonlyMap<string, Lane>;
+  /** Lanes that may have something due now, in the order in which they are served. */
+  readonly ready: Set<Lane>;
+  laneOf(id: string): Lane;
+  /** Files the lane where it belongs after any change: among the ready, or under the time at which it will be. */
+  touch(lane: Lane): void;
+  /** Holds a line that waits, if there is room for it; else storage keeps it. */
+  hold(lane: Lane, due: Due, at: number): void;
+  /** A waiting line waits no more. */
+  take(lane: Lane, line: Line): void;
+  /** Forgets a lane with all that waits in it. */
+  drop(lane: Lane): void;
+  /** Forgets lanes that have nothing. */
+  prune(): void;
+  waiting(): number;
+  /** The part that is free; below 0 it is overfull. */
+  free(): number;
+  /** Most lines to read for one lane. */
+  share(): number;
+}
+
+/** @param forgot called when a lane was dropped for want of room, so that only a sweep finds it again */
+export function createWindow(deps: {
+  readonly clock: Clock;
+  readonly size: number;
+  readonly bell: Pick<Alarm, "set" | "ring">;
+  readonly forgot: () => void;
+}): Window {
+  const { clock, size, bell, forgot } = deps;
+  const lanes = new Map<string, Lane>();
+  const ready = new Set<Lane>();
+  let waiting = 0;
+
+  /** Most lines that one of so many lanes may have waiting; never more than a quarter. */
+  function share(among: number): number {
+    return Math.max(1, Math.min(size >> 2, Math.floor((size * 0.9) / Math.max(1, among))));
+  }
+
+  function evict(lane: Lane): void {
+    evictLast(lane);
+    waiting--;
+  }
+
+  /** Makes room: every lane is cut to its share, then those that are due last are emptied. */
+  function trim(): void {
+    const latest = [...lanes.values()].filter((lane) => lane.waiting.length > 0);
+    const most = share(latest.length);
+    for (const lane of latest) while (lane.waiting.length > most) evict(lane);
+    if (waiting <= size) return;
+    latest.sort((a, b) => nextAt(b) - nextAt(a));
+    for (const lane of latest) {
+      if (waiting <= size * 0.9) break;
+      while (lane.waiting.length > 0) evict(lane);
+      if (lane.lines.size > 0 || lane.pausedUntil > clock.now()) continue;
+      drop(lane);
+      forgot();
+    }
+  }
+
+  function drop(lane: Lane): void {
+    lanes.delete(lane.id);
+    ready.delete(lane);
+    waiting -= lane.waiting.length;
+  }
+
+  return {
+    lanes,
+    ready,
+    drop,
+    laneOf(id) {
+      let lane = lanes.get(id);
+      if (lane === undefined) lanes.set(id, (lane = newLane(id)));
+      return lane;
+    },
+    touch(lane) {
+      if (lanes.get(lane.id) !== lane) return; // Dropped meanwhile.
+      const next = nextAt(lane);
+      if (next <= clock.now()) {
+        ready.add(lane);
+        bell.ring();
+        return;
+      }
+      ready.delete(lane);
+      if (next >= lane.timerAt) return;
+      lane.timerAt = next;
+      bell.set(next, lane);
+    },
+    hold(lane, due, at) {
+      const line: Line = { due, at, token: undefined, settling: false };
+      lane.lines.set(due.ordinal, line);
+      enqueue(lane, line);
+      waiting++;
+      if (lane.waiting.length > share(1)) evict(lane);
+      if (waiting > size) trim();
+    },
+    take(lane, line) {
+      dequeue(lane, line);
+      waiting--;
+    },
+    prune() {
+      const now = clock.now();
+      for (const lane of lanes.values()) {
+        if (lane.lines.size === 0 && lane.behind === undefined && lane.pausedUntil <= now) drop(lane);
+      }
+    },
+    waiting: () => waiting,
+    free: () => 1 - waiting / size,
+    share: () => share(waiting * 2 > size ? lanes.size : 1),
+  };
+}
