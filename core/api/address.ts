@@ -4,13 +4,15 @@ import { BlockList, isIP } from "node:net";
 
 export type AddressOf = (request: IncomingMessage) => string;
 
+/** The address of whoever holds the other end of the connection. */
+export const peerOf = (request: IncomingMessage): string => plain(request.socket.remoteAddress ?? "");
+
 /**
- * The socket's address, or, when that is a trusted proxy, the right-most `X-Forwarded-For` address that is none. Only
- * what trusted proxies wrote is read: a malformed entry ends the walk at the last address that was sure.
+ * Whether an address is one of those.
  * @param trusted addresses and CIDRs
  * @throws TypeError when one is neither
  */
-export function createAddressOf(trusted: readonly string[]): AddressOf {
+export function createTrust(trusted: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const entry of trusted) {
     const [address = "", bits] = entry.split("/");
@@ -19,12 +21,22 @@ export function createAddressOf(trusted: readonly string[]): AddressOf {
     if (bits === undefined) list.addAddress(address, family === 6 ? "ipv6" : "ipv4");
     else list.addSubnet(address, Number(bits), family === 6 ? "ipv6" : "ipv4");
   }
-  const isTrusted = (address: string): boolean => list.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+  return (address) => isIP(address) !== 0 && list.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+}
+
+/**
+ * The socket's address, or, when that is a trusted proxy, the right-most `X-Forwarded-For` address that is none. Only
+ * what trusted proxies wrote is read: a malformed entry ends the walk at the last address that was sure.
+ * @param trusted addresses and CIDRs
+ * @throws TypeError when one is neither
+ */
+export function createAddressOf(trusted: readonly string[]): AddressOf {
+  const isTrusted = createTrust(trusted);
 
   return (request) => {
-    let client = plain(request.socket.remoteAddress ?? "");
+    let client = peerOf(request);
     const forwarded = request.headers["x-forwarded-for"];
-    if (forwarded === undefined || trusted.length === 0 || isIP(client) === 0 || !isTrusted(client)) return client;
+    if (forwarded === undefined || trusted.length === 0 || !isTrusted(client)) return client;
     for (const entry of String(forwarded).split(",").reverse()) {
       const hop = hopAddress(entry.trim());
       if (hop === undefined) return client;

@@ -1,4 +1,7 @@
-/** The route table: exact paths, one segment per parameter, nothing folded, nothing guessed. */
+/**
+ * The route table: exact paths, one segment per parameter, nothing folded, nothing guessed. A path that ends in `/{*}`
+ * takes whatever follows, as it stands, where no other path fits.
+ */
 
 /** What a path has: handlers by method. HEAD is served by GET. */
 export interface Found<Endpoint> {
@@ -18,6 +21,8 @@ interface Node<Endpoint> {
   names?: readonly string[];
 }
 
+const REST = "/{*}";
+
 const NONE: Readonly<Record<string, string>> = Object.freeze({});
 const FORBIDDEN = /[/\\\p{Cc}]/u;
 /** A path longer than this is of no route. */
@@ -29,8 +34,14 @@ export function createTable<Endpoint extends { readonly method: string; readonly
 ): Table<Endpoint> {
   const root: Node<Endpoint> = { literal: new Map() };
   const whole = new Map<string, Found<Endpoint>>();
+  const below = new Map<string, Map<string, Endpoint>>();
 
   for (const endpoint of endpoints) {
+    if (endpoint.path.endsWith(REST)) {
+      const prefix = endpoint.path.slice(0, 1 - REST.length);
+      add(getOr(below, prefix), endpoint);
+      continue;
+    }
     let node = root;
     const names: string[] = [];
     for (const segment of endpoint.path.slice(1).split("/")) {
@@ -45,9 +56,13 @@ export function createTable<Endpoint extends { readonly method: string; readonly
     }
     node.methods ??= new Map();
     node.names ??= names;
-    if (node.methods.has(endpoint.method)) throw new Error(`two routes are ${endpoint.method} ${endpoint.path}`);
-    node.methods.set(endpoint.method, endpoint);
+    add(node.methods, endpoint);
     if (names.length === 0) whole.set(endpoint.path, { methods: node.methods, params: NONE });
+  }
+
+  function rest(path: string): Found<Endpoint> | undefined {
+    for (const [prefix, methods] of below) if (path.startsWith(prefix)) return { methods, params: NONE };
+    return undefined;
   }
 
   return {
@@ -56,12 +71,23 @@ export function createTable<Endpoint extends { readonly method: string; readonly
       if (found !== undefined || path.charCodeAt(0) !== 47 || path.length > LONGEST) return found;
       const values: string[] = [];
       const node = walk(root, path.slice(1).split("/"), 0, values);
-      if (node?.methods === undefined) return undefined;
+      if (node?.methods === undefined) return rest(path);
       const params: Record<string, string> = {};
       for (const [i, name] of (node.names ?? []).entries()) params[name] = values[i] as string;
       return { methods: node.methods, params };
     },
   };
+}
+
+function add<E extends { readonly method: string; readonly path: string }>(methods: Map<string, E>, one: E): void {
+  if (methods.has(one.method)) throw new Error(`two routes are ${one.method} ${one.path}`);
+  methods.set(one.method, one);
+}
+
+function getOr<V>(map: Map<string, Map<string, V>>, key: string): Map<string, V> {
+  const found = map.get(key) ?? new Map<string, V>();
+  map.set(key, found);
+  return found;
 }
 
 /** A literal segment goes before a parameter; where it leads nowhere, the parameter is tried. */

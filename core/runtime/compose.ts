@@ -2,13 +2,14 @@
 import { readFile } from "node:fs/promises";
 import { createApp } from "../api/app.ts";
 import { createGuard } from "../guard/index.ts";
-import { createLimiter, type Limiter } from "../limits/limiter.ts";
+import { createLimiter } from "../limits/limiter.ts";
 import { ConflictError, StartError } from "../model/errors.ts";
 import { metaKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { contextOf, type Surroundings } from "./context.ts";
+import { closeGateway, furnishGateway, LIMITER } from "./gateway.ts";
 import { createJobs, type Jobs } from "./jobs.ts";
 import { loadKeys, type RelayKeys } from "./keys.ts";
 import { createLifecycle, type Step } from "./lifecycle.ts";
@@ -32,7 +33,6 @@ export interface Started {
   readonly made: readonly string[];
 }
 
-const LIMITER = token<Limiter>("limiter");
 const JOBS = token<Jobs>("jobs");
 
 export function composeRelay(
@@ -83,7 +83,10 @@ export function composeRelay(
         });
         listening = await listen(app, plan.server);
       },
-      stop: (graceMs) => listening?.close(graceMs / 4),
+      async stop(graceMs) {
+        await listening?.close(graceMs / 4);
+        await closeGateway(house);
+      },
     },
     {
       name: "sources",
@@ -161,6 +164,7 @@ function opening(
       };
       house.put(path.KEYS, keys);
       house.put(path.GUARD, guard);
+      furnishGateway(house, plan, ca);
 
       const storage = await plan.storage.setup(contextOf(plan.storage, surroundings, undefined));
       closing.unshift(() => storage.dispose());

@@ -8,6 +8,7 @@ import type { Auth } from "../ports/auth.ts";
 import { VERSION } from "../model/version.ts";
 import type { Route } from "../ports/plugin.ts";
 import type { Source } from "../ports/source.ts";
+import { gatewayRoutes } from "./gateway.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import * as path from "./path.ts";
 import { relayStatus } from "./status.ts";
@@ -46,7 +47,8 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
     const operations = get(OPERATIONS);
     const brought = [...(get(AUTH).routes ?? []), ...get(SOURCES).flatMap((source) => source.routes ?? [])];
     const routes = [...own, ...brought];
-    return [...routes, ...openApiRoutes({ operations, routes, version: VERSION }), ...docsRoutes()];
+    const described = [...routes, ...openApiRoutes({ operations, routes, version: VERSION }), ...docsRoutes()];
+    return [...described, ...gatewayRoutes(house, get(path.PLAN))];
   });
 }
 

@@ -1,0 +1,193 @@
+/** The gateway: `/v1` matched, limited and passed on to the upstream, both bodies streaming. It authenticates nobody. */
+import { retryAfterAt } from "../flow/retry.ts";
+import type { Limiter, Verdict } from "../limits/limiter.ts";
+import { Problem } from "../model/problem.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log, Route, RouteReply } from "../ports/plugin.ts";
+import { createTrust, peerOf } from "./address.ts";
+import { Call, Gone } from "./call.ts";
+import { callersOf } from "./gateway/callers.ts";
+import { requestPairs, responsePairs, valuesOf } from "./gateway/headers.ts";
+import { createFindRoute, gatewayRoutes, normalPath, queryOf } from "./gateway/path.ts";
+import type { GatewayRoute } from "./gateway/path.ts";
+import { checkBody, hasBody, openUpload } from "./gateway/upload.ts";
+import { createUpstream } from "./gateway/upstream.ts";
+import type { Answering, Upstream, UpstreamOptions } from "./gateway/upstream.ts";
+import { envelope, problemOf } from "./reply.ts";
+
+export interface GatewayDeps {
+  /** Names of limit rows: those under `/v1` are the operations. */
+  readonly rows: readonly string[];
+  /** Left out, only `GET /v1/health` answers, for the relay itself. */
+  readonly upstream?: (Omit<UpstreamOptions, "clock"> & { readonly keyHeader: string }) | undefined;
+  readonly limits: Pick<Limiter, "check">;
+  /** Proxies in front of the relay whose `X-Forwarded-Proto` and `-Host` are believed. */
+  readonly trustedProxies: readonly string[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Gateway {
+  readonly routes: readonly Route[];
+  dispose(): Promise<void>;
+}
+
+const BODY_BYTES = 1_048_576;
+const WAIT_MIN_S = 1;
+const WAIT_MAX_S = 300;
+/** How soon it is worth asking again whether someone has configured an upstream, seconds. */
+const NOT_CONFIGURED_S = 60;
+
+export function createGateway(deps: GatewayDeps): Gateway {
+  const { clock, limits, log } = deps;
+  const keyHeader = (deps.upstream?.keyHeader ?? "x-api-key").toLowerCase();
+  const trusted = createTrust(deps.trustedProxies);
+  const routes = gatewayRoutes(deps.rows);
+  const find = createFindRoute(routes);
+  const upstream = deps.upstream && createUpstream({ clock, ...deps.upstream });
+  /** Monotonic ms until which the upstream, with a 503, asked to be left alone. */
+  let quietUntil = 0;
+
+  function pairsOf({ req, address, requestId }: Call): readonly string[] {
+    const peer = trusted(peerOf(req));
+    const [proto = ""] = peer ? valuesOf(req.rawHeaders, "x-forwarded-proto") : [];
+    const [host = askedHost(req.url ?? "") ?? req.headers.host] = peer
+      ? valuesOf(req.rawHeaders, "x-forwarded-host")
+      : [];
+    const own = "encrypted" in req.socket ? "https" : "http";
+    const origin = { address, proto: /^https?$/i.test(proto) ? proto.toLowerCase() : own, host, requestId };
+    return requestPairs(req.rawHeaders, origin, keyHeader);
+  }
+
+  async function count(row: string, pairs: readonly string[], address: string): Promise<Verdict | undefined> {
+    const verdict = await limits.check(row, callersOf(credentials(pairs, keyHeader), address));
+    if (verdict?.code === undefined) return verdict;
+    const quietS = Math.ceil((quietUntil - clock.monotonic()) / 1_000);
+    const detail = "Wait as long as Retry-After says, then go on slower.";
+    const retryAfter = Math.max(verdict.retryAfter ?? WAIT_MIN_S, quietS);
+    throw new Problem(verdict.code, detail, { retryAfter, headers: lowered(verdict.headers) });
+  }
+
+  async function answer(route: GatewayRoute, call: Call): Promise<RouteReply> {
+    const path = normalPath(call.path);
+    // Spelled otherwise it would be another operation: what is counted must be what is forwarded.
+    if (path === undefined || find(call.method, path) !== route)
+      throw new Problem("NOT_FOUND", "There is no such path.");
+    const pairs = pairsOf(call);
+    const verdict = await count(`${route.method} ${route.path}`, pairs, call.address);
+    try {
+      if (upstream !== undefined) return await forward(upstream, call, path, pairs, verdict);
+      if (route.path !== "/v1/health") {
+        const detail = "The operator has named no upstream (gateway.upstream) to answer this.";
+        throw new Problem("UPSTREAM_NOT_CONFIGURED", detail, { retryAfter: NOT_CONFIGURED_S });
+      }
+      const reply = envelope({ data: { status: "ok" } }, clock.now());
+      return { ...reply, headers: { ...verdict?.headers } };
+    } catch (error) {
+      throw await refusal(error, verdict);
+    }
+  }
+
+  /** The error with the limit headers that are true of it: what is our fault, or the upstream's, costs nothing. */
+  async function refusal(error: unknown, verdict: Verdict | undefined): Promise<unknown> {
+    if (error instanceof Gone || verdict === undefined) return error;
+    const { code, status, detail, extras } = problemOf(error);
+    const free = status >= 500 || code === "PROVIDER_BACKPRESSURE";
+    if (!(error instanceof Problem)) log.error("a request failed", { error: (error as Error).name });
+    const headers = lowered(free ? await verdict.giveBack() : verdict.headers);
+    return new Problem(code, detail, { ...extras, headers: { ...headers, ...extras.headers } });
+  }
+
+  async function forward(
+    to: Upstream,
+    call: Call,
+    path: string,
+    pairs: readonly string[],
+    verdict: Verdict | undefined,
+  ): Promise<RouteReply> {
+    const { req, res, method } = call;
+    checkBody(req, BODY_BYTES);
+    const end = new AbortController();
+    const left = (): void => end.abort(new Gone());
+    res.once("close", left);
+    const body = hasBody(req) ? openUpload(req, BODY_BYTES, (error) => end.abort(error)) : undefined;
+    const length = req.headers["content-length"];
+    const headers = body !== undefined && length !== undefined ? [...pairs, "content-length", length] : pairs;
+    try {
+      const answering = await to.send({ method, path: path + queryOf(req.url ?? ""), headers, body }, end.signal);
+      const { status } = answering.head;
+      if (status === 429 || status === 503) throw busy(answering);
+      await pass(call, answering, verdict);
+      return { status };
+    } catch (error) {
+      if (error instanceof Problem || error instanceof Gone) throw error;
+      const { name, message } = error as Error;
+      log.warn("the upstream did not answer", { requestId: call.requestId, error: name, detail: message });
+      throw new Problem("UPSTREAM_UNAVAILABLE", "Try again; the upstream did not answer in time, or not at all.");
+    } finally {
+      body?.destroy();
+      res.off("close", left);
+    }
+  }
+
+  /** The upstream's own refusal, in our words. */
+  function busy({ head, exchange }: Answering): Problem {
+    exchange.drop();
+    const now = clock.now();
+    const at = retryAfterAt(valuesOf(head.headers, "retry-after")[0], now) ?? now;
+    const retryAfter = Math.min(WAIT_MAX_S, Math.max(WAIT_MIN_S, Math.ceil((at - now) / 1_000)));
+    if (head.status === 503) quietUntil = clock.monotonic() + retryAfter * 1_000;
+    return new Problem("PROVIDER_BACKPRESSURE", "The upstream is busy; come back later.", { retryAfter });
+  }
+
+  /** Hands the answer through. What fails from here on can only be told by cutting it off. */
+  async function pass({ res, requestId }: Call, { head, exchange }: Answering, verdict?: Verdict): Promise<void> {
+    try {
+      res.writeHead(head.status, responsePairs(head, requestId, verdict?.headers));
+    } catch (error) {
+      exchange.abort(error as Error);
+      throw error;
+    }
+    res.flushHeaders();
+    try {
+      await exchange.pipe(res);
+      res.end();
+    } catch (error) {
+      log.warn("an answer of the upstream was cut off", { requestId, detail: (error as Error).message });
+      res.destroy();
+    }
+  }
+
+  return {
+    routes: routes.map((route) => ({
+      method: route.method,
+      path: route.path,
+      // The server hands every route its own Call: a gateway cannot do without the sockets behind it.
+      handle: (request) => answer(route, request as Call),
+    })),
+    dispose: async () => upstream?.dispose(),
+  };
+}
+
+/**
+ * What names the caller, as the upstream will read it.
+ * @throws Problem VALIDATION_FAILED when it stands there twice: the upstream might look at the other one
+ */
+function credentials(pairs: readonly string[], keyHeader: string): Parameters<typeof callersOf>[0] {
+  const one = (name: string): string | undefined => {
+    const [first, second] = valuesOf(pairs, name);
+    if (second !== undefined) throw new Problem("VALIDATION_FAILED", `Send one ${name} header.`);
+    return first;
+  };
+  const authorization = one("authorization");
+  return { authorization, key: keyHeader === "authorization" ? undefined : one(keyHeader) };
+}
+
+/** For an answer that says `Retry-After` itself. */
+function lowered(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const entries = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  return Object.fromEntries(entries.filter(([name]) => name !== "retry-after"));
+}
+
+/** The host of a request line in absolute form, which goes before `Host` (RFC 9112 §3.2.2). */
+const askedHost = (target: string): string | undefined => /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i.exec(target)?.[1];

@@ -1,0 +1,60 @@
+/** A request's body on its way to the upstream: counted, held back by whoever is slower, never the client's own socket. */
+import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
+import { Problem } from "../../model/problem.ts";
+import { Gone } from "../call.ts";
+
+/** What is left of a body that nobody wants any more is read and thrown away, up to this many bytes. */
+const DRAINED = 16 * 1024 * 1024;
+
+export const hasBody = (req: IncomingMessage): boolean =>
+  req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > 0;
+
+/** @throws Problem for a body that is announced as too long, or framed in a way that is not passed on */
+export function checkBody(req: IncomingMessage, maxBytes: number): void {
+  const coding = req.headers["transfer-encoding"];
+  if (coding !== undefined && coding.trim().toLowerCase() !== "chunked")
+    throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send no Transfer-Encoding but chunked.", CLOSE);
+  if (hasBody(req) && (req.method === "GET" || req.method === "HEAD")) {
+    // Servers that expect none take it for the next request on the connection.
+    const errors = [{ path: "", message: "must not be there" }];
+    throw new Problem("VALIDATION_FAILED", `Send a ${req.method} without a body.`, { errors, ...CLOSE });
+  }
+  if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+}
+
+const CLOSE = { headers: { connection: "close" } } as const;
+const tooLarge = (maxBytes: number): Problem =>
+  new Problem("PAYLOAD_TOO_LARGE", `Send at most ${maxBytes} bytes.`, CLOSE);
+
+/**
+ * The body as a stream of its own: destroying it leaves the client's connection alone, and what still comes is dropped.
+ * @param failed told once: Problem PAYLOAD_TOO_LARGE, or Gone when the client left before the end
+ */
+export function openUpload(req: IncomingMessage, maxBytes: number, failed: (error: Error) => void): Readable {
+  let size = 0;
+  const upload = new Readable({ read: () => void req.resume() });
+  // Whoever destroys it knows why already.
+  upload.on("error", () => undefined);
+  upload.once("close", () => req.resume());
+  const fail = (error: Error): void => {
+    if (upload.destroyed) return;
+    upload.destroy();
+    failed(error);
+  };
+  req.on("data", (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > maxBytes) {
+      fail(tooLarge(maxBytes));
+      if (size > DRAINED) req.destroy();
+    } else if (!upload.destroyed && !upload.push(chunk)) req.pause();
+  });
+  req.once("end", () => {
+    if (!upload.destroyed) upload.push(null);
+  });
+  req.once("error", () => fail(new Gone()));
+  req.once("close", () => {
+    if (!req.complete) fail(new Gone());
+  });
+  return upload;
+}
