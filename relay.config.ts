@@ -1,6 +1,6 @@
 // The config of a relay. What is commented out shows the default, or an example where it says so.
 // Durations are in milliseconds; paths are relative to this file. `relay check` tells every problem at once.
-import { accounts, defineRelay, http, https, replay, retention, sqlite } from "relaybox";
+import { accounts, defineRelay, http, https, retention, sqlite } from "relaybox";
 
 export default defineRelay({
   // The relay's own files: keys, the database. Made at first start.
@@ -45,7 +45,7 @@ export default defineRelay({
   jobs: [
     // Events that were delivered go after 30 days; pending and failed ones stay.
     retention({ schedule: "0 3 * * *", deliveredAfterMs: 30 * 86_400_000 }),
-    // Every quarter of an hour, what failed in the last 3 days gets another round (example).
+    // Every quarter of an hour, what failed in the last 3 days gets another round (example; import replay too).
     // replay({ schedule: "*/15 * * * *", olderThanMs: 600_000, maxAgeMs: 3 * 86_400_000, maxReplays: 24 }),
   ],
 
