@@ -20,6 +20,7 @@ export const LOG_FIELDS: ReadonlySet<string> = new Set([
   "storage",
   "plugin",
   "kind",
+  "driver",
   "name",
   "node",
   "job",
@@ -47,6 +48,9 @@ export const LOG_FIELDS: ReadonlySet<string> = new Set([
   "exitCode",
   // how much and when
   "count",
+  "items",
+  "wanted",
+  "connected",
   "keys",
   "deliveries",
   "events",
@@ -71,6 +75,8 @@ export const LOG_FIELDS: ReadonlySet<string> = new Set([
   "port",
   "url", // without its query
   "target",
+  "item",
+  "key", // of the storage
   "file",
   "folder",
 ]);

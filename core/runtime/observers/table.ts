@@ -26,6 +26,7 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     labels: ["source"],
   },
   publish_refused: { kind: "counter", help: "Publications refused, by code", labels: ["code"], series: 24 },
+  spool_files: { kind: "counter", help: "Files dropped into a spool, by what became of them", labels: ["result"] },
   deliveries: { kind: "counter", help: "Deliveries that came to an end, by outcome", labels: ["outcome"] },
   deliveries_replayed: { kind: "counter", help: "Deliveries moved back to pending by a replay", labels: ["by"] },
   attempts: {
