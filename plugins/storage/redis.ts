@@ -40,8 +40,8 @@ export function redis(options: RedisOptions): Plugin<"storage", Storage> {
 }
 
 /** As `redis`, with the time that its decisions are made by handed in: for tests, which cannot move a server's clock. */
-export function redisAt(options: RedisOptions, now: Now): Plugin<"storage", Storage> {
-  return { kind: "storage", name: "redis", problems: problemsOf(options), setup: (ctx) => open(options, ctx, now) };
+export function redisAt(options: RedisOptions, now: Now): Plugin<"storage", Storage> & { readonly shared: true } {
+  return { kind: "storage", name: "redis", shared: true, problems: problemsOf(options), setup: (ctx) => open(options, ctx, now) };
 }
 
 async function open(options: RedisOptions, { clock, log }: PluginContext, now: Now): Promise<Storage> {
