@@ -55,10 +55,10 @@ export function calls(
   clock: Clock,
   evaluate?: (script: Script, args: readonly (string | number)[]) => Promise<unknown>,
 ): Calls {
-  /** When the connection was last seen missing, without having been there since. */
-  let downSince: number | undefined;
+  /** A call has waited in vain, and none has been answered since: nobody need wait again for what does not come. */
+  let gone = false;
   client.on("ready", () => {
-    downSince = undefined;
+    gone = false;
   });
 
   const once =
@@ -91,15 +91,14 @@ export function calls(
 
   async function ask<T>(command: () => Promise<T>, { repeatable, changes }: CallOptions): Promise<T> {
     const began = clock.monotonic();
-    // Gone for longer than a call may take: nobody need wait again for what will not come.
-    const patience = downSince !== undefined && began - downSince > CALL_MS ? 0 : CALL_MS;
+    const patience = gone ? 0 : CALL_MS;
     let open = false;
     for (let first = true; ; first = false) {
       let failure: Failure;
       try {
         // The first try is bounded by the client's own timeout; later ones have only what is left.
         const reply = first ? await command() : await within(began + patience - clock.monotonic(), command());
-        downSince = undefined;
+        gone = false;
         return reply;
       } catch (error) {
         failure = judge(error);
@@ -108,10 +107,12 @@ export function calls(
         throw new StorageError(open ? "uncertain" : "full", `Redis is out of memory (${failure.why})`);
       if (failure.kind === "broken")
         throw new StorageError(open ? "uncertain" : "broken", `Redis refused a command (${failure.why})`);
-      if (failure.kind !== "refused") downSince ??= clock.monotonic();
       if (failure.kind === "lost" && changes) open = true;
       const left = began + patience - clock.monotonic();
       if ((failure.kind === "lost" && !repeatable) || left <= AGAIN_MS) {
+        if (failure.kind !== "refused") gone = true;
+        // A refusal at once must not let a caller who tries again and again starve the connection that comes back.
+        await new Promise((resolve) => void setImmediate(resolve));
         throw new StorageError(open ? "uncertain" : "unavailable", `Redis does not answer (${failure.why})`);
       }
       await clock.sleep(clock.now() + AGAIN_MS);
