@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { makeAuthority } from "../core/cli/certificates.ts";
 import { KEY_ID, publication } from "./throughput/event.ts";
 import type { FromReceiver, LoopReply, LoopRequest, PublishReply, PublishRequest } from "./throughput/messages.ts";
-import { cpuMicroseconds, endAll, own, type Peer, percentile, residentMegabytes, start } from "./throughput/process.ts";
+import { cpuMicroseconds, endAll, memoryOf, own, type Peer, percentile, start } from "./throughput/process.ts";
 import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
 
 const { values: options } = parseArgs({
@@ -40,14 +40,14 @@ interface World {
   readonly secret: string;
 }
 
-/** Requests per second of the raw loop. */
-async function rawLoop({ receiver, loop, url, ca, secret }: World, forSeconds: number): Promise<number> {
+/** The raw loop: requests per second, and CPU of its process per request. */
+async function rawLoop({ receiver, loop, url, ca, secret }: World, forSeconds: number) {
   await receiver.ask({ kind: "reset" });
   const request: LoopRequest = { url, ca, secret, connections, seconds: forSeconds };
   const reply = await loop.ask<LoopReply>(request);
   const seen = await receiver.ask<Figures>({ kind: "read" });
   if (seen.bad > 0 || seen.good !== reply.requests) throw new Error(`the raw loop went wrong: ${seen.bad} bad`);
-  return (reply.requests / reply.ms) * 1_000;
+  return { perSecond: (reply.requests / reply.ms) * 1_000, cpu: reply.cpuMicroseconds / reply.requests };
 }
 
 interface Passed {
@@ -117,16 +117,16 @@ async function measure(folder: string) {
   const after = await rawLoop(world, loopSeconds);
   say(`a steady ${STEADY} events/s …`);
   const steady = await pass(world, running, Math.max(3, seconds / 2), STEADY);
-  const busyRss = await residentMegabytes(running.child.pid as number);
+  const busy = await memoryOf(running.child.pid as number);
   say("a second start …");
   await running.stop();
   running = await relay.start();
   own(running.child);
   await new Promise((done) => setTimeout(done, 3_000));
-  const idleRss = await residentMegabytes(running.child.pid as number);
+  const idle = await memoryOf(running.child.pid as number);
   await running.stop();
 
-  const raw = (before + after) / 2;
+  const raw = (before.perSecond + after.perSecond) / 2;
   const eventsPerSecond = (full.events / full.ms) * 1_000;
   const latency = (values: readonly number[]) => ({
     p50: round(percentile(values, 50), 2),
@@ -142,8 +142,9 @@ async function measure(folder: string) {
     eventsPerSecond: round(eventsPerSecond, 0),
     publishedPerSecond: round((full.events / full.publishMs) * 1_000, 0),
     rawRequestsPerSecond: round(raw, 0),
-    rawBefore: round(before, 0),
-    rawAfter: round(after, 0),
+    rawBefore: round(before.perSecond, 0),
+    rawAfter: round(after.perSecond, 0),
+    rawCpuMicrosecondsPerRequest: round((before.cpu + after.cpu) / 2),
     ratio: round(eventsPerSecond / raw, 3),
     cpuMicrosecondsPerEvent: round(full.cpuPerEvent),
     repeated: full.figures.repeated,
@@ -152,8 +153,9 @@ async function measure(folder: string) {
     acceptToReceiverMs: latency(steady.figures.fromAccepted),
     firstStartMs: round(firstStartMs, 0),
     secondStartMs: round(running.startMs, 0),
-    idleRssMb: round(idleRss),
-    busyRssMb: round(busyRss),
+    idleRssMb: round(idle.rss),
+    idleAnonymousMb: round(idle.anonymous),
+    busyRssMb: round(busy.rss),
   };
 }
 
@@ -165,12 +167,18 @@ function print(result: Awaited<ReturnType<typeof measure>>): void {
   row("end to end, events/s", `${result.eventsPerSecond} (${result.events} events, ${result.repeated} repeated)`);
   row("raw loop, requests/s", `${result.rawRequestsPerSecond} (${result.rawBefore} before, ${result.rawAfter} after)`);
   row("ratio", String(result.ratio));
-  row("CPU of the relay, µs per event", String(result.cpuMicrosecondsPerEvent));
+  row(
+    "CPU of the relay, µs per event",
+    `${result.cpuMicrosecondsPerEvent} (raw loop: ${result.rawCpuMicrosecondsPerRequest} per request)`,
+  );
   const latency = ({ p50, p99 }: { readonly p50: number; readonly p99: number }) => `p50 ${p50}, p99 ${p99}`;
   row(`accept → receiver at ${result.steadyPerSecond}/s, ms`, latency(result.acceptToReceiverMs));
   row(`publish sent → receiver at ${result.steadyPerSecond}/s, ms`, latency(result.publishToReceiverMs));
   row("second start → first 200 of /healthz, ms", `${result.secondStartMs} (first start ${result.firstStartMs})`);
-  row("resident memory, MB", `${result.idleRssMb} idle, ${result.busyRssMb} after load`);
+  row(
+    "resident memory, MB",
+    `${result.idleRssMb} idle (${result.idleAnonymousMb} of it not files), ${result.busyRssMb} after load`,
+  );
 }
 
 const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));

@@ -13,6 +13,7 @@ async function run({ url, ca, secret, connections, seconds }: LoopRequest): Prom
     "x-relay-webhook-signature": createHmac("sha256", secret).update(body).digest("hex"),
   };
   let requests = 0;
+  const cpu = process.cpuUsage();
   const from = nowMs();
   const until = from + seconds * 1_000;
   const one = async (): Promise<void> => {
@@ -24,8 +25,9 @@ async function run({ url, ca, secret, connections, seconds }: LoopRequest): Prom
   };
   await Promise.all(Array.from({ length: connections }, one));
   const ms = nowMs() - from;
+  const { user, system } = process.cpuUsage(cpu);
   await pool.close();
-  return { requests, ms };
+  return { requests, ms, cpuMicroseconds: user + system };
 }
 
 process.on("message", (request: LoopRequest) => {

@@ -32,6 +32,8 @@ export interface LoopRequest {
 export interface LoopReply {
   readonly requests: number;
   readonly ms: number;
+  /** Of the loop's own process. */
+  readonly cpuMicroseconds: number;
 }
 
 export interface PublishRequest {

@@ -44,9 +44,17 @@ export async function cpuMicroseconds(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
 
-export async function residentMegabytes(pid: number): Promise<number> {
+export interface Memory {
+  readonly rss: number;
+  /** The part of it that is not pages of files, which depend on what the machine has cached. */
+  readonly anonymous: number;
+}
+
+/** In MB. */
+export async function memoryOf(pid: number): Promise<Memory> {
   const text = await readFile(`/proc/${pid}/status`, "utf8");
-  return Number(/VmRSS:\s+(\d+) kB/.exec(text)?.[1] ?? Number.NaN) / 1_024;
+  const field = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(text)?.[1]) / 1_024;
+  return { rss: field("VmRSS"), anonymous: field("RssAnon") };
 }
 
 /** @param percent 0…100 */
