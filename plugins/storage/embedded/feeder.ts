@@ -97,7 +97,7 @@ export function createFeeder(deps: {
 
     function enter(next: Lane | undefined): void {
       // One that was dropped on the way, for want of room, is not the one that now has its name.
-      if (lane !== undefined && lanes.get(lane.id) === lane) lane.whole = true;
+      if (lane !== undefined && lanes.get(lane.id) === lane && !forgotten) lane.whole = true;
       [lane, taken, skipping] = [next, 0, false];
     }
 
