@@ -84,14 +84,16 @@ export function createApp(deps: AppDeps): NodeHandler {
     }
     if (reply.status >= 500 && counted.verdict) limitHeaders = await counted.verdict.giveBack();
     send(call, reply, limitHeaders);
+    const durationMs = clock.monotonic() - startedAt;
     metrics.count("http_requests", { route: where, status: String(reply.status) });
+    metrics.observe("request_seconds", durationMs / 1_000);
     if (counted.principal !== undefined || reply.status >= 500) {
       log.info("request", {
         requestId: call.requestId,
         method: call.method,
         route: where,
         status: reply.status,
-        durationMs: clock.monotonic() - startedAt,
+        durationMs: Math.round(durationMs * 10) / 10,
       });
     }
   }

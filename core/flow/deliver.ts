@@ -36,6 +36,8 @@ export interface Notice {
   committed(): void;
 }
 
+type Settle = (changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }) => Promise<void>;
+
 export type Gate = (sub: Subscription) => Promise<number | undefined> | number | undefined;
 
 export interface DeliverDeps {
@@ -98,12 +100,37 @@ export function createDeliver(deps: DeliverDeps): Deliver {
   return async function deliver(lease, signal) {
     const { keyId, subscriptionId, ordinal, generation, cycle } = lease;
     let line: Due = lease;
-    let delivery = await load(line);
+    let delivery: Delivery | undefined;
     let loaded: Loaded | undefined;
     let hasSlot = true;
 
-    const settle = (changes: Parameters<typeof storage.queue.settle>[1], then?: { next?: Due; keep?: Due }) =>
+    const store: Settle = (changes, then) =>
       persist(() => storage.queue.settle(lease, changes, then), { clock, signal, log });
+
+    /** @throws ConflictError when the line has been changed: the lease has ended by then */
+    const settle: Settle = async (changes, then) => {
+      try {
+        await store(changes, then);
+      } catch (error) {
+        if (!(error instanceof ConflictError) || !(await isOurs(changes, then))) throw error;
+      }
+    };
+
+    /**
+     * The line is not as it was claimed. Somebody moved the delivery (a replay), and has it now; or it was we: a commit
+     * whose end the storage could not tell had happened. Either way the queue is told of the line as it is.
+     */
+    async function isOurs(changes: readonly Change[], then: Parameters<Settle>[1]): Promise<boolean> {
+      const key = deliveryKey(subscriptionId, ordinal);
+      const text = await persist(() => storage.getItem(key), { clock, signal, log });
+      const written = changes.find((change) => change.op === "put" && change.key === key);
+      const ours = written?.op === "put" && written.value === text;
+      const now = text === undefined ? undefined : decodeDelivery(text);
+      const next = now?.nextAttemptAt === undefined ? undefined : dueOf(now, now.nextAttemptAt);
+      const asRead: Change = { op: "check", key, if: text ?? null };
+      await store([asRead], ours ? then : { next });
+      return ours;
+    }
 
     async function attempt(): Promise<void> {
       loaded ??= await hot.load(keyId, ordinal);
@@ -169,9 +196,6 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       }
       tell(sub, made, outcome);
       if (outcome.kind === "exhausted") await pause(outcome.pauseUntil);
-      if (made.number === 1 && cycle === 0) {
-        metrics.observe("accept_to_first_attempt_seconds", (made.startedAt - ordinalTime(ordinal)) / 1000);
-      }
     }
 
     /** A failure is told of in its own commit, to subscriptions that ask for operational events. */
@@ -189,6 +213,9 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       const result = made.statusCode === undefined ? (made.error as string) : `${Math.floor(made.statusCode / 100)}xx`;
       metrics.count("attempts", { result });
       metrics.observe("attempt_seconds", made.durationMs / 1000);
+      if (made.number === 1 && cycle === 0) {
+        metrics.observe("accept_to_first_attempt_seconds", (made.startedAt - ordinalTime(ordinal)) / 1000);
+      }
       if (outcome.kind !== "retry") metrics.count("deliveries", { outcome: outcome.kind });
       log.info("attempt", {
         attemptId: attemptId(ordinal, subscriptionId, cycle, made.number),
@@ -223,6 +250,7 @@ export function createDeliver(deps: DeliverDeps): Deliver {
     }
 
     try {
+      delivery = await load(line);
       await pRetry(attempt, {
         retries: Math.max(0, MOST_ATTEMPTS - lease.attempts - 1),
         minTimeout: 0,

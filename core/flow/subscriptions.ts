@@ -6,7 +6,7 @@ import { Problem } from "../model/problem.ts";
 import { secretAad } from "../model/subscription.ts";
 import type { DisabledReason, SealedSecret, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Keys } from "../ports/plugin.ts";
+import type { Keys, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { auditChange, RELAY } from "./audit.ts";
 import type { Actor, AuditLine } from "./audit.ts";
@@ -26,6 +26,7 @@ export type Registered =
 export interface SubscriptionsDeps {
   readonly storage: Storage;
   readonly clock: Clock;
+  readonly metrics?: Pick<Metrics, "count">;
   readonly keys: Keys;
   /** The guard's judgement of a URL before it is stored. */
   readonly guard: { register(url: string): Promise<Registered> };
@@ -190,7 +191,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     async disable(keyId, id, reason) {
       const at = clock.now();
       const line = { action: "subscription.disabled", target: id, detail: reason } as const;
-      await revise(keyId, id, (now) =>
+      const revised = await revise(keyId, id, (now) =>
         now.status === "disabled"
           ? undefined
           : {
@@ -204,8 +205,12 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
               more: [audit(keyId, RELAY, line)],
             },
       ).catch((error: unknown) => {
-        if (!(error instanceof Problem && error.code === "NOT_FOUND")) throw error;
+        if (error instanceof Problem && error.code === "NOT_FOUND") return undefined;
+        throw error;
       });
+      if (revised !== undefined && revised.was !== revised.next) {
+        deps.metrics?.count("subscriptions_disabled", { reason });
+      }
     },
   };
 }

@@ -1,24 +1,27 @@
 /** Composition: from a plan to a relay, in the order in which things come to life. Read it downwards. */
 import { readFile } from "node:fs/promises";
-import { createApp } from "../api/app.ts";
+import { createApp, type AppDeps } from "../api/app.ts";
 import { createGuard } from "../guard/index.ts";
 import { createLimiter } from "../limits/limiter.ts";
 import { ConflictError, StartError } from "../model/errors.ts";
 import { metaKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { contextOf, type Surroundings } from "./context.ts";
 import { closeGateway, furnishGateway, LIMITER } from "./gateway.ts";
 import { createJobs, type Jobs } from "./jobs.ts";
 import { loadKeys, type RelayKeys } from "./keys.ts";
 import { createLifecycle, type Step } from "./lifecycle.ts";
+import { refreshGauges } from "./gauges.ts";
+import { FIGURES_READ, metricsStep } from "./metrics-route.ts";
+import type { RelayLog, RelayMetrics } from "./observers.ts";
 import { createOutbound } from "./outbound.ts";
 import * as path from "./path.ts";
 import type { Job, Plan } from "./plan.ts";
 import { listen, type Listening } from "./server.ts";
+import { watchedStorage } from "./storage-watch.ts";
+import { AUTH, furnishSurface, OPERATIONS, readiness, ROUTES, SOURCES } from "./surface.ts";
 import { createHouse, token, type House } from "./tokens.ts";
-import { AUTH, furnishSurface, OPERATIONS, ROUTES, SOURCES } from "./surface.ts";
 
 export interface Relay {
   /** Resolves when events are taken in and delivered. @throws StartError with the exit code that fits */
@@ -33,20 +36,36 @@ export interface Started {
   readonly made: readonly string[];
 }
 
+/** What a relay uses of the process around it. */
+export interface Around {
+  readonly clock: Clock;
+  readonly log: RelayLog;
+  readonly metrics: RelayMetrics;
+}
+
 const JOBS = token<Jobs>("jobs");
 
-export function composeRelay(
-  plan: Plan,
-  around: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics },
-): Relay {
+export function composeRelay(plan: Plan, around: Around): Relay {
   const { clock, log, metrics } = around;
   const house = createHouse();
   house.put(path.PLAN, plan);
   house.put(path.CLOCK, clock);
   house.put(path.LOG, log);
   house.put(path.METRICS, metrics);
+  house.put(FIGURES_READ, metrics);
   let made: readonly string[] = [];
   let listening: Listening | undefined;
+
+  const app = (): AppDeps => ({
+    ...around,
+    auth: house.get(AUTH),
+    limits: house.get(LIMITER),
+    stepUp: plan.stepUp,
+    trustedProxies: plan.server.trustedProxies,
+    operations: house.get(OPERATIONS),
+    refused: house.get(path.FIGURES).refused,
+    routes: house.get(ROUTES),
+  });
 
   const steps: readonly Step[] = [
     opening(plan, house, around, (files) => (made = files)),
@@ -58,6 +77,12 @@ export function composeRelay(
         await house.get(path.SWEEPER).start();
         house.get(path.FIGURES).start();
         house.get(path.DISPATCHER).start();
+        refreshGauges({
+          metrics,
+          get: house.get,
+          readiness: () => readiness(house, lifecycle.state()),
+          dropped: log.dropped,
+        });
       },
       async stop(graceMs) {
         // Three quarters for attempts under way; the rest is for giving back what they leave.
@@ -68,20 +93,11 @@ export function composeRelay(
         await house.get(path.PACING).dispose();
       },
     },
+    metricsStep(plan, metrics, app),
     {
       name: "server",
       async start() {
-        const app = createApp({
-          ...around,
-          auth: house.get(AUTH),
-          limits: house.get(LIMITER),
-          stepUp: plan.stepUp,
-          trustedProxies: plan.server.trustedProxies,
-          operations: house.get(OPERATIONS),
-          refused: house.get(path.FIGURES).refused,
-          routes: house.get(ROUTES),
-        });
-        listening = await listen(app, plan.server);
+        listening = await listen(createApp(app()), plan.server);
       },
       async stop(graceMs) {
         await listening?.close(graceMs / 4);
@@ -104,7 +120,7 @@ export function composeRelay(
 
   const lifecycle = createLifecycle({
     steps,
-    stopping: ["sources", "jobs", "server", "worker", "ports"],
+    stopping: ["sources", "jobs", "server", "worker", "metrics", "ports"],
     shutdownMs: plan.server.shutdownMs,
     monotonic: clock.monotonic,
     failed: (part, error) => log.error("a part did not stop well", { part, error: String(error) }),
@@ -136,12 +152,7 @@ export function composeRelay(
 }
 
 /** Keys, guard, storage, then the plug-ins that use them. */
-function opening(
-  plan: Plan,
-  house: House,
-  around: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics },
-  tell: (made: readonly string[]) => void,
-): Step {
+function opening(plan: Plan, house: House, around: Around, tell: (made: readonly string[]) => void): Step {
   const closing: (() => Promise<unknown> | undefined)[] = [];
   return {
     name: "ports",
@@ -166,7 +177,8 @@ function opening(
       house.put(path.GUARD, guard);
       furnishGateway(house, plan, ca);
 
-      const storage = await plan.storage.setup(contextOf(plan.storage, surroundings, undefined));
+      const opened = await plan.storage.setup(contextOf(plan.storage, surroundings, undefined));
+      const storage = watchedStorage(opened, around.clock, around.metrics);
       closing.unshift(() => storage.dispose());
       await ownMasterKey(storage, keys);
       house.put(path.STORAGE, storage);

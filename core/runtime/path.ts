@@ -27,7 +27,8 @@ import type { Storage } from "../ports/storage.ts";
 import type { Transport } from "../ports/transport.ts";
 import { createSigner, type Signer } from "../signing/signer.ts";
 import type { Plan } from "./plan.ts";
-import { token, type House } from "./tokens.ts";
+import { countedReplay } from "./replay-watch.ts";
+import { token, type Get, type House } from "./tokens.ts";
 
 /** Waits that one node holds at once; beyond it they go back to the queue. */
 const MOST_HELD = 1_000;
@@ -175,7 +176,9 @@ export function furnishPath(house: House): void {
     }),
   );
   house.make(HISTORY, (get) => createHistory({ ...base(), directory: get(DIRECTORY) }));
-  house.make(REPLAY, (get) => createReplay({ ...base(), directory: get(DIRECTORY) }));
-  house.make(REPLAY_JOB, (get) => createReplayJob({ ...base(), replay: get(REPLAY) }));
+  const replay = (get: Get, by: "api" | "job"): Replay =>
+    countedReplay(createReplay({ ...base(), directory: get(DIRECTORY) }), get(METRICS), by);
+  house.make(REPLAY, (get) => replay(get, "api"));
+  house.make(REPLAY_JOB, (get) => createReplayJob({ ...base(), replay: replay(get, "job") }));
   house.make(RETENTION, (get) => createRetention({ ...base(), directory: get(DIRECTORY) }));
 }

@@ -10,6 +10,7 @@ import type { Route } from "../ports/plugin.ts";
 import type { Source } from "../ports/source.ts";
 import { gatewayRoutes } from "./gateway.ts";
 import type { Lifecycle } from "./lifecycle.ts";
+import { FIGURES_READ, metricsRoutes } from "./metrics-route.ts";
 import * as path from "./path.ts";
 import { relayStatus } from "./status.ts";
 import { token, type House } from "./tokens.ts";
@@ -48,12 +49,16 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
     const brought = [...(get(AUTH).routes ?? []), ...get(SOURCES).flatMap((source) => source.routes ?? [])];
     const routes = [...own, ...brought];
     const described = [...routes, ...openApiRoutes({ operations, routes, version: VERSION }), ...docsRoutes()];
-    return [...described, ...gatewayRoutes(house, get(path.PLAN))];
+    const { metrics } = get(path.PLAN);
+    return [...described, ...metricsRoutes(get(FIGURES_READ), metrics), ...gatewayRoutes(house, get(path.PLAN))];
   });
 }
 
 /** The truth about each part, asked anew at each probe. */
-async function readiness(house: House, state: ReturnType<Lifecycle["state"]>): Promise<Readonly<Record<string, Part>>> {
+export async function readiness(
+  house: House,
+  state: ReturnType<Lifecycle["state"]>,
+): Promise<Readonly<Record<string, Part>>> {
   const storage = await house
     .get(path.STORAGE)
     .status()

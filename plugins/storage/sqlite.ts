@@ -36,10 +36,9 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
           closeSync(openSync(path, "a", 0o600));
           sync(folder);
         }
-        const writer = await openWriter({ path, cacheKiB: cacheKiB >> 1 }, clock.monotonic, ({ changes, ms }) => {
-          metrics.observe("commit_changes", changes);
-          metrics.observe("commit_seconds", ms / 1_000);
-        });
+        const writer = await openWriter({ path, cacheKiB: cacheKiB >> 1 }, (changes) =>
+          metrics.observe("batch_changes", changes),
+        );
         const reader = await openReader(path, cacheKiB >> 1);
         return await embedded(
           {

@@ -40,6 +40,7 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     help: "Subscriptions disabled by the relay, by reason",
     labels: ["reason"],
   },
+  storage_faults: { kind: "counter", help: "Commits that failed, by fault", labels: ["fault"] },
   limiter_verdicts: {
     kind: "counter",
     help: "Decisions of the limiter: passed, or the code of the 429",
@@ -65,14 +66,20 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     buckets: FAST,
   },
   commit_seconds: { kind: "histogram", help: "One commit of the storage, waiting included", buckets: FAST },
-  commit_changes: { kind: "histogram", help: "Changes that one commit wrote together", buckets: SIZES },
+  commit_changes: { kind: "histogram", help: "Changes of one commit", buckets: SIZES },
+  batch_changes: {
+    kind: "histogram",
+    help: "Changes of all commits that the storage synced together, where it gathers them",
+    buckets: SIZES,
+  },
 
   backlog: { kind: "gauge", help: "Deliveries waiting, as far as the queue knows or can count cheaply" },
   oldest_due_seconds: { kind: "gauge", help: "Age of the oldest delivery that is due and not under way" },
   leases: { kind: "gauge", help: "Deliveries under way on this node" },
   ready: { kind: "gauge", help: "1 when this node is ready to serve" },
   source_lag_seconds: { kind: "gauge", help: "How far a source is behind its upstream", labels: ["source"] },
-  storage_bytes: { kind: "gauge", help: "Bytes that the storage uses" },
+  storage_bytes: { kind: "gauge", help: "Bytes that the storage uses, where it can tell cheaply" },
+  disk_free_bytes: { kind: "gauge", help: "Bytes that are free where the data folder is" },
   event_loop_delay_seconds: {
     kind: "gauge",
     help: "Delay of the event loop since the last reading",
@@ -80,7 +87,7 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     series: 3,
   },
   log_lines_dropped: { kind: "gauge", help: "Log lines lost because nobody read the log fast enough" },
-  build_info: { kind: "gauge", help: "1, with the version that runs", labels: ["version"], series: 1 },
+  build_info: { kind: "gauge", help: "1, with the versions that run", labels: ["version", "node"], series: 1 },
 };
 
 /** The name under which Prometheus knows a figure. */
