@@ -142,6 +142,64 @@ describe("a delivery", () => {
     expect(await test.status(id)).toBe("delivered");
   });
 
+  it("goes on when the storage could not tell that its result had been stored", async () => {
+    await using test = await testPath();
+    test.answers = [replied(500), replied(500)];
+    const settleLease = test.storage.queue.settle.bind(test.storage.queue);
+    test.storage.queue.settle = async (lease, changes, then) => {
+      test.storage.queue.settle = settleLease;
+      await test.storage.commit(changes);
+      throw new StorageError("uncertain", `it may have happened: ${String(then)}`);
+    };
+    await test.subscribe();
+    await test.start();
+    const id = await test.publish();
+    for (let made = 1; made <= 3; made++) {
+      await test.whenSent(made);
+      await test.clock.advance(25_000);
+    }
+    expect(await test.status(id)).toBe("delivered");
+    expect((await delivery(test, id))?.attempts.map((attempt) => attempt.number)).toEqual([1, 2, 3]);
+    expect(await test.storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
+  });
+
+  it("that was replayed while its last request was under way is sent in the new cycle", async () => {
+    await using test = await testPath();
+    const held = Promise.withResolvers<void>();
+    test.answers = [() => held.promise.then(() => replied(500))];
+    const sub = await test.subscribe();
+    await test.start();
+    const id = await test.publish();
+    await test.whenSent(1);
+    await test.get(path.SUBSCRIPTIONS).update("key_1", sub, { status: "disabled" }, ACTOR);
+    await test.get(path.SUBSCRIPTIONS).update("key_1", sub, { status: "active" }, ACTOR);
+    expect(await test.get(path.REPLAY).event("key_1", id)).toBe(1);
+    held.resolve();
+    await test.whenSent(2);
+    await settle(test);
+    expect(test.sent[1]?.headers["x-relay-replay"]).toBe("1");
+    expect(await test.status(id)).toBe("delivered");
+    expect(await test.storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
+  });
+
+  it("whose record could not be read gives its slot back", async () => {
+    await using test = await testPath({ delivery: { perSubscription: 1, holdMs: 0 } });
+    test.answers = [replied(500)];
+    await test.subscribe();
+    await test.start();
+    const id = await test.publish();
+    await test.whenSent(1);
+    await settle(test);
+    const read = test.storage.getItem;
+    test.storage.getItem = () => Promise.reject(new StorageError("unavailable", "not now"));
+    await test.clock.advance(5_500);
+    test.storage.getItem = read;
+    await test.clock.advance(5_500);
+    await test.whenSent(2);
+    await settle(test);
+    expect(await test.status(id)).toBe("delivered");
+  });
+
   it("of one bad receiver does not delay the others", async () => {
     await using test = await testPath({ delivery: { concurrency: 32, perSubscription: 16 } });
     const hang = (_: unknown, signal: AbortSignal): Promise<never> =>
