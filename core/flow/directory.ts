@@ -9,6 +9,8 @@ import type { Entry, Storage } from "../ports/storage.ts";
 const KEYS_HELD = 10_000;
 const TOMBSTONES_HELD = 10_000;
 const PAGE = 500;
+/** The whole shelf: any subscription may have changed. */
+const ALL = "subscription:";
 
 export interface Directory {
   /** The live subscriptions of a key, oldest id first. */
@@ -52,7 +54,12 @@ export function createDirectory(storage: Pick<Storage, "range" | "getItem" | "wa
 
   const unwatch = storage.watch((keys) => {
     for (const key of keys) {
-      if (!key.startsWith("subscription:")) continue;
+      if (!key.startsWith(ALL)) continue;
+      if (key === ALL) {
+        shelves.clear();
+        tombstones.clear();
+        continue;
+      }
       const { keyId, id } = parseSubscriptionKey(key);
       shelves.delete(keyId);
       tombstones.delete(`${keyId} ${id}`);

@@ -50,7 +50,8 @@ export interface Storage extends Omit<Driver, "getItem" | "watch"> {
   range(prefix: string, options?: RangeOptions): Promise<readonly Entry[]>;
   /**
    * Calls `changed` with keys of the `subscription` and `control` shelves that any node's commit touched, soon after it
-   * (before the commit resolves, for commits of this process). Returns what ends it.
+   * (before the commit resolves, for commits of this process). A bare `subscription:` or `control:` says that messages
+   * were missed: anything of that shelf may have changed. Returns what ends it.
    */
   watch(changed: (keys: readonly string[]) => void): () => void;
   readonly queue: Queue;

@@ -52,6 +52,19 @@ describe("the directory", () => {
     expect(await directory.of("key_1")).toHaveLength(2);
   });
 
+  it("forgets all it has read when it is told that messages were missed", async () => {
+    const { store, storage, tell } = watched();
+    put(store, subscription("a"));
+    using directory = createDirectory(storage);
+    expect(await directory.get("key_1", "sub_a")).toMatchObject({ status: "active" });
+    put(store, { ...subscription("a"), status: "disabled" });
+    tell(["subscription:", "control:"]);
+    expect(await directory.get("key_1", "sub_a")).toMatchObject({ status: "disabled" });
+    put(store, { ...subscription("a"), deletedAt: 5 });
+    tell(["subscription:"]);
+    expect(await directory.get("key_1", "sub_a")).toMatchObject({ deletedAt: 5 });
+  });
+
   it("never keeps a reading that a change overtook", async () => {
     const { store, storage, tell } = watched();
     put(store, subscription("a"));
