@@ -41,7 +41,13 @@ export function redis(options: RedisOptions): Plugin<"storage", Storage> {
 
 /** As `redis`, with the time that its decisions are made by handed in: for tests, which cannot move a server's clock. */
 export function redisAt(options: RedisOptions, now: Now): Plugin<"storage", Storage> & { readonly shared: true } {
-  return { kind: "storage", name: "redis", shared: true, problems: problemsOf(options), setup: (ctx) => open(options, ctx, now) };
+  return {
+    kind: "storage",
+    name: "redis",
+    shared: true,
+    problems: problemsOf(options),
+    setup: (ctx) => open(options, ctx, now),
+  };
 }
 
 async function open(options: RedisOptions, { clock, log }: PluginContext, now: Now): Promise<Storage> {
@@ -63,7 +69,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
       writing = calls(writer, tag, clock, replicated(writer, tag, replicas));
     }
     const channelNow = (): Channel => told;
-    const committing = commits(writing, now, node, channelNow);
+    const committing = commits(writing, clock, now, node, channelNow);
     const queue = sharedQueue({ calls: reading, commits: committing, clock, now, leaseMs, node, channel: channelNow });
     const epoch = async (): Promise<number> =>
       Number(await reading.ask((asked) => asked.get(`${tag}:epoch`), { repeatable: true, changes: false }));

@@ -1,5 +1,6 @@
 /** Commits: conditions, writes and the due index in one script, under an id by which a repeat is known. */
 import { ConflictError, LeaseLostError, StorageError } from "../../../core/model/errors.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import { script } from "./calls.ts";
 import type { Calls, Script } from "./calls.ts";
@@ -8,8 +9,10 @@ import { COMMIT, SETTLE } from "./lua.ts";
 import type { Now } from "./queue.ts";
 
 const SCRIPTS = { commit: script(COMMIT), settle: script(SETTLE) };
-/** A commit is remembered this long: longer than any repeat of it can take. */
-const MEMORY_S = 15;
+/** Ids of commits are remembered by the half minute, for longer than any repeat can take. */
+const BUCKET_MS = 30_000;
+/** So many of a node's commits in a half minute see to it that it is forgotten: one of them may get lost. */
+const FRESH = 16;
 const WATCHED = ["subscription:", "control:"];
 
 export interface Commits {
@@ -18,22 +21,38 @@ export interface Commits {
   settle(held: readonly (string | number)[], changes: readonly Change[]): Promise<void>;
 }
 
-export function commits(calls: Calls, now: Now, node: string, channel: () => Channel): Commits {
+export function commits(
+  calls: Calls,
+  clock: Pick<Clock, "now">,
+  now: Now,
+  node: string,
+  channel: () => Channel,
+): Commits {
   let made = 0;
   /** Ids of commits that may have happened: repeated with the same list, they are not made twice. */
-  const uncertain = new WeakMap<readonly Change[], string>();
+  const uncertain = new WeakMap<readonly Change[], { readonly id: string; readonly bucket: number }>();
+  let bucketNow = 0;
+  let inBucket = 0;
+
+  function newId(): { readonly id: string; readonly bucket: number } {
+    const bucket = Math.floor(clock.now() / BUCKET_MS);
+    if (bucket !== bucketNow) inBucket = 0;
+    bucketNow = bucket;
+    return { id: `${node}.${(++made).toString(36)}`, bucket };
+  }
 
   async function run(one: Script, held: readonly (string | number)[], changes: readonly Change[]): Promise<void> {
-    const id = uncertain.get(changes) ?? `${node}.${(++made).toString(36)}`;
+    const commitId = uncertain.get(changes) ?? newId();
     const watched = watchedKeys(changes);
     const message = watched.length === 0 ? "" : JSON.stringify(watched);
-    const args = [now(), id, MEMORY_S, message, ...held, ...changes.flatMap(flatten)];
+    const fresh = inBucket++ < FRESH ? 1 : 0;
+    const args = [now(), commitId.id, commitId.bucket, fresh, message, ...held, ...changes.flatMap(flatten)];
     let reply: unknown;
     try {
       reply = await calls.run(one, args, { repeatable: true, changes: true });
     } catch (error) {
       if (error instanceof StorageError && error.fault === "uncertain") {
-        uncertain.set(changes, id);
+        uncertain.set(changes, commitId);
         // It may have happened: whoever remembers these keys must look again.
         if (watched.length > 0) channel().own(0, watched);
       }

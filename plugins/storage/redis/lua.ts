@@ -3,10 +3,11 @@
  * script that has begun to write, and writes its effects to the log and the replicas as one.
  *
  * All keys begin with one hash tag, KEYS[1], so that they live on one node of a cluster:
- * `:r:<key>` record · `:i:<shelf>` keys of a shelf, in order · `:shelves` the shelves · `:c:<id>` commits just made ·
+ * `:r:<key>` record · `:i:<shelf>` keys of a shelf, in order · `:shelves` the shelves · `:c:<half minute>` ids of commits just made ·
  * `:q:s:<sub>` due lines by the time at which they may be claimed · `:q:l:<sub>` leases by ordinal ·
- * `:q:leased` all leases by the time they lapse · `:q:ready` subscriptions with something due, in the order of service ·
- * `:q:later` the others by their next time · `:q:pause` · `:q:turn` · `:q:count` · `:q:idle` · `:n:<key>` limiter state.
+ * `:q:leases` how many · `:q:ready` subscriptions with something due, in the order of service ·
+ * `:q:later` the others by their next time, or earlier · `:q:pause` · `:q:turn` · `:q:whole` set while no line of the shelf
+ * is missing here · `:q:idle` until when idle nodes sleep · `:epoch` · `:n:<key>` limiter state.
  *
  * A claimed line stays in `:q:s` with the time at which its lease lapses as its score: what a dead node held comes back
  * by itself, and nobody has to look for it.
@@ -34,44 +35,44 @@ local function parseDue(rest)
   return string.match(rest, '^([^:]+):((%d+):([^:]+))$')
 end
 
--- Files a subscription under the time of its next line, unless it is being served already.
-local function touch(sub)
+-- Files a subscription under its next time, unless it is being served already or is filed under an earlier one: looked
+-- at too early it is filed anew, too late never.
+local function file(sub, at)
   if call('ZSCORE', P .. ':q:ready', sub) then return end
-  local head = call('ZRANGE', P .. ':q:s:' .. sub, 0, 0, 'WITHSCORES')
-  if #head == 0 then call('ZREM', P .. ':q:later', sub) return end
-  local at = tonumber(head[2])
   local pause = tonumber(call('HGET', P .. ':q:pause', sub) or 0)
   if pause > at then at = pause end
   local before = tonumber(call('ZSCORE', P .. ':q:later', sub) or nil)
-  if before == at then return end
+  if before and before <= at then return end
   call('ZADD', P .. ':q:later', at, sub)
-  if (not before or at < before) and (not wakeAt or at < wakeAt) then wakeAt = at end
+  if not wakeAt or at < wakeAt then wakeAt = at end
 end
 
 local function queueAdd(rest)
   local sub, line, at = parseDue(rest)
-  if not sub then return end
-  if call('ZADD', P .. ':q:s:' .. sub, 'NX', at, line) == 0 then return end
-  call('INCR', P .. ':q:count')
-  touch(sub)
+  if sub and call('ZADD', P .. ':q:s:' .. sub, 'NX', at, line) == 1 then file(sub, tonumber(at)) end
 end
+
+local function endLease(sub, ordinal)
+  if call('HDEL', P .. ':q:l:' .. sub, ordinal) == 1 then call('DECR', P .. ':q:leases') end
+end
+
+-- What a settle is about to end itself: '<sub>:<ordinal>'.
+local settling = nil
 
 local function queueRemove(rest)
   local sub, line, _, ordinal = parseDue(rest)
   if not sub then return end
-  if call('ZREM', P .. ':q:s:' .. sub, line) == 1 then call('DECR', P .. ':q:count') end
+  call('ZREM', P .. ':q:s:' .. sub, line)
+  if settling == sub .. ':' .. ordinal then return end
   local lease = call('HGET', P .. ':q:l:' .. sub, ordinal)
-  if lease and string.match(lease, ' (.*)$') == line then
-    call('HDEL', P .. ':q:l:' .. sub, ordinal)
-    call('ZREM', P .. ':q:leased', sub .. ':' .. ordinal)
-  end
-  touch(sub)
+  if lease and string.match(lease, ' (.*)$') == line then endLease(sub, ordinal) end
 end
 
 local function put(key, value)
   call('SET', P .. ':r:' .. key, value)
   local group, rest = groupOf(key)
-  if call('ZADD', P .. ':i:' .. group, 0, rest) == 1 then call('ZADD', P .. ':shelves', 0, group) end
+  local index = P .. ':i:' .. group
+  if call('ZADD', index, 0, rest) == 1 and call('ZCARD', index) == 1 then call('ZADD', P .. ':shelves', 0, group) end
   if group == 'due:' then queueAdd(rest) end
 end
 
@@ -133,43 +134,54 @@ end
 
 local function lend(sub, ordinal, line, token, untilAt)
   call('ZADD', P .. ':q:s:' .. sub, untilAt, line)
-  call('HSET', P .. ':q:l:' .. sub, ordinal, token .. ' ' .. line)
-  call('ZADD', P .. ':q:leased', untilAt, sub .. ':' .. ordinal)
+  return call('HSET', P .. ':q:l:' .. sub, ordinal, token .. ' ' .. line)
+end
+
+-- False when a commit of this id was made already. Ids are kept by the half minute, and forgotten a minute later.
+local function remember(id, bucket, fresh)
+  local key = P .. ':c:' .. bucket
+  if call('SADD', key, id) == 0 then return false end
+  if fresh == '1' then call('EXPIRE', key, 90) end
+  return true
 end
 `;
 
 const script = (body: string): string => COMMON + body;
 
 /**
- * now, commit id, seconds to remember it, message for watchers, changes… → `{epoch}`, or the keys that are not as
- * expected. The epoch counts commits that watchers are told of; 0 when this is none.
+ * now, commit id, its half minute, whether that is new, message for watchers, changes… → `{epoch}`, or the keys that are
+ * not as expected. The epoch counts commits that watchers are told of; 0 when this is none.
  */
 export const COMMIT = script(`
-local id, memory, message = ARGV[2], ARGV[3], ARGV[4]
-if id ~= '' and call('EXISTS', P .. ':c:' .. id) == 1 then return {epochNow(message)} end
-local wrong = unmet(5)
-if #wrong > 0 then return wrong end
-apply(5)
-if id ~= '' then call('SET', P .. ':c:' .. id, '', 'EX', memory) end
+local id, bucket, fresh, message = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+if not remember(id, bucket, fresh) then return {epochNow(message)} end
+local wrong = unmet(6)
+if #wrong > 0 then
+  call('SREM', P .. ':c:' .. bucket, id)
+  return wrong
+end
+apply(6)
 wake()
 return {tell(message)}
 `);
 
-/** now, commit id, memory, message, sub, ordinal, token, line to keep, lease ms, changes… → as COMMIT, or nil when the lease was lost. */
+/** As COMMIT with sub, ordinal, token, line to keep and lease ms before the changes; nil when the lease was lost. */
 export const SETTLE = script(`
-local id, memory, message = ARGV[2], ARGV[3], ARGV[4]
-local sub, ordinal, token, keep, term = ARGV[5], ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
-if call('EXISTS', P .. ':c:' .. id) == 1 then return {epochNow(message)} end
-local line = leaseOf(sub, ordinal, token)
-if not line then return false end
-local wrong = unmet(10)
-if #wrong > 0 then return wrong end
-call('SET', P .. ':c:' .. id, '', 'EX', memory)
-apply(10)
-call('HDEL', P .. ':q:l:' .. sub, ordinal)
-call('ZREM', P .. ':q:leased', sub .. ':' .. ordinal)
-if keep ~= '' then lend(sub, ordinal, keep, token, now + term) end
-touch(sub)
+local id, bucket, fresh, message = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local sub, ordinal, token, keep, term = ARGV[6], ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
+if not leaseOf(sub, ordinal, token) then
+  if call('SISMEMBER', P .. ':c:' .. bucket, id) == 1 then return {epochNow(message)} end
+  return false
+end
+if not remember(id, bucket, fresh) then return {epochNow(message)} end
+local wrong = unmet(11)
+if #wrong > 0 then
+  call('SREM', P .. ':c:' .. bucket, id)
+  return wrong
+end
+settling = sub .. ':' .. ordinal
+apply(11)
+if keep ~= '' then lend(sub, ordinal, keep, token, now + term) else endLease(sub, ordinal) end
 wake()
 return {tell(message)}
 `);
@@ -197,7 +209,7 @@ for _, sub in ipairs(call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, 1000)
 end
 
 local leases, blocked = {}, {}
-local left = limit
+local left, fresh = limit, 0
 
 local function serve(sub, share)
   local allowed = math.min(most - (busy[sub] or 0), share, left)
@@ -208,13 +220,12 @@ local function serve(sub, share)
     local value = call('GET', P .. ':r:due:' .. sub .. ':' .. line)
     if value then
       local own = token .. '.' .. #leases
-      lend(sub, ordinal, line, own, now + term)
+      fresh = fresh + lend(sub, ordinal, line, own, now + term)
       busy[sub] = (busy[sub] or 0) + 1
       left = left - 1
       leases[#leases + 1] = {sub, line, value, own}
     else
       call('ZREM', P .. ':q:s:' .. sub, line)
-      call('DECR', P .. ':q:count')
     end
   end
   return #lines
@@ -251,6 +262,7 @@ for _, sub in ipairs(open) do
   end
 end
 if turn ~= turnBefore then call('SET', P .. ':q:turn', turn) end
+if fresh > 0 then call('INCRBY', P .. ':q:leases', fresh) end
 
 local nextAt = -1
 if call('ZCARD', ready) > #blocked then
@@ -278,7 +290,7 @@ export const EXTEND = script(`
 local sub, ordinal, token, term = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local line = leaseOf(sub, ordinal, token)
 if not line then return -1 end
-lend(sub, ordinal, line, token, now + term)
+call('ZADD', P .. ':q:s:' .. sub, now + term, line)
 return tonumber(call('GET', P .. ':epoch') or 0)
 `);
 
@@ -287,11 +299,10 @@ export const RELEASE = script(`
 local sub, ordinal, token, at = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local line = leaseOf(sub, ordinal, token)
 if not line then return 0 end
-call('HDEL', P .. ':q:l:' .. sub, ordinal)
-call('ZREM', P .. ':q:leased', sub .. ':' .. ordinal)
+endLease(sub, ordinal)
 if not at then at = math.min(now, tonumber(string.match(line, '^(%d+)'))) end
 call('ZADD', P .. ':q:s:' .. sub, at, line)
-touch(sub)
+file(sub, at)
 wake()
 return 1
 `);
@@ -302,7 +313,8 @@ local sub, untilAt = ARGV[2], tonumber(ARGV[3])
 if untilAt > now then call('HSET', P .. ':q:pause', sub, untilAt) else call('HDEL', P .. ':q:pause', sub) end
 call('ZREM', P .. ':q:ready', sub)
 call('ZREM', P .. ':q:later', sub)
-touch(sub)
+local head = call('ZRANGE', P .. ':q:s:' .. sub, 0, 0, 'WITHSCORES')
+if #head > 0 then file(sub, tonumber(head[2])) end
 wake()
 return 1
 `);
@@ -310,8 +322,8 @@ return 1
 /** now, sub. The due lines of the shelf stay; every lease of it is lost when this returns. */
 export const CANCEL = script(`
 local sub = ARGV[2]
-for _, ordinal in ipairs(call('HKEYS', P .. ':q:l:' .. sub)) do call('ZREM', P .. ':q:leased', sub .. ':' .. ordinal) end
-call('DECRBY', P .. ':q:count', call('ZCARD', P .. ':q:s:' .. sub))
+call('DECRBY', P .. ':q:leases', call('HLEN', P .. ':q:l:' .. sub))
+call('DEL', P .. ':q:whole')
 call('UNLINK', P .. ':q:l:' .. sub, P .. ':q:s:' .. sub)
 call('ZREM', P .. ':q:ready', sub)
 call('ZREM', P .. ':q:later', sub)
@@ -319,10 +331,17 @@ call('HDEL', P .. ':q:pause', sub)
 return 1
 `);
 
-/** now, behind which line, how many → `{how many were unknown, last line or empty}`; stops at once when the counts agree. */
+/**
+ * now, behind which line, how many → `{how many were unknown, last line, or empty at the end}`. Commits keep the queue
+ * whole: only after a cancel, which drops lines that the shelf still has, there is something to look for.
+ */
 export const SWEEP = script(`
 local after, page = ARGV[2], ARGV[3]
-if tonumber(call('GET', P .. ':q:count') or 0) == call('ZCARD', P .. ':i:due:') then return {0, ''} end
+if after == '' then
+  if call('EXISTS', P .. ':q:whole') == 1 then return {0, ''} end
+  -- A cancel meanwhile takes this back.
+  call('SET', P .. ':q:whole', 1)
+end
 local found, last = 0, ''
 for _, rest in ipairs(call('ZRANGEBYLEX', P .. ':i:due:', after == '' and '-' or '(' .. after, '+', 'LIMIT', 0, page)) do
   last = rest
@@ -332,21 +351,13 @@ for _, rest in ipairs(call('ZRANGEBYLEX', P .. ':i:due:', after == '' and '-' or
     found = found + 1
   end
 end
-if last == '' then
-  -- All lines are known; what else is counted is none of ours.
-  local count = 0
-  for _, set in ipairs({':q:ready', ':q:later'}) do
-    for _, sub in ipairs(call('ZRANGE', P .. set, 0, -1)) do count = count + call('ZCARD', P .. ':q:s:' .. sub) end
-  end
-  call('SET', P .. ':q:count', count)
-end
 wake()
 return {found, last}
 `);
 
 /** now → `{lines, leased, oldest due or -1}`; the oldest among the first hundred subscriptions that are due. */
 export const DEPTH = script(`
-local leased = call('ZCOUNT', P .. ':q:leased', '(' .. string.format('%.0f', now), '+inf')
+local leased = tonumber(call('GET', P .. ':q:leases') or 0)
 local oldest = -1
 local function look(sub)
   local head = call('ZRANGE', P .. ':q:s:' .. sub, 0, 0, 'WITHSCORES')
