@@ -111,12 +111,14 @@ describe("sqlite() and its folder", () => {
     expect(readFileSync(join(dir, "relay.db")).equals(before)).toBe(true);
   });
 
-  it("refuses another program's database", async () => {
+  it("refuses another program's database, and leaves it as it is", async () => {
     const dir = fresh();
     const db = new DatabaseSync(join(dir, "relay.db"));
     db.exec("CREATE TABLE notes (text)");
     db.close();
+    const before = readFileSync(join(dir, "relay.db"));
     expect(await failure(open(dir))).toMatchObject({ name: "StartError", exitCode: 78 });
+    expect(readFileSync(join(dir, "relay.db")).equals(before)).toBe(true);
   });
 
   it("says that a file which is no database is broken, and lets go of the folder", async () => {
@@ -223,7 +225,7 @@ describe("sqlite() and failing disks", () => {
       threads.push(one.thread);
       return one;
     };
-    const writer = await openWriter({ path: join(dir, "x.db"), cacheKiB: 512 }, clock.monotonic, () => {}, launch);
+    const writer = await openWriter({ path: join(dir, "x.db"), cacheKiB: 512 }, () => {}, launch);
     await writer.commit(accept(1));
     const under = failure(writer.commit(accept(2)));
     await new Promise((resolve) => void setImmediate(resolve));

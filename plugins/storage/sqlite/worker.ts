@@ -29,7 +29,7 @@ export interface Batch {
   readonly texts: readonly string[];
 }
 
-export type Fault = "unavailable" | "full" | "uncertain" | "broken";
+type Fault = "unavailable" | "full" | "uncertain" | "broken";
 export type Ask = Batch | { readonly count: readonly [from: string, to: string] } | "close";
 export type Answer =
   | { readonly opened: true }
@@ -48,6 +48,13 @@ const codeOf = (error: unknown): number => ((error as { errcode?: number }).errc
 const SCHEMA = 1;
 /** "Rlay": what PRAGMA application_id says of our files. */
 const APPLICATION = 0x52_6c_61_79;
+const TABLES = `
+  BEGIN IMMEDIATE;
+  CREATE TABLE record (key TEXT NOT NULL UNIQUE, value TEXT NOT NULL);
+  CREATE TABLE line (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  PRAGMA application_id = ${APPLICATION};
+  PRAGMA user_version = ${SCHEMA};
+  COMMIT`;
 /** Pages in the log from which they are copied into the database. */
 const CHECKPOINT_PAGES = 2_000;
 /** How often the log's length is looked at: it may be longer by what so many batches write. */
@@ -75,12 +82,10 @@ let batches = 0;
 function connect(): Open {
   const db = new DatabaseSync(path, { timeout: 5_000 });
   try {
-    db.exec("PRAGMA journal_mode = WAL");
-    db.exec("PRAGMA synchronous = FULL");
-    db.exec("PRAGMA wal_autocheckpoint = 0");
-    db.exec("PRAGMA journal_size_limit = 16777216");
-    db.exec(`PRAGMA cache_size = -${cacheKiB}`);
-    ensureSchema(db);
+    const fresh = isFresh(db);
+    db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0");
+    db.exec(`PRAGMA journal_size_limit = 16777216; PRAGMA cache_size = -${cacheKiB}`);
+    if (fresh) db.exec(TABLES);
     emptyLog(db);
     const shelf = (table: string): Shelf => {
       const get = db.prepare(`SELECT value FROM ${table} WHERE key = ?`);
@@ -119,23 +124,14 @@ function emptyLog(db: DatabaseSync): void {
 
 class Refused extends Error {}
 
-function ensureSchema(db: DatabaseSync): void {
+/** Whether the file is still empty. @throws Refused, before anything is changed, when it is not one of ours */
+function isFresh(db: DatabaseSync): boolean {
   const number = (pragma: string): number => Object.values(db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0] as number;
   const version = number("user_version");
-  if (version === 0 && db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.["n"] === 0) {
-    db.exec(`
-      BEGIN IMMEDIATE;
-      CREATE TABLE record (key TEXT NOT NULL UNIQUE, value TEXT NOT NULL);
-      CREATE TABLE line (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-      PRAGMA application_id = ${APPLICATION};
-      PRAGMA user_version = ${SCHEMA};
-      COMMIT`);
-    return;
-  }
+  if (version === 0 && db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.["n"] === 0) return true;
   if (number("application_id") !== APPLICATION) throw new Refused(`${path} is the database of another program`);
-  if (version > SCHEMA) {
-    throw new Refused(`${path} was written by a newer version (schema ${version}, this one knows ${SCHEMA})`);
-  }
+  if (version <= SCHEMA) return false;
+  throw new Refused(`${path} was written by a newer version (schema ${version}, this one knows ${SCHEMA})`);
 }
 
 /** Due lines live apart: they come and go, and a page of them is read at once. */
@@ -218,9 +214,7 @@ function failed(error: unknown): Answer {
 function disconnect(): void {
   try {
     open?.db.close();
-  } catch {
-    // It is given up anyway.
-  }
+  } catch {} // It is given up anyway.
   open = undefined;
 }
 
@@ -237,19 +231,16 @@ function answer(ask: Exclude<Ask, "close">): Answer {
   }
 }
 
-function say(text: Answer): void {
-  parentPort?.postMessage(text);
-}
+const say = (text: Answer): void => parentPort?.postMessage(text);
 
 parentPort?.on("message", (ask: Ask) => {
-  if (ask === "close") {
-    disconnect();
-    say({ closed: true });
-    parentPort?.close();
-    return;
+  if (ask !== "close") {
+    say(answer(ask));
+    return tidy();
   }
-  say(answer(ask));
-  if ("codes" in ask) tidy();
+  disconnect();
+  say({ closed: true });
+  parentPort?.close();
 });
 
 try {

@@ -26,29 +26,19 @@ interface Question {
   readonly resolve: (answer: Answer) => void;
 }
 
-/** A batch that was made: how many changes, and how long its first commit took, waiting included. */
-export interface Written {
-  readonly changes: number;
-  readonly ms: number;
-}
-
 /**
  * Starts the thread and opens the database.
- * @param monotonic the clock's
- * @param written told of each batch
+ * @param written told of each batch: how many changes it made
  * @param launch starts a thread
  * @throws StartError 78 when the file is not ours or of a newer version; StorageError when it cannot be opened
  */
 export async function openWriter(
   start: WorkerStart,
-  monotonic: () => number,
-  written: (batch: Written) => void,
+  written: (changes: number) => void,
   launch: typeof startThread = startThread,
 ): Promise<Writer> {
   let thread = await open();
   let waiting: Waiting[] = [];
-  /** When the first of those that wait came. */
-  let since = 0;
   const questions: Question[] = [];
   let busy = false;
 
@@ -68,10 +58,9 @@ export async function openWriter(
 
   async function work(): Promise<void> {
     for (;;) {
-      const from = since;
       const batch = gather();
       const question = batch === undefined ? questions.shift() : undefined;
-      if (batch !== undefined) settle(batch, await ask(encode(batch)), from);
+      if (batch !== undefined) settle(batch, await ask(encode(batch)));
       else if (question !== undefined) question.resolve(await ask(question.ask));
       else break;
     }
@@ -87,8 +76,6 @@ export async function openWriter(
     if (n === 0) return undefined;
     const batch = waiting;
     waiting = batch.splice(n);
-    // Those that are left came later; by how much is not worth a time for each.
-    since = monotonic();
     return batch;
   }
 
@@ -102,7 +89,7 @@ export async function openWriter(
     }
   }
 
-  function settle(batch: readonly Waiting[], answer: Answer, from: number): void {
+  function settle(batch: readonly Waiting[], answer: Answer): void {
     if (!("done" in answer)) {
       const error = errorOf(answer);
       for (const { reject } of batch) reject(error);
@@ -119,7 +106,7 @@ export async function openWriter(
         changes += one.changes.length;
       }
     }
-    written({ changes, ms: monotonic() - from });
+    written(changes);
   }
 
   function put(ask: Question["ask"]): Promise<Answer> {
@@ -132,7 +119,7 @@ export async function openWriter(
   return {
     commit: (changes) =>
       new Promise((resolve, reject) => {
-        if (waiting.push({ changes, resolve, reject }) === 1) since = monotonic();
+        waiting.push({ changes, resolve, reject });
         begin();
       }),
     async count(from, to) {
