@@ -21,7 +21,8 @@ export async function committed(storage: Pick<Storage, "commit">, changes: reado
       await storage.commit([{ op: "check", key: first.key, if: null }, ...changes]);
     } catch (second) {
       if (second instanceof ConflictError && second.keys.includes(first.key)) return;
-      throw second;
+      // That the second try could not be made says nothing about the first.
+      throw second instanceof StorageError && second.fault !== "broken" ? error : second;
     }
   }
 }
