@@ -12,23 +12,24 @@ import type { Log, Metrics, Route, RouteReply } from "../ports/plugin.ts";
 import { createAddressOf } from "./address.ts";
 import { Call, countHeader, Gone } from "./call.ts";
 import { authenticated, owns, readAsk } from "./checks.ts";
-import type { StepUpRule } from "./checks.ts";
+import type { CheckDeps } from "./checks.ts";
 import type { AnyOperation } from "./endpoint.ts";
 import { envelope, problemOf, problemReply, send } from "./reply.ts";
 import { createTable } from "./table.ts";
 
-export interface AppDeps {
+export interface AppDeps extends Pick<CheckDeps, "stepUp"> {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly auth: Auth;
   readonly limits: Pick<Limiter, "check" | "failed" | "unauthenticated">;
-  readonly stepUp: StepUpRule;
   /** Addresses and CIDRs whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[];
   readonly operations: readonly AnyOperation[];
   /** Routes of plug-ins, pages and probes. */
   readonly routes: readonly Route[];
+  /** Puts what was refused on the audit trail; left out, it stands nowhere. */
+  readonly trail?: CheckDeps["refused"];
   /** Told of each 429; of its key, when the caller owns the key of the path. */
   readonly refused?: (code: RefusalCode, keyId: string | undefined) => void;
 }
@@ -45,6 +46,7 @@ const HANDLED = Symbol.for("h3.handled");
 export function createApp(deps: AppDeps): NodeHandler {
   const { clock, log, metrics, auth, limits } = deps;
   const addressOf = createAddressOf(deps.trustedProxies);
+  const checks: CheckDeps = { ...deps, refused: deps.trail ?? (() => Promise.resolve()) };
   const requestOrdinal = ordinals(clock.now);
   const table = createTable<Endpoint>([
     ...deps.operations.map((operation) => ({ method: operation.method, path: operation.path, operation })),
@@ -67,7 +69,7 @@ export function createApp(deps: AppDeps): NodeHandler {
       if (endpoint.route) reply = await endpoint.route.handle(call);
       else {
         const principal = counted.principal as Principal;
-        const ask = await readAsk(endpoint.operation, call, principal, deps.stepUp, clock);
+        const ask = await readAsk(endpoint.operation, call, principal, checks);
         const answered = await endpoint.operation.handle(ask);
         if ("stream" in answered)
           return await answered.stream(call, { ...limitHeaders, "X-Request-Id": call.requestId });

@@ -1,7 +1,7 @@
-/** The audit trail of a key, newest first. */
+/** The audit trail of a key, newest first; for tokens that own every key, the relay's own among it. */
 import { z } from "zod";
-import type { AuditLine } from "../flow/audit.ts";
-import { auditKey, auditOf } from "../model/keys.ts";
+import type { AuditLine } from "../model/audit.ts";
+import { auditKey, auditOf, WHOLE_RELAY } from "../model/keys.ts";
 import { isoTime } from "../model/time.ts";
 import type { Storage } from "../ports/storage.ts";
 import type { Cursors } from "./cursor.ts";
@@ -9,6 +9,11 @@ import { operation } from "./endpoint.ts";
 import type { AnyOperation } from "./endpoint.ts";
 import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
 import { auditLine } from "./shapes.ts";
+
+interface Row {
+  readonly ordinal: string;
+  readonly value: string;
+}
 
 export function auditOperations(deps: {
   readonly storage: Pick<Storage, "range">;
@@ -19,18 +24,23 @@ export function auditOperations(deps: {
     operation({
       method: "GET",
       path: "/api-keys/{keyId}/audit",
-      summary: "List who changed what, newest first",
+      summary: "List who changed what, newest first; with what concerns the whole relay, for tokens that own every key",
       tag: "Audit",
       query: pageQuery,
       reply: { status: 200, data: z.array(auditLine), paged: true },
-      async handle({ keyId, query: { cursor, limit = DEFAULT_LIMIT } }) {
-        const list = `audit:${keyId}`;
+      async handle({ keyId, principal, query: { cursor, limit = DEFAULT_LIMIT } }) {
+        const whole = principal.keys === "*";
+        const list = `audit:${keyId}:${whole}`;
         const place = cursors.read(cursor, list);
-        const after = place === undefined ? undefined : auditKey(keyId, place);
-        const rows = await storage.range(auditOf(keyId), { after, limit: limit + 1, reverse: true });
+        const read = async (shelf: string): Promise<readonly Row[]> => {
+          const after = place === undefined ? undefined : auditKey(shelf, place);
+          const found = await storage.range(auditOf(shelf), { after, limit: limit + 1, reverse: true });
+          return found.map(({ key, value }) => ({ ordinal: key.slice(key.lastIndexOf(":") + 1), value }));
+        };
+        const shelves = await Promise.all((whole ? [keyId, WHOLE_RELAY] : [keyId]).map(read));
+        const rows = shelves.flat().toSorted((a, b) => (a.ordinal < b.ordinal ? 1 : -1));
         const page = rows.slice(0, limit);
-        const last = page.at(-1)?.key ?? "";
-        const next = rows.length > limit ? last.slice(last.lastIndexOf(":") + 1) : undefined;
+        const next = rows.length > limit ? page.at(-1)?.ordinal : undefined;
         const data = page.map(({ value }) => {
           const line = JSON.parse(value) as AuditLine;
           return { ...line, at: isoTime(line.at) };

@@ -1,19 +1,16 @@
 /** The checks of a management request, in their order. Each throws the Problem that ends it. */
 import type { z } from "zod";
+import type { AuditEntry } from "../model/audit.ts";
 import { isKeyId } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import type { FieldError } from "../model/problem.ts";
 import type { Auth, Principal } from "../ports/auth.ts";
+import { isSteppedUp, stepUpChallenge } from "../model/token.ts";
+import type { StepUpRule } from "../model/token.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Call } from "./call.ts";
 import { checkAccept, hasBody, readJson } from "./json.ts";
 import type { AnyOperation, Ask } from "./endpoint.ts";
-
-export interface StepUpRule {
-  readonly acr: readonly string[];
-  readonly amr: readonly string[];
-  readonly maxAgeMs: number;
-}
 
 export const notFound = (): Problem => new Problem("NOT_FOUND", "There is no such resource.");
 
@@ -23,13 +20,20 @@ export async function authenticated(auth: Auth, call: Call): Promise<Principal> 
   return found;
 }
 
+/** What the checks ask beside the request itself. */
+export interface CheckDeps {
+  readonly stepUp: StepUpRule;
+  readonly clock: Pick<Clock, "now">;
+  /** Puts a refusal on the audit trail. Never rejects. */
+  readonly refused: (entry: AuditEntry, alike: string) => Promise<void>;
+}
+
 /** Content type, encoding, size, JSON, fields; then the key; then the second factor. */
 export async function readAsk(
   spec: AnyOperation,
   call: Call,
   principal: Principal,
-  stepUp: StepUpRule,
-  clock: Pick<Clock, "now">,
+  deps: CheckDeps,
 ): Promise<Ask<unknown, unknown>> {
   checkAccept(call, spec.reply.type ?? "application/json");
   const errors: FieldError[] = [];
@@ -40,8 +44,13 @@ export async function readAsk(
   const { keyId = "" } = call.params;
   if ("keyId" in call.params && !owns(principal, keyId)) throw notFound();
   if (spec.everyKey && principal.keys !== "*") throw notFound();
-  if (spec.stepUp) checkStepUp(principal, stepUp, clock.now());
   const actor = { sub: principal.sub, address: call.address, requestId: call.requestId };
+  if (spec.stepUp !== undefined && !isSteppedUp(principal, deps.stepUp, deps.clock.now())) {
+    const target = call.params["subscriptionId"] ?? keyId;
+    const tried = { action: spec.stepUp, target, detail: "no fresh second factor" };
+    await deps.refused({ ...tried, actor, keys: keyId === "" ? "*" : [keyId] }, `${principal.sub} ${keyId}`);
+    throw stepUpRequired(deps.stepUp);
+  }
   return { call, principal, actor, keyId, params: call.params, body, query };
 }
 
@@ -78,20 +87,8 @@ function pathOf(path: readonly PropertyKey[]): string {
   return out;
 }
 
-/** How far `auth_time` may lie ahead of our clock, ms. */
-const AHEAD_MS = 30_000;
-
 /** RFC 9470: the answer says what would be enough. */
-function checkStepUp(principal: Principal, rule: StepUpRule, now: number): void {
-  const { amr, acr, authTime } = principal;
-  const factor = amr.some((one) => rule.amr.includes(one)) || (acr !== undefined && rule.acr.includes(acr));
-  const ageMs = authTime === undefined ? Number.NaN : now - authTime * 1_000;
-  if (factor && ageMs >= -AHEAD_MS && ageMs <= rule.maxAgeMs) return;
-  const acrValues = rule.acr.length > 0 ? rule.acr.join(" ") : rule.amr.join(" ");
-  const maxAge = Math.floor(rule.maxAgeMs / 1_000);
-  throw new Problem("STEP_UP_REQUIRED", "Prove your second factor again, then repeat the request with the new token.", {
-    headers: {
-      "www-authenticate": `Bearer error="insufficient_user_authentication", error_description="A fresh second factor is needed", acr_values="${acrValues}", max_age="${maxAge}"`,
-    },
+const stepUpRequired = (rule: StepUpRule): Problem =>
+  new Problem("STEP_UP_REQUIRED", "Prove your second factor again, then repeat the request with the new token.", {
+    headers: { "www-authenticate": stepUpChallenge(rule) },
   });
-}

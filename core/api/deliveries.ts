@@ -1,7 +1,7 @@
 /** One subscription's deliveries, and the replay of many at once. */
 import { z } from "zod";
 import { auditChange } from "../flow/audit.ts";
-import type { Actor } from "../flow/audit.ts";
+import type { Actor } from "../model/audit.ts";
 import type { History } from "../flow/history.ts";
 import type { Replay, Replayed } from "../flow/replay.ts";
 import type { Directory } from "../flow/subscriptions.ts";

@@ -1,6 +1,6 @@
 /** What an operation of the management API says of itself: the one source of its checks, its types and its documentation. */
 import type { z } from "zod";
-import type { Actor } from "../flow/audit.ts";
+import type { Actor, AuditAction } from "../model/audit.ts";
 import type { ProblemCode } from "../model/problem.ts";
 import type { Principal } from "../ports/auth.ts";
 import type { Route } from "../ports/plugin.ts";
@@ -36,8 +36,8 @@ export interface Operation<Body = unknown, Query = unknown> {
   /** The body may be left out; then it reads as `{}`. */
   readonly bodyOptional?: true;
   readonly query?: z.ZodType<Query>;
-  /** Asks for a fresh second factor. */
-  readonly stepUp?: true;
+  /** Asks for a fresh second factor; asked for without one, this is what the audit trail says was refused. */
+  readonly stepUp?: AuditAction;
   /** For tokens that own every key only; others are told that there is nothing here. */
   readonly everyKey?: true;
   /** Success: its status and what `data` is. Without `data` there is no body. */

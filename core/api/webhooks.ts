@@ -102,7 +102,7 @@ export function webhookOperations(deps: {
       tag,
       body: rotateBody,
       bodyOptional: true,
-      stepUp: true,
+      stepUp: "secret.rotated",
       reply: { status: 200, data: rotatedSubscription },
       problems: ["STEP_UP_REQUIRED", "CONFLICT"],
       async handle({ keyId, params, body, actor }) {

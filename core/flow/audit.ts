@@ -1,54 +1,85 @@
 /** The audit trail: who changed what, from where. A line is stored in the same commit as the change it tells of. */
-import { auditKey } from "../model/keys.ts";
-import type { Change } from "../ports/storage.ts";
+import { addressGroup } from "../model/address.ts";
+import type { Actor, AuditDeed, AuditEntry, AuditLine } from "../model/audit.ts";
+import { ordinals } from "../model/ids.ts";
+import { auditKey, WHOLE_RELAY } from "../model/keys.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/plugin.ts";
+import type { Change, Storage } from "../ports/storage.ts";
 
-/** Who asks for a change. */
-export interface Actor {
-  /** The token's `sub`; `relay` for the relay itself. */
-  readonly sub: string;
-  /** The client's address. */
-  readonly address?: string;
-  readonly requestId?: string;
-}
-
-export const RELAY: Actor = { sub: "relay" };
-
-export type AuditAction =
-  | "subscription.created"
-  | "subscription.updated"
-  | "subscription.deleted"
-  | "subscription.disabled"
-  | "subscription.tested"
-  | "secret.rotated"
-  | "event.replayed"
-  | "deliveries.replayed"
-  | "login"
-  | "step_up";
-
-export interface AuditLine {
-  /** Epoch ms. */
-  readonly at: number;
-  readonly by: string;
-  readonly address?: string;
-  readonly requestId?: string;
-  readonly action: AuditAction;
-  /** Id of what was changed. */
-  readonly target: string;
-  readonly result: "done" | "refused";
-  /** More about it in a few words: field names, counts, reasons. Never a value that is secret. */
-  readonly detail?: string;
-}
+export { RELAY } from "../model/audit.ts";
+export type { Actor, AuditLine } from "../model/audit.ts";
 
 /** @param ordinal of the line's own: lines of a key sort by it */
-export function auditChange(
-  keyId: string,
-  ordinal: string,
-  actor: Actor,
-  at: number,
-  line: Pick<AuditLine, "action" | "target" | "detail"> & { readonly result?: AuditLine["result"] },
-): Change {
-  const { action, target, result = "done", detail } = line;
+export function auditChange(keyId: string, ordinal: string, actor: Actor, at: number, deed: AuditDeed): Change {
+  const { action, target, result = "done", detail } = deed;
   const { sub: by, address, requestId } = actor;
   const value: AuditLine = { at, by, address, requestId, action, target, result, detail };
   return { op: "put", key: auditKey(keyId, ordinal), value: JSON.stringify(value) };
+}
+
+export interface Trail {
+  /** The lines of a deed, for the commit that does it. */
+  lines(entry: AuditEntry): readonly Change[];
+  /**
+   * Writes what was refused, so that whoever is refused often cannot fill the storage: of refusals that are `alike` the
+   * first of each minute is written, and of all at most 60 a minute; the next line tells how many were not. Never rejects.
+   */
+  refused(entry: AuditEntry, alike: string): Promise<void>;
+}
+
+/** Somebody with more keys than this is somebody of the relay. */
+const MOST_KEYS = 100;
+const WINDOW_MS = 60_000;
+const LINES = 60;
+/** What a client names itself is written so far. */
+const LONGEST = 128;
+
+export function createTrail(deps: {
+  readonly storage: Pick<Storage, "commit">;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+  readonly log: Pick<Log, "warn">;
+}): Trail {
+  const { storage, clock, log } = deps;
+  const ordinal = ordinals(() => clock.now());
+  let since = Number.NEGATIVE_INFINITY;
+  let skipped = 0;
+  const written = new Set<string>();
+
+  function lines({ keys, actor, ...deed }: AuditEntry): readonly Change[] {
+    const own = keys === "*" || keys.length === 0 || keys.length > MOST_KEYS || keys.includes("*");
+    return (own ? [WHOLE_RELAY] : keys).map((keyId) => auditChange(keyId, ordinal(), actor, clock.now(), deed));
+  }
+
+  /** Whether this one is written; one that is not is counted. */
+  function admitted(alike: string): boolean {
+    const now = clock.monotonic();
+    if (now - since >= WINDOW_MS) {
+      since = now;
+      written.clear();
+    }
+    if (written.has(alike) || written.size >= LINES) {
+      skipped++;
+      return false;
+    }
+    written.add(alike);
+    return true;
+  }
+
+  return {
+    lines,
+    async refused(entry, alike) {
+      const { actor, target, detail } = entry;
+      if (!admitted(`${entry.action} ${alike} ${addressGroup(actor.address ?? "")}`)) return;
+      const unsaid = skipped > 0 ? `${skipped} refusals before it are not listed` : undefined;
+      skipped = 0;
+      const told = [detail, unsaid].filter((one) => one !== undefined).join("; ");
+      const bounded = { ...entry, result: "refused", target: target.slice(0, LONGEST) } as const;
+      try {
+        await storage.commit(lines({ ...bounded, ...(told !== "" && { detail: told }) }));
+      } catch (error) {
+        log.warn("a refusal is not on the audit trail", { action: entry.action, error: String(error) });
+      }
+    },
+  };
 }

@@ -1,4 +1,5 @@
 /** The auth port: who is asking. */
+import type { Actor } from "../model/audit.ts";
 import type { PluginContext, Route, RouteRequest } from "./plugin.ts";
 
 /** An authenticated caller of the management API. */
@@ -51,24 +52,26 @@ export interface AccountKeeper {
   users(ctx: PluginContext): Users;
 }
 
-/** What an operator does with accounts. A change of one ends all its sessions, on every node. */
+/**
+ * What an operator does with accounts. A change of one ends all its sessions, on every node, and stands on the audit trail
+ * as done by `by`: the command, when it is left out.
+ */
 export interface Users {
   list(): Promise<readonly Account[]>;
   /** @throws Problem VALIDATION_FAILED, or CONFLICT when there is one of that name */
-  add(account: {
-    readonly username: string;
-    readonly password: string;
-    readonly keys: readonly string[];
-  }): Promise<void>;
+  add(
+    account: { readonly username: string; readonly password: string; readonly keys: readonly string[] },
+    by?: Actor,
+  ): Promise<void>;
   /** @throws Problem NOT_FOUND */
-  remove(username: string): Promise<void>;
+  remove(username: string, by?: Actor): Promise<void>;
   /** A new password, or `totp: false` to take the second factor off, or both. @throws Problem NOT_FOUND, VALIDATION_FAILED */
-  reset(username: string, to: { readonly password?: string; readonly totp?: false }): Promise<void>;
+  reset(username: string, to: { readonly password?: string; readonly totp?: false }, by?: Actor): Promise<void>;
   /** Begins a second factor for an account: what its authenticator app is shown. @throws Problem NOT_FOUND */
-  beginTotp(username: string): Promise<{ readonly uri: string }>;
+  beginTotp(username: string, by?: Actor): Promise<{ readonly uri: string }>;
   /**
    * Turns it on with a first code; resolves to the recovery codes, which are shown this once.
    * @throws Problem NOT_FOUND, CONFLICT when none was begun, UNAUTHENTICATED when the code is wrong
    */
-  confirmTotp(username: string, code: string): Promise<{ readonly recoveryCodes: readonly string[] }>;
+  confirmTotp(username: string, code: string, by?: Actor): Promise<{ readonly recoveryCodes: readonly string[] }>;
 }

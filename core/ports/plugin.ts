@@ -1,5 +1,6 @@
 /** What every kind of plug-in is, and what it is handed when it is set up. */
 import type { Socket } from "node:net";
+import type { AuditEntry } from "../model/audit.ts";
 import type { Clock } from "./clock.ts";
 import type { Entry, Change, RangeOptions } from "./storage.ts";
 
@@ -55,7 +56,8 @@ export type Connect = (target: ConnectTarget, signal: AbortSignal) => Promise<So
 export interface ScopedStorage {
   getItem(key: string): Promise<string | undefined>;
   range(prefix: string, options?: RangeOptions): Promise<readonly Entry[]>;
-  commit(changes: readonly Change[]): Promise<void>;
+  /** @param audit what the commit is about, for the audit trail: stored with it or not at all */
+  commit(changes: readonly Change[], audit?: readonly AuditEntry[]): Promise<void>;
 }
 
 /** The relay's own keys, used without being seen. */
@@ -81,6 +83,11 @@ export interface PluginContext {
   /** Not there yet while the storage itself is being set up: asking then throws. */
   readonly storage: ScopedStorage;
   readonly keys: Keys;
+  /**
+   * Puts what was refused on the audit trail. Of refusals that are `alike` only the first of each minute is written.
+   * Never rejects.
+   */
+  readonly refused: (entry: AuditEntry, alike: string) => Promise<void>;
   /** The relay's own publish token, for sources that were given none. */
   readonly publishToken?: string;
   /** Folder of the relay's own files; exists, mode 0700. */

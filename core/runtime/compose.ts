@@ -61,6 +61,7 @@ export function composeRelay(plan: Plan, around: Around): Relay {
     auth: house.get(AUTH),
     limits: house.get(LIMITER),
     stepUp: plan.stepUp,
+    trail: house.get(path.TRAIL).refused,
     trustedProxies: plan.server.trustedProxies,
     operations: house.get(OPERATIONS),
     refused: house.get(path.FIGURES).refused,

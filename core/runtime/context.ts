@@ -1,4 +1,5 @@
 /** What each plug-in is handed: its surroundings, and a shelf of its own in the storage. */
+import { createTrail, type Trail } from "../flow/audit.ts";
 import { pluginPrefix } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Connect, Keys, Log, Metrics, Plugin, PluginContext, ScopedStorage } from "../ports/plugin.ts";
@@ -16,8 +17,12 @@ export interface Surroundings {
   readonly configDir: string;
 }
 
-/** The storage under a prefix that no one else uses. */
-export function scoped(storage: Pick<Storage, "getItem" | "range" | "commit">, prefix: string): ScopedStorage {
+/** The storage under a prefix that no one else uses; what a commit is about goes to the audit trail with it. */
+export function scoped(
+  storage: Pick<Storage, "getItem" | "range" | "commit">,
+  prefix: string,
+  trail: Pick<Trail, "lines">,
+): ScopedStorage {
   const inside = (change: Change): Change => ({ ...change, key: prefix + change.key });
   return {
     getItem: (key) => storage.getItem(prefix + key),
@@ -26,7 +31,7 @@ export function scoped(storage: Pick<Storage, "getItem" | "range" | "commit">, p
       const entries = await storage.range(prefix + under, { ...options, after });
       return entries.map(({ key, value }) => ({ key: key.slice(prefix.length), value }));
     },
-    commit: (changes) => storage.commit(changes.map(inside)),
+    commit: (changes, audit = []) => storage.commit([...changes.map(inside), ...audit.flatMap(trail.lines)]),
   };
 }
 
@@ -36,11 +41,13 @@ export function contextOf(
   around: Surroundings,
   storage: Storage | undefined,
 ): PluginContext {
+  const trail = storage && createTrail({ ...around, storage });
   return {
     ...around,
+    refused: async (entry, alike) => trail?.refused(entry, alike),
     get storage() {
-      if (storage === undefined) throw new Error("the storage is not set up yet");
-      return scoped(storage, pluginPrefix(plugin.kind, plugin.name));
+      if (storage === undefined || trail === undefined) throw new Error("the storage is not set up yet");
+      return scoped(storage, pluginPrefix(plugin.kind, plugin.name), trail);
     },
   };
 }

@@ -1,4 +1,5 @@
 /** The path, composed: which room is built from which. Read it downwards. */
+import { createTrail, type Trail } from "../flow/audit.ts";
 import { createDeliver, type Deliver } from "../flow/deliver.ts";
 import { createDirectory, type Directory } from "../flow/directory.ts";
 import { createFeed, type LiveFeed } from "../flow/feed.ts";
@@ -43,6 +44,7 @@ export const GUARD = token<Guard>("guard");
 export const STORAGE = token<Storage>("storage");
 export const TRANSPORTS = token<readonly Transport[]>("transports");
 
+export const TRAIL = token<Trail>("trail");
 export const DIRECTORY = token<Directory & Disposable>("directory");
 export const HOT = token<HotEvents>("hot");
 export const INTAKE = token<Intake>("intake");
@@ -73,6 +75,7 @@ export function furnishPath(house: House): void {
   });
 
   house.make(DIRECTORY, (get) => createDirectory(get(STORAGE)));
+  house.make(TRAIL, () => createTrail(base()));
   house.make(HOT, (get) => createHotEvents(get(STORAGE)));
   house.make(INTAKE, (get) =>
     createIntake({

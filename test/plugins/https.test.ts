@@ -46,6 +46,7 @@ const openLine = async (
     log: quietLog(),
     metrics: quietMetrics(),
     fetch: refuse,
+    refused: refuse,
     storage: { getItem: refuse, range: refuse, commit: refuse },
     keys: { seal: refuse, open: refuse, signToken: refuse, publicJwk: refuse },
     dataDir: "",

@@ -17,6 +17,7 @@ export function pluginContext(clock: Clock, dataDir: string, more: Partial<Plugi
     get storage(): never {
       throw new Error("the storage is being set up");
     },
+    refused: () => Promise.resolve(),
     keys: { seal: refuse("key"), open: refuse("key"), signToken: refuse("key"), publicJwk: refuse("key") },
     dataDir,
     configDir: dataDir,

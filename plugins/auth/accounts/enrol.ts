@@ -1,4 +1,5 @@
 /** `/auth/setup` and `/auth/totp`: the first account, and a second factor for any. */
+import type { AuditAction } from "../../../core/model/audit.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Route, RouteRequest } from "../../../core/ports/plugin.ts";
@@ -6,9 +7,20 @@ import { readFields, reply, text } from "./body.ts";
 import { setCookie } from "./cookie.ts";
 import { beginTotp, useCode } from "./factors.ts";
 import { LONGEST_PASSWORD } from "./passwords.ts";
-import { accountAndAddress, grant, PASSWORD, seat, surely, TWO_FACTORS, unauthenticated } from "./parts.ts";
+import {
+  accountAndAddress,
+  actorOf,
+  grant,
+  ownDeed,
+  PASSWORD,
+  seat,
+  surely,
+  TWO_FACTORS,
+  unauthenticated,
+} from "./parts.ts";
 import type { Parts } from "./parts.ts";
 import { confirmed, userKey } from "./users.ts";
+import type { User } from "./users.ts";
 
 const code = text(1, 64);
 const password = text(1, LONGEST_PASSWORD);
@@ -22,12 +34,17 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
     type Body = { readonly code: string; readonly username: string; readonly password: string };
     const body = await readFields<Body>(request, { code, username: text(1, 256), password });
     const used = await setup.use(body.code);
-    if (used === undefined) throw unauthenticated("The set-up code is wrong or has expired.");
+    if (used === undefined) {
+      const actor = actorOf("unknown account", request);
+      const tried = { action: "account.created", target: "first account", detail: "wrong set-up code" } as const;
+      await parts.refused({ ...tried, actor, keys: "*" }, "set-up");
+      throw unauthenticated("The set-up code is wrong or has expired.");
+    }
     const user = await users.make({ ...body, keys: ["*"] });
     const { session, cookie, change } = sessions.begin(user, PASSWORD);
     const put = { op: "put", key: userKey(user.username), value: JSON.stringify(user), if: null } as const;
     try {
-      await storage.commit([used, put, change]);
+      await storage.commit([used, put, change], [ownDeed("account.created", user, request, "first account")]);
     } catch (error) {
       // Somebody else used the code, or an account was added, at the same time.
       if (error instanceof ConflictError) throw gone;
@@ -39,6 +56,9 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
     return reply(await grant(parts, user, session), clock.now(), headers, 201);
   }
 
+  const refused = (action: AuditAction, user: User, request: RouteRequest, why: string): Promise<void> =>
+    parts.refused(ownDeed(action, user, request, why), user.username);
+
   /** Begins an enrolment. What is in force stays so until the new one is confirmed. */
   async function begin(request: RouteRequest): ReturnType<Route["handle"]> {
     type Body = { readonly password: string; readonly code?: string };
@@ -48,12 +68,20 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
       await brake.wait(read.user.username, request.signal);
       if (!(await passwords.verify(body.password, read.user.password))) {
         brake.failed(read.user.username);
+        await refused("second_factor.begun", read.user, request, "wrong password");
         throw unauthenticated("The password is wrong.");
       }
       const allowed = read.user.totp === undefined ? read.user : useCode(read.user, body.code ?? "", keys, clock.now());
-      if (allowed === undefined) throw unauthenticated("Changing the second factor needs a code of the present one.");
+      if (allowed === undefined) {
+        await refused("second_factor.begun", read.user, request, "wrong code");
+        throw unauthenticated("Changing the second factor needs a code of the present one.");
+      }
       const { user, uri } = beginTotp(allowed, keys, clock.now());
-      return { changes: [users.change(read, user)], result: uri };
+      return {
+        changes: [users.change(read, user)],
+        audit: [ownDeed("second_factor.begun", user, request)],
+        result: uri,
+      };
     });
     return reply({ uri }, clock.now());
   }
@@ -63,11 +91,23 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
     const body = await readFields<{ readonly code: string }>(request, { code });
     const { user, session, codes } = await surely(storage, async () => {
       const { read, session } = await seat(parts, request);
-      const { user, codes } = confirmed(read.user, body.code, keys, clock.now());
+      let made: ReturnType<typeof confirmed>;
+      try {
+        made = confirmed(read.user, body.code, keys, clock.now());
+      } catch (error) {
+        if (error instanceof Problem && error.code === "UNAUTHENTICATED")
+          await refused("second_factor.on", read.user, request, "wrong code");
+        throw error;
+      }
+      const { user, codes } = made;
       const risen = { ...session, amr: TWO_FACTORS, authAt: clock.now() };
       const others = await sessions.endAll(user.uid, session.id);
       const changes = [users.change(read, user), sessions.change(session, risen), ...others];
-      return { changes, result: { user, session: risen, codes } };
+      return {
+        changes,
+        audit: [ownDeed("second_factor.on", user, request)],
+        result: { user, session: risen, codes },
+      };
     });
     log.info("second factor on", { sub: user.username, address: request.address, requestId: request.requestId });
     return reply({ ...(await grant(parts, user, session)), recoveryCodes: codes }, clock.now());

@@ -7,13 +7,26 @@ import { readFields, readJson, reply, text } from "./body.ts";
 import { clearCookie, isOwnOrigin, readCookie, setCookie } from "./cookie.ts";
 import { useCode } from "./factors.ts";
 import { LONGEST_PASSWORD } from "./passwords.ts";
-import { accountAndAddress, caller, grant, PASSWORD, seat, surely, TWO_FACTORS, unauthenticated } from "./parts.ts";
+import {
+  accountAndAddress,
+  actorOf,
+  caller,
+  grant,
+  ownDeed,
+  PASSWORD,
+  seat,
+  surely,
+  TWO_FACTORS,
+  unauthenticated,
+} from "./parts.ts";
 import type { Parts } from "./parts.ts";
 import { normalName, userKey } from "./users.ts";
+import type { User } from "./users.ts";
 
 /** What `users` routes and step-up ask for; the API has the configured rule for its own operations. */
 export const STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
 
+const NOBODY = { username: "unknown account", keys: ["*"] };
 const WRONG = "The username, the password or the code is wrong.";
 const WRONG_CODE = "The code is wrong, or was used before: take the next one.";
 const code = text(1, 64);
@@ -31,22 +44,24 @@ export function loginRoutes(parts: Parts): readonly Route[] {
     const { user, session, cookie } = await surely(storage, async () => {
       const read = await users.read(name);
       const right = await passwords.verify(body.password, read?.user.password);
-      if (read === undefined || !right) throw refused(name, request);
+      if (read === undefined || !right) throw await refused(name, read?.user, request);
       const { user, text } = read;
       if (user.totp === undefined) {
         const begun = sessions.begin(user, PASSWORD);
         // The account must not have been changed or removed since its password was checked.
         const same = { op: "check", key: userKey(user.username), if: text } as const;
-        return { changes: [same, begun.change], result: { user, ...begun } };
+        const audit = [ownDeed("login", user, request, PASSWORD.join(" "))];
+        return { changes: [same, begun.change], audit, result: { user, ...begun } };
       }
       if (body.code === undefined) {
         const headers = { "www-authenticate": stepUpChallenge(STEP_UP) };
         throw new Problem("STEP_UP_REQUIRED", "This account has a second factor: send its code too.", { headers });
       }
       const used = useCode(user, body.code, keys, clock.now());
-      if (used === undefined) throw refused(name, request);
+      if (used === undefined) throw await refused(name, user, request);
       const begun = sessions.begin(used, TWO_FACTORS);
-      return { changes: [users.change(read, used), begun.change], result: { user: used, ...begun } };
+      const audit = [ownDeed("login", used, request, TWO_FACTORS.join(" "))];
+      return { changes: [users.change(read, used), begun.change], audit, result: { user: used, ...begun } };
     });
     brake.succeeded(name);
     log.info("login", { sub: user.username, address: request.address, requestId: request.requestId });
@@ -54,9 +69,11 @@ export function loginRoutes(parts: Parts): readonly Route[] {
     return reply(await grant(parts, user, session), clock.now(), headers);
   }
 
-  function refused(name: string, request: RouteRequest): Problem {
+  /** What is no name of an account is not repeated: it may be a password in the wrong field. */
+  async function refused(name: string, user: User | undefined, request: RouteRequest): Promise<Problem> {
     brake.failed(name);
     log.info("login refused", { address: request.address, requestId: request.requestId });
+    await parts.refused(ownDeed("login", user ?? NOBODY, request), name);
     return unauthenticated(WRONG);
   }
 
@@ -67,10 +84,13 @@ export function loginRoutes(parts: Parts): readonly Route[] {
       if (read.user.totp === undefined)
         throw new Problem("CONFLICT", "This account has no second factor: turn one on with POST /auth/totp.");
       const used = useCode(read.user, body.code, keys, clock.now());
-      if (used === undefined) throw unauthenticated(WRONG_CODE);
+      if (used === undefined) {
+        await parts.refused(ownDeed("step_up", read.user, request, "wrong code"), read.user.username);
+        throw unauthenticated(WRONG_CODE);
+      }
       const risen = { ...session, amr: TWO_FACTORS, authAt: clock.now() };
       const changes = [users.change(read, used), sessions.change(session, risen)];
-      return { changes, result: { user: used, session: risen } };
+      return { changes, audit: [ownDeed("step_up", used, request)], result: { user: used, session: risen } };
     });
     log.info("step-up", { sub: user.username, address: request.address, requestId: request.requestId });
     return reply(await grant(parts, user, session), clock.now());
@@ -87,9 +107,9 @@ export function loginRoutes(parts: Parts): readonly Route[] {
   }
 
   async function logout(request: RouteRequest): ReturnType<Route["handle"]> {
-    const { sessionId, sub } = await caller(parts, request);
+    const { sessionId, sub, keys: owned } = await caller(parts, request);
     if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session: it ends by time.");
-    await sessions.end(sessionId);
+    await sessions.end(sessionId, { action: "logout", target: sub, actor: actorOf(sub, request), keys: owned });
     log.info("logout", { sub, address: request.address, requestId: request.requestId });
     return { status: 204, headers: { "set-cookie": clearCookie() } };
   }

@@ -64,6 +64,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
 
   const parts: Parts = {
     ...{ storage, clock, keys, log, users, sessions, passwords, setup, authenticate, tokenMs, sessionMs },
+    refused: ctx.refused,
     brake: createBrake(clock),
     ...(origin === undefined ? {} : { origin }),
   };

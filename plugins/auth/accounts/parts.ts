@@ -3,9 +3,10 @@ import { ConflictError } from "../../../core/model/errors.ts";
 import { addressGroup } from "../../../core/model/address.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { ownClaims } from "../../../core/model/token.ts";
+import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
 import type { Auth, Principal } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { Keys, Log, RouteRequest, ScopedStorage } from "../../../core/ports/plugin.ts";
+import type { Keys, Log, PluginContext, RouteRequest, ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Session, Sessions } from "./sessions.ts";
@@ -24,11 +25,29 @@ export interface Parts {
   readonly brake: Brake;
   readonly setup: SetupCode;
   readonly authenticate: Auth["authenticate"];
+  readonly refused: PluginContext["refused"];
   readonly tokenMs: number;
   readonly sessionMs: number;
   /** The one `Origin` that may refresh; left out, the one that the request itself was sent to. */
   readonly origin?: string;
 }
+
+/** Who asks, for the audit trail. */
+export const actorOf = (sub: string, { address, requestId }: RouteRequest): Actor => ({ sub, address, requestId });
+
+/** What somebody did with an account of their own, for the trails of its keys. */
+export const ownDeed = (
+  action: AuditAction,
+  { username, keys }: Pick<User, "username" | "keys">,
+  request: RouteRequest,
+  detail?: string,
+): AuditEntry => ({
+  action,
+  target: username,
+  actor: actorOf(username, request),
+  keys,
+  ...(detail !== undefined && { detail }),
+});
 
 export const unauthenticated = (detail: string): Problem => new Problem("UNAUTHENTICATED", detail);
 
@@ -95,12 +114,16 @@ const TRIES = 4;
  */
 export async function surely<T>(
   storage: ScopedStorage,
-  decide: () => Promise<{ readonly changes: readonly Change[]; readonly result: T }>,
+  decide: () => Promise<{
+    readonly changes: readonly Change[];
+    readonly audit?: readonly AuditEntry[];
+    readonly result: T;
+  }>,
 ): Promise<T> {
   for (let left = TRIES; ; left--) {
-    const { changes, result } = await decide();
+    const { changes, audit = [], result } = await decide();
     try {
-      if (changes.length > 0) await storage.commit(changes);
+      if (changes.length > 0) await storage.commit(changes, audit);
       return result;
     } catch (error) {
       if (!(error instanceof ConflictError) || left <= 1) throw error;

@@ -1,5 +1,6 @@
 /** Sessions: what a login begins and a logout ends, for every node, since each request looks here. */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { AuditEntry } from "../../../core/model/audit.ts";
 import { randomId } from "../../../core/model/ids.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
@@ -30,7 +31,7 @@ export interface Sessions {
   byCookie(value: string): Promise<Session | undefined>;
   /** The change that puts it in the place of the session of its id, which must still be there as it was. */
   change(before: Session, after: Session): Change;
-  end(id: string): Promise<void>;
+  end(id: string, audit: AuditEntry): Promise<void>;
   /** The changes that end all sessions of a user, but `spare`. */
   endAll(uid: string, spare?: string): Promise<readonly Change[]>;
   /** Removes sessions that are over, now and then. */
@@ -86,7 +87,7 @@ export function createSessions(storage: ScopedStorage, clock: Clock, lastMs: num
       value: JSON.stringify(after),
       if: JSON.stringify(before),
     }),
-    end: (id) => storage.commit([{ op: "delete", key: sessionKey(id) }]),
+    end: (id, audit) => storage.commit([{ op: "delete", key: sessionKey(id) }], [audit]),
     async endAll(uid, spare) {
       const changes: Change[] = [];
       for await (const session of all())

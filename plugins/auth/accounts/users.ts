@@ -1,4 +1,5 @@
 /** The accounts, as they are stored: read, changed only as they were read, removed with their sessions. */
+import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
 import { randomId } from "../../../core/model/ids.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
 import { isKeyId } from "../../../core/model/names.ts";
@@ -38,6 +39,15 @@ export interface Read {
 const USERNAME = /^[a-z0-9][a-z0-9._@+-]{0,63}$/;
 const PAGE = 500;
 const TRIES = 5;
+/** Whoever runs `relay users` in the data folder itself. */
+const COMMAND: Actor = { sub: "relay users" };
+const deed = (action: AuditAction, target: string, actor: Actor = COMMAND, detail?: string): AuditEntry => ({
+  action,
+  target,
+  actor,
+  keys: "*",
+  ...(detail !== undefined && { detail }),
+});
 
 /** Names are kept in lower case. */
 export const normalName = (username: string): string => username.trim().toLowerCase();
@@ -100,14 +110,19 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
   }
 
   /** Changes or removes a user and ends its sessions, in one commit; again from the start when another change came first. */
-  async function endAnd<T>(username: string, next: (user: User) => { user?: User; result: T }): Promise<T> {
+  async function endAnd<T>(
+    username: string,
+    audit: AuditEntry,
+    next: (user: User) => { user?: User; result: T },
+  ): Promise<T> {
     for (let left = TRIES; ; left--) {
       const one = await found(username);
       const { user, result } = next(one.user);
       const change: Change =
         user === undefined ? { op: "delete", key: userKey(one.user.username), if: one.text } : book.change(one, user);
       try {
-        await storage.commit([change, ...(await sessions.endAll(one.user.uid))]);
+        const told = { ...audit, target: one.user.username };
+        await storage.commit([change, ...(await sessions.endAll(one.user.uid))], [told]);
         return result;
       } catch (error) {
         if (!(error instanceof ConflictError) || left <= 1) throw error;
@@ -136,37 +151,39 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
         totp: totp !== undefined,
       }));
     },
-    async add({ username, password, keys }) {
+    async add({ username, password, keys }, by) {
       const user = await make({ username, password, keys });
       try {
-        await storage.commit([{ op: "put", key: userKey(user.username), value: JSON.stringify(user), if: null }]);
+        const change: Change = { op: "put", key: userKey(user.username), value: JSON.stringify(user), if: null };
+        await storage.commit([change], [deed("account.created", user.username, by, `keys ${user.keys.join(" ")}`)]);
       } catch (error) {
         if (error instanceof ConflictError) throw new Problem("CONFLICT", "There is a user of that name.");
         throw error;
       }
       await added();
     },
-    remove: (username) => endAnd(username, () => ({ result: undefined })),
-    async reset(username, { password, totp }) {
+    remove: (username, by) => endAnd(username, deed("account.removed", username, by), () => ({ result: undefined })),
+    async reset(username, { password, totp }, by) {
       const errors = password === undefined ? [] : passwordErrors(password);
       if (password === undefined && totp === undefined)
         errors.push({ path: "", message: "give a new password, or totp: false" });
       if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
       const hash = password === undefined ? undefined : await passwords.hash(password);
-      await endAnd(username, (user) => {
+      const what = [password === undefined ? [] : ["password"], totp === undefined ? [] : ["second factor off"]].flat();
+      await endAnd(username, deed("account.reset", username, by, what.join(", ")), (user) => {
         const { totp: factor, pending: _, recovery, ...rest } = user;
         const kept = totp === undefined && factor !== undefined ? { totp: factor, recovery } : { recovery: [] };
         return { user: { ...rest, password: hash ?? user.password, ...kept }, result: undefined };
       });
     },
-    async beginTotp(username) {
+    async beginTotp(username, by) {
       const one = await found(username);
       const { user, uri } = beginTotp(one.user, keys, clock.now());
-      await storage.commit([book.change(one, user)]);
+      await storage.commit([book.change(one, user)], [deed("second_factor.begun", user.username, by)]);
       return { uri };
     },
-    confirmTotp: (username, code) =>
-      endAnd(username, (before) => {
+    confirmTotp: (username, code, by) =>
+      endAnd(username, deed("second_factor.on", username, by), (before) => {
         const { user, codes } = confirmed(before, code, keys, clock.now());
         return { user, result: { recoveryCodes: codes } };
       }),
