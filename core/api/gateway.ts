@@ -5,8 +5,9 @@ import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Route, RouteReply } from "../ports/plugin.ts";
 import { createTrust, peerOf } from "./address.ts";
-import { Call, Gone } from "./call.ts";
-import { callersOf } from "./gateway/callers.ts";
+import { Gone } from "./call.ts";
+import type { Call } from "./call.ts";
+import { callersOf, credentialsIn } from "./gateway/callers.ts";
 import { requestPairs, responsePairs, valuesOf } from "./gateway/headers.ts";
 import { createFindRoute, gatewayRoutes, normalPath, queryOf } from "./gateway/path.ts";
 import type { GatewayRoute } from "./gateway/path.ts";
@@ -60,7 +61,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   }
 
   async function count(row: string, pairs: readonly string[], address: string): Promise<Verdict | undefined> {
-    const verdict = await limits.check(row, callersOf(credentials(pairs, keyHeader), address));
+    const verdict = await limits.check(row, callersOf(credentialsIn(pairs, keyHeader, "authorization"), address));
     if (verdict?.code === undefined) return verdict;
     const quietS = Math.ceil((quietUntil - clock.monotonic()) / 1_000);
     const detail = "Wait as long as Retry-After says, then go on slower.";
@@ -141,9 +142,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
   }
 
   /** Hands the answer through. What fails from here on can only be told by cutting it off. */
-  async function pass({ res, requestId }: Call, { head, exchange }: Answering, verdict?: Verdict): Promise<void> {
+  async function pass({ req, res, requestId }: Call, { head, exchange }: Answering, verdict?: Verdict): Promise<void> {
     try {
-      res.writeHead(head.status, responsePairs(head, requestId, verdict?.headers));
+      const pairs = responsePairs(head, requestId, verdict?.headers);
+      // Node reads nothing more of a connection on which an upgrade was asked for and refused.
+      if (req.headers.upgrade !== undefined) pairs.push("Connection", "close");
+      res.writeHead(head.status, pairs);
     } catch (error) {
       exchange.abort(error as Error);
       throw error;
@@ -167,20 +171,6 @@ export function createGateway(deps: GatewayDeps): Gateway {
     })),
     dispose: async () => upstream?.dispose(),
   };
-}
-
-/**
- * What names the caller, as the upstream will read it.
- * @throws Problem VALIDATION_FAILED when it stands there twice: the upstream might look at the other one
- */
-function credentials(pairs: readonly string[], keyHeader: string): Parameters<typeof callersOf>[0] {
-  const one = (name: string): string | undefined => {
-    const [first, second] = valuesOf(pairs, name);
-    if (second !== undefined) throw new Problem("VALIDATION_FAILED", `Send one ${name} header.`);
-    return first;
-  };
-  const authorization = one("authorization");
-  return { authorization, key: keyHeader === "authorization" ? undefined : one(keyHeader) };
 }
 
 /** For an answer that says `Retry-After` itself. */

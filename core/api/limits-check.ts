@@ -7,7 +7,8 @@ import type { Limiter, Verdict } from "../limits/limiter.ts";
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Route, RouteReply, RouteRequest } from "../ports/plugin.ts";
-import { callersOf } from "./gateway/callers.ts";
+import type { Call } from "./call.ts";
+import { callersOf, credentialsIn } from "./gateway/callers.ts";
 import { createFindRoute, gatewayRoutes, mayBeGateway, normalPath } from "./gateway/path.ts";
 import { envelope } from "./reply.ts";
 
@@ -53,9 +54,9 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
       if (mayBeGateway(path)) throw new Problem("NOT_FOUND", "There is no such operation under /v1.");
       return undefined;
     }
-    const authorization = request.header("x-original-authorization");
-    const key = keyHeader === "authorization" ? undefined : request.header(keyHeader);
-    return await limits.check(`${route.method} ${route.path}`, callersOf({ key, authorization }, request.address));
+    // The server hands every route its own Call, and only the raw headers show what stands there twice.
+    const credentials = credentialsIn((request as Call).req.rawHeaders, keyHeader, "x-original-authorization");
+    return await limits.check(`${route.method} ${route.path}`, callersOf(credentials, request.address));
   }
 
   async function answer(request: RouteRequest, asked: () => Asked, denied: number | undefined): Promise<RouteReply> {

@@ -2,6 +2,9 @@
 import { apiKeyPrincipal } from "../../limits/keys.ts";
 import type { Caller } from "../../limits/limiter.ts";
 import { addressGroup } from "../../model/address.ts";
+import { Problem } from "../../model/problem.ts";
+import { valuesOf } from "./headers.ts";
+import type { Pairs } from "./headers.ts";
 
 /** An address may stand for many keys: an office, a carrier. */
 const ADDRESS_FACTOR = 10;
@@ -11,6 +14,21 @@ export interface Credentials {
   readonly key: string | undefined;
   /** The client's `Authorization`. */
   readonly authorization: string | undefined;
+}
+
+/**
+ * What names the caller, as the upstream will read it.
+ * @param keyHeader in lower case
+ * @param authorizationHeader where the client's own `Authorization` stands, in lower case
+ * @throws Problem VALIDATION_FAILED when one stands there twice: the upstream might look at the other one
+ */
+export function credentialsIn(pairs: Pairs, keyHeader: string, authorizationHeader: string): Credentials {
+  const one = (name: string): string | undefined => {
+    const [first, second] = valuesOf(pairs, name);
+    if (second !== undefined) throw new Problem("VALIDATION_FAILED", `Send one ${name} header.`);
+    return first;
+  };
+  return { authorization: one(authorizationHeader), key: keyHeader === "authorization" ? undefined : one(keyHeader) };
 }
 
 /**

@@ -39,7 +39,8 @@ const MEANT = /[/\\;?#%\p{Cc}]/u;
 
 /**
  * The normal spelling of a path: decoded once, encoded again. `undefined` for what different servers would read
- * differently: empty and dot segments, encoded separators, `;`, what is encoded twice, what is no UTF-8.
+ * differently: empty and dot segments, encoded separators, `;`, spaces at an end, what is encoded twice, what is no
+ * UTF-8.
  * @param path without its query
  */
 export function normalPath(path: string): string | undefined {
@@ -47,11 +48,15 @@ export function normalPath(path: string): string | undefined {
   const segments: string[] = [];
   for (const segment of path.slice(1).split("/")) {
     const value = decoded(segment);
-    if (value === undefined || value === "" || value === "." || value === ".." || MEANT.test(value)) return undefined;
+    if (value === undefined || !isPlain(value)) return undefined;
     segments.push(encodeURIComponent(value));
   }
   return `/${segments.join("/")}`;
 }
+
+/** Not empty, no dot segment, nothing that is read as something else, nothing that is trimmed. */
+const isPlain = (value: string): boolean =>
+  value !== "" && value !== "." && value !== ".." && value.trim() === value && !MEANT.test(value);
 
 /** What may stand in a query as it is; the rest is encoded, so that no server sees an end where we saw none. */
 const UNSAFE_IN_QUERY = /[^\x21-\x7e]|#/g;
