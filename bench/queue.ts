@@ -21,9 +21,7 @@ import { memory } from "../plugins/storage/memory.ts";
 import { redis } from "../plugins/storage/redis.ts";
 import { sqlite } from "../plugins/storage/sqlite.ts";
 import { unstorage } from "../plugins/storage/unstorage.ts";
-import { pluginContext } from "../test/support/plugin-context.ts";
-import { startRedis } from "../test/support/redis.ts";
-import type { RedisServer } from "../test/support/redis.ts";
+import { context, endServers, redisServer } from "./queue/surroundings.ts";
 
 const WRITERS = 64;
 const BATCH = 64;
@@ -45,7 +43,7 @@ async function measure(
   dir: string,
   seconds: number,
 ): Promise<Figures> {
-  const storage = await plugin.setup(pluginContext(clock, dir));
+  const storage = await plugin.setup(context(dir));
   const mint = ordinals(clock.now);
   const until = clock.monotonic() + seconds * 1_000;
   const began = clock.monotonic();
@@ -107,18 +105,12 @@ async function measure(
 const { positionals } = parseArgs({ allowPositionals: true });
 const [seconds = "3", ...wanted] = positionals;
 const dir = await mkdtemp(join(tmpdir(), "relay-bench-"));
-const servers: RedisServer[] = [];
-const server = async (config: Readonly<Record<string, string>>): Promise<string> => {
-  const started = await startRedis({ config });
-  servers.push(started);
-  return started.url;
-};
 const storages: Readonly<Record<string, () => Promise<Plugin<"storage", Storage>>>> = {
   memory: async () => memory(),
   sqlite: async () => sqlite({ dir: join(dir, "sqlite") }),
   filesystem: async () => filesystem({ dir: join(dir, "files") }),
-  "redis everysec": async () => redis({ url: await server({ appendonly: "yes", appendfsync: "everysec" }) }),
-  "redis always": async () => redis({ url: await server({ appendonly: "yes", appendfsync: "always" }) }),
+  "redis everysec": async () => redis({ url: await redisServer(dir, "everysec") }),
+  "redis always": async () => redis({ url: await redisServer(dir, "always") }),
   "unstorage memory": async () => unstorage(memoryDriver()),
 };
 try {
@@ -129,6 +121,6 @@ try {
   }
   console.table(rows);
 } finally {
-  for (const one of servers) await one[Symbol.asyncDispose]();
+  await endServers();
   await rm(dir, { recursive: true, force: true });
 }

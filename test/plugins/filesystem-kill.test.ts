@@ -129,7 +129,7 @@ function unsynced(trace: string): { readonly acknowledged: number; readonly unsy
     const call = line.replace(/^\d+\s+/, "");
     if (/^pwrite64\(\d+<.*\.ndjson>/.test(call)) dirty = true;
     if (/^(fsync|fdatasync)\(\d+<.*\.ndjson>/.test(call)) {
-      if (/= 0$/.test(call)) dirty = false;
+      if (call.endsWith("= 0")) dirty = false;
       else syncing = true;
     }
     if (/^<\.\.\. (fsync|fdatasync) resumed>.*= 0$/.test(call) && syncing) dirty = syncing = false;

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { ConflictError } from "../../core/model/errors.ts";
+import { dueKey } from "../../core/model/keys.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { redis } from "../../plugins/storage/redis.ts";
@@ -203,6 +204,18 @@ describe.skipIf(missing !== undefined)(
       const [events, dues] = [await storage.getKeys("event:", {}), await storage.getKeys("due:", {})];
       expect(events.length).toBe(dues.length);
       expect(events.length).toBe(n - 1);
+      // What is under way can be brought to its end.
+      await node.command("CONFIG", "SET", "maxmemory", "0");
+      await storage.commit([
+        endOf(due("s", 0, 0)),
+        { op: "put", key: dueKey(due("a", 1, clock.now())), value: "k 0 0 0" },
+      ]);
+      await node.command("CONFIG", "SET", "maxmemory", "1mb");
+      const [lease] = await claim(storage.queue);
+      if (lease === undefined) throw new Error("nothing was claimed");
+      expect(await storage.queue.extend(lease)).toBe(true);
+      await storage.queue.settle(lease, [endOf(lease), put("delivery:sub_a:1")]);
+      await node.command("CONFIG", "SET", "maxmemory", "8mb");
       await storage.commit(events.map((key) => ({ op: "delete", key })));
       expect(await storage.getKeys("event:", {})).toEqual([]);
       expect(await recovery(storage)).toBeLessThan(5_000);

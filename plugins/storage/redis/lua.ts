@@ -24,6 +24,10 @@ local now = tonumber(ARGV[1])
 if not now then local t = call('TIME'); now = t[1] * 1000 + math.floor(t[2] / 1000) end
 local wakeAt = nil
 
+-- Redis refuses what needs memory only as the first write of a script. What ends or hands on work goes on all the same:
+-- it is small, and without it memory would never become free.
+local function evenWhenFull() call('UNLINK', P .. ':none') end
+
 local function groupOf(key)
   local colon = string.find(key, ':', 1, true)
   if colon then return string.sub(key, 1, colon), string.sub(key, colon + 1) end
@@ -96,6 +100,11 @@ local function unmet(from)
   return keys
 end
 
+local function needsRoom(from)
+  for i = from, #ARGV, 5 do if ARGV[i] == 'put' then return true end end
+  return false
+end
+
 local function apply(from)
   for i = from, #ARGV, 5 do
     if ARGV[i] == 'put' then put(ARGV[i + 1], ARGV[i + 2]) elseif ARGV[i] == 'delete' then remove(ARGV[i + 1]) end
@@ -154,6 +163,7 @@ const script = (body: string): string => COMMON + body;
  */
 export const COMMIT = script(`
 local id, bucket, fresh, message = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+if not needsRoom(6) then evenWhenFull() end
 if not remember(id, bucket, fresh) then return {epochNow(message)} end
 local wrong = unmet(6)
 if #wrong > 0 then
@@ -173,6 +183,7 @@ if not leaseOf(sub, ordinal, token) then
   if call('SISMEMBER', P .. ':c:' .. bucket, id) == 1 then return {epochNow(message)} end
   return false
 end
+evenWhenFull()
 if not remember(id, bucket, fresh) then return {epochNow(message)} end
 local wrong = unmet(11)
 if #wrong > 0 then
@@ -198,6 +209,7 @@ for i = 7, #ARGV, 2 do
   if busy[ARGV[i]] >= most then full = full + 1 end
 end
 local ready, later = P .. ':q:ready', P .. ':q:later'
+evenWhenFull()
 local turn = tonumber(call('GET', P .. ':q:turn') or 0)
 local turnBefore = turn
 
@@ -290,6 +302,7 @@ export const EXTEND = script(`
 local sub, ordinal, token, term = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local line = leaseOf(sub, ordinal, token)
 if not line then return -1 end
+evenWhenFull()
 call('ZADD', P .. ':q:s:' .. sub, now + term, line)
 return tonumber(call('GET', P .. ':epoch') or 0)
 `);
@@ -310,6 +323,7 @@ return 1
 /** now, sub, until. */
 export const PAUSE = script(`
 local sub, untilAt = ARGV[2], tonumber(ARGV[3])
+evenWhenFull()
 if untilAt > now then call('HSET', P .. ':q:pause', sub, untilAt) else call('HDEL', P .. ':q:pause', sub) end
 call('ZREM', P .. ':q:ready', sub)
 call('ZREM', P .. ':q:later', sub)
