@@ -16,6 +16,8 @@ export interface Feeder {
   /** Feeds the hungry in the background; undefined when there are none. What it resolves to never rejects. */
   feed(): Promise<void> | undefined;
   sweep(): Promise<number>;
+  /** Whether whatever waits is held, or known to be behind what is. */
+  knowsAll(): boolean;
   /** A lane was dropped for want of room: only a sweep finds it again. */
   forgot(): void;
   /** Storage has this line no more: a page that was being read meanwhile must not bring it back. */
@@ -39,6 +41,7 @@ export function createFeeder(deps: {
   let feeding: Promise<void> | undefined;
   let sweeping: Promise<number> | undefined;
   let forgotten = false;
+  let swept = false;
   let closed = false;
 
   /** Reads a page and hands it over in the same turn, with what ended since the read began still known. */
@@ -136,6 +139,7 @@ export function createFeeder(deps: {
       await new Promise((resolve) => void setImmediate(resolve));
     }
     enter(undefined);
+    swept = true;
     return found;
   }
 
@@ -159,6 +163,7 @@ export function createFeeder(deps: {
       return feeding;
     },
     sweep,
+    knowsAll: () => swept && !forgotten,
     forgot() {
       forgotten = true;
     },

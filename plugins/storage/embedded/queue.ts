@@ -188,11 +188,14 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
     async depth() {
       const now = clock.now();
       let oldestDueAt: number | undefined;
+      let all = feeder.knowsAll();
       for (const lane of window.lanes.values()) {
         const at = Math.min(lane.waiting[0]?.at ?? Number.POSITIVE_INFINITY, lane.behindAt);
         if (at <= now && (oldestDueAt === undefined || at < oldestDueAt)) oldestDueAt = at;
+        if (lane.behind !== undefined) all = false;
       }
-      return { waiting: Math.max(window.waiting(), (stored?.() ?? 0) - leased), leased, oldestDueAt };
+      const known = window.waiting();
+      return { waiting: all ? known : Math.max(known, (stored?.() ?? 0) - leased), leased, oldestDueAt };
     },
 
     async close() {

@@ -40,6 +40,8 @@ export function createWindow(deps: {
   const lanes = new Map<string, Lane>();
   const ready = new Set<Lane>();
   let waiting = 0;
+  /** Lanes from which idle ones are forgotten; twice what was left the last time, so that looking costs little. */
+  let crowded = size;
 
   /** Most lines that one of so many lanes may have waiting; never more than a quarter. */
   function share(among: number): number {
@@ -73,13 +75,25 @@ export function createWindow(deps: {
     waiting -= lane.waiting.length;
   }
 
+  function prune(): void {
+    const now = clock.now();
+    for (const lane of lanes.values()) {
+      if (lane.lines.size === 0 && lane.behind === undefined && lane.pausedUntil <= now) drop(lane);
+    }
+    crowded = Math.max(size, lanes.size * 2);
+  }
+
   return {
     lanes,
     ready,
     drop,
+    prune,
     laneOf(id) {
-      let lane = lanes.get(id);
-      if (lane === undefined) lanes.set(id, (lane = newLane(id)));
+      const known = lanes.get(id);
+      if (known !== undefined) return known;
+      if (lanes.size >= crowded) prune();
+      const lane = newLane(id);
+      lanes.set(id, lane);
       return lane;
     },
     touch(lane) {
@@ -106,12 +120,6 @@ export function createWindow(deps: {
     take(lane, line) {
       dequeue(lane, line);
       waiting--;
-    },
-    prune() {
-      const now = clock.now();
-      for (const lane of lanes.values()) {
-        if (lane.lines.size === 0 && lane.behind === undefined && lane.pausedUntil <= now) drop(lane);
-      }
     },
     waiting: () => waiting,
     free: () => 1 - waiting / size,

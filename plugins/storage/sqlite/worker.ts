@@ -1,19 +1,18 @@
 /**
  * The writer: one thread that owns the writing connection of a database. Every message is a batch of commits, made as
- * one transaction with one fsync; each of them still succeeds or is refused alone.
- *
- * This file stands alone (`node:` imports only), so that it can be started from its text.
+ * one transaction with one fsync; each of them still succeeds or is refused alone. The file stands alone (`node:`
+ * imports only), so that it can be started from its text.
  *
  * Measured for a batch of 32, half accepts (900-byte event + due line), half ends (250-byte delivery, due line deleted),
  * CPU per commit with 1 / 10 / 100 keys: records in a rowid table and due lines WITHOUT ROWID, 4 KiB pages, 6.7 / 10.6 /
  * 14.4 µs. Losing: one rowid table 7.3 / 11.0 / 14.7 (and a backlog's lines scattered among the events); everything
  * WITHOUT ROWID 6.3 / 11.7 / 27.9; 16 KiB pages 6.1 / – / 16.6; 1 KiB pages 8.7 / – / 16.3; BLOB instead of TEXT +4 %;
- * REPLACE instead of upsert, mmap, exclusive locking mode: no difference.
+ * REPLACE instead of upsert, mmap, exclusive locking mode: no difference. Texts in an array cross in 0.5 µs a commit on
+ * either side; one long text with lengths 0.6, encoded bytes 0.6 (0.8 beyond Latin-1).
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 
-/** What the thread is started with. */
 export interface WorkerStart {
   readonly path: string;
   readonly cacheKiB: number;
