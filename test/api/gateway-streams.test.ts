@@ -1,0 +1,289 @@
+// The gateway's bodies: both stream, either side may leave, and nothing takes longer or weighs more than it may.
+import { connect } from "node:net";
+import type { Socket } from "node:net";
+import { request } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { describe, expect, it } from "vitest";
+import { ask } from "../support/ask.ts";
+import { sendRaw, startGateway, startTcp, startUpstream } from "../support/gateway.ts";
+
+const KEY = { "X-API-Key": "key-a" };
+const MIB = 1_048_576;
+const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+const until = async (met: () => boolean): Promise<void> => {
+  while (!met()) await turn();
+};
+const head = (lines: readonly string[]): string => `${lines.join("\r\n")}\r\n\r\n`;
+const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+
+describe("bodies", () => {
+  it("go through as they come, in both directions, before either is whole", async () => {
+    const { promise: reached, resolve } = Promise.withResolvers<[IncomingMessage, ServerResponse]>();
+    await using upstream = await startUpstream(undefined, (req, res) => {
+      resolve([req, res]);
+      return true;
+    });
+    await using gateway = await startGateway({ upstream: upstream.url });
+    const req = request({ port: gateway.port, method: "POST", path: "/v1/qr/create", headers: KEY, agent: false });
+    const answered = new Promise<IncomingMessage>((got) => void req.on("response", got));
+    req.write("first ");
+    const [there, back] = await reached;
+    const arrived: string[] = [];
+    there.setEncoding("utf8").on("data", (text: string) => arrived.push(text));
+    await until(() => arrived.join("") === "first ");
+    back.write("answer ");
+    const got = await answered;
+    const came: string[] = [];
+    got.setEncoding("utf8").on("data", (text: string) => came.push(text));
+    await until(() => came.join("") === "answer ");
+    req.write("second ");
+    await until(() => arrived.join("") === "first second ");
+    back.write("goes on");
+    await until(() => came.join("") === "answer goes on");
+    req.end("third");
+    await new Promise((ended) => void there.on("end", ended));
+    back.end();
+    await new Promise((ended) => void got.on("end", ended));
+    expect([arrived.join(""), came.join("")]).toEqual(["first second third", "answer goes on"]);
+  });
+
+  it("are held back by who reads slower, so that the relay holds little of them", async () => {
+    let written = 0;
+    const block = Buffer.alloc(65_536);
+    await using upstream = await startUpstream((_req, res) => {
+      const write = (): void => {
+        while (written < 64 * MIB) {
+          written += block.length;
+          if (!res.write(block)) return void res.once("drain", write);
+        }
+        res.end();
+      };
+      write();
+    });
+    await using gateway = await startGateway({ upstream: upstream.url });
+    const req = request({ port: gateway.port, path: "/v1/qr", headers: KEY, agent: false });
+    const answered = new Promise<IncomingMessage>((got) => void req.on("response", got));
+    req.end();
+    const got = await answered;
+    // Nobody reads: what is written stops growing at what sockets and streams hold.
+    let before = -1;
+    for (let same = 0; same < 200; same = before === written ? same + 1 : 0) {
+      before = written;
+      await turn();
+    }
+    expect(written).toBeLessThan(32 * MIB);
+    let size = 0;
+    for await (const chunk of got) size += (chunk as Buffer).length;
+    expect(size).toBe(64 * MIB);
+  });
+
+  it("of a request are at most 1 MiB, announced or not", async () => {
+    await using upstream = await startUpstream((_req, res, { body }) => void res.end(String(body.length)));
+    await using gateway = await startGateway({ upstream: upstream.url });
+    const whole = await ask(gateway.port, "POST", "/v1/qr/create", { headers: KEY, body: Buffer.alloc(MIB) });
+    expect([whole.status, whole.body.toString()]).toEqual([200, String(MIB)]);
+    const announced = await ask(gateway.port, "POST", "/v1/qr/create", { headers: KEY, body: Buffer.alloc(MIB + 1) });
+    expect([announced.status, announced.json.code, announced.headers["x-burst-remaining"]]).toEqual([
+      413,
+      "PAYLOAD_TOO_LARGE",
+      "1",
+    ]);
+    const chunked = await ask(gateway.port, "POST", "/v1/qr/create", {
+      headers: { ...KEY, "Transfer-Encoding": "chunked" },
+      body: Buffer.alloc(2 * MIB),
+    });
+    expect([chunked.status, chunked.json.code, chunked.headers["x-burst-remaining"]]).toEqual([
+      413,
+      "PAYLOAD_TOO_LARGE",
+      "0",
+    ]);
+    expect(upstream.seen).toHaveLength(1);
+  });
+
+  it("that are not wanted do not keep an early answer from its client", async () => {
+    await using upstream = await startUpstream(undefined, (_req, res) => {
+      res.writeHead(401).end("no");
+      return true;
+    });
+    await using gateway = await startGateway({ upstream: upstream.url });
+    for (let i = 0; i < 3; i++) {
+      const got = await ask(gateway.port, "POST", "/v1/qr/create", { headers: KEY, body: Buffer.alloc(MIB) });
+      expect([got.status, got.body.toString()]).toEqual([401, "no"]);
+    }
+  });
+
+  it("of a DELETE end with their connection, so that a careless upstream finds no request in them", async () => {
+    await using upstream = await startUpstream();
+    await using gateway = await startGateway({ upstream: upstream.url });
+    const body = "GET /v1/account/me HTTP/1.1\r\n\r\n";
+    const headers = { ...KEY, "Content-Length": String(body.length) };
+    await ask(gateway.port, "DELETE", "/v1/qr/a", { headers, body });
+    await ask(gateway.port, "DELETE", "/v1/qr/a", { headers: KEY });
+    await ask(gateway.port, "GET", "/v1/qr", { headers: KEY });
+    expect(upstream.seen.map(({ headers }) => headers.connection)).toEqual(["close", "keep-alive", "keep-alive"]);
+    expect(upstream.connections()).toBe(2);
+  });
+});
+
+describe("a client that leaves", () => {
+  it("in the middle of its body ends the request to the upstream", async () => {
+    const { promise: reached, resolve } = Promise.withResolvers<IncomingMessage>();
+    await using upstream = await startUpstream(undefined, (req) => {
+      resolve(req);
+      return true;
+    });
+    await using gateway = await startGateway({ upstream: upstream.url });
+    const socket = connect(gateway.port, "127.0.0.1");
+    socket.write(`${head(["POST /v1/qr/create HTTP/1.1", "Host: x", "Content-Length: 100"])}only this`);
+    const there = await reached;
+    const cut = new Promise((cutOff) => void there.on("error", cutOff));
+    there.resume();
+    socket.destroy();
+    await cut;
+  });
+
+  it("while the upstream thinks, or answers, ends that too, and gives its place in the line back", async () => {
+    const open: ServerResponse[] = [];
+    await using upstream = await startUpstream((req, res) => {
+      open.push(res);
+      if (req.url === "/v1/qr") res.write("half ");
+    });
+    await using gateway = await startGateway({ upstream: upstream.url, concurrency: 1 });
+    for (const path of ["/v1/scopes", "/v1/qr"]) {
+      const socket = connect(gateway.port, "127.0.0.1");
+      const got: Buffer[] = [];
+      socket.on("data", (bytes) => got.push(bytes)).on("error", () => undefined);
+      socket.write(head([`GET ${path} HTTP/1.1`, "Host: x"]));
+      await until(() => open.length > 0 && (path === "/v1/scopes" || Buffer.concat(got).includes("half")));
+      const closed = new Promise((gone) => void open[0]?.on("close", gone));
+      socket.destroy();
+      await closed;
+      open.length = 0;
+    }
+    const next = ask(gateway.port, "GET", "/v1/transactions", { headers: KEY });
+    await until(() => open.length > 0);
+    open[0]?.end("done");
+    expect((await next).body.toString()).toBe("done");
+  });
+});
+
+describe("an upstream", () => {
+  it("that cannot be reached is 502 at once, and costs nothing", async () => {
+    const { url } = await (async () => {
+      await using gone = await startUpstream();
+      return gone;
+    })();
+    await using gateway = await startGateway({ upstream: url });
+    for (let i = 0; i < 4; i++) {
+      const got = await ask(gateway.port, "POST", "/v1/withdraw/create", { headers: KEY, body: "{}" });
+      expect([
+        got.status,
+        got.json.code,
+        got.headers["x-ratelimit-remaining"],
+        got.headers["x-burst-remaining"],
+      ]).toEqual([502, "UPSTREAM_UNAVAILABLE", "6", "2"]);
+    }
+    expect(gateway.log.lines.some(({ message }) => message === "the upstream did not answer")).toBe(true);
+  });
+
+  it("that never answers is given up after 30 s, and costs nothing", async () => {
+    const { promise: reached, resolve } = Promise.withResolvers<void>();
+    await using upstream = await startTcp((socket) => socket.on("data", () => resolve()));
+    await using gateway = await startGateway({ upstream: upstream.url });
+    const asked = ask(gateway.port, "GET", "/v1/qr", { headers: KEY });
+    await reached;
+    await gateway.clock.advance(29_999);
+    await gateway.clock.advance(1);
+    const got = await asked;
+    expect([got.status, got.json.code, got.headers["x-ratelimit-remaining"]]).toEqual([
+      502,
+      "UPSTREAM_UNAVAILABLE",
+      "30",
+    ]);
+  });
+
+  it("that drips its answer is cut off after 30 s, so that nobody takes half of it for all", async () => {
+    const { promise: reached, resolve } = Promise.withResolvers<ServerResponse>();
+    await using upstream = await startUpstream((_req, res) => {
+      res.write("drip");
+      resolve(res);
+    });
+    await using gateway = await startGateway({ upstream: upstream.url });
+    const asked = ask(gateway.port, "GET", "/v1/qr", { headers: KEY }).then(
+      () => "whole",
+      (error: Error) => error.message,
+    );
+    const res = await reached;
+    const closed = new Promise((gone) => void res.on("close", gone));
+    await until(() => gateway.clock.sleeping().length > 0);
+    for (let i = 0; i < 20; i++) await turn();
+    await gateway.clock.advance(30_000);
+    expect(await asked).toBe("aborted");
+    await closed;
+  });
+
+  it("that breaks off in the middle is seen to have broken off", async () => {
+    for (const [length, cut] of [
+      ["Content-Length: 100", "half"],
+      ["Transfer-Encoding: chunked", "4\r\nhalf\r\n"],
+    ]) {
+      await using upstream = await startTcp((socket) =>
+        socket.on("data", () => socket.end(`HTTP/1.1 200 OK\r\n${length}\r\n\r\n${cut}`)),
+      );
+      await using gateway = await startGateway({ upstream: upstream.url });
+      await expect(ask(gateway.port, "GET", "/v1/qr", { headers: KEY }), length).rejects.toThrow("aborted");
+    }
+  });
+
+  it("keeps its connections, and one that it has just closed is replaced without the client noticing", async () => {
+    const sockets: Socket[] = [];
+    let asked = 0;
+    await using upstream = await startTcp((socket) => {
+      sockets.push(socket);
+      let first = true;
+      socket.on("data", () => {
+        asked++;
+        if (first) socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        // The second request meets a connection that is being closed.
+        else socket.destroy();
+        first = false;
+      });
+    });
+    await using gateway = await startGateway({ upstream: upstream.url });
+    for (let i = 0; i < 4; i++) {
+      const got = await ask(gateway.port, "GET", "/v1/scopes", { headers: KEY });
+      expect([got.status, got.body.toString()]).toEqual([200, "ok"]);
+    }
+    expect([sockets.length, asked]).toEqual([4, 7]);
+    // What may change something is never sent twice.
+    const before = asked;
+    const post = await ask(gateway.port, "POST", "/v1/qr/create", { headers: KEY });
+    expect([post.status, asked - before]).toEqual([502, 1]);
+  });
+
+  it("sends what it sends before its answer in vain", async () => {
+    await using upstream = await startTcp((socket) =>
+      socket.on("data", () =>
+        socket.write("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+      ),
+    );
+    await using gateway = await startGateway({ upstream: upstream.url });
+    const lines = ["GET /v1/qr HTTP/1.1", "Host: x", "Connection: close"];
+    const answer = await sendRaw(gateway.port, head(lines));
+    expect([statusOf(answer), answer.endsWith("ok")]).toEqual([200, true]);
+  });
+
+  it("answers an HTTP/1.0 client too", async () => {
+    await using upstream = await startUpstream((_req, res) => {
+      res.write("streamed ");
+      res.end("text");
+    });
+    await using gateway = await startGateway({ upstream: upstream.url });
+    const answer = await sendRaw(gateway.port, head(["GET /v1/qr HTTP/1.0"]));
+    expect([statusOf(answer), answer.includes("chunked"), answer.endsWith("\r\n\r\nstreamed text")]).toEqual([
+      200,
+      false,
+      true,
+    ]);
+  });
+});
