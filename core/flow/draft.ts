@@ -44,7 +44,8 @@ export function writeEvent({ changes, dues, events }: Writing, made: NewEvent, f
     body,
   };
   events.push(event);
-  changes.push({ op: "put", key: eventKey(keyId, ordinal), value: encodeEvent(event) });
+  // Made only once, however late a commit comes that seemed to be lost: by then the event may have been delivered.
+  changes.push({ op: "put", key: eventKey(keyId, ordinal), value: encodeEvent(event), if: null });
   for (const { id: subscriptionId, generation } of fan.due) {
     const due: Due = { subscriptionId, keyId, ordinal, dueAt: acceptedAt, generation, cycle: 0, attempts: 0 };
     dues.push(due);

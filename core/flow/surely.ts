@@ -6,8 +6,8 @@ import type { Change, Storage } from "../ports/storage.ts";
 const RETRY_AFTER_S = 5;
 
 /**
- * Commits new events. When the storage cannot tell whether it happened, it is asked once more, on condition that the
- * first event is not there: if it is, it happened.
+ * Commits new events, each on condition that it is not there. When the storage cannot tell whether it happened, it is
+ * asked once more: if the first event is there, it happened.
  * @throws ConflictError, StorageError
  */
 export async function committed(storage: Pick<Storage, "commit">, changes: readonly Change[]): Promise<void> {
@@ -18,7 +18,7 @@ export async function committed(storage: Pick<Storage, "commit">, changes: reado
     const first = changes.find(({ op, key }) => op === "put" && key.startsWith("event:"));
     if (first === undefined) throw error;
     try {
-      await storage.commit([{ op: "check", key: first.key, if: null }, ...changes]);
+      await storage.commit(changes);
     } catch (second) {
       if (second instanceof ConflictError && second.keys.includes(first.key)) return;
       // That the second try could not be made says nothing about the first.

@@ -5,7 +5,7 @@ import type { Change } from "../../core/ports/storage.ts";
 import { shelf } from "../support/shelf.ts";
 
 const EVENT: readonly Change[] = [
-  { op: "put", key: "event:k:1", value: "e" },
+  { op: "put", key: "event:k:1", value: "e", if: null },
   { op: "put", key: "due:s:1", value: "d" },
 ];
 const fault = (name: StorageFault): StorageError => new StorageError(name, name);
