@@ -14,6 +14,8 @@ import { notFound } from "./checks.ts";
 import type { Cursors } from "./cursor.ts";
 import { operation } from "./endpoint.ts";
 import type { AnyOperation } from "./endpoint.ts";
+import { probe, refuseResting } from "./receivers.ts";
+import type { Receivers } from "./receivers.ts";
 import { bulkReplayBody, DEFAULT_LIMIT, deliveriesQuery } from "./schemas.ts";
 import { bulkReplayed, listedDelivery } from "./shapes.ts";
 import { deliveryView } from "./views.ts";
@@ -22,18 +24,18 @@ import { findSubscription, WEBHOOK } from "./webhooks.ts";
 type BulkReplay = z.output<typeof bulkReplayBody>;
 const tag = "Deliveries";
 
-export function deliveryOperations(deps: {
-  readonly history: History;
-  readonly replay: Replay;
-  readonly directory: Directory;
-  readonly storage: Pick<Storage, "commit">;
-  readonly cursors: Cursors;
-  readonly clock: Pick<Clock, "now">;
-  readonly ordinal: () => string;
-  /** How long the receiver of a subscription has asked for rest yet, ms. */
-  readonly pausedMs?: (subscriptionId: string) => number;
-}): readonly AnyOperation[] {
-  const { history, replay, directory, storage, cursors, clock, ordinal, pausedMs } = deps;
+export function deliveryOperations(
+  deps: Receivers & {
+    readonly history: History;
+    readonly replay: Replay;
+    readonly directory: Directory;
+    readonly storage: Pick<Storage, "commit">;
+    readonly cursors: Cursors;
+    readonly clock: Pick<Clock, "now">;
+    readonly ordinal: () => string;
+  },
+): readonly AnyOperation[] {
+  const { history, replay, directory, storage, cursors, clock, ordinal } = deps;
 
   /** The line is stored first: the replay is many commits, and none may go untold. */
   async function tell(keyId: string, target: string, actor: Actor, asked: BulkReplay): Promise<void> {
@@ -54,18 +56,12 @@ export function deliveryOperations(deps: {
       const left = limit - matched;
       if (left === 0) return { matched, replayed: moved, more: true };
       const went = await replay.failed({ ...range, subscription, limit: left, perSecond, startAt: next });
+      if (went.replayed > 0) await probe(deps, [subscription.id]);
       matched += went.matched;
       moved += went.replayed;
       more ||= went.more;
     }
     return { matched, replayed: moved, more };
-  }
-
-  function refuseBusy(subscriptionId: string): void {
-    const ms = pausedMs?.(subscriptionId) ?? 0;
-    if (ms <= 0) return;
-    const retryAfter = Math.max(1, Math.ceil(ms / 1_000));
-    throw new Problem("PROVIDER_BACKPRESSURE", "The receiver has asked for rest; come back later.", { retryAfter });
   }
 
   return [
@@ -102,7 +98,7 @@ export function deliveryOperations(deps: {
         if (!isLive(subscription) || subscription.status !== "active") {
           throw new Problem("NOT_REPLAYABLE", "The subscription is not active.");
         }
-        if (!body.dryRun) refuseBusy(subscription.id);
+        if (!body.dryRun) refuseResting(deps, [subscription.id]);
         await tell(keyId, subscription.id, actor, body);
         return { data: await replayAll([subscription], body) };
       },
@@ -115,8 +111,11 @@ export function deliveryOperations(deps: {
       body: bulkReplayBody,
       bodyOptional: true,
       reply: { status: 202, data: bulkReplayed },
+      problems: ["PROVIDER_BACKPRESSURE"],
       async handle({ keyId, body, actor }) {
         const active = (await directory.of(keyId)).filter(({ status }) => status === "active");
+        const ids = active.map(({ id }) => id);
+        if (!body.dryRun) refuseResting(deps, ids);
         await tell(keyId, keyId, actor, body);
         return { data: await replayAll(active, body) };
       },

@@ -10,6 +10,8 @@ import { notFound } from "./checks.ts";
 import type { Cursors } from "./cursor.ts";
 import { operation } from "./endpoint.ts";
 import type { AnyOperation } from "./endpoint.ts";
+import { probe, refuseResting } from "./receivers.ts";
+import type { Receivers } from "./receivers.ts";
 import { DEFAULT_LIMIT, eventsQuery, replayBody } from "./schemas.ts";
 import { listedEvent, replayed, shownEvent } from "./shapes.ts";
 import { deliveryView, eventView } from "./views.ts";
@@ -18,14 +20,27 @@ const EVENTS = "/api-keys/{keyId}/events";
 const EVENT = `${EVENTS}/{eventId}`;
 const tag = "Events";
 
-export function eventOperations(deps: {
-  readonly history: History;
-  readonly replay: Replay;
-  readonly cursors: Cursors;
-  readonly clock: Pick<Clock, "now">;
-  readonly ordinal: () => string;
-}): readonly AnyOperation[] {
+export function eventOperations(
+  deps: Receivers & {
+    readonly history: History;
+    readonly replay: Replay;
+    readonly cursors: Cursors;
+    readonly clock: Pick<Clock, "now">;
+    readonly ordinal: () => string;
+  },
+): readonly AnyOperation[] {
   const { history, replay, cursors, clock, ordinal } = deps;
+
+  /** Whose deliveries of it a replay would send again, going by how they stand now. */
+  async function meant(keyId: string, eventId: string, asked: z.output<typeof replayBody>): Promise<readonly string[]> {
+    const found = await history.event(keyId, eventId);
+    return (found?.deliveries ?? [])
+      .map(({ delivery }) => delivery)
+      .filter(({ status }) => status === "failed" || (asked.force === true && status === "delivered"))
+      .map(({ subscriptionId }) => subscriptionId)
+      .filter((id) => asked.subscriptionId === undefined || id === asked.subscriptionId);
+  }
+
   return [
     operation({
       method: "GET",
@@ -71,9 +86,13 @@ export function eventOperations(deps: {
       problems: ["NOT_REPLAYABLE", "PROVIDER_BACKPRESSURE", "CONFLICT"],
       async handle({ keyId, params, body, actor }) {
         const eventId = params["eventId"] ?? "";
+        const ids = await meant(keyId, eventId, body);
+        refuseResting(deps, ids);
         const line = { action: "event.replayed", target: eventId, detail: body.subscriptionId } as const;
         const also = [auditChange(keyId, ordinal(), actor, clock.now(), line)];
-        return { data: { deliveries: await replay.event(keyId, eventId, { ...body, also }) } };
+        const moved = await replay.event(keyId, eventId, { ...body, also });
+        await probe(deps, ids);
+        return { data: { deliveries: moved } };
       },
     }),
   ];

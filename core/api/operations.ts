@@ -17,11 +17,12 @@ import { figureOperations } from "./figures.ts";
 import type { Figures } from "./figures.ts";
 import { pingOperations } from "./ping.ts";
 import type { Ping } from "./ping.ts";
+import type { Receivers } from "./receivers.ts";
 import { streamOperations } from "./stream.ts";
 import type { Feed } from "./stream.ts";
 import { webhookOperations } from "./webhooks.ts";
 
-export interface OperationsDeps {
+export interface OperationsDeps extends Receivers {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly keys: Pick<Keys, "seal" | "open">;
@@ -39,8 +40,6 @@ export interface OperationsDeps {
   /** What happens, as it happens; without it there is no stream. */
   readonly feed?: Feed | undefined;
   readonly figures?: Figures | undefined;
-  /** How long the receiver of a subscription has asked for rest yet, ms. */
-  readonly pausedMs?: ((subscriptionId: string) => number) | undefined;
 }
 
 export function createOperations(deps: OperationsDeps): readonly AnyOperation[] {

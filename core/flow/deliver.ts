@@ -58,6 +58,8 @@ export interface DeliverDeps {
   /** Asked before each attempt, in order: until when it must wait (epoch ms), or `undefined` when it may be made. */
   readonly gates: readonly Gate[];
   readonly seen: readonly Seen[];
+  /** The receiver has asked for rest until then, epoch ms. */
+  readonly rests?: (subscriptionId: string, until: number) => void;
   /** What else is to be stored with a failed delivery: the operational event that tells of it. */
   readonly notice: (sub: Subscription, loaded: Loaded, failed: Delivery) => Promise<Notice | undefined>;
   readonly log: Log;
@@ -206,7 +208,9 @@ export function createDeliver(deps: DeliverDeps): Deliver {
     }
 
     const pause = async (until: number | undefined): Promise<void> => {
-      if (until !== undefined) await storage.queue.pause(subscriptionId, until);
+      if (until === undefined) return;
+      deps.rests?.(subscriptionId, until);
+      await storage.queue.pause(subscriptionId, until);
     };
 
     function tell(sub: Subscription, made: Attempt, outcome: Outcome): void {

@@ -14,6 +14,7 @@ import { createIntake, type Intake } from "../flow/intake.ts";
 import { createPacing, type Pacing } from "../flow/pacing.ts";
 import { createReplay, type Replay } from "../flow/replay.ts";
 import { createReplayJob, type ReplayJob } from "../flow/replay-job.ts";
+import { createRests, type Rests } from "../flow/rests.ts";
 import { createRetention, type Retention } from "../flow/retention.ts";
 import { createSend, type Send } from "../flow/send.ts";
 import { createSlots, type Slots } from "../flow/slots.ts";
@@ -56,6 +57,7 @@ export const FIGURES = token<Figures>("figures");
 export const STATS = token<Stats>("stats");
 export const SLOTS = token<Slots>("slots");
 export const HEALTH = token<Health>("health");
+export const RESTS = token<Rests>("rests");
 export const PACING = token<Pacing>("pacing");
 export const DELIVER = token<Deliver>("deliver");
 export const DISPATCHER = token<Dispatcher>("dispatcher");
@@ -124,6 +126,7 @@ export function furnishPath(house: House): void {
     }),
   );
   house.make(SLOTS, (get) => createSlots(get(PLAN).delivery.concurrency, get(PLAN).delivery.perSubscription));
+  house.make(RESTS, (get) => createRests(get(CLOCK)));
   house.make(PACING, (get) => createPacing(get(CLOCK)));
   // Health disables through the subscriptions, which revive it: each is asked for only when the other needs it.
   house.make(HEALTH, (get) =>
@@ -148,6 +151,7 @@ export function furnishPath(house: House): void {
       gates: [get(HEALTH).admit, get(PACING).admit],
       seen: [get(HEALTH).seen, get(FEED).seen, get(FIGURES).seen],
       notice: failureNotice(get(INTAKE)),
+      rests: get(RESTS).note,
     }),
   );
   house.make(DISPATCHER, (get) =>
@@ -174,7 +178,10 @@ export function furnishPath(house: House): void {
       perKey: get(PLAN).subscriptions.perKey,
       events: get(PLAN).events,
       abort: get(DISPATCHER).abort,
-      revive: get(HEALTH).forget,
+      revive: async (id) => {
+        get(RESTS).forget(id);
+        await get(HEALTH).forget(id);
+      },
       notice: get(INTAKE).operational,
     }),
   );

@@ -35,6 +35,8 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
       schemes: get(path.TRANSPORTS).flatMap((transport) => transport.schemes),
       events: get(path.PLAN).events,
       ping: get(path.PING),
+      pausedMs: get(path.RESTS).leftMs,
+      probe: get(path.HEALTH).probe,
       feed: get(path.FEED),
       figures: {
         stats: (keyId, range, subscriptionId) => get(path.STATS).ofKey(keyId, range, subscriptionId),
