@@ -16,7 +16,8 @@ const TYPES_READ = 1_000;
 export function catalogueOperations(deps: {
   readonly storage: Pick<Storage, "getMany" | "range">;
   readonly keys: Pick<Keys, "seal" | "open">;
-  readonly events: readonly string[] | undefined;
+  /** The catalogue as it is now. */
+  readonly events?: (() => readonly string[] | undefined) | undefined;
 }): readonly AnyOperation[] {
   const { storage, events } = deps;
   const keyCursors = createCursors(deps.keys, isKeyId);
@@ -60,7 +61,7 @@ export function catalogueOperations(deps: {
         const after = typeCursors.read(cursor, "event-types");
         // Names are few: they are vocabulary, shared by every key.
         const used = await storage.range("type:", { limit: TYPES_READ });
-        const all = new Set([...(events ?? []), ...used.map(({ key }) => parseTypeKey(key))]);
+        const all = new Set([...(events?.() ?? []), ...used.map(({ key }) => parseTypeKey(key))]);
         const names = [...all].toSorted().filter((name) => after === undefined || name > after);
         const page = names.slice(0, limit);
         const next = names.length > limit ? page.at(-1) : undefined;

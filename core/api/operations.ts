@@ -33,8 +33,8 @@ export interface OperationsDeps extends Receivers {
   readonly replay: Replay;
   /** URL schemes that a transport serves. */
   readonly schemes: readonly string[];
-  /** The catalogue of event names. */
-  readonly events?: readonly string[] | undefined;
+  /** The catalogue of event names as it is now. */
+  readonly events?: (() => readonly string[] | undefined) | undefined;
   /** Sends one test event; without it there is no such operation. */
   readonly ping?: Ping | undefined;
   /** What happens, as it happens; without it there is no stream. */
@@ -49,7 +49,7 @@ export function createOperations(deps: OperationsDeps): readonly AnyOperation[] 
     ...pingOperations(shared),
     ...eventOperations(shared),
     ...deliveryOperations(shared),
-    ...catalogueOperations({ ...shared, events: deps.events }),
+    ...catalogueOperations(shared),
     ...auditOperations(shared),
     ...figureOperations(shared),
     ...streamOperations(shared),

@@ -5,6 +5,7 @@ import type { Command, Given } from "./command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "./command.ts";
 import { EX_CONFIG, EX_DATAERR, EX_OK } from "./exit.ts";
 import { fields, json, printable, table } from "./output.ts";
+import { effective } from "./reload.ts";
 import { loadFor } from "./settings.ts";
 
 const check: Command = {
@@ -20,7 +21,7 @@ const check: Command = {
     try {
       const { plan, file } = await loadFor(given, around);
       if (given.flag("data")) return await checkStored(plan, given, around);
-      if (given.flag("json")) around.print(json({ ok: true, file, problems: [] }));
+      if (given.flag("json")) around.print(json({ ok: true, file, problems: [], plan: effective(plan) }));
       else around.print(summary(plan, file));
       return EX_OK;
     } catch (error) {

@@ -4,7 +4,8 @@ import type { Plan } from "../runtime/plan.ts";
 import type { Around } from "./around.ts";
 import type { Command } from "./command.ts";
 import { CONFIG_OPTIONS } from "./command.ts";
-import { EX_OK } from "./exit.ts";
+import { EX_OK, EX_TEMPFAIL } from "./exit.ts";
+import { reloader, rereader } from "./reload.ts";
 import { loadFor } from "./settings.ts";
 
 const start: Command = {
@@ -17,6 +18,8 @@ const start: Command = {
     { flags: "--log-level <level>", about: "trace, debug, info, warn, error or silent (RELAY_LOG_LEVEL)" },
   ],
   async run(given, around) {
+    // As it is now: reading the config adds to the process's own.
+    const env = { ...around.env };
     const host = given.text("host");
     const port = given.whole("port", 0, 65_535);
     const logLevel = given.text("log-level");
@@ -25,12 +28,24 @@ const start: Command = {
       ...(port !== undefined && { port }),
       ...(logLevel !== undefined && { logLevel }),
     });
-    return runRelay(plan, around, file);
+    return runRelay(plan, around, file, rereader(given, env, around.cwd));
   },
 };
 
-/** Runs until SIGTERM or SIGINT, also while it still starts; a second one ends the process at once. @throws StartError */
-export async function runRelay(plan: Plan, around: Around, file?: string): Promise<number> {
+/** Longer than `shutdownMs` by this much, and the process ends whatever still holds it. */
+const STUCK_MS = 500;
+
+/**
+ * Runs until SIGTERM or SIGINT, also while it still starts; a second one ends the process at once. SIGHUP reloads.
+ * @param reread reads the config again; without it SIGHUP is passed over
+ * @throws StartError
+ */
+export async function runRelay(
+  plan: Plan,
+  around: Around,
+  file?: string,
+  reread?: ReturnType<typeof rereader>,
+): Promise<number> {
   const [{ composeRelay }, { createLog, createMetrics }, { tidyHeap }] = await Promise.all([
     import("../runtime/compose.ts"),
     import("../runtime/observers.ts"),
@@ -45,12 +60,20 @@ export async function runRelay(plan: Plan, around: Around, file?: string): Promi
     // 128 + the signal's number, as shells have it.
     if (signals > 1) process.exit(name === "SIGINT" ? 130 : 143);
     asked.resolve(relay.stop());
+    void around.clock.sleep(around.clock.now() + plan.server.shutdownMs + STUCK_MS).then(() => {
+      around.say("relay: did not stop in time");
+      process.exit(EX_TEMPFAIL);
+    });
   };
-  process.on("SIGTERM", signal).on("SIGINT", signal);
+  const started = Promise.withResolvers<void>();
+  const reload = reread && reloader(relay, plan, reread, log);
+  const hangUp = (): void => void started.promise.then(reload, () => undefined);
+  process.on("SIGTERM", signal).on("SIGINT", signal).on("SIGHUP", hangUp);
   try {
     const { url, made } = await relay.start();
     greet(plan, around, { url, made, file });
     tidyHeap();
+    started.resolve();
     await asked.promise;
   } catch (error) {
     // A start that was told to stop in its middle is no failure.
@@ -59,7 +82,7 @@ export async function runRelay(plan: Plan, around: Around, file?: string): Promi
   } finally {
     await relay.stop();
     await log.flush();
-    process.off("SIGTERM", signal).off("SIGINT", signal);
+    process.off("SIGTERM", signal).off("SIGINT", signal).off("SIGHUP", hangUp);
   }
   return EX_OK;
 }

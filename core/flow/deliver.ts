@@ -79,10 +79,11 @@ class NotDelivered extends Error {
 
 /**
  * Makes the attempts that are left, one slot being taken already. Resolves when the delivery has ended, went back to the
- * queue, or was lost; the slot is given back by then.
+ * queue, or was lost; the slot is given back by then. When `draining` aborts, waits end at once and their deliveries go
+ * back with the times that they wait for; requests under way go on.
  * @throws a fault of ours: the delivery is as it was, and the lease still held
  */
-export type Deliver = (lease: Lease, signal: AbortSignal) => Promise<void>;
+export type Deliver = (lease: Lease, signal: AbortSignal, draining?: AbortSignal) => Promise<void>;
 
 /** Not held: it went back to the queue with its time. Lost, or its line changed: another holder goes on, or nobody may. */
 const quiet = (error: unknown): boolean =>
@@ -99,7 +100,7 @@ export function createDeliver(deps: DeliverDeps): Deliver {
     return text === undefined ? undefined : decodeDelivery(text);
   }
 
-  return async function deliver(lease, signal) {
+  return async function deliver(lease, signal, draining) {
     const { keyId, subscriptionId, ordinal, generation, cycle } = lease;
     let line: Due = lease;
     let delivery: Delivery | undefined;
@@ -244,8 +245,12 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       hasSlot = false;
       slots.give(subscriptionId);
       heldWaits++;
+      const ends = draining === undefined ? signal : AbortSignal.any([signal, draining]);
       try {
-        await clock.sleep(until, signal);
+        await clock.sleep(until, ends);
+      } catch {
+        await storage.queue.release(lease, until);
+        throw new NotDelivered(until, false);
       } finally {
         heldWaits--;
       }

@@ -99,7 +99,7 @@ export function createDispatcher(deps: {
 
   async function finish(lease: Lease, lane: Lane): Promise<void> {
     try {
-      await deliver(lease, lane.abort.signal);
+      await deliver(lease, lane.abort.signal, claiming.signal);
     } catch (error) {
       if (!lane.abort.signal.aborted) {
         const fault = error instanceof StorageError ? error.fault : String(error);

@@ -33,8 +33,8 @@ export interface IntakeDeps {
   /** The live subscriptions of a key; the same list until one of them changes. */
   readonly directory: { of(keyId: string): Promise<readonly Subscription[]> };
   readonly clock: Clock;
-  /** The catalogue; `undefined`: every well-formed name. */
-  readonly events?: readonly string[];
+  /** The catalogue as it is now; `undefined`: every well-formed name. The same list until it changes. */
+  readonly events?: () => readonly string[] | undefined;
   /** Deliveries pending beyond which publishing is refused; 0: no limit. */
   readonly maxPending: number;
   readonly log: Log;
@@ -67,7 +67,7 @@ const ROUNDS = 8;
 
 export function createIntake(deps: IntakeDeps): Intake {
   const { storage, directory, clock, log, metrics } = deps;
-  const catalogue = deps.events === undefined ? undefined : new Set(deps.events);
+  const catalogue = rememberedSet(() => deps.events?.());
   const mint = ordinals(() => clock.now());
   const fan = rememberedFanout();
   const names = createNamesUsed(storage);
@@ -82,7 +82,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       if (publications.length > MAX_BATCH_EVENTS) {
         throw new Problem("PAYLOAD_TOO_LARGE", `At most ${MAX_BATCH_EVENTS} events may be published at once.`);
       }
-      const drafts = readPublications(publications, catalogue);
+      const drafts = readPublications(publications, catalogue());
       if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
       ownsAll(drafts, request.keys);
       const accepted = await store(request, drafts);
@@ -212,6 +212,20 @@ export function createIntake(deps: IntakeDeps): Intake {
       await committed(storage, event.changes);
       event.committed();
     },
+  };
+}
+
+/** A list as a set, made anew only when the list is another. */
+function rememberedSet(names: () => readonly string[] | undefined): () => ReadonlySet<string> | undefined {
+  let list: readonly string[] | undefined;
+  let set: ReadonlySet<string> | undefined;
+  return () => {
+    const now = names();
+    if (now !== list) {
+      list = now;
+      set = now && new Set(now);
+    }
+    return set;
   };
 }
 

@@ -36,8 +36,8 @@ export interface SubscriptionsDeps {
   readonly abort: (subscriptionId: string) => Promise<void>;
   /** Called when a subscription becomes active again: health and breaker start afresh. */
   readonly revive?: (subscriptionId: string) => Promise<void>;
-  /** The catalogue of event names. */
-  readonly events?: readonly string[];
+  /** The catalogue of event names as it is now. */
+  readonly events?: () => readonly string[] | undefined;
   /** An operational event to be stored with a change: `undefined` when nobody wants it. */
   readonly notice?: (
     keyId: string,
@@ -94,7 +94,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
 
   return {
     async create(keyId, fields, actor) {
-      checkEvents(fields.events, deps.events);
+      checkEvents(fields.events, deps.events?.());
       const url = await allowed(fields.url);
       const id = randomId("sub");
       const secret = newSecret(keyId, id, 1);
@@ -131,7 +131,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     },
 
     async update(keyId, id, patch, actor) {
-      if (patch.events !== undefined) checkEvents(patch.events, deps.events);
+      if (patch.events !== undefined) checkEvents(patch.events, deps.events?.());
       await load(keyId, id);
       const url = patch.url === undefined ? undefined : await allowed(patch.url);
       const { was, next } = await revise(keyId, id, (now) => ({

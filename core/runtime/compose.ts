@@ -19,6 +19,7 @@ import { createOutbound } from "./outbound.ts";
 import * as path from "./path.ts";
 import type { Job, Plan } from "./plan.ts";
 import { listen, type Listening } from "./server.ts";
+import { CATALOGUE, createReload, type Reload } from "./reload.ts";
 import { watchedStorage } from "./storage-watch.ts";
 import { AUTH, furnishSurface, OPERATIONS, readiness, ROUTES, SOURCES } from "./surface.ts";
 import { createHouse, token, type House } from "./tokens.ts";
@@ -28,6 +29,8 @@ export interface Relay {
   start(): Promise<Started>;
   /** Drains within `server.shutdownMs` and lets go of everything. Never rejects; may be called twice, and during a start. */
   stop(): Promise<void>;
+  /** Takes over what may change while it runs; for a relay that has started. @returns the names of what changed */
+  readonly reload: Reload;
 }
 
 export interface Started {
@@ -87,8 +90,7 @@ export function composeRelay(plan: Plan, around: Around): Relay {
       },
       async stop(graceMs) {
         // Three quarters for attempts under way; the rest is for giving back what they leave.
-        await house.get(path.SWEEPER).stop();
-        await house.get(path.DISPATCHER).stop((graceMs * 3) / 4);
+        await Promise.all([house.get(path.SWEEPER).stop(), house.get(path.DISPATCHER).stop((graceMs * 3) / 4)]);
         await house.get(path.HEALTH).settled();
         await house.get(path.FIGURES).stop();
         await house.get(path.PACING).dispose();
@@ -107,6 +109,7 @@ export function composeRelay(plan: Plan, around: Around): Relay {
     },
     {
       name: "sources",
+      share: 1 / 4,
       async start() {
         const { accept, admit } = house.get(path.INTAKE);
         const { durability } = house.get(path.STORAGE);
@@ -116,14 +119,14 @@ export function composeRelay(plan: Plan, around: Around): Relay {
         await Promise.all(house.get(SOURCES).map((source) => source.stop()));
       },
     },
-    { name: "jobs", start: () => house.get(JOBS).start(), stop: () => house.get(JOBS).stop() },
+    { name: "jobs", share: 1 / 4, start: () => house.get(JOBS).start(), stop: () => house.get(JOBS).stop() },
   ];
 
   const lifecycle = createLifecycle({
     steps,
     stopping: ["sources", "jobs", "server", "worker", "metrics", "ports"],
     shutdownMs: plan.server.shutdownMs,
-    monotonic: clock.monotonic,
+    clock,
     failed: (part, error) => log.error("a part did not stop well", { part, error: String(error) }),
   });
 
@@ -149,6 +152,7 @@ export function composeRelay(plan: Plan, around: Around): Relay {
       return { url: listening.url, made };
     },
     stop: () => lifecycle.stop(),
+    reload: createReload(plan, { limiter: () => house.get(LIMITER), catalogue: () => house.get(CATALOGUE), log }),
   };
 }
 

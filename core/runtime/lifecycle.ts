@@ -1,9 +1,12 @@
 /** Starting and stopping. Start follows the data path; stop is the data path again. Both may be called twice, or half way. */
+import type { Clock } from "../ports/clock.ts";
 
 export interface Step {
   readonly name: string;
+  /** The part of what is left of the deadline that its stop may take. @default 1 */
+  readonly share?: number;
   start(): Promise<void> | void;
-  /** @param graceMs what is left of the deadline for this step */
+  /** @param graceMs what this step may take of the deadline; then it is left behind */
   stop(graceMs: number): Promise<void> | void;
 }
 
@@ -15,15 +18,18 @@ export interface Lifecycle {
   readonly state: () => "idle" | "starting" | "running" | "stopping" | "stopped";
 }
 
+/** What each step gets even when the deadline has passed: enough to close a file or a socket. */
+const LEAST_MS = 100;
+
 export function createLifecycle(deps: {
   readonly steps: readonly Step[];
   /** Names of steps in the order in which they stop. */
   readonly stopping: readonly string[];
   readonly shutdownMs: number;
-  readonly monotonic: () => number;
+  readonly clock: Clock;
   readonly failed: (step: string, error: unknown) => void;
 }): Lifecycle {
-  const { steps, stopping, shutdownMs, monotonic, failed } = deps;
+  const { steps, stopping, shutdownMs, clock, failed } = deps;
   const begun = new Set<string>();
   let state: ReturnType<Lifecycle["state"]> = "idle";
   let starting: Promise<void> | undefined;
@@ -39,14 +45,32 @@ export function createLifecycle(deps: {
     if (stopped === undefined) state = "running";
   }
 
+  /** @throws Error when it takes longer */
+  async function within(ms: number, work: Promise<void> | void): Promise<void> {
+    const over = new AbortController();
+    const late = clock.sleep(clock.now() + ms, over.signal).then(
+      () => Promise.reject(new Error(`not done within ${Math.round(ms)} ms`)),
+      () => undefined,
+    );
+    try {
+      await Promise.race([work, late]);
+    } finally {
+      over.abort();
+    }
+  }
+
   async function end(): Promise<void> {
+    const deadline = clock.monotonic() + shutdownMs;
+    const left = (share = 1): number => Math.max(LEAST_MS, (deadline - clock.monotonic()) * share);
+    // A start under way sees `stopped` between its steps and goes no further. One that hangs is left behind.
+    if (starting !== undefined) await within(left(1 / 2), starting).catch(() => undefined);
     state = "stopping";
-    const deadline = monotonic() + shutdownMs;
     for (const name of stopping) {
       const step = steps.find((one) => one.name === name);
       if (step === undefined || !begun.has(name)) continue;
       try {
-        await step.stop(Math.max(0, deadline - monotonic()));
+        const graceMs = left(step.share);
+        await within(graceMs, step.stop(graceMs));
       } catch (error) {
         failed(name, error);
       }
@@ -66,9 +90,7 @@ export function createLifecycle(deps: {
       }
     },
     async stop() {
-      // A start under way sees `stopped` between its steps and goes no further.
-      stopped ??= (starting ?? Promise.resolve()).catch(() => undefined).then(end);
-      await stopped;
+      await (stopped ??= end());
     },
   };
 }

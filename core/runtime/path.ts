@@ -29,6 +29,7 @@ import type { Storage } from "../ports/storage.ts";
 import type { Transport } from "../ports/transport.ts";
 import { createSigner, type Signer } from "../signing/signer.ts";
 import type { Plan } from "./plan.ts";
+import { CATALOGUE, createCatalogue } from "./reload.ts";
 import { countedReplay } from "./replay-watch.ts";
 import { token, type Get, type House } from "./tokens.ts";
 
@@ -76,14 +77,15 @@ export function furnishPath(house: House): void {
     metrics: house.get(METRICS),
   });
 
-  house.make(DIRECTORY, (get) => createDirectory(get(STORAGE)));
+  house.make(CATALOGUE, (get) => createCatalogue(get(PLAN).events));
   house.make(TRAIL, () => createTrail(base()));
+  house.make(DIRECTORY, (get) => createDirectory(get(STORAGE)));
   house.make(HOT, (get) => createHotEvents(get(STORAGE)));
   house.make(INTAKE, (get) =>
     createIntake({
       ...base(),
       directory: get(DIRECTORY),
-      events: get(PLAN).events,
+      events: get(CATALOGUE).now,
       maxPending: get(PLAN).intake.maxPending,
       onAccepted: (event) => {
         get(HOT).put(event);
@@ -176,7 +178,7 @@ export function furnishPath(house: House): void {
           url.toLowerCase().startsWith("https:") ? get(GUARD).register(url) : Promise.resolve({ ok: true, href: url }),
       },
       perKey: get(PLAN).subscriptions.perKey,
-      events: get(PLAN).events,
+      events: get(CATALOGUE).now,
       abort: get(DISPATCHER).abort,
       revive: async (id) => {
         get(RESTS).forget(id);

@@ -12,6 +12,7 @@ import { gatewayRoutes } from "./gateway.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import { FIGURES_READ, metricsRoutes } from "./metrics-route.ts";
 import * as path from "./path.ts";
+import { CATALOGUE } from "./reload.ts";
 import { relayStatus } from "./status.ts";
 import { token, type House } from "./tokens.ts";
 
@@ -33,7 +34,7 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
       history: get(path.HISTORY),
       replay: get(path.REPLAY),
       schemes: get(path.TRANSPORTS).flatMap((transport) => transport.schemes),
-      events: get(path.PLAN).events,
+      events: get(CATALOGUE).now,
       ping: get(path.PING),
       pausedMs: get(path.RESTS).leftMs,
       probe: get(path.HEALTH).probe,

@@ -162,7 +162,7 @@ describe("a subscription", () => {
   });
 
   it("may only want what the catalogue can give, and the relay's own events", async () => {
-    const { subscriptions } = desk({ events: ["deposit:paid", "withdraw:sent"] });
+    const { subscriptions } = desk({ events: () => ["deposit:paid", "withdraw:sent"] });
     const create = (events: readonly string[]) => subscriptions.create("key_1", { ...FIELDS, events }, ACTOR);
     await create(["deposit:paid", "withdraw:*", "relay:delivery.failed"]);
     const { code, paths } = await refusal(create(["deposit:paid", "deposit:lost", "refund:*"]));

@@ -32,7 +32,10 @@ export interface Desk {
   another(): Intake;
 }
 
-export function desk(options: { readonly events?: readonly string[]; readonly maxPending?: number } = {}): Desk {
+export function desk({
+  events,
+  ...options
+}: { readonly events?: readonly string[]; readonly maxPending?: number } = {}): Desk {
   const store = shelf();
   const clock = testClock();
   const [log, metrics, told]: [Desk["log"], Desk["metrics"], RelayEvent[]] = [quietLog(), quietMetrics(), []];
@@ -52,6 +55,7 @@ export function desk(options: { readonly events?: readonly string[]; readonly ma
       directory: { of: async (keyId) => made.subscriptions.filter((sub) => sub.keyId === keyId) },
       clock,
       maxPending: 0,
+      events: () => events,
       ...options,
       log,
       metrics,
