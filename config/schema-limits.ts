@@ -1,5 +1,6 @@
 /** The shape of `limits` in the config: rows by endpoint, `"*"` and `check`. */
 import { z } from "zod";
+import { routeShape } from "../core/limits/routes.ts";
 import { orFalse, pass, section, token, whole } from "./checks.ts";
 import { didYouMean } from "./problems.ts";
 
@@ -7,12 +8,21 @@ const row = orFalse(section({ perMinute: whole(1, 1_000_000_000), per5s: whole(1
 const check = section({ token });
 const off = z.literal(false, { error: "can only be false: all rows off" });
 
-/** @param endpoints what a row may name */
+/** @param endpoints what a row may name, in any spelling: names of parameters do not matter, nor which of two forms */
 export function limits(endpoints: readonly string[]): z.ZodType<Record<string, unknown>> {
+  const shapes = new Set(endpoints.map(routeShape));
   return z.record(z.string(), z.unknown(), { error: "must be an object: { … }" }).superRefine((rows, ctx) => {
+    const named = new Map<string, string>();
     for (const [name, value] of Object.entries(rows)) {
       if (value === undefined) continue;
-      if (name !== "check" && name !== "*" && !endpoints.includes(name)) {
+      const shape = routeShape(name);
+      const other = named.get(shape);
+      named.set(shape, name);
+      if (other !== undefined) {
+        ctx.addIssue({ code: "custom", path: [name], message: `is the same endpoint as ${JSON.stringify(other)}` });
+        continue;
+      }
+      if (name !== "check" && name !== "*" && !shapes.has(shape)) {
         const message = `names no endpoint${didYouMean(name, endpoints)}; write it as "GET /path/{param}"`;
         ctx.addIssue({ code: "custom", path: [name], message });
         continue;
