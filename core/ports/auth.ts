@@ -30,6 +30,8 @@ export interface Auth {
   ready(): boolean;
   /** Login routes and the like. */
   readonly routes?: readonly Route[];
+  /** Whether the first account is still to be made: only where the relay keeps accounts itself. */
+  firstRun?(): Promise<boolean>;
   /** Seals anew what it keeps sealed, so that an older master key can go. Resolves to how many texts. */
   reseal?(): Promise<number>;
   dispose?(): Promise<void>;

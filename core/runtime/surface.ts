@@ -1,5 +1,6 @@
 /** The surface, composed: what the API serves beside the routes of plug-ins. */
 import type { AnyOperation } from "../api/endpoint.ts";
+import { dashboardRoutes } from "../dashboard/routes.ts";
 import { docsRoutes } from "../api/docs.ts";
 import { healthRoutes, type Part } from "../api/health.ts";
 import { openApiRoutes } from "../api/openapi.ts";
@@ -14,7 +15,7 @@ import { FIGURES_READ, metricsRoutes } from "./metrics-route.ts";
 import * as path from "./path.ts";
 import { CATALOGUE } from "./reload.ts";
 import { relayStatus } from "./status.ts";
-import { token, type House } from "./tokens.ts";
+import { token, type Get, type House } from "./tokens.ts";
 
 export const AUTH = token<Auth>("auth");
 export const OPERATIONS = token<readonly AnyOperation[]>("operations");
@@ -35,9 +36,9 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
       replay: get(path.REPLAY),
       schemes: get(path.TRANSPORTS).flatMap((transport) => transport.schemes),
       events: get(CATALOGUE).now,
-      ping: get(path.PING),
       pausedMs: get(path.RESTS).leftMs,
       probe: get(path.HEALTH).probe,
+      ping: get(path.PING),
       feed: get(path.FEED),
       figures: {
         stats: (keyId, range, subscriptionId) => get(path.STATS).ofKey(keyId, range, subscriptionId),
@@ -53,8 +54,20 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
     const routes = [...own, ...brought];
     const described = [...routes, ...openApiRoutes({ operations, routes, version: VERSION }), ...docsRoutes()];
     const { metrics } = get(path.PLAN);
-    return [...described, ...metricsRoutes(get(FIGURES_READ), metrics), ...gatewayRoutes(house, get(path.PLAN))];
+    const page = get(path.PLAN).dashboard ? dashboard(get) : [];
+    return [
+      ...described,
+      ...page,
+      ...metricsRoutes(get(FIGURES_READ), metrics),
+      ...gatewayRoutes(house, get(path.PLAN)),
+    ];
   });
+}
+
+/** The page at `/developers`. It logs in with the accounts that the relay keeps, or takes tokens from elsewhere. */
+function dashboard(get: Get): readonly Route[] {
+  const { firstRun } = get(AUTH);
+  return dashboardRoutes({ firstRun, userAgent: `Relay/${VERSION}` });
 }
 
 /** The truth about each part, asked anew at each probe. */

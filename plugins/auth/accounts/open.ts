@@ -82,6 +82,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
   return {
     authenticate,
     ready: () => true,
+    firstRun: async () => !(await users.any()),
     reseal: () => resealFactors(storage, users, keys),
     routes: [jwks, ...loginRoutes(parts), ...enrolRoutes(parts), ...peopleRoutes(parts)],
   };

@@ -1,0 +1,135 @@
+/**
+ * Everything that the page consists of, in one list. The modules are TypeScript, stripped of its types when they are first
+ * asked for; the libraries are the files that their packages bring along. A single executable carries the result instead.
+ */
+import { hash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { stripTypeScriptTypes } from "node:module";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { gzipSync } from "node:zlib";
+
+/** The page's own modules, in `core/dashboard/client`. */
+const MODULES = [
+  "account", "api", "app", "attempt", "audit", "cell", "chart", "choices", "delivery", "dialog", "dom", "event",
+  "event-names", "events", "excerpt", "fields", "filters", "format", "headers-input", "keys", "live", "login", "main",
+  "overview", "parts", "relay", "replay", "route", "secret", "sent", "session", "shapes", "shell", "step-up",
+  "subscription", "subscription-actions", "subscription-form", "subscriptions", "table", "theme", "token", "totp",
+] as const; // prettier-ignore
+
+const JAVASCRIPT = "text/javascript; charset=utf-8";
+
+/** What stands in for a package name in an `import` of the page. */
+const LIBRARIES: Readonly<Record<string, { readonly name: string; readonly file: string; readonly tail?: string }>> = {
+  preact: { name: "preact", file: "preact/dist/preact.mjs" },
+  "preact/hooks": { name: "hooks", file: "preact/hooks/dist/hooks.mjs" },
+  uqr: { name: "uqr", file: "uqr/dist/index.mjs" },
+  // Its module is not minified; its script is, and needs but an export.
+  uplot: { name: "uplot", file: "uplot/dist/uPlot.iife.min.js", tail: "\nexport default uPlot;\n" },
+};
+
+export interface Asset {
+  /** `main.3f2a….js`: the name changes with what is in any of them. */
+  readonly name: string;
+  readonly type: string;
+  readonly body: Uint8Array;
+  readonly gzip: Uint8Array;
+}
+
+export interface Assets {
+  readonly byName: ReadonlyMap<string, Asset>;
+  /** Changes when anything changes. */
+  readonly version: string;
+}
+
+interface Packed {
+  readonly version: string;
+  readonly assets: readonly { readonly name: string; readonly type: string; readonly text: string }[];
+}
+
+/** The name under which a single executable carries them. */
+export const EMBEDDED = "dashboard.json";
+
+export async function loadAssets(): Promise<Assets> {
+  const sea = process.getBuiltinModule("node:sea");
+  const { version, assets } = sea.isSea() ? (JSON.parse(sea.getAsset(EMBEDDED, "utf8")) as Packed) : await make();
+  const all = assets.map(({ name, type, text }) => {
+    const body = Buffer.from(text);
+    return [name, { name, type, body, gzip: gzipSync(body, { level: 9 }) }] as const;
+  });
+  return { byName: new Map(all), version };
+}
+
+/** All of it as one text, for the building of a single executable. */
+export const packAssets = async (): Promise<string> => JSON.stringify(await make());
+
+async function make(): Promise<Packed> {
+  const require = createRequire(import.meta.url);
+  const folder = join(import.meta.dirname, "client");
+  const library = async (file: string): Promise<string> => {
+    const [name = ""] = file.split("/");
+    return (await readFile(join(rootOf(require, name), file.slice(name.length + 1)), "utf8")).replace(
+      /\n\/\/# sourceMappingURL=.*\n?$/,
+      "\n",
+    );
+  };
+  const sources: { readonly base: string; readonly end: string; readonly type: string; readonly text: string }[] = [];
+  for (const base of MODULES) {
+    const text = plain(await readFile(join(folder, `${base}.ts`), "utf8"));
+    sources.push({ base, end: "js", type: JAVASCRIPT, text: squeeze(text) });
+  }
+  for (const { name, file, tail = "" } of Object.values(LIBRARIES))
+    sources.push({ base: name, end: "js", type: JAVASCRIPT, text: (await library(file)) + tail });
+  const css = (await library("uplot/dist/uPlot.min.css")) + (await readFile(join(folder, "style.css"), "utf8"));
+  sources.push({ base: "style", end: "css", type: "text/css; charset=utf-8", text: css });
+  const icon = await readFile(join(folder, "icon.svg"), "utf8");
+  sources.push({ base: "icon", end: "svg", type: "image/svg+xml", text: icon });
+
+  const version = hash("sha256", JSON.stringify(sources)).slice(0, 12);
+  const assets = sources.map(({ base, end, type, text }) => ({
+    name: `${base}.${version}.${end}`,
+    type,
+    text: end === "js" ? named(text, version) : text,
+  }));
+  return { version, assets };
+}
+
+/** The folder of an installed package, which need not stand beside ours. */
+function rootOf(require: NodeJS.Require, name: string): string {
+  for (const place of require.resolve.paths(name) ?? []) {
+    const file = join(place, name, "package.json");
+    try {
+      require.resolve(file);
+      return dirname(file);
+    } catch {
+      // Not here: further up.
+    }
+  }
+  throw new Error(`${name} is not installed`);
+}
+
+/** Imports name their modules as they are served. */
+function named(text: string, version: string): string {
+  return text.replaceAll(/(\bfrom\s*|\bimport\s*\(?\s*)"([^"\n]+)"/g, (whole, before: string, to: string) => {
+    const base = LIBRARIES[to]?.name ?? /^\.\/([a-z-]+)\.ts$/.exec(to)?.[1];
+    return base === undefined ? whole : `${before}"./${base}.${version}.js"`;
+  });
+}
+
+/** Without its types. Node says once that its stripper is young: that is nothing an operator can do anything about. */
+function plain(source: string): string {
+  const { emitWarning } = process;
+  process.emitWarning = () => undefined;
+  try {
+    return stripTypeScriptTypes(source);
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+/** Without comments on lines of their own, indentation and the white space that types leave behind. No text goes over lines. */
+const squeeze = (text: string): string =>
+  text
+    .replaceAll(/^[ \t]*(?:\/\*\*[^]*?\*\/|\/\/.*)$/gm, "")
+    .replaceAll(/^[ \t]+|[ \t]+$/gm, "")
+    .replaceAll(/\n{2,}/g, "\n");

@@ -1,0 +1,36 @@
+/** The account of who is logged in: its second factor. */
+import { useCell } from "./cell.ts";
+import { el, part } from "./dom.ts";
+import { moment } from "./format.ts";
+import { notice, Page } from "./parts.ts";
+import { hasAccounts } from "./session.ts";
+import { token } from "./token.ts";
+import { Totp } from "./totp.ts";
+
+export const Account = part(() => {
+  const now = useCell(token);
+  if (now === undefined) return null;
+  const owned = now.keys === "*" ? "every key" : now.keys.join(", ") || "none";
+  return Page({
+    title: "Account",
+    children: [
+      el.div(
+        { class: "card" },
+        el.dl(
+          null,
+          el.div(null, el.dt(null, "Logged in as"), el.dd(null, now.sub)),
+          el.div(null, el.dt(null, "API keys"), el.dd(null, owned)),
+          el.div(
+            null,
+            el.dt(null, "Token"),
+            el.dd(
+              null,
+              `until ${moment(new Date(now.expiresAt).toISOString())}${hasAccounts ? ", renewed by itself" : ""}`,
+            ),
+          ),
+        ),
+      ),
+      hasAccounts ? Totp({ on: now.amr.includes("mfa") }) : notice("info", "Second factors are your issuer's matter."),
+    ],
+  });
+});

@@ -1,0 +1,151 @@
+/** The API as the page uses it: tokens renewed in time, refusals waited out and shown, a second factor asked for when one is due. */
+import { cell } from "./cell.ts";
+import { token } from "./token.ts";
+
+/** An answer that is no success. `code` is the relay's; `NETWORK` when there was no answer. */
+export class Refusal extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly errors: readonly { readonly path: string; readonly message: string }[];
+  readonly retryAfter: number | undefined;
+  readonly requestId: string | undefined;
+  constructor(status: number, problem: Problem) {
+    super(problem.detail ?? problem.title ?? "The relay did not answer as expected.");
+    this.status = status;
+    this.code = problem.code ?? "UNKNOWN";
+    this.errors = problem.errors ?? [];
+    this.retryAfter = problem.retryAfter;
+    this.requestId = problem.instance;
+  }
+}
+interface Problem {
+  readonly code?: string;
+  readonly title?: string;
+  readonly detail?: string;
+  readonly instance?: string;
+  readonly retryAfter?: number;
+  readonly errors?: Refusal["errors"];
+}
+
+export interface Answer<T> {
+  readonly data: T;
+  readonly meta: { readonly timestamp: string; readonly nextCursor?: string };
+  /** The answer as it came. */
+  readonly text: string;
+}
+
+export interface AskOptions {
+  readonly body?: unknown;
+  readonly signal?: AbortSignal;
+}
+
+/** What the rest of the page does for the API: set by the session, which knows how. */
+export const asked: {
+  /** Renews the token. Resolves to false when the session is over. */
+  renew: () => Promise<boolean>;
+  /** Asks for a second factor. Resolves to false when it was not given. */
+  stepUp: () => Promise<boolean>;
+  /** The session is over. */
+  ended: () => void;
+} = { renew: () => Promise.resolve(false), stepUp: () => Promise.resolve(false), ended: () => undefined };
+
+/** A refusal that is being waited out. */
+export const waiting = cell<{ readonly code: string; readonly until: number } | undefined>(undefined);
+
+/** Requests of this view that limits count. */
+export const spent = { count: 0 };
+
+const RENEW_MS = 45_000;
+const PATIENCE = 4;
+
+const wait = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(new DOMException("no longer wanted", "AbortError"));
+    });
+  });
+
+/** One request, as it is. @throws Refusal NETWORK */
+export async function send(method: string, path: string, init: RequestInit): Promise<Response> {
+  spent.count++;
+  try {
+    return await fetch(path, { method, cache: "no-store", redirect: "error", referrerPolicy: "no-referrer", ...init });
+  } catch (error) {
+    if ((error as Error).name === "AbortError") throw error;
+    throw new Refusal(0, {
+      code: "NETWORK",
+      detail: "The relay cannot be reached. Check that it runs, then try again.",
+    });
+  }
+}
+
+export async function refusalOf(response: Response): Promise<Refusal> {
+  const problem = (await response.json().catch(() => ({}))) as Problem;
+  const header = Number(response.headers.get("retry-after"));
+  return new Refusal(response.status, { retryAfter: header > 0 ? header : undefined, ...problem });
+}
+
+/** Waits as long as the answer said, a little more the oftener, so that many pages do not come back at once. */
+export async function waitOut(refusal: Refusal, tries: number, signal?: AbortSignal): Promise<void> {
+  const seconds = refusal.retryAfter ?? 1;
+  const ms = seconds * 1_000 + 50 + Math.random() * 250 * 2 ** tries;
+  const mine = { code: refusal.code, until: Date.now() + ms };
+  waiting.set(mine);
+  try {
+    await wait(ms, signal);
+  } finally {
+    if (waiting.now === mine) waiting.set(undefined);
+  }
+}
+
+/** @throws Refusal; AbortError when `signal` aborts */
+export async function ask<T>(method: string, path: string, { body, signal }: AskOptions = {}): Promise<Answer<T>> {
+  let renewed = false;
+  for (let tries = 0; ; tries++) {
+    if (token.now !== undefined && token.now.expiresAt - Date.now() < RENEW_MS && !renewed) {
+      renewed = true;
+      await asked.renew();
+    }
+    const headers: Record<string, string> = {};
+    if (token.now !== undefined) headers["authorization"] = `Bearer ${token.now.text}`;
+    if (body !== undefined) headers["content-type"] = "application/json";
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const response = await send(method, path, { headers, body: text, signal, credentials: "omit" });
+    if (response.ok) return read(response);
+    const refusal = await refusalOf(response);
+    if (refusal.status === 429 && tries < PATIENCE) {
+      await waitOut(refusal, tries, signal);
+      continue;
+    }
+    if (refusal.code === "STEP_UP_REQUIRED" && tries < PATIENCE && (await asked.stepUp())) continue;
+    if (refusal.code === "UNAUTHENTICATED") {
+      if (!renewed && (await asked.renew())) {
+        renewed = true;
+        continue;
+      }
+      asked.ended();
+    }
+    throw refusal;
+  }
+}
+
+async function read<T>(response: Response): Promise<Answer<T>> {
+  const text = await response.text();
+  if (text === "") return { data: undefined as T, meta: { timestamp: "" }, text };
+  const { data, meta } = JSON.parse(text) as { data: T; meta: Answer<T>["meta"] };
+  return { data, meta, text };
+}
+
+/** `path("/api-keys/{}/webhooks", id)`: each part escaped. Empty query values are left out. */
+export function path(
+  shape: string,
+  parts: readonly string[],
+  query: Readonly<Record<string, string | undefined>> = {},
+): string {
+  let i = 0;
+  const full = shape.replaceAll("{}", () => encodeURIComponent(parts[i++] ?? ""));
+  const asks = new URLSearchParams(Object.entries(query).filter((one): one is [string, string] => !!one[1]));
+  return asks.size > 0 ? `${full}?${asks}` : full;
+}

@@ -1,0 +1,122 @@
+/** Which view belongs to which address, and the door in front of all of them. */
+import type { VNode } from "preact";
+import { useEffect } from "preact/hooks";
+import { Account } from "./account.ts";
+import { Audit } from "./audit.ts";
+import { useCell } from "./cell.ts";
+import { el, part } from "./dom.ts";
+import { Deliveries } from "./delivery.ts";
+import { EventView } from "./event.ts";
+import { Events } from "./events.ts";
+import { isKeyId, lastKey, loadKeys, rememberKey } from "./keys.ts";
+import { Login, Paste, Setup } from "./login.ts";
+import { Overview } from "./overview.ts";
+import { empty, Page, problem, skeleton, useLoad } from "./parts.ts";
+import { RelayStatus } from "./relay.ts";
+import { place, settle, to, type Place } from "./route.ts";
+import { session } from "./session.ts";
+import { KeyForm, Shell } from "./shell.ts";
+import { StepUp } from "./step-up.ts";
+import { SubscriptionView } from "./subscription.ts";
+import { Subscriptions } from "./subscriptions.ts";
+
+export const App = part(() => {
+  const now = useCell(session);
+  switch (now.kind) {
+    case "starting":
+      return null;
+    case "setup":
+      return Setup({});
+    case "login":
+      return Login({ note: now.note });
+    case "paste":
+      return Paste({ note: now.note });
+    case "open":
+      return el.div(null, Inside({}), StepUp({}));
+  }
+});
+
+const Inside = part(() => {
+  const here = useCell(place);
+  const [area, keyId] = here.parts;
+  const inKey = area === "k" && keyId !== undefined && isKeyId(keyId);
+  useEffect(() => {
+    if (inKey) rememberKey(keyId);
+  }, [keyId]);
+  return Shell({ keyId: inKey ? keyId : lastKey(), here, children: view(here) });
+});
+
+function view(here: Place): VNode {
+  const [area, keyId, name, id, more] = here.parts;
+  if (area === "account") return Account({ key: "account" });
+  if (area === "relay") return RelayStatus({ key: "relay" });
+  if (area === "keys") return ChooseKey({ key: "keys" });
+  if (area === undefined) return Landing({ key: "landing" });
+  if (area !== "k" || keyId === undefined || !isKeyId(keyId)) return lost();
+  const { query } = here;
+  switch (name) {
+    case "overview":
+      return Overview({ key: keyId, keyId, query });
+    case "subscriptions":
+      if (id === undefined) return Subscriptions({ key: keyId, keyId });
+      if (more === "deliveries") return Deliveries({ key: `${keyId} ${id} deliveries`, keyId, id, query });
+      return SubscriptionView({ key: `${keyId} ${id}`, keyId, id });
+    case "events":
+      if (id === undefined) return Events({ key: keyId, keyId, query });
+      return EventView({ key: `${keyId} ${id}`, keyId, id });
+    case "audit":
+      return Audit({ key: keyId, keyId });
+    default:
+      return lost();
+  }
+}
+
+const lost = (): VNode =>
+  Page({
+    title: "Nothing here",
+    children: empty(
+      "There is no such view",
+      "The address may have been cut off.",
+      el.a({ class: "button", href: "#/" }, "Go to the start"),
+    ),
+  });
+
+/** Without an address: the key that was looked at last, else the first one. */
+const Landing = part(() => {
+  const last = lastKey();
+  const { data, error } = useLoad(() => (last === undefined ? loadKeys() : Promise.resolve([last])), []);
+  const first = data?.[0];
+  useEffect(() => {
+    if (first !== undefined) settle(["k", first, "overview"]);
+  }, [first]);
+  if (error !== undefined) return Page({ title: "Start", children: problem(error) });
+  if (data === undefined || first !== undefined) return skeleton();
+  return ChooseKey({});
+});
+
+const ChooseKey = part(() => {
+  const { data, error } = useLoad(() => loadKeys(true), []);
+  return Page({
+    title: "API keys",
+    children: [
+      problem(error),
+      data === undefined && error === undefined && skeleton(),
+      data !== undefined &&
+        data.length > 0 &&
+        el.ul(
+          { class: "keys" },
+          ...data.map((id) => el.li({ key: id }, el.a({ href: to(["k", id, "overview"]) }, id))),
+        ),
+      data !== undefined &&
+        el.div(
+          { class: "card" },
+          el.h2(null, data.length === 0 ? "No API key is in use yet" : "Another key"),
+          el.p(
+            null,
+            "Subscriptions and events belong to an API key. A key exists as soon as someone names it: enter its id to begin.",
+          ),
+          KeyForm({}),
+        ),
+    ],
+  });
+});

@@ -1,0 +1,36 @@
+/** A value that components look at: they are drawn again when it changes. */
+import { useEffect, useState } from "preact/hooks";
+
+export interface Cell<T> {
+  readonly now: T;
+  set(next: T): void;
+  watch(changed: (next: T) => void): () => void;
+}
+
+export function cell<T>(first: T): Cell<T> {
+  let now = first;
+  const watchers = new Set<(next: T) => void>();
+  return {
+    get now() {
+      return now;
+    },
+    set(next) {
+      if (Object.is(now, next)) return;
+      now = next;
+      for (const one of [...watchers]) one(next);
+    },
+    watch(changed) {
+      watchers.add(changed);
+      return () => watchers.delete(changed);
+    },
+  };
+}
+
+export function useCell<T>(one: Cell<T>): T {
+  const [now, set] = useState(one.now);
+  useEffect(() => {
+    set(one.now);
+    return one.watch((next) => set(next));
+  }, [one]);
+  return now;
+}

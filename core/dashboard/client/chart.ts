@@ -1,0 +1,184 @@
+/** A chart over time, with the same figures in words and in a table for those who cannot see it. */
+import type uPlot from "uplot";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { repaint } from "./choices.ts";
+import { el, part } from "./dom.ts";
+import { count } from "./format.ts";
+import type { Chart, Column } from "./shapes.ts";
+
+export interface Line {
+  readonly name: string;
+  readonly values: Column;
+  /** The custom property that holds its colour. */
+  readonly colour: string;
+  readonly dashed?: boolean;
+  /** What stands beside its name. */
+  readonly sum: string;
+}
+
+interface ChartProps {
+  readonly title: string;
+  readonly chart: Pick<Chart, "from" | "stepMs">;
+  readonly lines: readonly Line[];
+  readonly format?: (value: number) => string;
+}
+
+const HEIGHT = 180;
+const at = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+
+export const ChartCard = part(({ title, chart, lines, format = count }: ChartProps) => {
+  const box = useRef<HTMLDivElement>(null);
+  const [pointed, point] = useState<number | undefined>(undefined);
+  const [painted, paint] = useState(0);
+  const from = Date.parse(chart.from);
+  const time = (i: number): string => at.format(new Date(from + i * chart.stepMs));
+
+  useEffect(() => {
+    const again = (): void => paint((before) => before + 1);
+    repaint.addEventListener("paint", again);
+    return () => repaint.removeEventListener("paint", again);
+  }, []);
+
+  useEffect(() => {
+    let made: uPlot | undefined;
+    let over = false;
+    const size = new ResizeObserver(() => made?.setSize({ width: box.current?.clientWidth ?? 300, height: HEIGHT }));
+    void import("uplot").then(({ default: Plot }) => {
+      if (over || box.current === null) return;
+      const times = (lines[0]?.values ?? []).map((_, i) => (from + i * chart.stepMs) / 1_000);
+      const data = [times, ...lines.map(({ values }) => [...values])] as uPlot.AlignedData;
+      made = new Plot(
+        options(box.current, lines, format, (i) => point(i)),
+        data,
+        box.current,
+      );
+      size.observe(box.current);
+    });
+    return () => {
+      over = true;
+      size.disconnect();
+      made?.destroy();
+    };
+  }, [lines, painted]);
+
+  const value = (line: Line, i: number): string => {
+    const one = line.values[i];
+    return one === null || one === undefined ? "–" : format(one);
+  };
+  return el.figure(
+    { class: "card chart" },
+    el.figcaption(
+      null,
+      el.h2(null, title),
+      el.ul(
+        { class: "legend" },
+        ...lines.map((line) =>
+          el.li(
+            { key: line.name, class: `line ${line.colour}${line.dashed ? " is-dashed" : ""}` },
+            line.name,
+            " ",
+            el.b(null, pointed === undefined ? line.sum : value(line, pointed)),
+          ),
+        ),
+      ),
+    ),
+    el.div({
+      ref: box,
+      class: "plot",
+      role: "img",
+      "aria-label": `${title}: ${lines.map(({ name, sum }) => `${name} ${sum}`).join(", ")}`,
+    }),
+    el.p({ class: "pointed quiet" }, pointed === undefined ? "\u00a0" : time(pointed)),
+    el.details(
+      null,
+      el.summary(null, "As a table", el.span({ class: "hidden" }, `: ${title}`)),
+      Figures({ title, lines, time, value }),
+    ),
+  );
+});
+
+interface FiguresProps {
+  readonly title: string;
+  readonly lines: readonly Line[];
+  readonly time: (i: number) => string;
+  readonly value: (line: Line, i: number) => string;
+}
+
+const Figures = part(({ title, lines, time, value }: FiguresProps) => {
+  const [open, setOpen] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const details = box.current?.closest("details");
+    const toggled = (): void => setOpen(details?.open === true);
+    details?.addEventListener("toggle", toggled);
+    return () => details?.removeEventListener("toggle", toggled);
+  }, []);
+  const places = (lines[0]?.values ?? [])
+    .map((_, i) => i)
+    .filter((i) => lines.some(({ values }) => (values[i] ?? 0) !== 0));
+  return el.div(
+    { ref: box, class: "figures", tabIndex: 0, role: "region", "aria-label": `${title}, as a table` },
+    open &&
+      (places.length === 0
+        ? el.p({ class: "quiet" }, "Nothing happened in this time.")
+        : el.table(
+            null,
+            el.thead(
+              null,
+              el.tr(
+                null,
+                el.th({ scope: "col" }, "From"),
+                ...lines.map(({ name }) => el.th({ key: name, scope: "col" }, name)),
+              ),
+            ),
+            el.tbody(
+              null,
+              ...places
+                .toReversed()
+                .map((i) =>
+                  el.tr(
+                    { key: i },
+                    el.th({ scope: "row" }, time(i)),
+                    ...lines.map((line) => el.td({ key: line.name }, value(line, i))),
+                  ),
+                ),
+            ),
+          )),
+  );
+});
+
+function options(
+  box: HTMLElement,
+  lines: readonly Line[],
+  format: (value: number) => string,
+  point: (i: number | undefined) => void,
+): uPlot.Options {
+  const style = getComputedStyle(box);
+  const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim();
+  const font = `12px ${style.fontFamily}`;
+  const axis = { stroke: colour("quiet"), font, grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
+  return {
+    width: box.clientWidth || 300,
+    height: HEIGHT,
+    legend: { show: false },
+    padding: [8, 8, 0, 0],
+    cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
+    scales: { y: { range: (_, __, most) => [0, Math.max(1, (most ?? 0) * 1.1)] } },
+    axes: [
+      { ...axis, grid: { show: false }, space: 64 },
+      { ...axis, size: 56, values: (_, splits) => splits.map((one) => format(one)), space: 36 },
+    ],
+    series: [
+      {},
+      ...lines.map(({ colour: name, dashed }, i) => ({
+        stroke: colour(name),
+        width: 2,
+        dash: dashed ? [6, 4] : undefined,
+        fill: i === 0 ? `${colour(name)}1f` : undefined,
+        points: { show: false },
+        spanGaps: false,
+      })),
+    ],
+    hooks: { setCursor: [(plot) => point(plot.cursor.idx ?? undefined)] },
+  };
+}

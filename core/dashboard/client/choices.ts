@@ -1,0 +1,58 @@
+/** Choices of the person who looks: the theme; and what is told about waiting. */
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import { waiting } from "./api.ts";
+import { useCell } from "./cell.ts";
+import { el, part } from "./dom.ts";
+import { notice, useNow } from "./parts.ts";
+
+const CODES: Readonly<Record<string, string>> = {
+  RATE_LIMIT_EXCEEDED: "The limit of requests a minute is reached.",
+  BURST_EXCEEDED: "Too many requests in five seconds.",
+  PROVIDER_BACKPRESSURE: "The relay, or a receiver, is busy.",
+  ABUSE_SUSPEND: "You are suspended for a while: there were far too many requests.",
+};
+
+/** A refusal that is being waited out, with the seconds that are left. */
+export const waitNotice = part((): VNode | null => {
+  const now = useNow();
+  const one = useCell(waiting);
+  if (one === undefined) return null;
+  const seconds = Math.max(1, Math.ceil((one.until - now) / 1_000));
+  return el.div(
+    { role: "status" },
+    notice(
+      "warn",
+      el.p(null, CODES[one.code] ?? "The relay asks to wait.", " ", el.code(null, one.code)),
+      el.p({ "aria-hidden": true }, `It goes on by itself in ${seconds} s.`),
+    ),
+  );
+});
+
+type Theme = "auto" | "light" | "dark";
+const NEXT: Readonly<Record<Theme, Theme>> = { auto: "light", light: "dark", dark: "auto" };
+const chosen = (): Theme => (document.documentElement.dataset["theme"] as Theme | undefined) ?? "auto";
+
+/** Told when the colours change, so that what is painted can be painted anew. */
+export const repaint = new EventTarget();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => repaint.dispatchEvent(new Event("paint")));
+
+export const ThemeButton = part(() => {
+  const [theme, set] = useState(chosen());
+  const turn = (): void => {
+    const next = NEXT[theme];
+    if (next === "auto") {
+      delete document.documentElement.dataset["theme"];
+      localStorage.removeItem("relay.theme");
+    } else {
+      document.documentElement.dataset["theme"] = next;
+      localStorage.setItem("relay.theme", next);
+    }
+    set(next);
+    repaint.dispatchEvent(new Event("paint"));
+  };
+  return el.button(
+    { type: "button", class: "plain", onClick: turn, "aria-label": `Theme: ${theme}. Change it` },
+    `Theme: ${theme}`,
+  );
+});

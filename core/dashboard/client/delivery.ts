@@ -1,0 +1,192 @@
+/** Deliveries: one with its timeline, and the list of a subscription's. */
+import { useEffect, useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { AttemptLine } from "./attempt.ts";
+import { useCell } from "./cell.ts";
+import { el, part } from "./dom.ts";
+import { choice } from "./fields.ts";
+import { duration, reason } from "./format.ts";
+import { known, nameOf } from "./keys.ts";
+import {
+  badge,
+  empty,
+  Page,
+  problem,
+  skeleton,
+  tell,
+  useAction,
+  useCalm,
+  useLive,
+  useLoad,
+  useNow,
+  When,
+} from "./parts.ts";
+import { ReplayFailed } from "./replay.ts";
+import { refine, to } from "./route.ts";
+import { Sent } from "./sent.ts";
+import type { Delivery, RelayEvent } from "./shapes.ts";
+import { tabs } from "./subscription.ts";
+import { pager, table } from "./table.ts";
+
+/** Counts down to the next attempt. */
+export const Next = part(({ at }: { readonly at: string }) => {
+  const left = Date.parse(at) - useNow();
+  return el.span(
+    { class: "figure" },
+    left > 0 ? `next attempt in ${duration(Math.ceil(left / 1_000) * 1_000)}` : "next attempt now",
+  );
+});
+
+interface CardProps {
+  readonly keyId: string;
+  readonly event: RelayEvent;
+  /** The published bytes. */
+  readonly data: string;
+  readonly delivery: Delivery;
+  readonly again: () => void;
+}
+
+export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardProps) => {
+  const { id, subscriptionId, status, attempts, nextAttemptAt } = delivery;
+  const sub = useCell(known).get(subscriptionId);
+  const delivered = status === "delivered";
+  const replay = useAction(async () => {
+    const body = { subscriptionId, ...(delivered ? { force: true } : {}) };
+    await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, event.id]), { body });
+    tell("It is sent again");
+    again();
+  });
+  const cycles = [...new Set(attempts.map(({ cycle }) => cycle))];
+  return el.section(
+    { class: "card", "aria-labelledby": id },
+    el.header(
+      { class: "card-head" },
+      el.div(
+        null,
+        el.h2(
+          { id },
+          "To ",
+          el.a(
+            { href: to(["k", keyId, "subscriptions", subscriptionId]) },
+            sub === undefined ? subscriptionId : nameOf(sub),
+          ),
+        ),
+        el.p(
+          { class: "row" },
+          badge(status, delivery.reason && reason(delivery.reason)),
+          status === "pending" && nextAttemptAt !== undefined && Next({ at: nextAttemptAt }),
+        ),
+      ),
+      (delivered || status === "failed") &&
+        el.button({ type: "button", disabled: replay.busy, onClick: replay.run }, delivered ? "Send again" : "Replay"),
+    ),
+    problem(replay.error),
+    attempts.length === 0 &&
+      el.p({ class: "quiet" }, status === "pending" ? "It has not been tried yet." : "It was never tried."),
+    ...cycles.map((cycle) =>
+      el.div(
+        { key: cycle },
+        cycles.length > 1 && el.h3(null, cycle === 0 ? "At first" : `Replay ${cycle}`),
+        el.ol(
+          { class: "timeline" },
+          ...attempts
+            .filter((one) => one.cycle === cycle)
+            .map((attempt) =>
+              el.li({ key: attempt.id }, AttemptLine({ attempt, more: Sent({ event, data, attempt, sub }) })),
+            ),
+        ),
+      ),
+    ),
+  );
+});
+
+interface ListProps {
+  readonly keyId: string;
+  readonly id: string;
+  readonly query: Readonly<Record<string, string>>;
+}
+
+const STATUSES = [
+  ["", "All"],
+  ["pending", "Pending"],
+  ["delivered", "Delivered"],
+  ["failed", "Failed"],
+  ["cancelled", "Cancelled"],
+] as const;
+
+/** One subscription's deliveries, the newest event first. */
+export const Deliveries = part(({ keyId, id, query }: ListProps) => {
+  const { status, cursor } = query;
+  const sub = useCell(known).get(id);
+  const [replaying, setReplaying] = useState(false);
+  const { data, error, again } = useLoad(
+    (signal) =>
+      ask<readonly Delivery[]>(
+        "GET",
+        path("/api-keys/{}/webhooks/{}/deliveries", [keyId, id], { status, cursor, limit: "25" }),
+        { signal },
+      ),
+    [keyId, id, status, cursor],
+  );
+  const soon = useCalm(again, 2_000);
+  useLive((message) => {
+    if (message.event === "again" || (message.event === "attempt" && message.data.subscriptionId === id)) soon();
+  });
+  useEffect(() => setReplaying(false), [id]);
+  return Page({
+    title: sub === undefined ? "Deliveries" : nameOf(sub),
+    kicker: [el.a({ href: to(["k", keyId, "subscriptions"]) }, "Subscriptions"), " / ", el.code(null, id)],
+    actions: el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),
+    children: [
+      tabs(keyId, id, "deliveries"),
+      choice({
+        label: "Status",
+        value: status ?? "",
+        options: STATUSES,
+        change: (next) => refine({ status: next, cursor: undefined }),
+      }),
+      problem(error),
+      data === undefined && error === undefined && skeleton(),
+      data !== undefined &&
+        data.data.length === 0 &&
+        empty("No delivery here", "Events that this subscription wants appear by themselves."),
+      data !== undefined &&
+        data.data.length > 0 &&
+        table(
+          "Deliveries",
+          ["Event", "Status", "Attempts", "Last answer", "Changed"],
+          data.data.map((one) => ({
+            key: one.id,
+            cells: [
+              el.a({ href: to(["k", keyId, "events", one.eventId ?? ""]), class: "id" }, one.eventId),
+              el.span(
+                null,
+                badge(one.status),
+                one.status === "pending" &&
+                  one.nextAttemptAt !== undefined &&
+                  el.small(null, Next({ at: one.nextAttemptAt })),
+              ),
+              el.span({ class: "figure" }, String(one.attempts.length)),
+              answerOf(one),
+              When({ at: one.updatedAt }),
+            ],
+          })),
+        ),
+      data !== undefined &&
+        pager({
+          what: "deliveries",
+          first: cursor === undefined,
+          next: data.meta.nextCursor,
+          toFirst: () => refine({ cursor: undefined }),
+          toNext: (next) => refine({ cursor: next }),
+        }),
+      replaying && ReplayFailed({ keyId, only: id, close: () => setReplaying(false) }),
+    ],
+  });
+});
+
+function answerOf({ attempts }: Delivery): string {
+  const last = attempts.at(-1);
+  if (last === undefined) return "–";
+  return `${last.statusCode ?? reason(last.error ?? "")} in ${duration(last.durationMs)}`;
+}

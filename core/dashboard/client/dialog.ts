@@ -1,0 +1,63 @@
+/** Dialogs: the browser's own, which keep the focus inside and give it back. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { el, part } from "./dom.ts";
+
+interface DialogProps {
+  readonly title: string;
+  readonly children: ComponentChildren;
+  /** Called when it is closed by Escape or by its button; left out, it cannot be. */
+  readonly close?: () => void;
+  readonly wide?: boolean;
+}
+
+export const Dialog = part(({ title, children, close, wide }: DialogProps) => {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return el.dialog(
+    {
+      ref: dialog,
+      class: wide ? "wide" : undefined,
+      "aria-labelledby": id,
+      onCancel: (event: Event) => {
+        event.preventDefault();
+        close?.();
+      },
+      // Chromium closes at a second Escape without asking.
+      onKeyDown: (event: KeyboardEvent) => {
+        if (event.key === "Escape" && close === undefined) event.preventDefault();
+      },
+    },
+    el.header(
+      null,
+      el.h2({ id }, title),
+      close !== undefined && el.button({ type: "button", class: "plain", "aria-label": "Close", onClick: close }, "✕"),
+    ),
+    children,
+  );
+});
+
+interface FormProps {
+  readonly submit: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** A form whose submission is ours: nothing is ever sent by the browser itself. */
+export const form = ({ submit, children }: FormProps) =>
+  el.form(
+    {
+      noValidate: true,
+      onSubmit: (event: Event) => {
+        event.preventDefault();
+        submit();
+      },
+    },
+    children,
+  );

@@ -1,0 +1,18 @@
+/** Elements as functions: `div({ class: "card" }, "text")`. Text is always text: nothing here ever becomes markup. */
+import { h, type ComponentChildren, type JSX, type VNode } from "preact";
+
+type Elements = JSX.IntrinsicElements;
+type Make<K extends keyof Elements> = (props?: Elements[K] | null, ...children: ComponentChildren[]) => VNode;
+
+export const el = new Proxy({} as { readonly [K in keyof Elements]: Make<K> }, {
+  get:
+    (_, tag: string) =>
+    (props?: object | null, ...children: ComponentChildren[]) =>
+      h(tag, props as null, ...children),
+});
+
+/** A component called as a function. Props may be left out where there are none. */
+export const part =
+  <P extends object>(component: (props: P) => ComponentChildren) =>
+  (props: P & { readonly key?: string | number }): VNode =>
+    h(component as (props: object) => VNode, props) as VNode;

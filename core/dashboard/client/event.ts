@@ -1,0 +1,115 @@
+/** One event: what was published, and what became of it. */
+import { useState } from "preact/hooks";
+import { ask, path, type Answer } from "./api.ts";
+import { DeliveryCard } from "./delivery.ts";
+import { el, part } from "./dom.ts";
+import { moment } from "./format.ts";
+import { badge, Copy, notice, Page, problem, skeleton, tell, useAction, useCalm, useLive, useLoad } from "./parts.ts";
+import { to } from "./route.ts";
+import { rawData } from "./sent.ts";
+import type { EventDetail } from "./shapes.ts";
+
+interface EventProps {
+  readonly keyId: string;
+  readonly id: string;
+}
+
+export const EventView = part(({ keyId, id }: EventProps) => {
+  const { data, error, again } = useLoad(
+    (signal) => ask<EventDetail>("GET", path("/api-keys/{}/events/{}", [keyId, id]), { signal }),
+    [keyId, id],
+  );
+  const soon = useCalm(again, 700);
+  useLive((message) => {
+    if (message.event === "again" || (message.event === "attempt" && message.data.eventId === id)) soon();
+  });
+  const kicker = [
+    el.a({ href: to(["k", keyId, "events"]) }, "Events"),
+    " / ",
+    el.code(null, id),
+    " ",
+    Copy({ text: id, what: "the id" }),
+  ];
+  if (data === undefined)
+    return Page({ title: "Event", kicker, children: [problem(error), error === undefined && skeleton()] });
+  return Shown({ keyId, answer: data, again, error });
+});
+
+const LONG = 20_000;
+
+const Shown = part(
+  ({
+    keyId,
+    answer,
+    again,
+    error,
+  }: {
+    readonly keyId: string;
+    readonly answer: Answer<EventDetail>;
+    readonly again: () => void;
+    readonly error: unknown;
+  }) => {
+    const event = answer.data;
+    const { id, type, status, createdAt, acceptedAt, deliveries } = event;
+    const data = rawData(answer.text);
+    const replay = useAction(async () => {
+      const { data: moved } = await ask<{ readonly deliveries: number }>(
+        "POST",
+        path("/api-keys/{}/events/{}/replay", [keyId, id]),
+      );
+      tell(moved.deliveries === 1 ? "One delivery is sent again" : `${moved.deliveries} deliveries are sent again`);
+      again();
+    });
+    const failed = deliveries.filter((one) => one.status === "failed").length;
+    return Page({
+      title: type,
+      kicker: [
+        el.a({ href: to(["k", keyId, "events"]) }, "Events"),
+        " / ",
+        el.code(null, id),
+        " ",
+        Copy({ text: id, what: "the id" }),
+      ],
+      actions:
+        failed > 0 &&
+        el.button(
+          { type: "button", class: "main", disabled: replay.busy, onClick: replay.run },
+          failed === 1 ? "Replay the failed delivery" : `Replay ${failed} failed deliveries`,
+        ),
+      children: [
+        problem(error ?? replay.error),
+        el.div(
+          { class: "card" },
+          el.dl(
+            { class: "facts" },
+            el.div(null, el.dt(null, "Status"), el.dd(null, badge(status))),
+            el.div(null, el.dt(null, "Created"), el.dd(null, el.time({ dateTime: createdAt }, moment(createdAt)))),
+            el.div(null, el.dt(null, "Accepted"), el.dd(null, el.time({ dateTime: acceptedAt }, moment(acceptedAt)))),
+            el.div(null, el.dt(null, "Deliveries"), el.dd(null, String(deliveries.length))),
+          ),
+        ),
+        deliveries.length === 0 &&
+          notice(
+            "info",
+            el.p(
+              null,
+              "No subscription wanted this event when it was accepted. It can still be sent to one whose names match, with the API’s replay.",
+            ),
+          ),
+        ...deliveries.map((delivery) => DeliveryCard({ key: delivery.id, keyId, event, data, delivery, again })),
+        Data({ data }),
+      ],
+    });
+  },
+);
+
+const Data = part(({ data }: { readonly data: string }) => {
+  const [all, setAll] = useState(false);
+  return el.section(
+    { class: "card", "aria-labelledby": "data" },
+    el.h2({ id: "data" }, "Data ", Copy({ text: data, what: "the data" })),
+    el.p({ class: "quiet" }, "Byte for byte as it was published, and as receivers get it."),
+    el.pre({ tabIndex: 0 }, all ? data : data.slice(0, LONG)),
+    data.length > LONG && !all && el.button({ type: "button", onClick: () => setAll(true) }, "Show all of it"),
+  );
+});

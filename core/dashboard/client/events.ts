@@ -1,0 +1,130 @@
+/** The events of a key, newest first; new ones appear by themselves. */
+import { useEffect, useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { el, part } from "./dom.ts";
+import { Filters, periodOf } from "./filters.ts";
+import { badge, empty, Page, problem, skeleton, useCalm, useLive, useLoad, When } from "./parts.ts";
+import { ReplayFailed } from "./replay.ts";
+import { refine, to } from "./route.ts";
+import type { EventStatus, RelayEvent } from "./shapes.ts";
+import { pager, table } from "./table.ts";
+
+interface EventsProps {
+  readonly keyId: string;
+  readonly query: Readonly<Record<string, string>>;
+}
+
+const PAGE = 25;
+const STATUSES = ["pending", "delivered", "failed", "cancelled", "unmatched"] as const;
+
+export const Events = part(({ keyId, query }: EventsProps) => {
+  const { status, type, sub, cursor } = query;
+  const { since, until } = periodOf(query);
+  const { data, error, loading, again } = useLoad(
+    (signal) => {
+      const asks = { status, type, subscriptionId: sub, since, until, cursor, limit: String(PAGE) };
+      return ask<readonly RelayEvent[]>("GET", path("/api-keys/{}/events", [keyId], asks), { signal });
+    },
+    [keyId, status, type, sub, since, until, cursor],
+  );
+  const [fresh, setFresh] = useState<readonly RelayEvent[]>([]);
+  const [changed, setChanged] = useState<ReadonlyMap<string, EventStatus>>(new Map());
+  const [replaying, setReplaying] = useState(false);
+  useEffect(() => {
+    setFresh([]);
+    setChanged(new Map());
+  }, [data]);
+
+  const newest = cursor === undefined && until === undefined;
+  const soon = useCalm(again, 2_000);
+  useLive((message) => {
+    if (message.event === "again") return again();
+    if (message.event === "event") {
+      const { deliveries, ...event } = message.data;
+      if (!newest || (type !== undefined && type !== event.type)) return;
+      // Whether it fits a filter by status or subscription only the relay knows.
+      if (status !== undefined || sub !== undefined) return soon();
+      const one: RelayEvent = { ...event, status: deliveries === 0 ? "unmatched" : "pending" };
+      setFresh((before) => [one, ...before.filter(({ id }) => id !== one.id)].slice(0, PAGE));
+      setChanged((before) => new Map(before).set(`deliveries of ${one.id}`, one.status));
+    } else if (message.event === "attempt") {
+      const { eventId, status: now } = message.data;
+      const shown = [...fresh, ...(data?.data ?? [])].find(({ id }) => id === eventId);
+      if (shown === undefined || now === "pending") return;
+      setChanged((before) => new Map(before).set(eventId, now));
+      // With several deliveries its status is the worst of them: that is read anew, once for many.
+      soon();
+    }
+  });
+
+  const listed = data?.data ?? [];
+  const fromStream = fresh.filter(({ id }) => !listed.some((one) => one.id === id));
+  const rows = [...fromStream, ...listed].slice(0, Math.max(PAGE, listed.length));
+  const filtered = [status, type, sub, since, until].some((one) => one !== undefined);
+  return Page({
+    title: "Events",
+    kicker: el.code(null, keyId),
+    actions: el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),
+    children: [
+      Filters({ query, statuses: STATUSES, keyId }),
+      problem(error),
+      data === undefined && error === undefined && skeleton(),
+      data !== undefined &&
+        rows.length === 0 &&
+        (filtered
+          ? empty(
+              "No event fits",
+              "Try another status, type or time.",
+              el.button(
+                {
+                  type: "button",
+                  onClick: () =>
+                    refine({
+                      status: undefined,
+                      type: undefined,
+                      sub: undefined,
+                      time: undefined,
+                      since: undefined,
+                      until: undefined,
+                      cursor: undefined,
+                    }),
+                },
+                "Show all",
+              ),
+            )
+          : empty("No event yet", [
+              "Publish one with ",
+              el.code(null, "POST /events"),
+              ", or with ",
+              el.code(null, "relay publish"),
+              ". It appears here by itself.",
+            ])),
+      rows.length > 0 &&
+        el.div(
+          { "aria-busy": loading },
+          table(
+            "Events",
+            ["Event", "Type", "Status", "Accepted"],
+            rows.map((one) => ({
+              key: one.id,
+              cells: [
+                el.a({ href: to(["k", keyId, "events", one.id]), class: "id" }, one.id),
+                el.code(null, one.type),
+                badge(changed.get(one.id) ?? one.status),
+                When({ at: one.acceptedAt }),
+              ],
+            })),
+          ),
+        ),
+      data !== undefined &&
+        pager({
+          what: "events",
+          first: cursor === undefined,
+          next: data.meta.nextCursor,
+          toFirst: () => refine({ cursor: undefined }),
+          toNext: (next) => refine({ cursor: next }),
+        }),
+      replaying && ReplayFailed({ keyId, only: sub, close: () => setReplaying(false) }),
+    ],
+  });
+});

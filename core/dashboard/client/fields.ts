@@ -1,0 +1,122 @@
+/** Fields of forms: a label, what it is for, and what is wrong with it, tied together for those who cannot see them. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { Refusal } from "./api.ts";
+import { el, part } from "./dom.ts";
+
+interface FieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly change: (value: string) => void;
+  readonly hint?: ComponentChildren;
+  readonly error?: string | undefined;
+  readonly type?: "text" | "password" | "url" | "datetime-local";
+  readonly autocomplete?: string;
+  readonly inputMode?: "numeric" | "url" | "text" | "decimal";
+  readonly placeholder?: string;
+  readonly focus?: boolean;
+  readonly optional?: boolean;
+  readonly lines?: number;
+  readonly maxLength?: number;
+}
+
+export const Field = part((props: FieldProps) => {
+  const {
+    label,
+    value,
+    change,
+    hint,
+    error,
+    type = "text",
+    autocomplete = "off",
+    focus,
+    optional,
+    lines,
+    ...rest
+  } = props;
+  const id = useId();
+  const input = useRef<HTMLInputElement & HTMLTextAreaElement>(null);
+  useEffect(() => {
+    if (focus) input.current?.focus();
+  }, []);
+  const about = [hint !== undefined && `${id}-hint`, error !== undefined && `${id}-error`].filter(Boolean).join(" ");
+  const shared = {
+    id,
+    ref: input,
+    value,
+    placeholder: rest.placeholder,
+    maxLength: rest.maxLength,
+    autoFocus: focus,
+    autoComplete: autocomplete,
+    autoCapitalize: "none",
+    spellcheck: false,
+    "aria-describedby": about || undefined,
+    "aria-invalid": error === undefined ? undefined : true,
+    onInput: (event: Event) => change((event.currentTarget as HTMLInputElement).value),
+  } as const;
+  return el.div(
+    { class: "field" },
+    el.label({ htmlFor: id }, label, optional && el.span({ class: "quiet" }, " optional")),
+    lines === undefined
+      ? el.input({ ...shared, type: type as "text", inputMode: rest.inputMode })
+      : el.textarea({ ...shared, rows: lines }),
+    hint !== undefined && el.p({ id: `${id}-hint`, class: "hint" }, hint),
+    error !== undefined && el.p({ id: `${id}-error`, class: "wrong" }, error),
+  );
+});
+
+interface SelectProps {
+  readonly label: string;
+  readonly value: string;
+  readonly change: (value: string) => void;
+  readonly options: readonly (readonly [value: string, text: string])[];
+  readonly hint?: ComponentChildren;
+  /** The label is for those who cannot see what it stands beside. */
+  readonly bare?: boolean;
+  readonly open?: () => void;
+}
+
+export const Select = part(({ label, value, change, options, hint, bare, open }: SelectProps) => {
+  const id = useId();
+  return el.div(
+    { class: "field" },
+    el.label({ htmlFor: id, class: bare ? "hidden" : undefined }, label),
+    el.select(
+      {
+        id,
+        value,
+        "aria-describedby": hint === undefined ? undefined : `${id}-hint`,
+        onChange: (event: Event) => change((event.currentTarget as HTMLSelectElement).value),
+        onFocus: open,
+        onPointerDown: open,
+      },
+      ...options.map(([one, text]) => el.option({ key: one, value: one, selected: one === value }, text)),
+    ),
+    hint !== undefined && el.p({ id: `${id}-hint`, class: "hint" }, hint),
+  );
+});
+
+/** What the relay says is wrong with a field. */
+export function errorOf(error: unknown, name: string): string | undefined {
+  if (!(error instanceof Refusal)) return undefined;
+  const found = error.errors.filter(
+    ({ path }) => path === name || path.startsWith(`${name}.`) || path.startsWith(`${name}[`),
+  );
+  return found.length === 0 ? undefined : found.map(({ message }) => message).join("; ");
+}
+
+interface ChoiceProps {
+  readonly label: string;
+  readonly value: string;
+  readonly options: readonly (readonly [value: string, text: string])[];
+  readonly change: (value: string) => void;
+}
+
+/** One of a few, side by side. */
+export const choice = ({ label, value, options, change }: ChoiceProps) =>
+  el.div(
+    { class: "choice", role: "group", "aria-label": label },
+    ...options.map(([one, text]) =>
+      el.button({ key: one, type: "button", "aria-pressed": one === value, onClick: () => change(one) }, text),
+    ),
+  );

@@ -1,0 +1,90 @@
+/** Filters of lists: status, type, subscription and time. What they are set to stands in the address. */
+import { useState } from "preact/hooks";
+import { useCell } from "./cell.ts";
+import { el, part } from "./dom.ts";
+import { eventTypes } from "./event-names.ts";
+import { Field, Select } from "./fields.ts";
+import { known, loadStats, nameOf } from "./keys.ts";
+import { tell } from "./parts.ts";
+import { refine } from "./route.ts";
+
+type Query = Readonly<Record<string, string>>;
+
+const SPANS: Readonly<Record<string, readonly [text: string, ms: number]>> = {
+  "": ["Any time", 0],
+  "1h": ["Last hour", 3_600_000],
+  "24h": ["Last 24 hours", 86_400_000],
+  "7d": ["Last 7 days", 604_800_000],
+  own: ["From … to …", 0],
+};
+
+/** What `datetime-local` holds is of the reader's own time zone. */
+const iso = (local: string | undefined): string | undefined =>
+  local === undefined || Number.isNaN(Date.parse(local)) ? undefined : new Date(local).toISOString();
+
+const MINUTE = 60_000;
+
+/** Whole minutes, so that the same choice is the same request for a while. */
+export function periodOf({ time = "", since, until }: Query): { readonly since?: string; readonly until?: string } {
+  if (time === "own") return { since: iso(since), until: iso(until) };
+  const ms = SPANS[time]?.[1] ?? 0;
+  return ms === 0 ? {} : { since: new Date(Math.floor((Date.now() - ms) / MINUTE) * MINUTE).toISOString() };
+}
+
+interface FiltersProps {
+  readonly keyId: string;
+  readonly query: Query;
+  readonly statuses: readonly string[];
+}
+
+export const Filters = part(({ keyId, query, statuses }: FiltersProps) => {
+  const subs = useCell(known);
+  const [types, setTypes] = useState<readonly string[]>([]);
+  const set = (what: Query): void => refine({ cursor: undefined, ...what });
+  const failed = (error: unknown): void => tell((error as Error).message);
+  // What there is to choose from is asked for when somebody is about to choose.
+  const openTypes = (): void => void eventTypes().then(setTypes, failed);
+  const openSubs = (): void => {
+    if (known.now.size === 0) void loadStats(keyId, "24h").catch(failed);
+  };
+  const all = (chosen: string | undefined, list: readonly string[]): readonly string[] =>
+    chosen === undefined || list.includes(chosen) ? list : [chosen, ...list];
+  const ids = all(query["sub"], [...subs.keys()]);
+  const name = (id: string): string => {
+    const one = subs.get(id);
+    return one === undefined ? id : nameOf(one);
+  };
+  return el.div(
+    { class: "filters", role: "search", "aria-label": "Filters" },
+    Select({
+      label: "Status",
+      value: query["status"] ?? "",
+      options: [["", "Any status"], ...statuses.map((one) => [one, one] as const)],
+      change: (status) => set({ status }),
+    }),
+    Select({
+      label: "Type",
+      value: query["type"] ?? "",
+      options: [["", "Any type"], ...all(query["type"], types).map((one) => [one, one] as const)],
+      change: (type) => set({ type }),
+      open: openTypes,
+    }),
+    Select({
+      label: "Subscription",
+      value: query["sub"] ?? "",
+      options: [["", "Any subscription"], ...ids.map((id) => [id, name(id)] as const)],
+      change: (sub) => set({ sub }),
+      open: openSubs,
+    }),
+    Select({
+      label: "Time",
+      value: query["time"] ?? "",
+      options: Object.entries(SPANS).map(([value, [text]]) => [value, text] as const),
+      change: (time) => set({ time, since: "", until: "" }),
+    }),
+    query["time"] === "own" &&
+      Field({ label: "From", type: "datetime-local", value: query["since"] ?? "", change: (since) => set({ since }) }),
+    query["time"] === "own" &&
+      Field({ label: "To", type: "datetime-local", value: query["until"] ?? "", change: (until) => set({ until }) }),
+  );
+});

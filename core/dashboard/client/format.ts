@@ -1,0 +1,65 @@
+/** Times, numbers and durations as people read them, in the browser's own language where that matters. */
+const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+export const count = (value: number): string => number.format(value);
+
+export function share(part: number, whole: number): string {
+  if (whole === 0) return "–";
+  const percent = (part / whole) * 100;
+  // 99.97 % is not all of them.
+  return `${part === whole ? "100" : percent > 99.9 ? "99.9" : percent.toFixed(1)} %`;
+}
+
+export function duration(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined) return "–";
+  if (ms < 1) return "<1 ms";
+  if (ms < 1_000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} min ${Math.floor((ms % 60_000) / 1_000)} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days`;
+}
+
+export function bytes(value: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  let rest = value;
+  for (; rest >= 1_024 && unit < units.length - 1; unit++) rest /= 1_024;
+  return `${unit === 0 ? rest : rest.toFixed(1)} ${units[unit]}`;
+}
+
+export const moment = (iso: string): string => absolute.format(new Date(iso));
+
+export function ago(iso: string, now: number): string {
+  const seconds = Math.round((Date.parse(iso) - now) / 1_000);
+  const steps: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
+    ["day", 86_400],
+    ["hour", 3_600],
+    ["minute", 60],
+  ];
+  for (const [unit, length] of steps)
+    if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);
+  return Math.abs(seconds) < 5 ? "just now" : relative.format(seconds, "second");
+}
+
+/** A host, for where the whole URL is too long. Text that is no URL stays as it is. */
+export const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : url);
+
+const REASONS: Readonly<Record<string, string>> = {
+  exhausted: "all attempts failed",
+  endpoint_gone: "the endpoint answered 410 Gone",
+  endpoint_failing: "it only failed for days",
+  subscription_disabled: "the subscription was disabled",
+  subscription_deleted: "the subscription was deleted",
+  dns: "name not resolved",
+  guard: "address not allowed",
+  connect: "no connection",
+  tls: "TLS failed",
+  timeout: "timed out",
+  reset: "connection broken",
+  protocol: "not HTTP",
+};
+export const reason = (code: string): string => REASONS[code] ?? code;

@@ -1,0 +1,75 @@
+/** Static request headers: names that are seen, values that are not once they are stored. */
+import { useId } from "preact/hooks";
+import { el, part } from "./dom.ts";
+
+export interface HeaderLine {
+  readonly id: number;
+  readonly name: string;
+  readonly value: string;
+  /** Its stored value stays when none is typed. */
+  readonly stored: boolean;
+}
+
+interface HeadersProps {
+  readonly lines: readonly HeaderLine[];
+  readonly change: (lines: readonly HeaderLine[]) => void;
+  readonly error?: string | undefined;
+}
+
+let next = 0;
+export const headerLine = (name = "", stored = false): HeaderLine => ({ id: next++, name, value: "", stored });
+
+/** As the API takes them: `null` keeps a stored value. `undefined`: there are none. */
+export function headersOf(lines: readonly HeaderLine[]): Record<string, string | null> | undefined {
+  const named = lines.filter(({ name }) => name.trim() !== "");
+  if (named.length === 0) return undefined;
+  return Object.fromEntries(
+    named.map(({ name, value, stored }) => [name.trim(), stored && value === "" ? null : value]),
+  );
+}
+
+export const HeadersInput = part(({ lines, change, error }: HeadersProps) => {
+  const id = useId();
+  const set = (at: number, what: Partial<HeaderLine>): void =>
+    change(lines.map((line) => (line.id === at ? { ...line, ...what } : line)));
+  const value = (event: Event): string => (event.currentTarget as HTMLInputElement).value;
+  return el.fieldset(
+    { class: "field" },
+    el.legend(null, "Custom headers", el.span({ class: "quiet" }, " optional")),
+    ...lines.map((line, i) =>
+      el.div(
+        { key: line.id, class: "row header-line" },
+        el.input({
+          "aria-label": `Name of header ${i + 1}`,
+          value: line.name,
+          placeholder: "X-Api-Token",
+          autoComplete: "off",
+          spellcheck: false,
+          onInput: (event: Event) => set(line.id, { name: value(event), stored: false }),
+        }),
+        el.input({
+          "aria-label": `Value of header ${i + 1}`,
+          type: "password",
+          value: line.value,
+          placeholder: line.stored ? "stored; left as it is" : "value",
+          autoComplete: "off",
+          onInput: (event: Event) => set(line.id, { value: value(event) }),
+        }),
+        el.button(
+          {
+            type: "button",
+            "aria-label": `Remove header ${i + 1}`,
+            onClick: () => change(lines.filter((one) => one !== line)),
+          },
+          "✕",
+        ),
+      ),
+    ),
+    el.div(
+      { class: "row" },
+      el.button({ type: "button", onClick: () => change([...lines, headerLine()]) }, "Add a header"),
+    ),
+    el.p({ class: "hint", id }, "Sent with every delivery. Values are encrypted at rest, and never shown again."),
+    error !== undefined && el.p({ class: "wrong" }, error),
+  );
+});

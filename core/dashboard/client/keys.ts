@@ -1,0 +1,52 @@
+/** Which API key is looked at, and which there are. */
+import { ask, path } from "./api.ts";
+import { cell } from "./cell.ts";
+import { hostOf } from "./format.ts";
+import type { Glance, Range, Stats, Subscription } from "./shapes.ts";
+import { token } from "./token.ts";
+
+/** Keys in use; `undefined` until they were asked for. */
+export const keys = cell<readonly string[] | undefined>(undefined);
+
+/** The key that was looked at last: not a secret, and gone with the tab. */
+const LAST = "relay.key";
+export const lastKey = (): string | undefined => sessionStorage.getItem(LAST) ?? undefined;
+export const rememberKey = (keyId: string): void => sessionStorage.setItem(LAST, keyId);
+
+/** Asks once; a token that names its keys has already said it. @throws Refusal */
+export async function loadKeys(again = false): Promise<readonly string[]> {
+  const owned = token.now?.keys ?? [];
+  if (owned !== "*") {
+    keys.set(owned);
+    return owned;
+  }
+  if (keys.now !== undefined && !again) return keys.now;
+  const { data } = await ask<readonly { readonly id: string }[]>("GET", "/api-keys?limit=200");
+  const found = data.map(({ id }) => id);
+  keys.set(found);
+  return found;
+}
+
+export const isKeyId = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_:-]{0,63}$/.test(text);
+
+token.watch((now) => {
+  if (now === undefined) keys.set(undefined);
+});
+
+/** The subscriptions of the key that is looked at, as they were seen last: so that an id can be told by its URL. */
+export const known = cell<ReadonlyMap<string, Glance>>(new Map());
+
+/** Figures of a key and how its subscriptions are, in one request. @throws Refusal */
+export async function loadStats(
+  keyId: string,
+  range: Range,
+  subscriptionId?: string,
+  signal?: AbortSignal,
+): Promise<Stats> {
+  const { data } = await ask<Stats>("GET", path("/api-keys/{}/stats", [keyId], { range, subscriptionId }), { signal });
+  known.set(new Map(data.subscriptions.map((one) => [one.id, one])));
+  return data;
+}
+
+/** What people call a subscription. */
+export const nameOf = (one: Subscription): string => one.description ?? hostOf(one.url);

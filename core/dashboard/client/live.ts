@@ -1,0 +1,131 @@
+/** What happens on a key, as it happens: server-sent events over `fetch`, since they need the token in a header. */
+import { asked, refusalOf, send, spent, waitOut } from "./api.ts";
+import { cell } from "./cell.ts";
+import { token } from "./token.ts";
+
+export interface LiveEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly keyId: string;
+  readonly createdAt: string;
+  readonly acceptedAt: string;
+  readonly deliveries: number;
+}
+export interface LiveAttempt {
+  readonly deliveryId: string;
+  readonly eventId: string;
+  readonly subscriptionId: string;
+  readonly cycle: number;
+  readonly number: number;
+  readonly status: "pending" | "delivered" | "failed" | "cancelled";
+}
+export type Message =
+  | { readonly event: "event"; readonly data: LiveEvent }
+  | { readonly event: "attempt"; readonly data: LiveAttempt }
+  | { readonly event: "subscription"; readonly data: { readonly id: string } }
+  /** The stream begins anew: something may have been missed. */
+  | { readonly event: "again" };
+
+export const liveState = cell<"off" | "connecting" | "on">("off");
+const listeners = new Set<(message: Message) => void>();
+let current: { readonly keyId: string; readonly abort: AbortController } | undefined;
+
+/** Called for each message until what is returned is called. */
+export function listen(tell: (message: Message) => void): () => void {
+  listeners.add(tell);
+  return () => listeners.delete(tell);
+}
+
+/** Most limited requests of one view, this one included. */
+const BUDGET = 3;
+
+/** Follows a key from now on; `undefined` for none. A view that has spent its requests waits for the next one. */
+export function follow(keyId: string | undefined): void {
+  if (current?.keyId === keyId) return;
+  if (keyId !== undefined && spent.count >= BUDGET) return;
+  current?.abort.abort();
+  current = keyId === undefined ? undefined : { keyId, abort: new AbortController() };
+  if (current === undefined) liveState.set("off");
+  else void run(current.keyId, current.abort.signal);
+}
+
+async function run(keyId: string, signal: AbortSignal): Promise<void> {
+  for (let failures = 0; !signal.aborted;) {
+    liveState.set("connecting");
+    try {
+      if (token.now === undefined) break;
+      const headers = { authorization: `Bearer ${token.now.text}`, accept: "text/event-stream" };
+      const path = `/api-keys/${encodeURIComponent(keyId)}/stream`;
+      const response = await send("GET", path, { headers, signal, credentials: "omit" });
+      if (response.ok && response.body !== null) {
+        liveState.set("on");
+        if (failures > 0) tell({ event: "again" });
+        failures = 0;
+        await read(response.body);
+      } else {
+        const refusal = await refusalOf(response);
+        if (refusal.status === 429) await waitOut(refusal, failures, signal);
+        else if (refusal.status === 404) break;
+      }
+    } catch {
+      // Aborted, or the network is gone: below it is tried again.
+    }
+    if (signal.aborted) return;
+    failures++;
+    liveState.set("connecting");
+    await pause(Math.min(30_000, 500 * 2 ** Math.min(failures, 6)) * (0.75 + Math.random() / 2), signal);
+    if (!signal.aborted && !(await renewed())) break;
+  }
+  if (current?.abort.signal === signal) {
+    current = undefined;
+    liveState.set("off");
+  }
+}
+
+/** A stream ends with its token. False when the session has ended too. */
+async function renewed(): Promise<boolean> {
+  if (token.now !== undefined && token.now.expiresAt - Date.now() > 30_000) return true;
+  try {
+    if (await asked.renew()) return true;
+  } catch {
+    return true;
+  }
+  if (token.now !== undefined && token.now.expiresAt > Date.now()) return true;
+  asked.ended();
+  return false;
+}
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+
+async function read(body: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<void> {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const lines = block.split("\n");
+      const event = lines.find((line) => line.startsWith("event: "))?.slice(7);
+      const data = lines.find((line) => line.startsWith("data: "))?.slice(6);
+      if (event === undefined || data === undefined) continue;
+      tell({ event, data: JSON.parse(data) as unknown } as Message);
+    }
+  }
+}
+
+function tell(message: Message): void {
+  for (const one of [...listeners]) one(message);
+}
+
+token.watch((now) => {
+  if (now === undefined) follow(undefined);
+});

@@ -1,0 +1,129 @@
+/** The ways in: the first account, a login, or a token from elsewhere. */
+import { useState } from "preact/hooks";
+import { form } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { errorOf, Field } from "./fields.ts";
+import { notice, problem, useAction } from "./parts.ts";
+import { logIn, paste, setUp } from "./session.ts";
+import { waitNotice } from "./choices.ts";
+import type { ComponentChildren } from "preact";
+
+const frame = (title: string, ...children: ComponentChildren[]) =>
+  el.main({ class: "door" }, el.p({ class: "brand" }, "Relay"), el.h1(null, title), waitNotice({}), ...children);
+
+const send = (busy: boolean, text: string) =>
+  el.button({ type: "submit", class: "main", disabled: busy }, busy ? "One moment…" : text);
+
+const CODE = { inputMode: "numeric", autocomplete: "one-time-code" } as const;
+
+export const Setup = part(() => {
+  const [code, setCode] = useState("");
+  const [username, setUsername] = useState("");
+  const [password, setPassword] = useState("");
+  const { run, busy, error } = useAction(() => setUp(code.trim(), username, password));
+  return frame(
+    "Set up this relay",
+    el.p(null, "There is no account yet. Make the first one: it owns every API key."),
+    form({
+      submit: run,
+      children: [
+        Field({
+          label: "Set-up code",
+          value: code,
+          change: setCode,
+          focus: true,
+          hint: [
+            "On the terminal where the relay was started, and in the file ",
+            el.code(null, "setup-code"),
+            " of its data folder. It is good for an hour.",
+          ],
+          error: errorOf(error, "code"),
+        }),
+        Field({
+          label: "Username",
+          value: username,
+          change: setUsername,
+          autocomplete: "username",
+          error: errorOf(error, "username"),
+        }),
+        Field({
+          label: "Password",
+          value: password,
+          change: setPassword,
+          type: "password",
+          autocomplete: "new-password",
+          hint: "At least 12 characters. A sentence that only you would write is a good one.",
+          error: errorOf(error, "password"),
+        }),
+        problem(error),
+        send(busy, "Make the account"),
+      ],
+    }),
+  );
+});
+
+export const Login = part(({ note }: { readonly note?: string }) => {
+  const [username, setUsername] = useState("");
+  const [password, setPassword] = useState("");
+  const [code, setCode] = useState("");
+  const [wanted, setWanted] = useState(false);
+  const { run, busy, error } = useAction(async () => {
+    if ((await logIn(username, password, wanted ? code.trim() : undefined)) === "code") setWanted(true);
+  });
+  return frame(
+    "Log in",
+    note !== undefined && notice("info", note),
+    form({
+      submit: run,
+      children: [
+        Field({ label: "Username", value: username, change: setUsername, autocomplete: "username", focus: true }),
+        Field({
+          label: "Password",
+          value: password,
+          change: setPassword,
+          type: "password",
+          autocomplete: "current-password",
+        }),
+        wanted &&
+          Field({
+            label: "Code of your second factor",
+            value: code,
+            change: setCode,
+            focus: true,
+            hint: "Six digits from your authenticator app, or one of your recovery codes.",
+            ...CODE,
+          }),
+        problem(error),
+        send(busy, "Log in"),
+      ],
+    }),
+  );
+});
+
+export const Paste = part(({ note }: { readonly note?: string }) => {
+  const [text, setText] = useState("");
+  const { run, busy, error } = useAction(() => paste(text));
+  return frame(
+    "Use your access token",
+    note !== undefined && notice("info", note),
+    el.p(
+      null,
+      "This relay takes tokens of your own issuer, so it has no login of its own. Paste an access token: it stays in the memory of this page, and is gone when you reload or close it.",
+    ),
+    form({
+      submit: run,
+      children: [
+        Field({
+          label: "Access token",
+          value: text,
+          change: setText,
+          type: "password",
+          focus: true,
+          hint: "A JWT: three parts with dots between them.",
+        }),
+        problem(error),
+        send(busy, "Go on"),
+      ],
+    }),
+  );
+});

@@ -1,0 +1,185 @@
+/** Small things that every view is made of. */
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Refusal } from "./api.ts";
+import { cell, useCell } from "./cell.ts";
+import { el, part } from "./dom.ts";
+import { ago, moment } from "./format.ts";
+import { arrived } from "./route.ts";
+import { listen, type Message } from "./live.ts";
+
+/** A word for how something is. Its colour says no more than the word does. */
+export const badge = (status: string, more?: string): VNode =>
+  el.span({ class: `badge is-${status}` }, more === undefined ? status : `${status} · ${more}`);
+
+const clock = cell(Date.now());
+setInterval(() => {
+  if (!document.hidden) clock.set(Date.now());
+}, 1_000);
+/** Epoch ms, anew each second. */
+export const useNow = (): number => useCell(clock);
+
+/** A time, as how long ago it is; the whole of it when pointed at. */
+export const When = part(({ at }: { readonly at: string }) =>
+  el.time({ dateTime: at, title: moment(at) }, ago(at, useNow())),
+);
+
+export type Tone = "info" | "good" | "warn" | "bad";
+
+export const notice = (tone: Tone, ...children: ComponentChildren[]): VNode =>
+  el.div({ class: `notice is-${tone}`, role: tone === "bad" ? "alert" : undefined }, ...children);
+
+/** What went wrong, in the relay's own words, field by field. */
+export function problem(error: unknown): VNode | null {
+  if (error === undefined) return null;
+  const { errors = [], requestId } = error instanceof Refusal ? error : {};
+  return notice(
+    "bad",
+    el.p(null, (error as Error).message),
+    errors.length > 0 &&
+      el.ul(null, ...errors.map(({ path, message }) => el.li(null, path && el.code(null, path), path && " ", message))),
+    requestId !== undefined && el.p({ class: "quiet" }, "Request ", el.code(null, requestId)),
+  );
+}
+
+export const empty = (title: string, text: ComponentChildren, ...actions: ComponentChildren[]): VNode =>
+  el.div(
+    { class: "empty" },
+    el.h2(null, title),
+    el.p(null, text),
+    actions.length > 0 && el.div({ class: "row" }, ...actions),
+  );
+
+export const skeleton = (): VNode =>
+  el.div(
+    { class: "skeleton", role: "status" },
+    el.span({ class: "hidden" }, "Loading…"),
+    el.i(null),
+    el.i(null),
+    el.i(null),
+  );
+
+interface PageProps {
+  readonly title: string;
+  readonly kicker?: ComponentChildren;
+  readonly actions?: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+/** A view: its heading takes the focus when one comes here, so that it is read out and the keyboard goes on from there. */
+export const Page = part(({ title, kicker, actions, children }: PageProps) => {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · Relay`;
+    if (arrived.focus) heading.current?.focus({ preventScroll: true });
+    if (arrived.focus) scrollTo(0, 0);
+    arrived.focus = false;
+  }, [title]);
+  return el.section(
+    { class: "page" },
+    el.header(
+      { class: "page-head" },
+      el.div(
+        null,
+        kicker !== undefined && el.div({ class: "kicker" }, kicker),
+        el.h1({ ref: heading, tabIndex: -1 }, title),
+      ),
+      actions !== undefined && el.div({ class: "row" }, actions),
+    ),
+    children,
+  );
+});
+
+/** A short message at the edge, read out: something was done. */
+export const told = cell<string | undefined>(undefined);
+let telling: ReturnType<typeof setTimeout> | undefined;
+export function tell(text: string): void {
+  clearTimeout(telling);
+  told.set(text);
+  telling = setTimeout(() => told.set(undefined), 5_000);
+}
+
+export const Copy = part(({ text, what }: { readonly text: string; readonly what: string }) => {
+  const [done, setDone] = useState(false);
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(text);
+    setDone(true);
+    tell(`Copied ${what}`);
+    setTimeout(() => setDone(false), 2_000);
+  };
+  return el.button(
+    {
+      type: "button",
+      class: "small",
+      "aria-label": `Copy ${what}`,
+      onClick: () =>
+        void copy().catch(() => tell("Select it and copy it by hand: the browser does not allow copying here.")),
+    },
+    done ? "Copied" : "Copy",
+  );
+});
+
+export interface Loaded<T> {
+  readonly data: T | undefined;
+  readonly error: unknown;
+  readonly loading: boolean;
+  /** Reads again, and keeps what is there until the answer comes. */
+  readonly again: () => void;
+}
+
+/** Reads when the view opens and whenever `on` changes. What was read before stays until then. */
+export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readonly unknown[]): Loaded<T> {
+  const [state, set] = useState<Omit<Loaded<T>, "again">>({ data: undefined, error: undefined, loading: true });
+  const [turn, again] = useState(0);
+  useEffect(() => {
+    const abort = new AbortController();
+    set((before) => ({ ...before, loading: true }));
+    read(abort.signal).then(
+      (data) => set({ data, error: undefined, loading: false }),
+      (error: unknown) => {
+        if (!abort.signal.aborted) set((before) => ({ ...before, error, loading: false }));
+      },
+    );
+    return () => abort.abort();
+  }, [...on, turn]);
+  return { ...state, again: () => again((before) => before + 1) };
+}
+
+export function useLive(told: (message: Message) => void): void {
+  const newest = useRef(told);
+  newest.current = told;
+  useEffect(() => listen((message) => newest.current(message)), []);
+}
+
+/** Calls at most once in `ms`, and once more after the last. */
+export function useCalm(call: () => void, ms: number): () => void {
+  const newest = useRef(call);
+  newest.current = call;
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return () => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      newest.current();
+    }, ms);
+  };
+}
+
+/** An action with its state: one at a time, its error kept until the next. */
+export function useAction(act: () => Promise<void>): {
+  readonly run: () => void;
+  readonly busy: boolean;
+  readonly error: unknown;
+} {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(undefined);
+  const run = (): void => {
+    if (busy) return;
+    setBusy(true);
+    setError(undefined);
+    act()
+      .catch(setError)
+      .finally(() => setBusy(false));
+  };
+  return { run, busy, error };
+}

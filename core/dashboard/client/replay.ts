@@ -1,0 +1,148 @@
+/** Replaying all that failed in a period: counted first, then sent again at a pace, with the progress shown. */
+import { useRef, useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { Dialog, form } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { errorOf, Field, Select } from "./fields.ts";
+import { count, duration } from "./format.ts";
+import { known, nameOf } from "./keys.ts";
+import { notice, problem, useAction, useLive, useNow } from "./parts.ts";
+import type { Replayed } from "./shapes.ts";
+
+interface ReplayProps {
+  readonly keyId: string;
+  /** Of this subscription only. */
+  readonly only: string | undefined;
+  readonly close: () => void;
+}
+
+const PERIODS = [
+  ["3600000", "the last hour"],
+  ["86400000", "the last 24 hours"],
+  ["604800000", "the last 7 days"],
+  ["", "all that is kept"],
+] as const;
+
+interface Under {
+  readonly replayed: number;
+  readonly more: boolean;
+  readonly startedAt: number;
+  readonly perSecond: number;
+}
+
+export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
+  const [period, setPeriod] = useState<string>("86400000");
+  const [perSecond, setPerSecond] = useState("50");
+  const [counted, setCounted] = useState<Replayed | undefined>(undefined);
+  const [under, setUnder] = useState<Under | undefined>(undefined);
+  const asked = useRef<Readonly<Record<string, unknown>>>({});
+  const shape = only === undefined ? "/api-keys/{}/replay" : "/api-keys/{}/webhooks/{}/replay";
+  const post = async (dryRun: boolean): Promise<Replayed> => {
+    const parts = only === undefined ? [keyId] : [keyId, only];
+    return (await ask<Replayed>("POST", path(shape, parts), { body: { ...asked.current, dryRun } })).data;
+  };
+  const countAll = useAction(async () => {
+    const now = Date.now();
+    const since = period === "" ? {} : { since: new Date(now - Number(period)).toISOString() };
+    // The end is fixed, so that what is counted is what is sent.
+    asked.current = { ...since, until: new Date(now).toISOString(), perSecond: Number(perSecond) };
+    setCounted(await post(true));
+  });
+  const start = useAction(async () => {
+    const startedAt = Date.now();
+    const { replayed, more } = await post(false);
+    setUnder({ replayed, more, startedAt, perSecond: Number(perSecond) });
+  });
+  const change = (set: (value: string) => void) => (value: string) => {
+    set(value);
+    setCounted(undefined);
+  };
+  const sub = only === undefined ? undefined : known.now.get(only);
+  const where = only === undefined ? "every active subscription of this key" : sub === undefined ? only : nameOf(sub);
+  if (under !== undefined) return Dialog({ title: "Replaying", close, children: Progress({ under, only, close }) });
+  return Dialog({
+    title: "Replay failed deliveries",
+    close,
+    children: form({
+      submit: counted === undefined ? countAll.run : start.run,
+      children: [
+        el.p(
+          null,
+          "Deliveries to ",
+          el.strong(null, where),
+          " that failed are sent again, oldest first. Receivers know repeated events by their id.",
+        ),
+        Select({ label: "Events accepted in", value: period, options: PERIODS, change: change(setPeriod) }),
+        Field({
+          label: "Deliveries a second",
+          value: perSecond,
+          change: change(setPerSecond),
+          inputMode: "decimal",
+          error: errorOf(countAll.error, "perSecond"),
+        }),
+        problem(countAll.error ?? start.error),
+        counted !== undefined &&
+          el.div(
+            { role: "status" },
+            notice(
+              "info",
+              el.p(
+                null,
+                counted.matched === 0
+                  ? "Nothing failed in that time: there is nothing to replay."
+                  : `${counted.more ? "More than " : ""}${count(counted.matched)} ${counted.matched === 1 ? "delivery" : "deliveries"} will be sent again, over ${duration((counted.matched / Number(perSecond)) * 1_000)}.`,
+              ),
+            ),
+          ),
+        el.div(
+          { class: "row end" },
+          el.button({ type: "button", onClick: close }, "Cancel"),
+          counted === undefined
+            ? el.button(
+                { key: "count", type: "submit", class: "main", disabled: countAll.busy },
+                countAll.busy ? "Counting…" : "Count them first",
+              )
+            : el.button(
+                { key: "start", type: "submit", class: "main", disabled: start.busy || counted.matched === 0 },
+                start.busy ? "Starting…" : `Replay ${count(counted.matched)}`,
+              ),
+        ),
+      ],
+    }),
+  });
+});
+
+interface ProgressProps {
+  readonly under: Under;
+  readonly only: string | undefined;
+  readonly close: () => void;
+}
+
+/** What the stream tells of replayed deliveries since it began; without the stream, what must be due by now. */
+const Progress = part(({ under, only, close }: ProgressProps) => {
+  const { replayed, more, startedAt, perSecond } = under;
+  const now = useNow();
+  const [ended, setEnded] = useState<ReadonlyMap<string, string>>(new Map());
+  useLive((message) => {
+    if (message.event !== "attempt" || message.data.cycle === 0) return;
+    const { deliveryId, subscriptionId, status } = message.data;
+    if (only === undefined || only === subscriptionId) setEnded((before) => new Map(before).set(deliveryId, status));
+  });
+  const tried = Math.min(replayed, ended.size);
+  const due = Math.min(replayed, Math.max(0, Math.floor(((now - startedAt) / 1_000) * perSecond)));
+  const good = [...ended.values()].filter((status) => status === "delivered").length;
+  return [
+    el.p(
+      { role: "status" },
+      `${count(replayed)} ${replayed === 1 ? "delivery was" : "deliveries were"} put back in line.`,
+    ),
+    el.label({ class: "field" }, "Tried again", el.progress({ max: Math.max(1, replayed), value: tried })),
+    el.p(
+      { class: "figure" },
+      `${count(tried)} of ${count(replayed)} tried, ${count(good)} delivered; ${count(due)} were due by now`,
+    ),
+    more && notice("info", "There are more: replay again when these are through."),
+    el.p({ class: "quiet" }, "It goes on when this is closed."),
+    el.div({ class: "row end" }, el.button({ type: "button", class: "main", onClick: close }, "Close")),
+  ];
+});

@@ -1,0 +1,47 @@
+/** A secret, shown this once: it is nowhere else in clear, and gone when this is closed. */
+import { useState } from "preact/hooks";
+import { Dialog } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { moment } from "./format.ts";
+import { Copy, notice } from "./parts.ts";
+import type { Secreted } from "./shapes.ts";
+
+export const SecretOnce = part(({ made, close }: { readonly made: Secreted; readonly close: () => void }) => {
+  const [kept, setKept] = useState(false);
+  const { previousSecretExpiresAt: until } = made;
+  return Dialog({
+    title: "Keep this secret now",
+    children: [
+      notice(
+        "warn",
+        el.p(
+          null,
+          el.strong(null, "It is shown this once."),
+          " The relay keeps it encrypted and never shows it again. If it is lost, rotate it.",
+        ),
+      ),
+      el.p(null, "Receivers verify with it that a delivery comes from this relay."),
+      el.div(
+        { class: "secret" },
+        el.code({ class: "wrap" }, made.secret),
+        Copy({ text: made.secret, what: "the secret" }),
+      ),
+      until !== undefined &&
+        el.p(
+          null,
+          until === null
+            ? "The old secret no longer signs."
+            : `The old secret signs beside it until ${moment(until)}: put the new one in place before then.`,
+        ),
+      el.label(
+        { class: "check" },
+        el.input({ type: "checkbox", checked: kept, onChange: () => setKept(!kept) }),
+        "I have stored it in a safe place",
+      ),
+      el.div(
+        { class: "row end" },
+        el.button({ type: "button", class: "main", disabled: !kept, onClick: close }, "Done"),
+      ),
+    ],
+  });
+});

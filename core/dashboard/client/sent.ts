@@ -1,0 +1,178 @@
+/** The request of an attempt, byte for byte, with its signature explained, and made again from a secret that one types in. */
+import { useEffect, useState } from "preact/hooks";
+import { el, part } from "./dom.ts";
+import { Field } from "./fields.ts";
+import { Copy, notice } from "./parts.ts";
+import { userAgent } from "./session.ts";
+import type { Attempt, RelayEvent, Subscription } from "./shapes.ts";
+
+/** The text of `data` in the answer about an event, as it came: reading and writing it anew would change numbers and order. */
+export function rawData(answer: string): string {
+  const mark = ',"data":';
+  const from = answer.indexOf(mark) + mark.length;
+  let depth = 0;
+  let quoted = false;
+  for (let i = from; i < answer.length; i++) {
+    const c = answer[i];
+    if (quoted) {
+      if (c === "\\") i++;
+      else if (c === '"') quoted = false;
+      continue;
+    }
+    if (c === '"') quoted = true;
+    else if (c === "{" || c === "[") depth++;
+    else if (c === "}" || c === "]") depth--;
+    else if (c === "," && depth === 0) return answer.slice(from, i);
+    if (depth < 0) return answer.slice(from, i);
+  }
+  return answer.slice(from);
+}
+
+interface SentProps {
+  readonly event: RelayEvent;
+  readonly data: string;
+  readonly attempt: Attempt;
+  readonly sub: Subscription | undefined;
+}
+
+export const bodyOf = ({ id, type, keyId, createdAt }: RelayEvent, data: string): string =>
+  `{"id":"${id}","type":"${type}","keyId":"${keyId}","createdAt":"${createdAt}","data":${data}}`;
+
+/** Read when it is opened: there may be many of them. */
+export const Sent = part((props: SentProps) => {
+  const [open, setOpen] = useState(false);
+  const toggled = (event: Event): void => setOpen((event.currentTarget as HTMLDetailsElement).open);
+  return el.details({ class: "sent", onToggle: toggled }, el.summary(null, "What was sent"), open && Request(props));
+});
+
+const text = new TextEncoder();
+const base64 = (bytes: ArrayBuffer): string => btoa(String.fromCharCode(...new Uint8Array(bytes)));
+const hex = (bytes: ArrayBuffer): string =>
+  [...new Uint8Array(bytes)].map((one) => one.toString(16).padStart(2, "0")).join("");
+
+async function hmac(key: Uint8Array<ArrayBuffer>, message: string): Promise<ArrayBuffer> {
+  const made = await crypto.subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  return crypto.subtle.sign("HMAC", made, text.encode(message));
+}
+
+interface Signed {
+  readonly hex: string;
+  readonly standard: string;
+}
+
+async function sign(secret: string, id: string, timestamp: string, body: string): Promise<Signed | undefined> {
+  try {
+    const decoded = Uint8Array.from(atob(secret.replace(/^whsec_/, "")), (c) => c.charCodeAt(0));
+    const [own, standard] = await Promise.all([
+      hmac(text.encode(secret), body),
+      hmac(decoded, `${id}.${timestamp}.${body}`),
+    ]);
+    return { hex: hex(own), standard: `v1,${base64(standard)}` };
+  } catch {
+    return undefined;
+  }
+}
+
+const HIDDEN = "(its value is not shown)";
+
+const Request = part(({ event, data, attempt, sub }: SentProps) => {
+  const [digest, setDigest] = useState<string | undefined>(undefined);
+  const [secret, setSecret] = useState("");
+  const [signed, setSigned] = useState<Signed | undefined>(undefined);
+  const body = bodyOf(event, data);
+  const timestamp = String(Math.floor(Date.parse(attempt.startedAt) / 1_000));
+  // Browsers offer cryptography to HTTPS and loopback only.
+  const able = isSecureContext;
+  useEffect(() => {
+    if (able) void crypto.subtle.digest("SHA-256", text.encode(body)).then((bytes) => setDigest(base64(bytes)));
+  }, [body]);
+  useEffect(() => {
+    let over = false;
+    void (secret === "" ? Promise.resolve(undefined) : sign(secret.trim(), event.id, timestamp, body)).then((made) => {
+      if (!over) setSigned(made);
+    });
+    return () => {
+      over = true;
+    };
+  }, [secret, body]);
+
+  const url = sub !== undefined && URL.canParse(sub.url) ? new URL(sub.url) : undefined;
+  const own = Object.keys(sub?.headers ?? {}).map((name) => [name.toLowerCase(), HIDDEN] as const);
+  const headers: readonly (readonly [string, string])[] = [
+    ["host", url?.host ?? "(of the subscription’s URL)"],
+    ...own,
+    ["content-type", "application/json"],
+    ["accept-encoding", "identity"],
+    ["user-agent", userAgent],
+    ["x-relay-webhook-signature", signed?.hex ?? "(64 hex digits)"],
+    ["webhook-id", event.id],
+    ["webhook-timestamp", timestamp],
+    ["webhook-signature", signed?.standard ?? "(v1,… in base64)"],
+    ["x-relay-event", event.type],
+    ["x-relay-attempt", String(attempt.number)],
+    ["content-digest", digest === undefined ? "(SHA-256 of the body)" : `sha-256=:${digest}:`],
+    ...(attempt.cycle > 0 ? [["x-relay-replay", String(attempt.cycle)] as const] : []),
+    ["content-length", String(text.encode(body).length)],
+  ];
+  const target = url === undefined ? "(path of the subscription’s URL)" : url.pathname + url.search;
+  const whole = [`POST ${target} HTTP/1.1`, ...headers.map(([name, value]) => `${name}: ${value}`), "", body].join(
+    "\n",
+  );
+  return el.div(
+    { class: "request" },
+    el.pre({ tabIndex: 0, "aria-label": "The request" }, whole),
+    el.div({ class: "row" }, Copy({ text: body, what: "the body" }), Copy({ text: whole, what: "the request" })),
+    el.details(
+      null,
+      el.summary(null, "The signatures explained"),
+      el.ul(
+        null,
+        el.li(
+          null,
+          el.code(null, "x-relay-webhook-signature"),
+          " is the HMAC-SHA256 of the raw body in lower-case hex. Its key is the whole secret as text, ",
+          el.code(null, "whsec_"),
+          " and all.",
+        ),
+        el.li(
+          null,
+          el.code(null, "webhook-signature"),
+          " follows Standard Webhooks: the HMAC-SHA256 of ",
+          el.code(null, "webhook-id.webhook-timestamp.body"),
+          " in base64. Its key is what the part behind ",
+          el.code(null, "whsec_"),
+          " decodes to.",
+        ),
+        el.li(
+          null,
+          "While an old secret overlaps, ",
+          el.code(null, "x-relay-webhook-signature-previous"),
+          " and a second ",
+          el.code(null, "v1,…"),
+          " are made with it.",
+        ),
+        el.li(
+          null,
+          "Verify the bytes as they came, before parsing them, and compare in constant time. Refuse a timestamp that is more than five minutes off, and an id that was seen before.",
+        ),
+      ),
+      able
+        ? Field({
+            label: "Make them again with your secret",
+            value: secret,
+            change: setSecret,
+            type: "password",
+            placeholder: "whsec_…",
+            hint: "It stays in this page: nothing is sent. The headers above then show what the receiver got, if the secret was the one in force.",
+          })
+        : notice("info", "Open this page by HTTPS to make the signatures again with your secret."),
+      secret !== "" && signed === undefined && notice("warn", "This is no secret of the relay’s form."),
+    ),
+    el.p(
+      { class: "quiet" },
+      "URL and headers are those that the subscription has now. A ",
+      el.code(null, "traceparent"),
+      " is passed on if the event was published with one.",
+    ),
+  );
+});

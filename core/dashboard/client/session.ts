@@ -1,0 +1,148 @@
+/** Who is there: set up, log in, renew, step up, log out. The refresh cookie is the browser's; no script sees it. */
+import { asked, ask, Refusal, refusalOf, send, waitOut } from "./api.ts";
+import { cell } from "./cell.ts";
+import { readToken, token } from "./token.ts";
+
+export type Session =
+  | { readonly kind: "starting" }
+  | { readonly kind: "setup" }
+  | { readonly kind: "login"; readonly note?: string }
+  /** The relay has no accounts: a token from elsewhere is pasted. */
+  | { readonly kind: "paste"; readonly note?: string }
+  | { readonly kind: "open" };
+
+export const session = cell<Session>({ kind: "starting" });
+/** A second factor is asked for; whoever answers says how it went. */
+export const stepping = cell<((done: boolean) => void) | undefined>(undefined);
+
+const { dataset } = document.documentElement;
+/** Whether the relay keeps accounts of its own. */
+export const hasAccounts = dataset["auth"] === "accounts";
+/** What the relay sends as `User-Agent`. */
+export const userAgent = dataset["agent"] ?? "Relay";
+
+interface Granted {
+  readonly token: string;
+  readonly recoveryCodes?: readonly string[];
+}
+
+/** `/auth/…` with the cookie, which they set, read and clear. 429 is waited out. @throws Refusal */
+async function auth<T>(method: string, path: string, body?: unknown): Promise<T> {
+  for (let tries = 0; ; tries++) {
+    const headers: Record<string, string> = {};
+    if (body !== undefined) headers["content-type"] = "application/json";
+    if (token.now !== undefined) headers["authorization"] = `Bearer ${token.now.text}`;
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const response = await send(method, path, { headers, body: text, credentials: "same-origin" });
+    if (response.status === 204) return undefined as T;
+    if (response.ok) return ((await response.json()) as { data: T }).data;
+    const refusal = await refusalOf(response);
+    if (refusal.status !== 429 || tries >= 4) throw refusal;
+    await waitOut(refusal, tries);
+  }
+}
+
+function take({ token: text }: Granted): void {
+  token.set(readToken(text));
+}
+
+export async function setUp(code: string, username: string, password: string): Promise<void> {
+  take(await auth<Granted>("POST", "/auth/setup", { code, username, password }));
+  session.set({ kind: "open" });
+}
+
+/** Resolves to whether a code of the second factor is wanted too. @throws Refusal */
+export async function logIn(username: string, password: string, code: string | undefined): Promise<"open" | "code"> {
+  try {
+    take(await auth<Granted>("POST", "/auth/login", { username, password, ...(code ? { code } : {}) }));
+  } catch (error) {
+    if (error instanceof Refusal && error.code === "STEP_UP_REQUIRED" && code === undefined) return "code";
+    throw error;
+  }
+  session.set({ kind: "open" });
+  return "open";
+}
+
+/** A token from elsewhere, tried before it is taken. @throws Refusal */
+export async function paste(text: string): Promise<void> {
+  const read = readToken(text.trim());
+  if (read === undefined) throw new Error("This is not a token: a JWT has three parts with dots between them.");
+  if (read.expiresAt <= Date.now()) throw new Error("This token has expired.");
+  token.set(read);
+  try {
+    await ask("GET", "/api-keys?limit=1");
+  } catch (error) {
+    token.set(undefined);
+    throw error;
+  }
+  session.set({ kind: "open" });
+}
+
+let renewing: Promise<boolean> | undefined;
+
+/** One renewal at a time, whoever asks for it. */
+function renew(): Promise<boolean> {
+  if (!hasAccounts) return Promise.resolve(false);
+  renewing ??= auth<Granted>("POST", "/auth/refresh")
+    .then(
+      (granted) => {
+        take(granted);
+        return true;
+      },
+      (error: unknown) => {
+        if (error instanceof Refusal && error.status === 401) return false;
+        throw error;
+      },
+    )
+    .finally(() => (renewing = undefined));
+  return renewing;
+}
+
+export async function stepUp(code: string): Promise<void> {
+  take(await auth<Granted>("POST", "/auth/step-up", { code }));
+}
+
+/** @returns the `otpauth:` address that authenticator apps read */
+export const beginTotp = async (password: string, code: string | undefined): Promise<string> =>
+  (await auth<{ uri: string }>("POST", "/auth/totp", { password, ...(code ? { code } : {}) })).uri;
+
+/** @returns the recovery codes, shown this once */
+export async function confirmTotp(code: string): Promise<readonly string[]> {
+  const granted = await auth<Granted>("PUT", "/auth/totp", { code });
+  take(granted);
+  return granted.recoveryCodes ?? [];
+}
+
+export async function logOut(): Promise<void> {
+  if (hasAccounts) await auth("POST", "/auth/logout").catch(() => undefined);
+  leave(undefined);
+}
+
+function leave(note: string | undefined): void {
+  stepping.now?.(false);
+  token.set(undefined);
+  session.set(
+    note === undefined ? { kind: hasAccounts ? "login" : "paste" } : { kind: hasAccounts ? "login" : "paste", note },
+  );
+}
+
+asked.renew = renew;
+asked.ended = () => leave("Your session has ended. Log in again to go on where you were.");
+asked.stepUp = () =>
+  new Promise((resolve) =>
+    stepping.set((done) => {
+      stepping.set(undefined);
+      resolve(done);
+    }),
+  );
+
+/** Takes up the session that the browser still has, or shows the way in. */
+export async function begin(): Promise<void> {
+  if (!hasAccounts) return session.set({ kind: "paste" });
+  if (dataset["firstRun"] === "yes") return session.set({ kind: "setup" });
+  try {
+    session.set((await renew()) ? { kind: "open" } : { kind: "login" });
+  } catch (error) {
+    session.set({ kind: "login", note: (error as Error).message });
+  }
+}

@@ -1,0 +1,128 @@
+/** What stands around every view: where one can go, on which key, and whether it is live. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { useCell } from "./cell.ts";
+import { ThemeButton, waitNotice } from "./choices.ts";
+import { form } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { Field, Select } from "./fields.ts";
+import { isKeyId, keys, loadKeys } from "./keys.ts";
+import { follow, liveState } from "./live.ts";
+import { tell, told } from "./parts.ts";
+import { go, to, type Place } from "./route.ts";
+import { logOut } from "./session.ts";
+import { token } from "./token.ts";
+
+interface ShellProps {
+  readonly keyId: string | undefined;
+  readonly here: Place;
+  readonly children: ComponentChildren;
+}
+
+const VIEWS = [
+  ["overview", "Overview"],
+  ["subscriptions", "Subscriptions"],
+  ["events", "Events"],
+  ["audit", "Audit"],
+] as const;
+const AGAIN_MS = 60_000;
+
+export const Shell = part(({ keyId, here, children }: ShellProps) => {
+  const now = useCell(token);
+  const inKey = here.parts[0] === "k";
+  const followed = inKey ? keyId : undefined;
+  const view = here.parts.join("/");
+  useEffect(() => {
+    follow(followed);
+    // A view that had spent its requests is followed later.
+    const timer = setInterval(() => follow(followed), AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [followed, view]);
+  const link = (parts: readonly string[], text: string, on: boolean) =>
+    el.li({ key: text }, el.a({ href: to(parts), "aria-current": on ? "page" : undefined }, text));
+  return el.div(
+    { class: "shell" },
+    el.a({ class: "skip", href: "#main", onClick: skip }, "Skip to the content"),
+    el.header(
+      { class: "top" },
+      el.a({ class: "brand", href: "#/" }, "Relay"),
+      KeySwitch({ keyId }),
+      el.nav(
+        { "aria-label": "Views" },
+        el.ul(
+          null,
+          ...(keyId === undefined
+            ? []
+            : VIEWS.map(([name, text]) => link(["k", keyId, name], text, inKey && here.parts[2] === name))),
+          now?.keys === "*" && link(["relay"], "Relay", here.parts[0] === "relay"),
+          link(["account"], "Account", here.parts[0] === "account"),
+        ),
+      ),
+      el.div(
+        { class: "tools" },
+        Live({}),
+        ThemeButton({}),
+        el.button({ type: "button", class: "plain", onClick: () => void logOut() }, "Log out"),
+      ),
+    ),
+    el.main({ id: "main", tabIndex: -1 }, waitNotice({}), children),
+    Told({}),
+  );
+});
+
+/** The address behind `#` is ours: a jump within the page is made by hand. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+const Told = part(() => {
+  const text = useCell(told);
+  return el.div({ class: "told", role: "status" }, text !== undefined && el.span(null, text));
+});
+
+const STATES = { off: "not live", connecting: "connecting…", on: "live" } as const;
+
+const Live = part(() => {
+  const state = useCell(liveState);
+  return el.span(
+    { class: `live is-${state}`, title: "New events and attempts appear by themselves while this is live." },
+    STATES[state],
+  );
+});
+
+const KeySwitch = part(({ keyId }: { readonly keyId: string | undefined }) => {
+  const all = useCell(keys);
+  if (keyId === undefined) return null;
+  const ids = [...new Set([keyId, ...(all ?? [])])].toSorted();
+  const load = (): void => {
+    if (keys.now === undefined) void loadKeys().catch((error: unknown) => tell((error as Error).message));
+  };
+  return el.div(
+    { class: "key" },
+    Select({
+      label: "API key",
+      bare: true,
+      value: keyId,
+      options: [...ids.map((id) => [id, id] as const), ["", "Another key…"]],
+      change: (next) => (next === "" ? go(["keys"]) : go(["k", next, "overview"])),
+      open: load,
+    }),
+  );
+});
+
+export const KeyForm = part(() => {
+  const [id, setId] = useState("");
+  const [wrong, setWrong] = useState<string | undefined>(undefined);
+  const submit = (): void => {
+    if (isKeyId(id)) go(["k", id, "subscriptions"]);
+    else setWrong("1 to 64 letters, digits, _ : and -, first a letter or digit");
+  };
+  return form({
+    submit,
+    children: [
+      Field({ label: "Key id", value: id, change: setId, placeholder: "key_1", error: wrong }),
+      el.button({ type: "submit" }, "Open"),
+    ],
+  });
+});

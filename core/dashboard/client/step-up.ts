@@ -1,0 +1,87 @@
+/** The dialog for a second factor, when the API asks for a fresh one. */
+import { useState } from "preact/hooks";
+import { useCell } from "./cell.ts";
+import { Dialog, form } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { Field } from "./fields.ts";
+import { problem, useAction } from "./parts.ts";
+import { go } from "./route.ts";
+import { hasAccounts, stepping, stepUp } from "./session.ts";
+import { readToken, token } from "./token.ts";
+
+export const StepUp = part(() => {
+  const done = useCell(stepping);
+  return done === undefined ? null : Ask({ done });
+});
+
+const Ask = part(({ done }: { readonly done: (went: boolean) => void }) => {
+  const [code, setCode] = useState("");
+  const { run, busy, error } = useAction(async () => {
+    if (hasAccounts) await stepUp(code.trim());
+    else {
+      const read = readToken(code.trim());
+      if (read === undefined) throw new Error("This is not a token.");
+      token.set(read);
+    }
+    done(true);
+  });
+  const enrolled = token.now?.amr.includes("mfa") === true;
+  const close = (): void => done(false);
+  if (hasAccounts && !enrolled) {
+    return Dialog({
+      title: "A second factor is needed",
+      close,
+      children: [
+        el.p(null, "This can only be done with a second factor, and your account has none yet."),
+        el.div(
+          { class: "row end" },
+          el.button({ type: "button", onClick: close }, "Not now"),
+          el.button(
+            {
+              type: "button",
+              class: "main",
+              onClick: () => {
+                close();
+                go(["account"]);
+              },
+            },
+            "Set one up",
+          ),
+        ),
+      ],
+    });
+  }
+  return Dialog({
+    title: "Confirm that it is you",
+    close,
+    children: form({
+      submit: run,
+      children: [
+        hasAccounts
+          ? Field({
+              label: "Code of your second factor",
+              value: code,
+              change: setCode,
+              focus: true,
+              inputMode: "numeric",
+              autocomplete: "one-time-code",
+              hint: "Six digits from your authenticator app, or a recovery code. Each code works once.",
+            })
+          : Field({
+              label: "A fresh access token",
+              value: code,
+              change: setCode,
+              focus: true,
+              type: "password",
+              hint: "This relay takes tokens from elsewhere: paste one that was issued with a second factor within the last minutes.",
+            }),
+        problem(error),
+        el.div(
+          { class: "row end" },
+          el.button({ type: "button", onClick: close }, "Cancel"),
+          el.button({ type: "submit", class: "main", disabled: busy }, busy ? "One moment…" : "Confirm"),
+        ),
+      ],
+    }),
+  });
+});

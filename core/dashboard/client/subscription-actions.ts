@@ -1,0 +1,89 @@
+/** What is done to a subscription after a second thought: a new secret, and its end. */
+import { useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { Dialog, form } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { Field, Select } from "./fields.ts";
+import { hostOf } from "./format.ts";
+import { notice, problem, tell, useAction } from "./parts.ts";
+import { go } from "./route.ts";
+import type { Secreted, Subscription } from "./shapes.ts";
+
+interface RotateProps {
+  readonly keyId: string;
+  readonly one: Subscription;
+  readonly close: () => void;
+  readonly rotated: (made: Secreted) => void;
+}
+
+const OVERLAPS = [
+  ["86400", "1 day (recommended)"],
+  ["3600", "1 hour"],
+  ["604800", "7 days"],
+  ["0", "none: the old secret ends now"],
+] as const;
+
+export const Rotate = part(({ keyId, one, close, rotated }: RotateProps) => {
+  const [overlap, setOverlap] = useState<string>(OVERLAPS[0][0]);
+  const { run, busy, error } = useAction(async () => {
+    const body = { overlapSeconds: Number(overlap) };
+    const { data } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks/{}/rotate-secret", [keyId, one.id]), {
+      body,
+    });
+    rotated(data);
+  });
+  return Dialog({
+    title: "Rotate the secret",
+    close,
+    children: form({
+      submit: run,
+      children: [
+        el.p(
+          null,
+          "A new secret is made and shown once. During the overlap both secrets sign each delivery, so that you can put the new one in place without losing any.",
+        ),
+        Select({ label: "Overlap", value: overlap, options: OVERLAPS, change: setOverlap }),
+        overlap === "0" &&
+          notice("warn", "Receivers that still verify with the old secret refuse every delivery from now on."),
+        problem(error),
+        el.div(
+          { class: "row end" },
+          el.button({ type: "button", onClick: close }, "Cancel"),
+          el.button({ type: "submit", class: "main", disabled: busy }, busy ? "One moment…" : "Rotate"),
+        ),
+      ],
+    }),
+  });
+});
+
+export const DeleteSubscription = part(({ keyId, one, close }: Omit<RotateProps, "rotated">) => {
+  const [typed, setTyped] = useState("");
+  const name = hostOf(one.url);
+  const { run, busy, error } = useAction(async () => {
+    if (typed.trim() !== name) throw new Error(`Type ${name} to confirm.`);
+    await ask("DELETE", path("/api-keys/{}/webhooks/{}", [keyId, one.id]));
+    tell("Deleted");
+    go(["k", keyId, "subscriptions"]);
+  });
+  return Dialog({
+    title: "Delete this subscription?",
+    close,
+    children: form({
+      submit: run,
+      children: [
+        notice("bad", el.p(null, "Deliveries under way are cancelled, pending ones too. This cannot be undone.")),
+        el.p({ class: "wrap" }, one.url),
+        Field({ label: `Type ${name} to confirm`, value: typed, change: setTyped, focus: true }),
+        problem(error),
+        el.div(
+          { class: "row end" },
+          el.button({ type: "button", onClick: close }, "Keep it"),
+          el.button(
+            { type: "submit", class: "danger", disabled: busy || typed.trim() !== name },
+            busy ? "Deleting…" : "Delete for ever",
+          ),
+        ),
+      ],
+    }),
+  });
+});

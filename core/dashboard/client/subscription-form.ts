@@ -1,0 +1,176 @@
+/** Creating a subscription, and changing one: the same fields. */
+import { useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { Dialog, form } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { EventNames } from "./event-names.ts";
+import { errorOf, Field } from "./fields.ts";
+import { type HeaderLine, HeadersInput, headerLine, headersOf } from "./headers-input.ts";
+import { notice, problem, tell, useAction } from "./parts.ts";
+import type { Secreted, Subscription } from "./shapes.ts";
+
+interface FormProps {
+  readonly keyId: string;
+  /** What is changed; left out, one is created. */
+  readonly one?: Subscription;
+  readonly close: () => void;
+  readonly saved: (one: Subscription | Secreted) => void;
+}
+
+/** An empty field clears what was set. */
+const numeric = (text: string): number | undefined => (text.trim() === "" ? undefined : Number(text));
+const shown = (value: number | undefined): string => (value === undefined ? "" : String(value));
+const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url);
+
+export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) => {
+  const [url, setUrl] = useState(one?.url ?? "https://");
+  const [events, setEvents] = useState(one?.events ?? []);
+  const [description, setDescription] = useState(one?.description ?? "");
+  const [pace, setPace] = useState(shown(one?.rateLimit?.perSecond));
+  const [seconds, setSeconds] = useState(shown(one?.timeoutMs === undefined ? undefined : one.timeoutMs / 1_000));
+  const [headers, setHeaders] = useState<readonly HeaderLine[]>(
+    Object.keys(one?.headers ?? {}).map((name) => headerLine(name, true)),
+  );
+  const [attempts, setAttempts] = useState(shown(one?.retry?.attempts));
+  const [first, setFirst] = useState(shown(one?.retry === undefined ? undefined : one.retry.firstDelayMs / 1_000));
+  const [factor, setFactor] = useState(shown(one?.retry?.factor));
+  const [most, setMost] = useState(shown(one?.retry === undefined ? undefined : one.retry.maxDelayMs / 1_000));
+  const moved =
+    one !== undefined &&
+    originOf(url) !== originOf(one.url) &&
+    headers.some(({ stored, value }) => stored && value === "");
+
+  const { run, busy, error } = useAction(async () => {
+    const perSecond = numeric(pace);
+    const timeout = numeric(seconds);
+    const own = [attempts, first, factor, most].some((text) => text.trim() !== "");
+    const retry = {
+      attempts: numeric(attempts) ?? 5,
+      firstDelayMs: (numeric(first) ?? 5) * 1_000,
+      factor: numeric(factor) ?? 4,
+      maxDelayMs: (numeric(most) ?? 3_600) * 1_000,
+    };
+    const wanted: Record<string, unknown> = {
+      url: url.trim(),
+      events,
+      description: description.trim() || undefined,
+      rateLimit: perSecond === undefined ? undefined : { perSecond },
+      timeoutMs: timeout === undefined ? undefined : Math.round(timeout * 1_000),
+      retry: own ? retry : undefined,
+      headers: headersOf(headers),
+    };
+    if (one === undefined) {
+      const { data } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: wanted });
+      return saved(data);
+    }
+    // What was set and is empty now is cleared. The URL is left out when it is as it was: it need not be judged again.
+    for (const name of ["description", "rateLimit", "timeoutMs", "retry", "headers"] as const)
+      if (wanted[name] === undefined && one[name] !== undefined) wanted[name] = null;
+    if (wanted["url"] === one.url) delete wanted["url"];
+    const { data } = await ask<Subscription>("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), {
+      body: wanted,
+    });
+    tell("Saved");
+    saved(data);
+  });
+
+  return Dialog({
+    title: one === undefined ? "Create a subscription" : "Edit the subscription",
+    close,
+    wide: true,
+    children: form({
+      submit: run,
+      children: [
+        Field({
+          label: "URL",
+          value: url,
+          change: setUrl,
+          type: "url",
+          inputMode: "url",
+          focus: true,
+          hint: "HTTPS, and an address that the relay may call.",
+          error: errorOf(error, "url"),
+        }),
+        moved &&
+          notice("warn", "At another origin the stored header values are dropped. Enter them anew, or remove them."),
+        EventNames({ chosen: events, change: setEvents, error: errorOf(error, "events") }),
+        Field({
+          label: "Description",
+          value: description,
+          change: setDescription,
+          optional: true,
+          maxLength: 1_000,
+          error: errorOf(error, "description"),
+        }),
+        HeadersInput({ lines: headers, change: setHeaders, error: errorOf(error, "headers") }),
+        el.details(
+          { class: "more", open: pace !== "" || seconds !== "" || attempts !== "" },
+          el.summary(null, "Pace, time-out and retries"),
+          el.div(
+            { class: "grid" },
+            Field({
+              label: "Deliveries a second, at most",
+              value: pace,
+              change: setPace,
+              inputMode: "decimal",
+              optional: true,
+              hint: "Empty: as fast as you answer.",
+              error: errorOf(error, "rateLimit"),
+            }),
+            Field({
+              label: "Time-out in seconds",
+              value: seconds,
+              change: setSeconds,
+              inputMode: "decimal",
+              optional: true,
+              hint: "1 to 30. Empty: the relay’s own.",
+              error: errorOf(error, "timeoutMs"),
+            }),
+            Field({
+              label: "Attempts in all",
+              value: attempts,
+              change: setAttempts,
+              inputMode: "numeric",
+              optional: true,
+              hint: "1 to 5. Empty: the relay’s own.",
+              error: errorOf(error, "retry.attempts"),
+            }),
+            Field({
+              label: "First wait in seconds",
+              value: first,
+              change: setFirst,
+              inputMode: "decimal",
+              optional: true,
+              error: errorOf(error, "retry.firstDelayMs"),
+            }),
+            Field({
+              label: "Each wait is so many times the last",
+              value: factor,
+              change: setFactor,
+              inputMode: "decimal",
+              optional: true,
+              error: errorOf(error, "retry.factor"),
+            }),
+            Field({
+              label: "Longest wait in seconds",
+              value: most,
+              change: setMost,
+              inputMode: "decimal",
+              optional: true,
+              error: errorOf(error, "retry.maxDelayMs"),
+            }),
+          ),
+        ),
+        problem(error),
+        el.div(
+          { class: "row end" },
+          el.button({ type: "button", onClick: close }, "Cancel"),
+          el.button(
+            { type: "submit", class: "main", disabled: busy },
+            busy ? "One moment…" : one === undefined ? "Create" : "Save",
+          ),
+        ),
+      ],
+    }),
+  });
+});

@@ -1,0 +1,53 @@
+/** Tables, which turn into cards where there is no room for columns; and the way to the next page. */
+import type { ComponentChildren, VNode } from "preact";
+import { el } from "./dom.ts";
+
+export interface Row {
+  readonly key: string;
+  readonly cells: readonly ComponentChildren[];
+}
+
+/** @param columns their headings; the first cell of a row is its name */
+export const table = (caption: string, columns: readonly string[], rows: readonly Row[]): VNode =>
+  el.div(
+    { class: "table", role: "region", "aria-label": caption, tabIndex: 0 },
+    el.table(
+      null,
+      el.caption({ class: "hidden" }, caption),
+      el.thead(null, el.tr(null, ...columns.map((name) => el.th({ key: name, scope: "col" }, name)))),
+      el.tbody(
+        null,
+        ...rows.map(({ key, cells }) =>
+          el.tr(
+            { key },
+            ...cells.map((one, i) =>
+              i === 0 ? el.th({ scope: "row", ...named(columns[i]) }, one) : el.td(named(columns[i]), one),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+
+/** The heading of its column, for where there are no columns. */
+const named = (name: string | undefined): object => ({ "data-name": name });
+
+interface PagerProps {
+  readonly first: boolean;
+  readonly next: string | undefined;
+  readonly toFirst: () => void;
+  readonly toNext: (cursor: string) => void;
+  readonly what: string;
+}
+
+export const pager = ({ first, next, toFirst, toNext, what }: PagerProps): VNode | null =>
+  first && next === undefined
+    ? null
+    : el.nav(
+        { class: "pager", "aria-label": `Pages of ${what}` },
+        el.button({ type: "button", disabled: first, onClick: toFirst }, "Newest"),
+        el.button(
+          { type: "button", disabled: next === undefined, onClick: () => next !== undefined && toNext(next) },
+          "Older",
+        ),
+      );

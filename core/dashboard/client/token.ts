@@ -1,0 +1,35 @@
+/** The access token. It lives in memory only, and goes nowhere but into `Authorization`. */
+import { cell } from "./cell.ts";
+
+export interface Token {
+  readonly text: string;
+  readonly sub: string;
+  /** Key ids it owns; `"*"` for all of them. */
+  readonly keys: readonly string[] | "*";
+  readonly amr: readonly string[];
+  /** Epoch ms. */
+  readonly expiresAt: number;
+}
+
+export const token = cell<Token | undefined>(undefined);
+
+/** What stands in a token, to be shown; whether it is genuine only the relay can tell. `undefined`: it is no JWT. */
+export function readToken(text: string): Token | undefined {
+  try {
+    const middle = text.split(".")[1] ?? "";
+    const bytes = Uint8Array.from(atob(middle.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+    const claims = JSON.parse(new TextDecoder().decode(bytes)) as Readonly<Record<string, unknown>>;
+    const { sub, exp, amr, api_keys: owned } = claims;
+    if (typeof sub !== "string" || typeof exp !== "number") return undefined;
+    const keys = Array.isArray(owned) ? owned.filter((one) => typeof one === "string") : [];
+    return {
+      text,
+      sub,
+      keys: keys.includes("*") ? "*" : keys,
+      amr: Array.isArray(amr) ? amr.filter((one) => typeof one === "string") : [],
+      expiresAt: exp * 1_000,
+    };
+  } catch {
+    return undefined;
+  }
+}

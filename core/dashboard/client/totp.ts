@@ -1,0 +1,140 @@
+/** Turning a second factor on: the QR code, a first code, and the recovery codes, shown once. */
+import { useEffect, useState } from "preact/hooks";
+import { form } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { Field } from "./fields.ts";
+import { badge, Copy, notice, problem, useAction } from "./parts.ts";
+import { beginTotp, confirmTotp } from "./session.ts";
+
+export const Totp = part(({ on }: { readonly on: boolean }) => {
+  const [uri, setUri] = useState<string | undefined>(undefined);
+  const [codes, setCodes] = useState<readonly string[] | undefined>(undefined);
+  return el.section(
+    { class: "card", "aria-labelledby": "totp" },
+    el.h2({ id: "totp" }, "Second factor ", badge(on ? "on" : "off")),
+    codes !== undefined
+      ? Recovery({ codes, done: () => setCodes(undefined) })
+      : uri !== undefined
+        ? Confirm({
+            uri,
+            confirmed: (made) => {
+              setUri(undefined);
+              setCodes(made);
+            },
+          })
+        : Begin({ on, begun: setUri }),
+  );
+});
+
+const Begin = part(({ on, begun }: { readonly on: boolean; readonly begun: (uri: string) => void }) => {
+  const [password, setPassword] = useState("");
+  const [code, setCode] = useState("");
+  const { run, busy, error } = useAction(async () => begun(await beginTotp(password, on ? code.trim() : undefined)));
+  return [
+    el.p(
+      null,
+      on
+        ? "Your login asks for a code. You can move it to another device; the present one stays in force until the new one is confirmed."
+        : "A code from an authenticator app, beside the password. Rotating a secret needs it.",
+    ),
+    form({
+      submit: run,
+      children: [
+        Field({
+          label: "Password",
+          value: password,
+          change: setPassword,
+          type: "password",
+          autocomplete: "current-password",
+        }),
+        on &&
+          Field({
+            label: "Present code",
+            value: code,
+            change: setCode,
+            inputMode: "numeric",
+            autocomplete: "one-time-code",
+          }),
+        problem(error),
+        el.button(
+          { type: "submit", class: "main", disabled: busy },
+          on ? "Change the second factor" : "Set up a second factor",
+        ),
+      ],
+    }),
+  ];
+});
+
+const Confirm = part(
+  ({ uri, confirmed }: { readonly uri: string; readonly confirmed: (codes: readonly string[]) => void }) => {
+    const [code, setCode] = useState("");
+    const { run, busy, error } = useAction(async () => confirmed(await confirmTotp(code.trim())));
+    const secret = new URL(uri).searchParams.get("secret") ?? "";
+    return [
+      el.ol(
+        { class: "steps" },
+        el.li(null, "Scan this with your authenticator app:", Qr({ text: uri })),
+        el.li(
+          null,
+          "Or type the secret in: ",
+          el.code({ class: "wrap" }, secret.replaceAll(/(.{4})/g, "$1 ").trim()),
+          " ",
+          Copy({ text: secret, what: "the secret" }),
+        ),
+        el.li(null, "Then enter the code that it shows."),
+      ),
+      form({
+        submit: run,
+        children: [
+          Field({
+            label: "Code",
+            value: code,
+            change: setCode,
+            focus: true,
+            inputMode: "numeric",
+            autocomplete: "one-time-code",
+          }),
+          problem(error),
+          el.button({ type: "submit", class: "main", disabled: busy }, "Turn it on"),
+        ],
+      }),
+    ];
+  },
+);
+
+/** Drawn as rectangles of one path; the library is fetched for this alone. */
+const Qr = part(({ text }: { readonly text: string }) => {
+  const [drawn, set] = useState<{ readonly size: number; readonly path: string } | undefined>(undefined);
+  useEffect(() => {
+    void import("uqr").then(({ encode }) => {
+      const { size, data } = encode(text, { border: 4 });
+      const path = data.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x} ${y}h1v1h-1z` : ""))).join("");
+      set({ size, path });
+    });
+  }, [text]);
+  if (drawn === undefined) return null;
+  return el.svg(
+    {
+      class: "qr",
+      viewBox: `0 0 ${drawn.size} ${drawn.size}`,
+      role: "img",
+      "aria-label": "QR code of the secret; it can be typed in instead",
+    },
+    el.rect({ width: drawn.size, height: drawn.size, fill: "#fff" }),
+    el.path({ d: drawn.path, fill: "#000" }),
+  );
+});
+
+const Recovery = part(({ codes, done }: { readonly codes: readonly string[]; readonly done: () => void }) => [
+  notice("good", el.p(null, "Your second factor is on.")),
+  el.p(
+    null,
+    "These codes let you in without your device, each of them once. They are shown now and never again: keep them where you keep your passwords.",
+  ),
+  el.ul({ class: "codes" }, ...codes.map((one) => el.li({ key: one }, el.code(null, one)))),
+  el.div(
+    { class: "row" },
+    Copy({ text: codes.join("\n"), what: "the recovery codes" }),
+    el.button({ type: "button", class: "main", onClick: done }, "I have kept them"),
+  ),
+]);
