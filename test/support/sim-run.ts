@@ -1,0 +1,354 @@
+/** One simulated life of a relay, made by its seed alone: what is asked of it, what befalls it, and whether it kept its word. */
+import { Problem } from "../../core/model/problem.ts";
+import * as path from "../../core/runtime/path.ts";
+import { simDisk, type SimDisk } from "./sim-disk.ts";
+import { MOODS, simNet } from "./sim-net.ts";
+import { startNode, type NodeTraits, type SimNode } from "./sim-node.ts";
+import { checkEnd, checkRows, Violation, type KnownSubscription, type Published } from "./sim-oracle.ts";
+import { CALL_MS, LEASE_MS, simShared, type SimShared } from "./sim-shared.ts";
+import { seeded, world, type World } from "./sim-world.ts";
+
+export interface Ran {
+  /** Ms of the world. */
+  readonly tookMs: number;
+  readonly requests: number;
+  readonly accepted: number;
+  /** The same for the same seed. */
+  readonly digest: string;
+  readonly story: readonly string[];
+}
+
+const ACTOR = { sub: "tester" };
+const KEYS = ["k1", "k:2"];
+const TYPES = ["a", "b"];
+const DATA = ["1.0", "12345678901234567890", '"\\u0041\\u00e9"', "[1, 2]", '{"a":1,"a":2}', "null", '"é\u{1f600}"'];
+/** A caller waits no longer than this for an answer. */
+const PATIENCE_MS = 20_000;
+/** After the last thing happened, everything is to be at rest within this. */
+const REST_MS = 6 * 3_600_000;
+
+/**
+ * @param telling keeps the story, to be read when a seed fails
+ * @throws Violation
+ */
+export function simulate(seed: number, kind: "single" | "several", telling = false): Promise<Ran> {
+  return seeded(seed, async () => {
+    const made = world(seed, telling);
+    try {
+      return await life(made, kind);
+    } catch (error) {
+      if (!(error instanceof Violation)) throw error;
+      const story = telling ? `\n${made.story.join("\n")}` : "";
+      throw new Violation(`seed ${seed} (${kind}): ${error.message}${story}`);
+    }
+  });
+}
+
+async function life(world: World, kind: "single" | "several"): Promise<Ran> {
+  const { random, say } = world;
+  const net = simNet(world);
+  const disk: SimDisk | undefined =
+    kind === "single"
+      ? simDisk(world, { early: random.chance(0.5), syncMs: random.pick([1, 20, 400]), readMs: random.pick([0, 0, 5]) })
+      : undefined;
+  const shared: SimShared | undefined = disk === undefined ? simShared(world) : undefined;
+  const rows = (disk ?? (shared as SimShared)).rows;
+  const traits: NodeTraits = {
+    health: random.chance(0.5)
+      ? { breakerAfter: 3, breakerPauseMs: 20_000, breakerMaxPauseMs: 120_000, disableAfterMs: 432_000_000 }
+      : false,
+    delivery: {
+      timeoutMs: 10_000,
+      concurrency: random.pick([2, 8, 512]),
+      perSubscription: random.pick([1, 4]),
+      holdMs: random.pick([0, 30_000, 600_000]),
+    },
+    retry: { attempts: 5, firstDelayMs: random.pick([10, 5_000]), factor: 4, maxDelayMs: 3_600_000 },
+  };
+  const names = kind === "single" ? ["n1"] : ["n1", "n2", "n3"].slice(0, random.int(2, 3));
+  const nodes = new Map<string, SimNode>();
+  const published = new Map<string, Published>();
+  const subscriptions = new Map<string, KnownSubscription>();
+  const forgotten: number[] = [];
+  let refs = 0;
+  let healed = false;
+  let broken: unknown;
+
+  /** What the world outside does, each on its own; a violation ends the run. */
+  const task = (work: () => Promise<void>): void => {
+    work().catch((error: unknown) => (broken ??= error));
+  };
+
+  async function start(name: string): Promise<void> {
+    for (;;) {
+      if (nodes.has(name)) return;
+      const own = world.life(name, random.int(-2_000, 2_000));
+      try {
+        say(`${name} starts`);
+        const storage = await (disk ?? (shared as SimShared)).open(own);
+        const node = await startNode(world, own, storage, net, traits);
+        if (!own.alive()) return;
+        nodes.set(name, node);
+        return;
+      } catch (error) {
+        say(`${name} cannot start: ${String(error)}`);
+        own.kill();
+        await world.sleep(1_000);
+      }
+    }
+  }
+
+  function crash(name: string): void {
+    const node = nodes.get(name);
+    if (node === undefined) return;
+    say(`${name} is killed`);
+    nodes.delete(name);
+    node.life.kill();
+    disk?.crash();
+    checkRows(rows);
+    world.after(healed ? 0 : random.int(100, 40_000), () => task(() => start(name)));
+  }
+
+  async function restart(name: string): Promise<void> {
+    const node = nodes.get(name);
+    if (node === undefined) return;
+    say(`${name} is told to stop`);
+    nodes.delete(name);
+    // A supervisor waits so long, then kills.
+    await Promise.race([node.stop(6_000), world.sleep(30_000)]);
+    node.life.kill();
+    disk?.crash();
+    await start(name);
+  }
+
+  /** The answer, or undefined when there was none in time. */
+  async function ask<T>(work: (node: SimNode) => Promise<T>): Promise<{ readonly value: T } | undefined> {
+    const node = random.pick([...nodes.values()]);
+    if (node === undefined) return undefined;
+    return Promise.race([work(node).then((value) => ({ value })), world.sleep(PATIENCE_MS).then(() => undefined)]);
+  }
+
+  async function publish(): Promise<void> {
+    const ref = `r${++refs}`;
+    const keyId = random.pick(KEYS);
+    const type = random.pick(TYPES);
+    const own = random.chance(0.5) ? `order:${refs}` : undefined;
+    const data = `{"ref":"${ref}","x":${random.pick(DATA)}}`;
+    const event: Published = {
+      ref,
+      keyId,
+      type,
+      data,
+      own,
+      accepted: new Set(),
+      open: false,
+      askedAt: world.now(),
+      answeredAt: Infinity,
+    };
+    published.set(ref, event);
+    const text = `{${own === undefined ? "" : `"id":"${own}",`}"type":"${type}","keyId":"${keyId}","data":${data}}`;
+    for (let tries = 0; tries < 3 && event.accepted.size === 0; tries++) {
+      let answer: Awaited<ReturnType<typeof ask>>;
+      try {
+        // Until the answer is there, it may be stored.
+        event.open = true;
+        answer = await ask((node) =>
+          node.get(path.INTAKE).accept({ publications: [{ text, path: "" }], source: "sim" }),
+        );
+        if (answer !== undefined) {
+          const [accepted] = answer.value as readonly { readonly id: string }[];
+          event.accepted.add((accepted as { id: string }).id);
+          event.answeredAt = world.now();
+          event.open = tries > 0 && own === undefined && event.open;
+          say(`${(accepted as { id: string }).id} is accepted as ${ref}`);
+          return;
+        }
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        say(`${ref} is refused: ${error.code} ${error.message}`);
+        if (tries === 0 && /nothing was stored/i.test(error.message)) event.open = false;
+      }
+      if (random.chance(0.5)) return;
+      await world.sleep(random.int(10, 5_000));
+    }
+  }
+
+  async function subscribe(): Promise<void> {
+    const keyId = random.pick(KEYS);
+    const type = random.pick(TYPES);
+    const made = await ask((node) =>
+      node.get(path.SUBSCRIPTIONS).create(keyId, { url: "https://receiver.example/hook", events: [type] }, ACTOR),
+    );
+    if (made === undefined) return;
+    const { subscription, secret } = made.value;
+    say(`${subscription.id} is made for ${keyId} ${type}`);
+    subscriptions.set(subscription.id, {
+      id: subscription.id,
+      keyId,
+      type,
+      secrets: [secret],
+      createdAt: world.now(),
+      quiet: [],
+      goneAt: Infinity,
+      enabledAt: -1,
+    });
+    if (random.chance(0.6)) net.moods.set(subscription.id, random.pick(MOODS));
+  }
+
+  /** What may be asked of a subscription, and is refused now and then. */
+  async function change(sub: KnownSubscription): Promise<void> {
+    const what = random.pick(["disable", "disable", "enable", "enable", "delete", "rotate"] as const);
+    if (healed) return;
+    say(`${what} ${sub.id}`);
+    const asked = world.now();
+    if (what === "delete") sub.goneAt = Math.min(sub.goneAt, asked);
+    const over = Infinity;
+    try {
+      if (what === "rotate") {
+        const answer = await ask((node) =>
+          node.get(path.SUBSCRIPTIONS).rotate(sub.keyId, sub.id, random.pick([0, 60_000]), ACTOR),
+        );
+        if (answer !== undefined) sub.secrets.push(answer.value.secret);
+        else unknownSecret.add(sub.id);
+        return;
+      }
+      if (what === "enable") {
+        for (const quiet of sub.quiet) quiet.over = Math.min(quiet.over, asked);
+        sub.enabledAt = Infinity;
+        const answer = await ask((node) =>
+          node.get(path.SUBSCRIPTIONS).update(sub.keyId, sub.id, { status: "active" }, ACTOR),
+        );
+        if (answer !== undefined) sub.enabledAt = world.now();
+        return;
+      }
+      const answer = await ask<unknown>((node) =>
+        what === "delete"
+          ? node.get(path.SUBSCRIPTIONS).remove(sub.keyId, sub.id, ACTOR)
+          : node.get(path.SUBSCRIPTIONS).update(sub.keyId, sub.id, { status: "disabled" }, ACTOR),
+      );
+      if (answer === undefined || (what === "disable" && sub.enabledAt >= asked)) return;
+      say(`${what} ${sub.id} is answered`);
+      sub.quiet.push({ askedAt: asked, answeredAt: world.now(), over });
+    } catch (error) {
+      if (what === "rotate") unknownSecret.add(sub.id);
+      say(`${what} ${sub.id} failed: ${String(error)}`);
+    }
+  }
+  const unknownSecret = new Set<string>();
+
+  async function replay(): Promise<void> {
+    const events = [...published.values()].filter(({ accepted }) => accepted.size > 0);
+    if (events.length === 0) return;
+    const event = random.pick(events);
+    const sub = random.chance(0.4) && subscriptions.size > 0 ? random.pick([...subscriptions.values()]) : undefined;
+    const [id] = event.accepted;
+    const options = { force: random.chance(0.3), subscriptionId: sub?.id };
+    say(`replay ${id} ${JSON.stringify(options)}`);
+    await ask((node) => node.get(path.REPLAY).event(event.keyId, id as string, options)).catch((error: unknown) =>
+      say(`replay of ${id} failed: ${String(error)}`),
+    );
+  }
+
+  async function replayAll(sub: KnownSubscription): Promise<void> {
+    await ask(async (node) => {
+      const subscription = await node.get(path.DIRECTORY).get(sub.keyId, sub.id);
+      if (subscription === undefined || subscription.status !== "active" || subscription.deletedAt !== undefined)
+        return;
+      say(`replay all that failed at ${sub.id}`);
+      await node.get(path.REPLAY).failed({ subscription, limit: 100, perSecond: random.pick([0.2, 10]) });
+    }).catch((error: unknown) => say(`replay failed: ${String(error)}`));
+  }
+
+  function befall(): void {
+    const name = random.pick(names);
+    const own = nodes.get(name)?.life;
+    const subs = [...subscriptions.values()];
+    const sub = subs.length === 0 ? undefined : random.pick(subs);
+    const n = random.int(1, 100);
+    if (n <= 40) for (let i = random.int(1, 4); i > 0; i--) task(publish);
+    else if (n <= 50) task(() => change(sub ?? (subs[0] as KnownSubscription)).catch(() => undefined));
+    else if (n <= 56) task(replay);
+    else if (n <= 60 && sub !== undefined) task(() => replayAll(sub));
+    else if (n <= 64) task(() => subscribe().catch(() => undefined));
+    else if (n <= 74 && sub !== undefined) net.moods.set(sub.id, random.pick(MOODS));
+    else if (n <= 82) crash(name);
+    else if (n <= 85) task(() => restart(name));
+    else if (n <= 88 && own !== undefined) {
+      say(`${name} is frozen`);
+      own.freeze(world.now() + random.pick([500, 20_000, 60_000, 100_000]));
+    } else if (n <= 91 && own !== undefined) {
+      say(`the clock of ${name} is stepped`);
+      own.step(random.pick([-3_600_000, -2_000, 2_000, 90_000]));
+    } else if (disk !== undefined) {
+      say("the disk is sick");
+      disk.sick = random.pick([0.1, 0.9]);
+      world.after(random.int(100, 30_000), () => void (disk.sick = 0));
+    } else if (shared !== undefined) {
+      if (n === 100) {
+        say("every lease is forgotten");
+        forgotten.push(world.now());
+        shared.forgetLeases();
+        return;
+      }
+      const how = random.pick(["refused", "hole", "mute"] as const);
+      say(`${name} is cut off: ${how}`);
+      shared.cut(name, how);
+      world.after(random.int(100, 70_000), () => shared.cut(name, "whole"));
+    }
+  }
+
+  for (const name of names) await within(start(name));
+  for (let i = random.int(1, 3); i > 0; i--) await within(subscribe().catch(() => undefined));
+  for (let i = random.int(4, 24); i > 0; i--) {
+    befall();
+    await world.run(world.now() + random.pick([0, 5, 100, 2_000, 30_000, 200_000]), over);
+    if (broken !== undefined) throw broken;
+    checkRows(rows);
+  }
+
+  say("all is well again");
+  healed = true;
+  if (disk !== undefined) disk.sick = 0;
+  for (const name of names) shared?.cut(name, "whole");
+  net.moods.clear();
+  for (const sub of subscriptions.keys()) net.moods.set(sub, "well");
+  // What is asked of it ends, and dead nodes come back.
+  await world.run(world.now() + 150_000, over);
+  const deadline = world.now() + REST_MS;
+  while (rows.count("due:") > 0 && world.now() < deadline && broken === undefined)
+    await world.run(world.now() + 60_000, over);
+  if (broken !== undefined) throw broken;
+  checkRows(rows);
+  const grace = kind === "single" ? 0 : CALL_MS;
+  for (const id of unknownSecret) subscriptions.get(id)?.secrets.splice(0);
+  checkEnd({
+    rows,
+    published,
+    subscriptions,
+    seen: net.seen,
+    graceMs: grace,
+    interrupted: (first, again) =>
+      first.aborted === true ||
+      first.node.diedAt() <= again.sentAt ||
+      (kind === "several" &&
+        (again.sentAt - first.sentAt >= LEASE_MS - CALL_MS ||
+          forgotten.some((at) => at >= first.sentAt - CALL_MS && at <= again.sentAt))),
+  });
+  const accepted = [...published.values()].filter((event) => event.accepted.size > 0).length;
+  const digest = `${world.now()} ${net.seen.length} ${accepted} ${random.next()}`;
+  for (const { life: one } of nodes.values()) one.kill();
+  return { tookMs: world.now(), requests: net.seen.length, accepted, digest, story: world.story };
+
+  function over(): boolean {
+    return broken !== undefined;
+  }
+
+  /** Runs the world until the work is done. */
+  async function within(work: Promise<void>): Promise<void> {
+    let done = false;
+    const ended = work.finally(() => (done = true));
+    await world.run(world.now() + 300_000, () => done || broken !== undefined);
+    if (!done) throw new Violation("nothing moves");
+    await ended;
+  }
+}

