@@ -18,6 +18,7 @@ export function context(dataDir: string): PluginContext {
     log: { debug: silent, info: silent, warn: silent, error: silent },
     metrics: { count: silent, gauge: silent, observe: silent },
     connect: refuse,
+    refused: async () => {},
     fetch: refuse,
     get storage(): never {
       return refuse();

@@ -1,13 +1,15 @@
 /** The files: one a record. Written from the journal's backlog, read one by one or in key order. */
 import { rename, unlink } from "node:fs/promises";
-import { lstatSync, readFileSync, renameSync, rmdirSync } from "node:fs";
+import { renameSync, rmdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { StorageError } from "../../../core/model/errors.ts";
-import { codeOf, fault, readRegular, replaceFile, syncFolder } from "./disk.ts";
+import { pool } from "../embedded/pool.ts";
+import { codeOf, fault, replaceFile, syncFolder } from "./disk.ts";
 import { Leaves, list, separator } from "./leaves.ts";
 import type { Foreign, Leaf } from "./leaves.ts";
 import { fileName, groupOf } from "./names.ts";
-import { DamagedRecord, decodeRecord, encodeRecord } from "./record.ts";
+import { encodeRecord } from "./record.ts";
+import { readNow, readText, valueOf } from "./record-file.ts";
 import { lowerBound, prefixEnd } from "./sorted.ts";
 import type { Stored } from "./overlay.ts";
 
@@ -119,7 +121,7 @@ export class Files {
     try {
       const touched = new Set<string>();
       const leaves = await this.#write(changes, touched);
-      await pool([...touched], syncFolder);
+      await pool([...touched], AT_ONCE, syncFolder);
       for (const leaf of leaves) {
         const keys = await this.leaves.keys(leaf);
         if (keys.length === 0) await this.leaves.remove(leaf);
@@ -155,7 +157,7 @@ export class Files {
       used.add(leaf);
       jobs.push({ leaf, key, value });
     }
-    await pool(jobs, async ({ leaf, key, value }) => {
+    await pool(jobs, AT_ONCE, async ({ leaf, key, value }) => {
       const path = this.pathOf(leaf, key);
       touched.add(leaf.path);
       if (value === null) {
@@ -240,47 +242,6 @@ export class Files {
 }
 
 const BROKEN = "folders could not be put in order; restart the relay";
-
-async function readText(path: string): Promise<string | undefined> {
-  try {
-    return await readRegular(path);
-  } catch (error) {
-    // A link or a folder in a record's place: no record can be read from it.
-    if (codeOf(error) === "ELOOP" || codeOf(error) === "EISDIR") return "";
-    throw fault(error, "reading a record");
-  }
-}
-
-/** The same without letting anything else run in between; only for what looks damaged. */
-function readNow(path: string): string | undefined {
-  try {
-    if (!lstatSync(path).isFile()) return "";
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return undefined;
-    throw fault(error, "reading a record");
-  }
-}
-
-/** `undefined` when the text is not the record of this key. */
-function valueOf(key: string, text: string): string | undefined {
-  try {
-    const record = decodeRecord(text);
-    return record.key === key ? record.value : undefined;
-  } catch (error) {
-    if (error instanceof DamagedRecord) return undefined;
-    throw error;
-  }
-}
-
-async function pool<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  let at = 0;
-  const workers = Array.from({ length: Math.min(AT_ONCE, items.length) }, async () => {
-    while (at < items.length) await work(items[at++] as T);
-  });
-  const ended = await Promise.allSettled(workers);
-  for (const end of ended) if (end.status === "rejected") throw end.reason;
-}
 
 const unlessMissing = (error: unknown): void => {
   if (codeOf(error) !== "ENOENT") throw error;

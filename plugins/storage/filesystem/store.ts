@@ -11,9 +11,10 @@ import { fault } from "./disk.ts";
 import type { Files } from "./files.ts";
 import type { Journal } from "./journal.ts";
 import type { Write } from "./lines.ts";
+import { readRange } from "./merge.ts";
+import type { Halves } from "./merge.ts";
 import { assertKey } from "./names.ts";
 import type { Overlay } from "./overlay.ts";
-import { bounds } from "./sorted.ts";
 
 /** Files are brought up to date this long after a commit, at the latest. */
 const LAG_MS = 1_000;
@@ -24,8 +25,6 @@ const LAG_BYTES = 8 << 20;
 const BEHIND = 4;
 /** Commits that share one fsync, at most. */
 const GROUP = 512;
-/** Files read at once for one range. */
-const READ_AHEAD = 16;
 
 interface Pending {
   readonly changes: readonly Change[];
@@ -47,6 +46,7 @@ export class Store {
   readonly #overlay: Overlay;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #halves: Halves;
   readonly #ended = new AbortController();
   #pending: Pending[] = [];
   #committing: Promise<void> | undefined;
@@ -63,6 +63,11 @@ export class Store {
     this.#overlay = options.overlay;
     this.#clock = options.clock;
     this.#log = options.log;
+    this.#halves = {
+      overlay: this.#overlay,
+      keys: (from, to, reverse) => this.#files.keys(from, to, reverse),
+      get: (key) => this.get(key),
+    };
   }
 
   /** One at a time, in order; a failed one lets the next begin. */
@@ -226,72 +231,8 @@ export class Store {
     }
   }
 
-  async range(prefix: string, { after, limit = 100, reverse = false }: RangeOptions = {}): Promise<readonly Entry[]> {
-    const found: Entry[] = [];
-    let { from, to } = bounds(prefix, after, reverse);
-    while (found.length < limit && (to === undefined || from < to)) {
-      const wanted = limit - found.length;
-      const { lines, edge } = this.#overlay.window(from, to, wanted, reverse);
-      // Beyond the edge the overlay was not looked at: the next turn begins there.
-      const end = edge === undefined ? to : reverse ? to : `${edge}\0`;
-      const begin = edge !== undefined && reverse ? edge : from;
-      const done = await this.#merge(found, lines, begin, end, limit, reverse);
-      if (done) return found;
-      if (edge === undefined) return found;
-      if (reverse) to = edge;
-      else from = end as string;
-    }
-    return found;
-  }
-
-  /** Adds what stands between the bounds, in order, until there is enough. */
-  async #merge(
-    found: Entry[],
-    recent: ReadonlyMap<string, string | null>,
-    from: string,
-    to: string | undefined,
-    limit: number,
-    reverse: boolean,
-  ): Promise<boolean> {
-    const fresh = recent.entries();
-    let next = fresh.next();
-    let batch: Promise<Entry | undefined>[] = [];
-    const flush = async (): Promise<void> => {
-      for (const entry of await Promise.all(batch)) if (entry !== undefined && found.length < limit) found.push(entry);
-      batch = [];
-    };
-    const add = async (entry: Promise<Entry | undefined> | Entry): Promise<boolean> => {
-      batch.push(Promise.resolve(entry));
-      if (batch.length >= READ_AHEAD || found.length + batch.length >= limit) await flush();
-      return found.length >= limit;
-    };
-    for await (const key of this.#files.keys(from, to, reverse)) {
-      while (next.done !== true && (reverse ? next.value[0] > key : next.value[0] < key)) {
-        const [recentKey, value] = next.value;
-        next = fresh.next();
-        if (value !== null && (await add({ key: recentKey, value }))) return true;
-      }
-      if (recent.has(key)) continue;
-      if (await add(this.#entry(key))) return true;
-    }
-    while (next.done !== true) {
-      const [key, value] = next.value;
-      next = fresh.next();
-      if (value !== null && (await add({ key, value }))) return true;
-    }
-    await flush();
-    return found.length >= limit;
-  }
-
-  /** `undefined` for what was removed meanwhile, and for what went to quarantine, which was told. */
-  async #entry(key: string): Promise<Entry | undefined> {
-    try {
-      const value = await this.get(key);
-      return value === undefined ? undefined : { key, value };
-    } catch (error) {
-      if (error instanceof StorageError && error.fault === "broken") return undefined;
-      throw error;
-    }
+  range(prefix: string, options: RangeOptions = {}): Promise<readonly Entry[]> {
+    return readRange(this.#halves, prefix, options);
   }
 
   get backlog(): { readonly keys: number; readonly bytes: number } {

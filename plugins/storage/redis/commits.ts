@@ -5,13 +5,13 @@ import type { Change } from "../../../core/ports/storage.ts";
 import { script } from "./calls.ts";
 import type { Calls, Script } from "./calls.ts";
 import type { Channel } from "./channel.ts";
-import { COMMIT, SETTLE } from "./lua.ts";
+import { COMMIT, SETTLE } from "./commit-lua.ts";
 import type { Now } from "./queue.ts";
 
 const SCRIPTS = { commit: script(COMMIT), settle: script(SETTLE) };
-/** Ids of commits are remembered by the half minute, for longer than any repeat can take. */
-const BUCKET_MS = 30_000;
-/** So many of a node's commits in a half minute see to it that it is forgotten: one of them may get lost. */
+/** Ids of commits are remembered in sets of so long, for longer than any repeat can take. */
+const BUCKET_MS = 5_000;
+/** So many of a node's first commits in a set see to it that it is forgotten: one of them may get lost. */
 const FRESH = 16;
 const WATCHED = ["subscription:", "control:"];
 

@@ -7,7 +7,7 @@ import type { Calls } from "./calls.ts";
 import { script } from "./calls.ts";
 import type { Channel } from "./channel.ts";
 import type { Commits } from "./commits.ts";
-import { CANCEL, CLAIM, DEPTH, EXTEND, PAUSE, RELEASE, SWEEP } from "./lua.ts";
+import { CANCEL, CLAIM, DEPTH, EXTEND, PAUSE, RELEASE, SWEEP } from "./queue-lua.ts";
 
 const SCRIPTS = {
   claim: script(CLAIM),

@@ -2,7 +2,7 @@
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
-import { RANGE } from "./lua.ts";
+import { RANGE } from "./commit-lua.ts";
 import type { Now } from "./queue.ts";
 
 const READ = script(RANGE);

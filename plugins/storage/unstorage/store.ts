@@ -7,6 +7,7 @@ import { ConflictError, StartError, StorageError } from "../../../core/model/err
 import type { Log } from "../../../core/ports/plugin.ts";
 import type { Change, Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { unmet } from "../embedded/conditions.ts";
+import { pool } from "../embedded/pool.ts";
 import { sortedMap } from "../embedded/sorted.ts";
 import type { Store } from "../embedded/storage.ts";
 import { JOURNAL, drop, itemKey, itemName, itemText, itemValue, put } from "./items.ts";
@@ -60,7 +61,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<Store> {
 
   /** Carries out what is decided. May be repeated. */
   async function finish(): Promise<void> {
-    await pool([...unfinished], async ([key, value]) => {
+    await pool([...unfinished], AT_ONCE, async ([key, value]) => {
       if (value === null) await drop(driver, itemName(key));
       else await put(driver, itemName(key), itemText(value));
     });
@@ -107,7 +108,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<Store> {
       group.flatMap(({ changes }) => changes.filter((change) => change.if !== undefined).map(({ key }) => key)),
     );
     const known = new Map<string, string | undefined>();
-    await pool([...asked], async (key) => void known.set(key, await read(key)));
+    await pool([...asked], AT_ONCE, async (key) => void known.set(key, await read(key)));
     const writes = new Map<string, string | null>();
     const now = (key: string): string | undefined =>
       writes.has(key) ? (writes.get(key) ?? undefined) : known.get(key);
@@ -160,7 +161,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<Store> {
 
   async function readMany(wanted: readonly string[]): Promise<(string | undefined)[]> {
     const values: (string | undefined)[] = [];
-    await pool([...wanted.entries()], async ([i, key]) => void (values[i] = await read(key)));
+    await pool([...wanted.entries()], AT_ONCE, async ([i, key]) => void (values[i] = await read(key)));
     return wanted.map((_, i) => values[i]);
   }
 
@@ -233,13 +234,4 @@ async function probe(driver: Driver): Promise<void> {
       { cause: error },
     );
   }
-}
-
-async function pool<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  let at = 0;
-  const workers = Array.from({ length: Math.min(AT_ONCE, items.length) }, async () => {
-    while (at < items.length) await work(items[at++] as T);
-  });
-  const ended = await Promise.allSettled(workers);
-  for (const end of ended) if (end.status === "rejected") throw end.reason;
 }

@@ -1,0 +1,189 @@
+/** The scripts of the queue. */
+import { inRedis } from "./lua.ts";
+
+/**
+ * now, limit, most a subscription, lease ms, token, idle ms, (sub, busy)… → `{now, next time or -1, blocked subs, (sub,
+ * line, value, token)…}`. Subscriptions take turns: who was served goes to the end of the line.
+ */
+export const CLAIM = inRedis(`
+local limit, most, term, token, longest = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6])
+local busy, full = {}, 0
+for i = 7, #ARGV, 2 do
+  busy[ARGV[i]] = tonumber(ARGV[i + 1])
+  if busy[ARGV[i]] >= most then full = full + 1 end
+end
+local ready, later = P .. ':q:ready', P .. ':q:later'
+evenWhenFull()
+local turn = tonumber(call('GET', P .. ':q:turn') or 0)
+local turnBefore = turn
+
+for _, sub in ipairs(call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, 1000)) do
+  call('ZREM', later, sub)
+  call('HDEL', P .. ':q:pause', sub)
+  turn = turn + 1
+  call('ZADD', ready, turn, sub)
+end
+
+local leases, blocked = {}, {}
+local left, fresh = limit, 0
+
+local function serve(sub, share)
+  local allowed = math.min(most - (busy[sub] or 0), share, left)
+  if allowed <= 0 then return 0 end
+  local lines = call('ZRANGEBYSCORE', P .. ':q:s:' .. sub, '-inf', now, 'LIMIT', 0, allowed)
+  for i, line in ipairs(lines) do
+    local ordinal = string.match(line, ':(.*)$')
+    local value = call('GET', P .. ':r:due:' .. sub .. ':' .. line)
+    if value then
+      local own = token .. '.' .. #leases
+      fresh = fresh + lend(sub, ordinal, line, own, now + term)
+      busy[sub] = (busy[sub] or 0) + 1
+      left = left - 1
+      leases[#leases + 1] = {sub, line, value, own}
+    else
+      call('ZREM', P .. ':q:s:' .. sub, line)
+    end
+  end
+  return #lines
+end
+
+local open = {}
+for _, sub in ipairs(call('ZRANGE', ready, 0, limit + full - 1)) do
+  if (busy[sub] or 0) >= most then blocked[#blocked + 1] = sub else open[#open + 1] = sub end
+end
+local served = {}
+local share = math.max(1, math.floor(limit / math.max(1, #open)))
+for pass = 1, 2 do
+  if left > 0 then
+    for _, sub in ipairs(open) do
+      if left <= 0 then break end
+      serve(sub, pass == 1 and share or limit)
+      served[sub] = true
+    end
+  end
+end
+for _, sub in ipairs(open) do
+  if served[sub] then
+    local head = call('ZRANGE', P .. ':q:s:' .. sub, 0, 0, 'WITHSCORES')
+    if #head == 0 then
+      call('ZREM', ready, sub)
+    elseif tonumber(head[2]) > now then
+      call('ZREM', ready, sub)
+      call('ZADD', later, head[2], sub)
+    else
+      turn = turn + 1
+      call('ZADD', ready, turn, sub)
+      if (busy[sub] or 0) >= most then blocked[#blocked + 1] = sub end
+    end
+  end
+end
+if turn ~= turnBefore then call('SET', P .. ':q:turn', turn) end
+if fresh > 0 then call('INCRBY', P .. ':q:leases', fresh) end
+
+local nextAt = -1
+if call('ZCARD', ready) > #blocked then
+  nextAt = now
+else
+  local head = call('ZRANGE', later, 0, 0, 'WITHSCORES')
+  if #head > 0 then nextAt = tonumber(head[2]) end
+  if nextAt ~= now then
+    local untilAt = now + longest
+    if nextAt >= 0 and nextAt < untilAt then untilAt = nextAt end
+    local idle = tonumber(call('GET', P .. ':q:idle') or 0)
+    if untilAt > idle then call('SET', P .. ':q:idle', untilAt, 'PX', math.max(1, longest * 2)) end
+  end
+end
+local reply = {now, nextAt, blocked}
+for _, lease in ipairs(leases) do reply[#reply + 1] = lease end
+return reply
+`);
+
+/**
+ * now, sub, ordinal, token, lease ms → the epoch, or -1 when the lease was lost. Whoever goes on to send knows by the
+ * epoch whether all that it remembers of subscriptions still holds.
+ */
+export const EXTEND = inRedis(`
+local sub, ordinal, token, term = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local line = leaseOf(sub, ordinal, token)
+if not line then return -1 end
+evenWhenFull()
+call('ZADD', P .. ':q:s:' .. sub, now + term, line)
+return tonumber(call('GET', P .. ':epoch') or 0)
+`);
+
+/** now, sub, ordinal, token, due at or empty. */
+export const RELEASE = inRedis(`
+local sub, ordinal, token, at = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local line = leaseOf(sub, ordinal, token)
+if not line then return 0 end
+endLease(sub, ordinal)
+if not at then at = math.min(now, tonumber(string.match(line, '^(%d+)'))) end
+call('ZADD', P .. ':q:s:' .. sub, at, line)
+file(sub, at)
+wake()
+return 1
+`);
+
+/** now, sub, until. */
+export const PAUSE = inRedis(`
+local sub, untilAt = ARGV[2], tonumber(ARGV[3])
+evenWhenFull()
+if untilAt > now then call('HSET', P .. ':q:pause', sub, untilAt) else call('HDEL', P .. ':q:pause', sub) end
+call('ZREM', P .. ':q:ready', sub)
+call('ZREM', P .. ':q:later', sub)
+local head = call('ZRANGE', P .. ':q:s:' .. sub, 0, 0, 'WITHSCORES')
+if #head > 0 then file(sub, tonumber(head[2])) end
+wake()
+return 1
+`);
+
+/** now, sub. The due lines of the shelf stay; every lease of it is lost when this returns. */
+export const CANCEL = inRedis(`
+local sub = ARGV[2]
+call('DECRBY', P .. ':q:leases', call('HLEN', P .. ':q:l:' .. sub))
+call('DEL', P .. ':q:whole')
+call('UNLINK', P .. ':q:l:' .. sub, P .. ':q:s:' .. sub)
+call('ZREM', P .. ':q:ready', sub)
+call('ZREM', P .. ':q:later', sub)
+call('HDEL', P .. ':q:pause', sub)
+return 1
+`);
+
+/**
+ * now, behind which line, how many → `{how many were unknown, last line, or empty at the end}`. Commits keep the queue
+ * whole: only after a cancel, which drops lines that the shelf still has, there is something to look for.
+ */
+export const SWEEP = inRedis(`
+local after, page = ARGV[2], ARGV[3]
+if after == '' then
+  if call('EXISTS', P .. ':q:whole') == 1 then return {0, ''} end
+  -- A cancel meanwhile takes this back.
+  call('SET', P .. ':q:whole', 1)
+end
+local found, last = 0, ''
+for _, rest in ipairs(call('ZRANGEBYLEX', P .. ':i:due:', after == '' and '-' or '(' .. after, '+', 'LIMIT', 0, page)) do
+  last = rest
+  local sub, line = parseDue(rest)
+  if sub and not call('ZSCORE', P .. ':q:s:' .. sub, line) then
+    queueAdd(rest)
+    found = found + 1
+  end
+end
+wake()
+return {found, last}
+`);
+
+/** now → `{lines, leased, oldest due or -1}`; the oldest among the first hundred subscriptions that are due. */
+export const DEPTH = inRedis(`
+local leased = tonumber(call('GET', P .. ':q:leases') or 0)
+local oldest = -1
+local function look(sub)
+  local head = call('ZRANGE', P .. ':q:s:' .. sub, 0, 0, 'WITHSCORES')
+  if #head > 0 and tonumber(head[2]) <= now and (oldest < 0 or tonumber(head[2]) < oldest) then oldest = tonumber(head[2]) end
+end
+for _, sub in ipairs(call('ZRANGE', P .. ':q:ready', 0, 99)) do look(sub) end
+for _, sub in ipairs(call('ZRANGEBYSCORE', P .. ':q:later', '-inf', now, 'LIMIT', 0, 100)) do look(sub) end
+local paused = call('HKEYS', P .. ':q:pause')
+for i = 1, math.min(#paused, 100) do look(paused[i]) end
+return {call('ZCARD', P .. ':i:due:'), leased, oldest}
+`);
