@@ -1,6 +1,6 @@
 /** The path on memory storage, a clock moved by hand and a transport that answers as told: for tests of the flow. */
 import type { EventStatus } from "../../core/model/delivery.ts";
-import type { Plugin } from "../../core/ports/plugin.ts";
+import type { Log, Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import type { Reply, TransportRequest } from "../../core/ports/transport.ts";
 import { makeKeys } from "../../core/runtime/keys.ts";
@@ -27,6 +27,7 @@ export interface PathOptions {
   readonly retry?: Partial<Plan["retry"]>;
   readonly delivery?: Partial<Plan["delivery"]>;
   readonly health?: HealthOptions | false;
+  readonly log?: Log;
 }
 
 export interface TestPath extends AsyncDisposable {
@@ -51,7 +52,7 @@ const key = Buffer.alloc(32, 7).toString("base64");
 
 export async function testPath(options: PathOptions = {}): Promise<TestPath> {
   const clock = options.clock ?? testClock();
-  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const log = options.log ?? { debug() {}, info() {}, warn() {}, error() {} };
   const plugin: Plugin<"storage", Storage> = memory();
   const storage = options.storage ?? (await plugin.setup({ clock, log, metrics: nullMetrics } as never));
   const sent: TransportRequest[] = [];
