@@ -110,8 +110,8 @@ export function createIntake(deps: IntakeDeps): Intake {
         writing.changes.unshift(...rememberRequest(idempotency, accepted, clock.now(), was));
       }
       try {
-        if (writing.changes.length > 0) await pressure.commit(committed(storage, writing.changes));
-        announce(writing);
+        const fresh = writing.changes.length === 0 || (await pressure.commit(committed(storage, writing.changes)));
+        announce(writing, fresh);
         return accepted;
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
@@ -172,11 +172,11 @@ export function createIntake(deps: IntakeDeps): Intake {
     return found;
   }
 
-  /** After the commit. Dying before it costs nothing: the next sweep finds the due lines. */
-  function announce({ events, dues }: Writing): void {
+  /** After the commit. Dying before it costs nothing: the next sweep finds the due lines; it may have found old ones. */
+  function announce({ events, dues }: Writing, fresh = true): void {
     names.written(events);
     if (deps.onAccepted !== undefined) for (const event of events) deps.onAccepted(event);
-    if (dues.length === 0) return;
+    if (dues.length === 0 || !fresh) return;
     storage.queue.add(dues);
     pressure.added(dues.length);
   }
@@ -209,8 +209,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     async acceptOperational(keyId, type, data) {
       const event = await operational(keyId, type, data);
       if (event === undefined) return;
-      await committed(storage, event.changes);
-      event.committed();
+      if (await committed(storage, event.changes)) event.committed();
     },
   };
 }

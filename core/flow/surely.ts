@@ -8,19 +8,22 @@ const RETRY_AFTER_S = 5;
 /**
  * Commits new events, each on condition that it is not there. When the storage cannot tell whether it happened, it is
  * asked once more: if the first event is there, it happened.
+ * @returns whether it happened just now; what happened a while ago may have been found by others, and have ended
  * @throws ConflictError, StorageError
  */
-export async function committed(storage: Pick<Storage, "commit">, changes: readonly Change[]): Promise<void> {
+export async function committed(storage: Pick<Storage, "commit">, changes: readonly Change[]): Promise<boolean> {
   try {
     await storage.commit(changes);
+    return true;
   } catch (error) {
     if (!(error instanceof StorageError) || error.fault !== "uncertain") throw error;
     const first = changes.find(({ op, key }) => op === "put" && key.startsWith("event:"));
     if (first === undefined) throw error;
     try {
       await storage.commit(changes);
+      return true;
     } catch (second) {
-      if (second instanceof ConflictError && second.keys.includes(first.key)) return;
+      if (second instanceof ConflictError && second.keys.includes(first.key)) return false;
       // That the second try could not be made says nothing about the first.
       throw second instanceof StorageError && second.fault !== "broken" ? error : second;
     }

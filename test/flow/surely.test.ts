@@ -18,7 +18,7 @@ describe("a commit whose end the storage could not tell", () => {
       const next = faults.shift();
       if (next !== undefined) throw next;
     };
-    await committed(store, EVENT);
+    expect(await committed(store, EVENT)).toBe(true);
     expect(store.commits).toHaveLength(1);
   });
 
@@ -27,7 +27,7 @@ describe("a commit whose end the storage could not tell", () => {
     store.after = () => {
       throw fault("uncertain");
     };
-    await committed(store, EVENT);
+    expect(await committed(store, EVENT)).toBe(false);
     expect(store.commits).toHaveLength(1);
   });
 
