@@ -1,21 +1,32 @@
 /** `/docs`: the reference, drawn by RapiDoc from `/openapi.json`. Its one script comes with the package, from nowhere else. */
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { join } from "node:path";
+import { getRawAsset, isSea } from "node:sea";
 import type { Route } from "../ports/plugin.ts";
 import { notFound } from "./checks.ts";
 
-const SCRIPT = "rapidoc-min.js";
+/** The name under which it is served, and under which a single executable carries it. */
+export const SCRIPT = "rapidoc-min.js";
 
 /** Bytes of the script; `undefined` where the package is not there. */
 export type LoadScript = () => Promise<Uint8Array | undefined>;
 
+/** A single executable carries it under its own name; what is published has it beside this file. */
 const fromPackage: LoadScript = async () => {
   try {
-    return await readFile(createRequire(import.meta.url).resolve(`rapidoc/dist/${SCRIPT}`));
+    return isSea() ? new Uint8Array(getRawAsset(SCRIPT)) : await readFile(scriptFile());
   } catch {
     return undefined;
   }
 };
+
+/** Where the script lies. @throws Error when it is not installed */
+export function scriptFile(): string {
+  const beside = join(import.meta.dirname, SCRIPT);
+  return existsSync(beside) ? beside : createRequire(import.meta.url).resolve(`rapidoc/dist/${SCRIPT}`);
+}
 
 const PAGE = `<!doctype html>
 <html lang="en">
