@@ -1,5 +1,6 @@
 /** The relay as a process of its own, in the same process group: what ends the demo's group ends it too. */
 import { spawn } from "node:child_process";
+import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import type { Around } from "../around.ts";
 
@@ -17,8 +18,9 @@ const STOP_MS = 12_000;
 export function spawnRelay(args: readonly string[], { env, clock }: Around): RelayProcess {
   // Settings of this shell's are for another relay.
   const clean = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("RELAY_")));
-  const entry = fileURLToPath(new URL("../relay.mjs", import.meta.url));
-  const child = spawn(process.execPath, [entry, ...args], { env: clean, stdio: ["ignore", "pipe", "pipe"] });
+  // A single executable is its own entry.
+  const entry = isSea() ? [] : [fileURLToPath(new URL("../relay.mjs", import.meta.url))];
+  const child = spawn(process.execPath, [...entry, ...args], { env: clean, stdio: ["ignore", "pipe", "pipe"] });
   let text = "";
   const listening = Promise.withResolvers<string>();
   const take = (chunk: string): void => {
