@@ -34,6 +34,8 @@ const start: Command = {
 
 /** Longer than `shutdownMs` by this much, and the process ends whatever still holds it. */
 const STUCK_MS = 500;
+/** What a start leaves in the heap is collected when the first callers have had their answers: collecting blocks. */
+const TIDY_AFTER_MS = 1_000;
 
 /**
  * Runs until SIGTERM or SIGINT, also while it still starts; a second one ends the process at once. SIGHUP reloads.
@@ -68,11 +70,12 @@ export async function runRelay(
   const started = Promise.withResolvers<void>();
   const reload = reread && reloader(relay, plan, reread, log);
   const hangUp = (): void => void started.promise.then(reload, () => undefined);
+  const over = new AbortController();
   process.on("SIGTERM", signal).on("SIGINT", signal).on("SIGHUP", hangUp);
   try {
     const { url, made } = await relay.start();
     greet(plan, around, { url, made, file });
-    tidyHeap();
+    void around.clock.sleep(around.clock.now() + TIDY_AFTER_MS, over.signal).then(tidyHeap, () => undefined);
     started.resolve();
     await asked.promise;
   } catch (error) {
@@ -80,6 +83,7 @@ export async function runRelay(
     if (signals === 0) throw error;
     await asked.promise;
   } finally {
+    over.abort();
     await relay.stop();
     await log.flush();
     process.off("SIGTERM", signal).off("SIGINT", signal).off("SIGHUP", hangUp);
