@@ -48,7 +48,8 @@ export function readGiven(args: readonly string[], options: Readonly<Record<stri
   return {
     args,
     text,
-    flag: (name) => options[camel(name)] === true,
+    // cac leaves the value of a name with a hyphen in it as text.
+    flag: (name) => options[camel(name)] === true || options[camel(name)] === "true",
     required: (name) => {
       const value = text(name);
       if (value === undefined) throw usage(`--${name} is missing`);

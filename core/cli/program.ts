@@ -26,6 +26,7 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
   token: () => import("./token.ts"),
   keys: () => import("./keys.ts"),
   status: () => import("./status.ts"),
+  audit: () => import("./audit.ts"),
   build: () => import("./build.ts"),
 };
 
