@@ -24,6 +24,8 @@ export interface LimitsCheckDeps {
 }
 
 const PATH = "/limits/check";
+/** The code of a refusal, for a proxy that can only read headers. */
+const CODE = "X-Limit-Code";
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
 /** The request that a proxy asks about. */
@@ -73,9 +75,10 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
       const reply = envelope({ data: { allowed: true } }, clock.now());
       return { ...reply, headers: { ...headers } };
     }
-    if (denied !== undefined) return { status: denied, headers: { ...headers } };
+    if (denied !== undefined) return { status: denied, headers: { ...headers, [CODE]: code } };
     const { "Retry-After": _, ...rest } = headers;
-    throw new Problem(code, "Wait as long as Retry-After says, then go on slower.", { retryAfter, headers: rest });
+    const detail = "Wait as long as Retry-After says, then go on slower.";
+    throw new Problem(code, detail, { retryAfter, headers: { ...rest, [CODE]: code } });
   }
 
   const exact: Route = {

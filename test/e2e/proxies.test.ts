@@ -1,0 +1,308 @@
+// The configurations in docs/proxies.md: nginx is run for real; Traefik's and Envoy's are read, and asked for them as they ask.
+import { spawn } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { connect, createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ask } from "../support/ask.ts";
+import type { Got } from "../support/ask.ts";
+import { sendRaw, startUpstream } from "../support/gateway.ts";
+import { findProgram, needs } from "../support/needs.ts";
+import { startRelay } from "../support/relay.ts";
+import type { TestRelay } from "../support/relay.ts";
+
+const page = await readFile(resolve(import.meta.dirname, "../../docs/proxies.md"), "utf8");
+
+/** The example below a heading. */
+function example(heading: string, language: string): string {
+  const section = page.slice(page.indexOf(`\n## ${heading}\n`));
+  const found = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "m").exec(section);
+  if (found === null) throw new Error(`docs/proxies.md has no ${language} example for ${heading}`);
+  return found[1] as string;
+}
+
+const TOKEN = "a-long-random-text";
+const withCheck = (): Promise<TestRelay> =>
+  startRelay({
+    server: { host: "127.0.0.1", port: 0, trustedProxies: ["127.0.0.1"] },
+    limits: { check: { token: TOKEN } },
+  });
+const portOf = (url: string): string => new URL(url).port;
+
+describe("nginx", () => {
+  const missing = needs("nginx");
+
+  it("asks the relay, forwards what may pass, and refuses with its code, its headers and its wait", async ({
+    skip,
+  }) => {
+    skip(missing !== undefined, missing);
+    await using upstream = await startUpstream((req, res) => {
+      if (req.url === "/v1/scopes") res.writeHead(403);
+      res.end("from the upstream");
+    });
+    await using relay = await withCheck();
+    await using nginx = await startNginx(relay.url, upstream.url);
+    const headers = { "X-API-Key": "a" };
+
+    const answers: Got[] = [];
+    for (let i = 0; i < 3; i++)
+      answers.push(await ask(nginx.port, "POST", "/v1/withdraw/create", { headers, body: "amount" }));
+    const shown = answers.map((got) => [
+      got.status,
+      got.headers["x-ratelimit-remaining"],
+      got.headers["x-burst-remaining"],
+    ]);
+    expect(shown).toEqual([
+      [200, "5", "1"],
+      [200, "4", "0"],
+      [429, "4", "0"],
+    ]);
+    expect(upstream.seen.map(({ body }) => body.toString())).toEqual(["amount", "amount"]);
+    const refused = answers[2] as Got;
+    expect(refused.json).toMatchObject({ status: 429, code: "BURST_EXCEEDED", retryAfter: 5 });
+    expect(refused.headers).toMatchObject({
+      "retry-after": "5",
+      "content-type": "application/problem+json",
+      "x-ratelimit-limit": "6",
+      "x-burst-limit": "2",
+    });
+
+    // The upstream's own 403 is the upstream's own.
+    const forbidden = await ask(nginx.port, "GET", "/v1/scopes", { headers });
+    expect([forbidden.status, forbidden.body.toString()]).toEqual([403, "from the upstream"]);
+    expect((await ask(nginx.port, "GET", "/v1/unknown", { headers })).status).toBe(404);
+    expect(upstream.seen.at(-1)?.url).toBe("/v1/scopes");
+  });
+
+  it("tells clients apart, and lets none of them speak for another", async ({ skip }) => {
+    skip(missing !== undefined, missing);
+    await using upstream = await startUpstream();
+    await using relay = await withCheck();
+    await using nginx = await startNginx(relay.url, upstream.url);
+    const left = async (method: string, path: string, headers: Record<string, string>): Promise<unknown> =>
+      (await ask(nginx.port, method, path, { headers })).headers["x-ratelimit-remaining"];
+
+    expect(await left("PATCH", "/v1/qr/a", { Authorization: "Bearer a" })).toBe("14");
+    expect(await left("POST", "/v1/qr/update", { Authorization: "Bearer a" })).toBe("13");
+    expect(await left("POST", "/v1/qr/update", { Authorization: "Bearer b" })).toBe("14");
+    expect(upstream.seen.at(-1)?.headers.authorization).toBe("Bearer b");
+    // What nginx says of a request is not for its client to say.
+    const lies = {
+      "X-Original-URI": "/v1/health",
+      "X-Original-Method": "GET",
+      "X-Forwarded-Uri": "/v1/health",
+      "X-Forwarded-Method": "GET",
+      "X-Original-Authorization": "Bearer other",
+      "X-Forwarded-For": "8.8.8.8",
+    };
+    expect(await left("POST", "/v1/qr/update", { Authorization: "Bearer a", ...lies })).toBe("12");
+    expect(await left("GET", "/v1/qr", lies)).toBe("29");
+    expect(await left("GET", "/v1/qr", { "X-Forwarded-For": "9.9.9.9" })).toBe("28");
+    // Spellings that nginx takes for /v1 are counted as what they are, or lead nowhere.
+    expect(await left("GET", "/%76%31/qr", {})).toBe("27");
+    const seen = upstream.seen.length;
+    for (const path of ["/v1//qr", "/v1/./qr", "/v1/x/../qr", "//v1/qr", "/v1/qr/%2e%2e/links"]) {
+      const answer = await sendRaw(nginx.port, `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      expect(answer, path).toMatch(/^HTTP\/1\.1 404/);
+    }
+    expect(upstream.seen).toHaveLength(seen);
+  });
+
+  it("lets nothing through while the relay does not answer", async ({ skip }) => {
+    skip(missing !== undefined, missing);
+    await using upstream = await startUpstream();
+    const relay = await withCheck();
+    const { url } = relay;
+    await relay[Symbol.asyncDispose]();
+    await using nginx = await startNginx(url, upstream.url);
+    expect((await ask(nginx.port, "GET", "/v1/qr")).status).toBe(500);
+    expect(upstream.seen).toEqual([]);
+  });
+});
+
+/** Runs the documented configuration, with the ports of this test. */
+async function startNginx(relay: string, upstream: string): Promise<{ readonly port: number } & AsyncDisposable> {
+  const folder = await mkdtemp(join(tmpdir(), "relay-nginx-"));
+  const port = await freePort();
+  const temp = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (name) => `${name}_temp_path ${folder}/${name};`,
+  );
+  const documented = example("nginx", "nginx")
+    .replace("127.0.0.1:8080", `127.0.0.1:${portOf(relay)}`)
+    .replace("127.0.0.1:9000", `127.0.0.1:${portOf(upstream)}`)
+    .replace("127.0.0.1:8000", `127.0.0.1:${port}`);
+  const http = ["access_log off;", ...temp, documented].join("\n");
+  const around = `daemon off; master_process off; pid ${folder}/pid; error_log ${folder}/error.log; events {}`;
+  await mkdir(join(folder, "logs"));
+  await writeFile(join(folder, "nginx.conf"), `${around}\nhttp {\n${http}\n}\n`);
+  const child = spawn(findProgram("nginx") as string, ["-p", folder, "-c", join(folder, "nginx.conf")], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  const said: string[] = [];
+  child.stderr.setEncoding("utf8").on("data", (text: string) => said.push(text));
+  const ended = new Promise<void>((done) => void child.once("close", () => done()));
+  while (!(await answers(port))) {
+    if (child.exitCode !== null) throw new Error(`nginx ended: ${said.join("")}`);
+  }
+  return {
+    port,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGTERM");
+      await ended;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const answers = (port: number): Promise<boolean> =>
+  new Promise((tell) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy();
+      tell(true);
+    });
+    socket.once("error", () => tell(false));
+  });
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((listening) => void server.listen(0, "127.0.0.1", listening));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((closed) => void server.close(closed));
+  return port;
+}
+
+/** YAML as plain data. */
+const yaml = (text: string): unknown =>
+  (createRequire(import.meta.url)("js-yaml") as { load(text: string): unknown }).load(text);
+
+/** What stands at a path in plain data. */
+const at = (data: unknown, ...path: readonly (string | number)[]): unknown =>
+  path.reduce<unknown>((one, name) => (one as Record<string | number, unknown> | undefined)?.[name], data);
+
+describe("Traefik", () => {
+  const config = yaml(example("Traefik", "yaml"));
+
+  it("is told to show its token while it asks, to ask the relay, and to take the token off again", () => {
+    const order = at(config, "http", "routers", "payments", "middlewares") as readonly string[];
+    const chain = order.map((name) => at(config, "http", "middlewares", name));
+    expect(chain).toEqual([
+      { headers: { customRequestHeaders: { Authorization: `Bearer ${TOKEN}` } } },
+      {
+        forwardAuth: {
+          address: "http://127.0.0.1:8080/limits/check",
+          trustForwardHeader: false,
+          authRequestHeaders: ["Authorization", "X-API-Key"],
+        },
+      },
+      { headers: { customRequestHeaders: { Authorization: "" } } },
+    ]);
+    expect(at(config, "http", "routers", "payments", "service")).toBe("payments");
+    expect(at(config, "http", "services", "payments", "loadBalancer", "servers", 0, "url")).toBe(
+      "http://127.0.0.1:9000",
+    );
+  });
+
+  it("asks as its forwardAuth does, and is answered", async () => {
+    await using relay = await withCheck();
+    const headers = {
+      ...(at(config, "http", "middlewares", "relay-token", "headers", "customRequestHeaders") as Record<
+        string,
+        string
+      >),
+      "User-Agent": "Go-http-client/1.1",
+      "Accept-Encoding": "gzip",
+      "X-Api-Key": "a",
+      "X-Forwarded-For": "203.0.113.7",
+      "X-Forwarded-Host": "pay.example.com",
+      "X-Forwarded-Method": "POST",
+      "X-Forwarded-Proto": "https",
+      "X-Forwarded-Uri": "/v1/withdraw/create?x=1",
+    };
+    const statuses: unknown[] = [];
+    for (let i = 0; i < 3; i++) {
+      const got = await ask(Number(portOf(relay.url)), "GET", "/limits/check", { headers });
+      statuses.push([got.status, got.headers["x-limit-code"], got.json.code]);
+    }
+    expect(statuses).toEqual([
+      [200, undefined, undefined],
+      [200, undefined, undefined],
+      [429, "BURST_EXCEEDED", "BURST_EXCEEDED"],
+    ]);
+  });
+});
+
+describe("Envoy", () => {
+  const config = yaml(example("Envoy", "yaml"));
+  const manager = ["static_resources", "listeners", 0, "filter_chains", 0, "filters", 0, "typed_config"];
+  const filters = at(config, ...manager, "http_filters") as readonly {
+    readonly name: string;
+    readonly typed_config: unknown;
+  }[];
+  const filter = (name: string): unknown =>
+    filters.find((one) => one.name === `envoy.filters.http.${name}`)?.typed_config;
+
+  it("is told to move the client's Authorization aside before it asks, and to ask before it routes", () => {
+    expect(filters.map(({ name }) => name.replace("envoy.filters.http.", ""))).toEqual([
+      "header_mutation",
+      "ext_authz",
+      "router",
+    ]);
+    const mutations = at(filter("header_mutation"), "mutations", "request_mutations") as readonly unknown[];
+    expect([at(mutations, 0, "remove"), at(mutations, 1, "append", "header")]).toEqual([
+      "x-original-authorization",
+      { key: "x-original-authorization", value: "%REQ(authorization)%" },
+    ]);
+    const authz = filter("ext_authz");
+    expect(at(authz, "failure_mode_allow")).toBe(false);
+    const clusters = at(config, "static_resources", "clusters") as readonly { readonly name: string }[];
+    expect(clusters.map(({ name }) => name)).toContain(at(authz, "http_service", "server_uri", "cluster"));
+  });
+
+  it("asks as its ext_authz does, and is answered", async () => {
+    await using relay = await withCheck();
+    const service = at(filter("ext_authz"), "http_service");
+    const added = at(service, "authorization_request", "headers_to_add", 0) as {
+      readonly key: string;
+      readonly value: string;
+    };
+    const allowed = (
+      at(filter("ext_authz"), "allowed_headers", "patterns") as readonly { readonly exact: string }[]
+    ).map(({ exact }) => exact);
+    const client: Readonly<Record<string, string>> = {
+      "x-original-authorization": "Bearer key-of-the-client",
+      "x-forwarded-for": "203.0.113.7",
+      "x-secret": "not for the relay",
+    };
+    const passed = Object.fromEntries(Object.entries(client).filter(([name]) => allowed.includes(name)));
+    const headers = { host: "pay.example.com", "content-length": "0", ...passed, [added.key]: added.value };
+    const path = `${String(at(service, "path_prefix"))}/v1/qr/a%20b?deny=403`;
+    const statuses: unknown[] = [];
+    for (let i = 0; i < 4; i++) {
+      const got = await ask(Number(portOf(relay.url)), "PATCH", path, { headers });
+      statuses.push([got.status, got.headers["x-ratelimit-remaining"], got.headers["x-limit-code"]]);
+    }
+    expect(statuses).toEqual([
+      [200, "14", undefined],
+      [200, "13", undefined],
+      [200, "12", undefined],
+      [429, "12", "BURST_EXCEEDED"],
+    ]);
+  });
+});
+
+describe("the gateway of a whole relay", () => {
+  it("opens its upstream and nothing else, though the guard allows nothing", async () => {
+    await using upstream = await startUpstream();
+    await using relay = await startRelay({ gateway: { upstream: upstream.url }, guard: { allow: [] }, limits: {} });
+    const got = await ask(Number(portOf(relay.url)), "GET", "/v1/qr");
+    expect([got.status, got.headers["x-ratelimit-remaining"]]).toEqual([200, "29"]);
+    const refused = await relay.call("POST", "/api-keys/key_1/webhooks", {
+      body: { url: `https://127.0.0.1:${portOf(upstream.url)}/`, events: ["a:b"] },
+    });
+    expect([refused.status, refused.json.code]).toEqual([422, "URL_NOT_ALLOWED"]);
+    expect((await ask(Number(portOf(relay.url)), "GET", "/limits/check")).status).toBe(404);
+  });
+});
