@@ -123,6 +123,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
         if (closed) return;
         closed = true;
         queue.close();
+        await committing.ended();
         await channelNow().close();
         for (const one of clients) one.disconnect();
       },

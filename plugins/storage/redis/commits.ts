@@ -16,6 +16,8 @@ const FRESH = 16;
 const WATCHED = ["subscription:", "control:"];
 
 export interface Commits {
+  /** Resolves when none is under way. */
+  ended(): Promise<void>;
   commit(changes: readonly Change[]): Promise<void>;
   /** @param held subscription, ordinal, token, line to keep or empty, lease ms */
   settle(held: readonly (string | number)[], changes: readonly Change[]): Promise<void>;
@@ -64,11 +66,22 @@ export function commits(
     if (watched.length > 0) channel().own(first, watched);
   }
 
+  const underWay = new Set<Promise<void>>();
+  function track(work: Promise<void>): Promise<void> {
+    underWay.add(work);
+    const over = (): void => void underWay.delete(work);
+    work.then(over, over);
+    return work;
+  }
+
   return {
-    async commit(changes) {
-      if (changes.length > 0) await run(SCRIPTS.commit, [], changes);
+    async ended() {
+      await Promise.allSettled(underWay);
     },
-    settle: (held, changes) => run(SCRIPTS.settle, held, changes),
+    async commit(changes) {
+      if (changes.length > 0) await track(run(SCRIPTS.commit, [], changes));
+    },
+    settle: (held, changes) => track(run(SCRIPTS.settle, held, changes)),
   };
 }
 

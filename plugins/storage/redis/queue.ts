@@ -2,7 +2,7 @@
 import { dueKey, parseDue } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { ClaimRequest, Queue } from "../../../core/ports/storage.ts";
+import type { ClaimRequest, Lease, Queue } from "../../../core/ports/storage.ts";
 import type { Calls } from "./calls.ts";
 import { script } from "./calls.ts";
 import type { Channel } from "./channel.ts";
@@ -102,10 +102,7 @@ export function sharedQueue(deps: {
       blocked = new Set(full);
       nextAt = next < 0 ? Number.POSITIVE_INFINITY : clock.now() + Math.max(0, next - serverNow);
       if (next >= 0 && next <= serverNow) rung = true;
-      return rows.map(([subscriptionId, line, value, token]) => ({
-        ...parseDue(`due:${subscriptionId}:${line}`, value),
-        token,
-      }));
+      return rows.flatMap(leaseOf);
     },
 
     wake(signal) {
@@ -184,3 +181,12 @@ type ClaimReply = [
   blocked: string[],
   ...leases: [sub: string, line: string, value: string, token: string][],
 ];
+
+/** Empty for a line that is none of ours: the check of stored data reports it, and no other waits for it. */
+function leaseOf([subscriptionId, line, value, token]: ClaimReply[3]): readonly Lease[] {
+  try {
+    return [{ ...parseDue(`due:${subscriptionId}:${line}`, value), token }];
+  } catch {
+    return [];
+  }
+}
