@@ -32,7 +32,7 @@ describe("framing", () => {
   for (const [name, lines, body] of cases) {
     it(`with ${name} is refused, and nothing of it reaches the upstream`, async () => {
       const reached: Buffer[] = [];
-      await using upstream = await startTcp((socket) => socket.on("data", (bytes) => reached.push(bytes)));
+      await using upstream = await startTcp((socket) => socket.on("data", (bytes: Buffer) => reached.push(bytes)));
       await using gateway = await startGateway({ upstream: upstream.url });
       const answer = await sendRaw(
         gateway.port,

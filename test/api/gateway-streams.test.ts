@@ -152,7 +152,7 @@ describe("a client that leaves", () => {
     for (const path of ["/v1/scopes", "/v1/qr"]) {
       const socket = connect(gateway.port, "127.0.0.1");
       const got: Buffer[] = [];
-      socket.on("data", (bytes) => got.push(bytes)).on("error", () => undefined);
+      socket.on("data", (bytes: Buffer) => got.push(bytes)).on("error", () => undefined);
       socket.write(head([`GET ${path} HTTP/1.1`, "Host: x"]));
       await until(() => open.length > 0 && (path === "/v1/scopes" || Buffer.concat(got).includes("half")));
       const closed = new Promise((gone) => void open[0]?.on("close", gone));

@@ -195,7 +195,8 @@ describe("a client behind a proxy", () => {
 
   it("needs to be told of at all", async () => {
     await using gateway = await startGateway();
-    for (const headers of [{}, { "X-Original-URI": "/v1/qr" }, { "X-Forwarded-Method": "GET" }]) {
+    const some: readonly Headers[] = [{}, { "X-Original-URI": "/v1/qr" }, { "X-Forwarded-Method": "GET" }];
+    for (const headers of some) {
       const got = await ask(gateway.port, "GET", "/limits/check", { headers: { ...TOKEN, ...headers } });
       expect([got.status, got.json.code]).toEqual([400, "VALIDATION_FAILED"]);
     }
