@@ -50,10 +50,12 @@ export function createDispatcher(deps: {
     while (!claiming.signal.aborted) {
       try {
         const free = slots.free();
+        const given = slots.given();
         const leases =
           free === 0 ? [] : await queue.claim({ limit: Math.min(free, BATCH), perSubscription, busy: slots.busy });
         for (const lease of leases) begin(lease);
-        if (leases.length === 0) await idle();
+        // A slot that was given back while the claim looked is news: it may have been what it found wanting.
+        if (leases.length === 0 && slots.given() === given) await idle();
       } catch (error) {
         log.error("the queue failed", { error: String(error) });
         await clock.sleep(clock.now() + QUEUE_REST_MS, claiming.signal).catch(() => undefined);

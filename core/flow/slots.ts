@@ -5,6 +5,8 @@ export interface Slots {
   readonly busy: ReadonlyMap<string, number>;
   /** Free slots in all. */
   free(): number;
+  /** How often one was given back so far. */
+  given(): number;
   take(subscriptionId: string): void;
   give(subscriptionId: string): void;
   /** Waits for a slot; those who wait come before new claims. @throws the signal's reason */
@@ -23,6 +25,7 @@ export function createSlots(total: number, perSubscription: number): Slots {
   const waiters = new Set<Waiter>();
   const watchers = new Set<() => void>();
   let held = 0;
+  let given = 0;
 
   const fits = (id: string): boolean => held < total && (busy.get(id) ?? 0) < perSubscription;
 
@@ -33,6 +36,7 @@ export function createSlots(total: number, perSubscription: number): Slots {
 
   function give(id: string): void {
     held--;
+    given++;
     const left = (busy.get(id) ?? 1) - 1;
     if (left > 0) busy.set(id, left);
     else busy.delete(id);
@@ -51,6 +55,7 @@ export function createSlots(total: number, perSubscription: number): Slots {
   return {
     busy,
     free: () => Math.max(0, total - held),
+    given: () => given,
     take,
     give,
     async wait(subscriptionId, signal) {

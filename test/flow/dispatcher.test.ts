@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { createDispatcher } from "../../core/flow/dispatcher.ts";
+import { createSlots } from "../../core/flow/slots.ts";
+import type { Lease, Queue } from "../../core/ports/storage.ts";
+import { testClock, turn } from "../support/clock.ts";
+import { quietLog } from "../support/quiet.ts";
+
+const lease = (ordinal: string): Lease => ({
+  subscriptionId: "sub_a",
+  keyId: "k",
+  ordinal,
+  dueAt: 0,
+  generation: 1,
+  cycle: 0,
+  attempts: 0,
+  token: ordinal,
+});
+
+describe("the dispatcher", () => {
+  it("claims again when a slot was given back while a claim looked", async () => {
+    const looking = Promise.withResolvers<readonly Lease[]>();
+    const delivering = Promise.withResolvers<void>();
+    const claims: (readonly Lease[] | Promise<readonly Lease[]>)[] = [[lease("1")], looking.promise, [lease("2")]];
+    const never = (signal: AbortSignal): Promise<void> =>
+      new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    const queue = { claim: async () => claims.shift() ?? [], wake: never } as unknown as Queue;
+    const slots = createSlots(8, 1);
+    const delivered: string[] = [];
+    const dispatcher = createDispatcher({
+      queue,
+      slots,
+      perSubscription: 1,
+      clock: testClock(),
+      log: quietLog(),
+      async deliver({ subscriptionId, ordinal }) {
+        if (ordinal === "1") await delivering.promise;
+        delivered.push(ordinal);
+        slots.give(subscriptionId);
+      },
+    });
+    dispatcher.start();
+    await turn();
+    delivering.resolve();
+    await turn();
+    // It looked while the subscription had enough under way, and found nothing to give.
+    looking.resolve([]);
+    await turn();
+    expect(delivered).toEqual(["1", "2"]);
+    await dispatcher.stop(0);
+  });
+});
