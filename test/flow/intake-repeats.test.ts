@@ -186,7 +186,8 @@ describe("a commit whose fate is unknown", () => {
       const [answer] = await made.intake.accept(publish([paid({ id: "1" })]));
       expect(answer).toMatchObject({ id: "1", duplicate: false, deliveries: 1 });
       expect(made.shelf.commits).toHaveLength(1);
-      expect(made.shelf.added).toHaveLength(1);
+      // What stood there already is for the sweep to find: it may have been found, and have ended.
+      expect(made.shelf.added).toHaveLength(happened ? 0 : 1);
     }
   });
 
