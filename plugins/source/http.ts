@@ -62,7 +62,12 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
 
   function open(): Accept {
     if (accept !== undefined) return accept;
-    throw new Problem("SHUTTING_DOWN", "Nothing is accepted now. Publish again in a moment.", { retryAfter: 5 });
+    // A kept connection would lead back here: the next one goes to a relay that takes events in.
+    const headers = { connection: "close" };
+    throw new Problem("SHUTTING_DOWN", "Nothing is accepted now. Publish again in a moment.", {
+      retryAfter: 5,
+      headers,
+    });
   }
 
   async function handle(request: RouteRequest): Promise<RouteReply> {
