@@ -12,6 +12,7 @@ import { closeGateway, furnishGateway, LIMITER } from "./gateway.ts";
 import { createJobs, type Jobs } from "./jobs.ts";
 import { loadKeys, type RelayKeys } from "./keys.ts";
 import { createLifecycle, type Step } from "./lifecycle.ts";
+import { makeDataDir } from "./data-dir.ts";
 import { refreshGauges } from "./gauges.ts";
 import { FIGURES_READ, metricsStep } from "./metrics-route.ts";
 import type { RelayLog, RelayMetrics } from "./observers.ts";
@@ -163,6 +164,7 @@ function opening(plan: Plan, house: House, around: Around, tell: (made: readonly
     name: "ports",
     async start() {
       const { dataDir, configDir } = plan;
+      await makeDataDir(dataDir);
       const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared: plan.storage.shared === true });
       tell(made);
       const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
