@@ -59,7 +59,7 @@ export function figureOperations(deps: { readonly figures?: Figures | undefined 
   return operations;
 }
 
-const chartView = (chart: Chart): unknown & object => ({ ...chart, from: isoTime(chart.from) });
+const chartView = (chart: Chart): object => ({ ...chart, from: isoTime(chart.from) });
 const time = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : isoTime(ms));
 
 function glanceView({ subscription, health, last, ...figures }: Glance): unknown {

@@ -24,7 +24,11 @@ interface ChartProps {
 }
 
 const HEIGHT = 180;
-const at = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+const DAY_MS = 86_400_000;
+const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+const hour = new Intl.DateTimeFormat(undefined, clock);
+const day = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric" });
+const at = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", ...clock });
 
 export const ChartCard = part(({ title, chart, lines, format = count }: ChartProps) => {
   const box = useRef<HTMLDivElement>(null);
@@ -165,7 +169,12 @@ function options(
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { y: { range: (_, __, most) => [0, Math.max(1, (most ?? 0) * 1.1)] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 64 },
+      {
+        ...axis,
+        grid: { show: false },
+        space: 64,
+        values: (_, splits) => splits.map((one, i) => tick(one, splits, i)),
+      },
       { ...axis, size: 56, values: (_, splits) => splits.map((one) => format(one)), space: 36 },
     ],
     series: [
@@ -175,10 +184,26 @@ function options(
         width: 2,
         dash: dashed ? [6, 4] : undefined,
         fill: i === 0 ? `${colour(name)}1f` : undefined,
-        points: { show: false },
+        points: { size: 5, fill: colour(name), filter: alone },
         spanGaps: false,
       })),
     ],
     hooks: { setCursor: [(plot) => point(plot.cursor.idx ?? undefined)] },
   };
+}
+
+/** Midnights are told by their day. */
+function tick(seconds: number, splits: readonly number[], i: number): string {
+  const date = new Date(seconds * 1_000);
+  const span = ((splits.at(-1) ?? 0) - (splits[0] ?? 0)) * 1_000;
+  return span > 2 * DAY_MS || (i > 0 && date.getHours() + date.getMinutes() === 0)
+    ? day.format(date)
+    : hour.format(date);
+}
+
+/** Places that no line leads to: without a point they could not be seen. */
+function alone(plot: uPlot, series: number): number[] {
+  const values = plot.data[series] ?? [];
+  const there = (i: number): boolean => values[i] !== null && values[i] !== undefined;
+  return [...values.keys()].filter((i) => there(i) && !there(i - 1) && !there(i + 1));
 }

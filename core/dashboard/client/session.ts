@@ -1,5 +1,5 @@
 /** Who is there: set up, log in, renew, step up, log out. The refresh cookie is the browser's; no script sees it. */
-import { asked, ask, Refusal, refusalOf, send, waitOut } from "./api.ts";
+import { asked, ask, Refusal, refusalOf, send, spent, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
 import { readToken, token } from "./token.ts";
 
@@ -46,9 +46,15 @@ function take({ token: text }: Granted): void {
   token.set(readToken(text));
 }
 
+/** The way in is over: what comes now is a view of its own. */
+function enter(): void {
+  spent.count = 0;
+  session.set({ kind: "open" });
+}
+
 export async function setUp(code: string, username: string, password: string): Promise<void> {
   take(await auth<Granted>("POST", "/auth/setup", { code, username, password }));
-  session.set({ kind: "open" });
+  enter();
 }
 
 /** Resolves to whether a code of the second factor is wanted too. @throws Refusal */
@@ -59,7 +65,7 @@ export async function logIn(username: string, password: string, code: string | u
     if (error instanceof Refusal && error.code === "STEP_UP_REQUIRED" && code === undefined) return "code";
     throw error;
   }
-  session.set({ kind: "open" });
+  enter();
   return "open";
 }
 
@@ -75,7 +81,7 @@ export async function paste(text: string): Promise<void> {
     token.set(undefined);
     throw error;
   }
-  session.set({ kind: "open" });
+  enter();
 }
 
 let renewing: Promise<boolean> | undefined;

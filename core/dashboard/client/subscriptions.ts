@@ -105,7 +105,7 @@ export function glanceTable(keyId: string, all: readonly Glance[]): VNode {
         el.span({ class: "figure" }, one.figures.backlog >= 1_000 ? "1,000+" : count(one.figures.backlog)),
         one.lastDelivery === undefined
           ? el.span({ class: "quiet" }, "none yet")
-          : el.span(null, badge(one.lastDelivery.status), " ", When({ at: one.lastDelivery.at })),
+          : el.span(null, badge(one.lastDelivery.status), el.small(null, When({ at: one.lastDelivery.at }))),
       ],
     })),
   );
