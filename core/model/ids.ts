@@ -4,7 +4,13 @@ import { randomBytes } from "node:crypto";
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const ORDINAL = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
-/** Makes ordinals that grow strictly within one process and sort by time over all of them. */
+/** A clock that is set back by more than this is followed, ms: what is made then must not seem to be of the future. */
+const BACK_MS = 1_000;
+
+/**
+ * Makes ordinals that grow strictly within one process and sort by time over all of them. A clock that is set back by
+ * more than a second takes them along; they never repeat all the same, most of each being random.
+ */
 export function ordinals(now: () => number): () => string {
   let time = -1;
   let timeText = "";
@@ -14,7 +20,7 @@ export function ordinals(now: () => number): () => string {
   let prefix = "";
   return () => {
     const current = Math.max(0, now());
-    if (current > time) {
+    if (current > time || current < time - BACK_MS) {
       time = current;
       timeText = encodeTime(time);
       if (at === pool.length) {
