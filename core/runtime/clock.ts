@@ -11,6 +11,8 @@ export function systemClock(): Clock {
 
 function sleep(until: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
+    // The wall clock may be set back in the meantime: nobody waits for longer than was asked for.
+    const latest = performance.now() + until - Date.now();
     let timer: NodeJS.Timeout | undefined;
     const aborted = (): void => {
       clearTimeout(timer);
@@ -18,7 +20,7 @@ function sleep(until: number, signal?: AbortSignal): Promise<void> {
     };
     if (signal?.aborted) return aborted();
     const look = (): void => {
-      const left = until - Date.now();
+      const left = Math.min(until - Date.now(), latest - performance.now());
       if (left > 0) {
         timer = setTimeout(look, Math.min(left, LONGEST_MS)).unref();
         return;

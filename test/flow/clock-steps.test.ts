@@ -1,0 +1,74 @@
+// The wall clock of the machine is set forwards or back: nothing is lost, nothing hammers, nothing waits for the past to return.
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { replied, testPath } from "../support/path.ts";
+
+const HOUR_MS = 3_600_000;
+
+describe("a wall clock that is set back by an hour", () => {
+  it("delays no event that is published after it", async () => {
+    await using test = await testPath();
+    await test.subscribe();
+    await test.start();
+    await test.publish();
+    await test.whenSent(1);
+    await test.clock.step(-HOUR_MS);
+    const id = await test.publish();
+    await test.clock.advance(2_000);
+    expect(test.sent).toHaveLength(2);
+    expect(await test.status(id)).toBe("delivered");
+  });
+
+  it("neither loses a retry nor makes it before its wait is over", async () => {
+    await using test = await testPath({ delivery: { holdMs: 0 } });
+    test.answers = [replied(500)];
+    await test.subscribe();
+    await test.start();
+    const id = await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(0);
+    await test.clock.step(-HOUR_MS);
+    await test.clock.advance(4_000);
+    expect(test.sent).toHaveLength(1);
+    await test.clock.advance(HOUR_MS + 2_000);
+    expect(test.sent).toHaveLength(2);
+    expect(await test.status(id)).toBe("delivered");
+  });
+});
+
+describe("a wall clock that is set forwards by an hour", () => {
+  it("makes what has become due once, and does not repeat it when the clock is set back", async () => {
+    await using test = await testPath();
+    test.otherwise = replied(500);
+    await test.subscribe();
+    await test.start();
+    const ids = [await test.publish(), await test.publish()];
+    await test.whenSent(2);
+    await test.clock.advance(0);
+    await test.clock.step(HOUR_MS);
+    await test.whenSent(4);
+    await test.clock.advance(0);
+    expect(test.sent).toHaveLength(4);
+    test.otherwise = replied(200);
+    await test.clock.step(-HOUR_MS);
+    await test.clock.advance(2 * HOUR_MS);
+    expect(test.sent).toHaveLength(6);
+    for (const id of ids) expect(await test.status(id)).toBe("delivered");
+  });
+});
+
+describe("the system clock", () => {
+  it("ends a sleep when its time has passed, though the wall clock was set back meanwhile", async () => {
+    const { now } = Date;
+    try {
+      const clock = systemClock();
+      const slept = clock.sleep(clock.now() + 30);
+      Date.now = () => now() - HOUR_MS;
+      expect(
+        await Promise.race([slept.then(() => "over"), new Promise((end) => setTimeout(end, 2_000, "asleep"))]),
+      ).toBe("over");
+    } finally {
+      Date.now = now;
+    }
+  });
+});
