@@ -73,7 +73,7 @@ export const ChartCard = part(({ title, chart, lines, format = count }: ChartPro
     { class: "card chart" },
     el.figcaption(
       null,
-      el.h2(null, title),
+      el.div({ class: "chart-head" }, el.h2(null, title), pointed !== undefined && el.small(null, time(pointed))),
       el.ul(
         { class: "legend" },
         ...lines.map((line) =>
@@ -92,7 +92,6 @@ export const ChartCard = part(({ title, chart, lines, format = count }: ChartPro
       role: "img",
       "aria-label": `${title}: ${lines.map(({ name, sum }) => `${name} ${sum}`).join(", ")}`,
     }),
-    el.p({ class: "pointed quiet" }, pointed === undefined ? "\u00a0" : time(pointed)),
     el.details(
       null,
       el.summary(null, "As a table", el.span({ class: "hidden" }, `: ${title}`)),
@@ -173,6 +172,7 @@ function options(
         ...axis,
         grid: { show: false },
         space: 64,
+        size: 28,
         values: (_, splits) => splits.map((one, i) => tick(one, splits, i)),
       },
       { ...axis, size: 56, values: (_, splits) => splits.map((one) => format(one)), space: 36 },

@@ -99,7 +99,14 @@ export function tell(text: string): void {
   telling = setTimeout(() => told.set(undefined), 5_000);
 }
 
-export const Copy = part(({ text, what }: { readonly text: string; readonly what: string }) => {
+interface CopyProps {
+  readonly text: string;
+  readonly what: string;
+  /** Says what it copies, where there are several. */
+  readonly named?: boolean;
+}
+
+export const Copy = part(({ text, what, named }: CopyProps) => {
   const [done, setDone] = useState(false);
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(text);
@@ -107,15 +114,10 @@ export const Copy = part(({ text, what }: { readonly text: string; readonly what
     tell(`Copied ${what}`);
     setTimeout(() => setDone(false), 2_000);
   };
+  const refused = (): void => tell("The browser does not allow copying here: select it and copy it by hand.");
   return el.button(
-    {
-      type: "button",
-      class: "small",
-      "aria-label": `Copy ${what}`,
-      onClick: () =>
-        void copy().catch(() => tell("Select it and copy it by hand: the browser does not allow copying here.")),
-    },
-    done ? "Copied" : "Copy",
+    { type: "button", class: "small", "aria-label": `Copy ${what}`, onClick: () => void copy().catch(refused) },
+    done ? "Copied" : named ? `Copy ${what}` : "Copy",
   );
 });
 

@@ -5,7 +5,7 @@ import { el, part } from "./dom.ts";
 import { choice } from "./fields.ts";
 import { bytes, count, duration } from "./format.ts";
 import { Charts, RANGES } from "./overview.ts";
-import { badge, Page, problem, skeleton, useLoad } from "./parts.ts";
+import { Page, problem, skeleton, useLoad } from "./parts.ts";
 import type { Chart, Range } from "./shapes.ts";
 
 type Figures = Readonly<Record<string, unknown>>;
@@ -58,10 +58,12 @@ const words = (name: string): string =>
   name
     .replaceAll(/([A-Z])/g, " $1")
     .replace(/ (bytes|ms)$/i, "")
-    .toLowerCase();
+    .toLowerCase()
+    .replace(/^./, (first) => first.toUpperCase());
 
 function shown(name: string, value: unknown) {
-  if (name === "state") return badge(String(value) === "running" ? "healthy" : "failing", String(value));
+  if (name === "state")
+    return el.span({ class: `badge is-${value === "running" ? "healthy" : "failing"}` }, String(value));
   if (typeof value !== "number") return String(value);
   if (/bytes$/i.test(name)) return bytes(value);
   if (/ms$/i.test(name)) return duration(value);

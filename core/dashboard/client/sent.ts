@@ -121,7 +121,11 @@ const Request = part(({ event, data, attempt, sub }: SentProps) => {
   return el.div(
     { class: "request" },
     el.pre({ tabIndex: 0, "aria-label": "The request" }, whole),
-    el.div({ class: "row" }, Copy({ text: body, what: "the body" }), Copy({ text: whole, what: "the request" })),
+    el.div(
+      { class: "row" },
+      Copy({ text: body, what: "the body", named: true }),
+      Copy({ text: whole, what: "the request", named: true }),
+    ),
     el.details(
       null,
       el.summary(null, "The signatures explained"),

@@ -75,6 +75,8 @@ export const Health = part(({ one }: { readonly one: Glance }): VNode => {
   if (one.failuresInARow > 0)
     return el.span(null, badge("failing"), el.small(null, `${count(one.failuresInARow)} failed in a row`));
   if (one.lastDelivery === undefined) return badge("idle");
+  if (one.lastDelivery.status === "failed")
+    return el.span(null, badge("failing"), el.small(null, "the last delivery was given up"));
   return badge("healthy");
 });
 
