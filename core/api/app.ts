@@ -146,7 +146,7 @@ export function createApp(deps: AppDeps): NodeHandler {
     } catch (failure) {
       problem = problemOf(failure);
     }
-    if (problem.status >= 500) {
+    if (problem.status >= 500 && problem.code !== "SHUTTING_DOWN") {
       const fault = error instanceof Error ? error : new Error(String(error));
       log.error("a request failed", { requestId: call.requestId, error: fault.name, detail: fault.message });
     }
