@@ -31,6 +31,9 @@ export function openDoor(configUrl: string): () => void {
   return () => hooks.deregister();
 }
 
+/** Loads a file as `import` does, top-level await included. */
+export const importFile = (url: string): Promise<unknown> => import(url) as Promise<unknown>;
+
 const doorFor = (specifier: string): { url: string; format: string; shortCircuit: true } | undefined => {
   const url = Object.hasOwn(DOORS, specifier) ? DOORS[specifier] : undefined;
   return url === undefined ? undefined : { url, format: built ? "module" : "module-typescript", shortCircuit: true };

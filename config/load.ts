@@ -5,7 +5,7 @@ import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Plan } from "../core/runtime/plan.ts";
 import { builtIn } from "./built-in.ts";
-import { openDoor } from "./door.ts";
+import { importFile, openDoor } from "./door.ts";
 import { readEnvironment, SECRETS } from "./environment.ts";
 import type { Environment, Settings } from "./environment.ts";
 import { ConfigError } from "./problems.ts";
@@ -82,7 +82,7 @@ async function evaluate(file: string): Promise<unknown> {
     return createRequire(file)(file) as unknown;
   } catch (error) {
     if ((error as NodeJS.ErrnoException | undefined)?.code !== "ERR_REQUIRE_ASYNC_MODULE") throw error;
-    return (await import(pathToFileURL(file).href)) as unknown;
+    return await importFile(pathToFileURL(file).href);
   }
 }
 

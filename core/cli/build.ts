@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import manifest from "../../package.json" with { type: "json" };
 import type { Command } from "./command.ts";
@@ -20,7 +21,7 @@ const build: Command = {
   examples: ["relay build --config relay.config.ts --out ./relay"],
   async run(given, around) {
     const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/[\\/]$/, "");
-    if (!existsSync(resolve(root, "core/cli/program.ts"))) {
+    if (isSea()) {
       throw new ExitError(
         EX_UNAVAILABLE,
         "an executable cannot build another: run this from a checkout or an npm install",
@@ -35,9 +36,9 @@ const build: Command = {
       import("./build/executable.ts"),
       import("./build/notices.ts"),
     ]);
-    await mkdir(dirname(out), { recursive: true });
     around.say("relay: bundling");
     const made = await bundle(root, config);
+    await mkdir(dirname(out), { recursive: true });
     around.say("relay: making the executable");
     const bytes = await makeExecutable(made, out);
     const parts = await partsOf(made.files);

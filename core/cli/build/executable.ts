@@ -25,9 +25,9 @@ export async function makeExecutable(bundle: Bundle, out: string): Promise<numbe
     const main = join(folder, "relay.cjs");
     await writeFile(main, bundle.code);
     const assets: Record<string, string> = {};
-    for (const [name, code] of Object.entries(bundle.workers)) {
-      assets[name] = join(folder, `${name.replaceAll("/", "-")}.cjs`);
-      await writeFile(assets[name], code);
+    for (const [name, content] of Object.entries(bundle.assets)) {
+      assets[name] = join(folder, `asset-${name}`);
+      await writeFile(assets[name], content);
     }
     const config = join(folder, "sea.json");
     const sea = {

@@ -1,6 +1,9 @@
 /** What an executable is made of: an SBOM (CycloneDX 1.6) and the licences of all that is in it. */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const OWN = fileURLToPath(new URL("../../..", import.meta.url)).replace(/[\\/]$/, "");
 
 export interface Part {
   readonly name: string;
@@ -11,17 +14,21 @@ export interface Part {
 
 /** The packages that the files of a bundle belong to, by name. */
 export async function partsOf(files: readonly string[]): Promise<readonly Part[]> {
-  const folders = new Set<string>();
+  const folders = new Map<string, string[]>();
   for (const file of files) {
-    const found = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/.exec(file)?.[1];
-    if (found !== undefined) folders.add(found);
+    // Of packages within packages the innermost; our own, where it is an installed one, is none of its parts.
+    const [, folder, rest = ""] = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)([\\/].*)/.exec(file) ?? [];
+    if (folder === undefined || folder === OWN) continue;
+    const own = folders.get(folder) ?? [];
+    folders.set(folder, [...own, `${folder}${rest}.LICENSE.txt`]);
   }
-  const parts = await Promise.all([...folders].map(partAt));
+  const parts = await Promise.all([...folders].map(([folder, more]) => partAt(folder, more)));
   const once = new Map(parts.map((part) => [`${part.name}@${part.version}`, part]));
   return [...once.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-async function partAt(folder: string): Promise<Part> {
+/** @param more where a file that is itself a bundle names what went into it, if it does */
+async function partAt(folder: string, more: readonly string[]): Promise<Part> {
   const manifest = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as {
     name: string;
     version: string;
@@ -29,7 +36,10 @@ async function partAt(folder: string): Promise<Part> {
   };
   const license = typeof manifest.license === "object" ? manifest.license.type : manifest.license;
   const file = (await readdir(folder)).find((name) => /^(licen[sc]e|copying)(\.|$|-)/i.test(name));
-  const notice = file === undefined ? "" : await readFile(join(folder, file), "utf8");
+  const texts = (file === undefined ? more : [join(folder, file), ...more]).map((path) =>
+    readFile(path, "utf8").catch(() => ""),
+  );
+  const notice = (await Promise.all(texts)).filter((text) => text !== "").join("\n");
   return { name: manifest.name, version: manifest.version, license: license ?? "NOASSERTION", notice: notice.trim() };
 }
 
