@@ -1,12 +1,12 @@
 // `relay build`: the executable is made once, and then used as on a machine without Node.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bundle } from "../../core/cli/build/bundle.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
@@ -14,22 +14,64 @@ const run = promisify(execFile);
 const env = { PATH: "/nowhere" };
 
 let folder: string;
+let tree: string;
 let relay: string;
-let built: { bytes: number; bundleSha256: string };
+
+interface Built {
+  readonly bytes: number;
+  readonly bundleSha256: string;
+}
+let built: Built;
+
+/** Builds `folder/mine.config.ts`. From a copy of the sources, so that nobody changes them meanwhile. */
+async function build(out: string): Promise<Built> {
+  const args = [join(tree, "core/cli/relay.mjs"), "build", "--config", "mine.config.ts", "--out", out, "--json"];
+  const { stdout } = await run(process.execPath, args, { cwd: folder });
+  return JSON.parse(stdout) as Built;
+}
+
+const CONFIG = `import { defineRelay, http, sqlite } from "relaybox";
+import { names } from "./names.ts";
+import { greeter } from "./greeter.ts";
+import { parrot } from "parrot";
+export default defineRelay({
+  storage: sqlite(), server: { port: 0 }, events: names, log: { level: "warn" },
+  sources: [http(), greeter("hello"), parrot({ say: "from a package" })],
+});
+`;
+/** A plug-in as a file of the operator's. */
+const GREETER = `import type { SourcePlugin } from "relaybox";
+import { source } from "parrot/source.js";
+export const greeter = (word: string): SourcePlugin => source("greeter", async () => word.toUpperCase());
+`;
+/** A plug-in as a package, with a part that it loads when it is needed. */
+const PARROT = {
+  "package.json": `{ "name": "parrot", "version": "1.2.3", "license": "ISC", "type": "module",
+    "exports": { ".": "./index.js", "./source.js": "./source.js" } }`,
+  LICENSE: "May be repeated.",
+  "index.js": `import { source } from "./source.js";
+export const parrot = ({ say }) => source("parrot", async () => (await import("./late.js")).twice(say));\n`,
+  "late.js": "export const twice = (text) => `${text}, ${text}`;\n",
+  "source.js": `export const source = (name, answer) => ({ kind: "source", name, setup: () => ({
+  start: () => undefined, stop: async () => undefined,
+  routes: [{ method: "GET", path: "/" + name, handle: async () => ({ status: 200, body: await answer() }) }],
+}) });\n`,
+};
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "relay-build-test-"));
+  tree = join(folder, "tree");
   relay = join(folder, "relay");
+  await mkdir(tree);
+  for (const part of ["core", "plugins", "config", "package.json"])
+    await cp(join(root, part), join(tree, part), { recursive: true });
+  await symlink(join(root, "node_modules"), join(tree, "node_modules"));
+  await mkdir(join(folder, "node_modules/parrot"), { recursive: true });
+  for (const [name, text] of Object.entries(PARROT)) await writeFile(join(folder, "node_modules/parrot", name), text);
   await writeFile(join(folder, "names.ts"), `export const names: readonly string[] = ["built:in"];\n`);
-  await writeFile(
-    join(folder, "mine.config.ts"),
-    `import { defineRelay, sqlite } from "relaybox";
-import { names } from "./names.ts";
-export default defineRelay({ storage: sqlite(), server: { port: 0 }, events: names, log: { level: "warn" } });\n`,
-  );
-  const args = [join(root, "core/cli/relay.mjs"), "build", "--config", "mine.config.ts", "--out", relay, "--json"];
-  const { stdout } = await run(process.execPath, args, { cwd: folder });
-  built = JSON.parse(stdout) as typeof built;
+  await writeFile(join(folder, "greeter.ts"), GREETER);
+  await writeFile(join(folder, "mine.config.ts"), CONFIG);
+  built = await build(relay);
 }, 120_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -39,40 +81,65 @@ const inFolder = async (name: string): Promise<string> => {
   return made;
 };
 
+interface Running {
+  readonly url: string;
+  /** Resolves to exit code and signal. */
+  stop(): Promise<unknown[]>;
+}
+
+/** Starts it and waits until it listens. */
+async function start(cwd: string, ...args: readonly string[]): Promise<Running> {
+  const child = spawn(relay, ["start", ...args], { cwd, env, stdio: ["ignore", "ignore", "pipe"] });
+  const ended = once(child, "exit");
+  let said = "";
+  let url: string | undefined;
+  for await (const part of child.stderr.setEncoding("utf8")) {
+    said += String(part);
+    url = /listening at (http\S+)/.exec(said)?.[1];
+    if (url !== undefined) break;
+  }
+  if (url === undefined) throw new Error(said);
+  return {
+    url,
+    stop: () => {
+      child.kill("SIGTERM");
+      return ended;
+    },
+  };
+}
+const text = async (url: string): Promise<string> => (await fetch(url)).text();
+
 describe("the executable", () => {
   it("is small enough, and comes with its licences and a bill of materials", async () => {
     expect((await stat(relay)).size).toBe(built.bytes);
     expect(built.bytes).toBeLessThanOrEqual(140e6);
+    expect(gzipSync(await readFile(relay), { level: 6 }).length).toBeLessThanOrEqual(50e6);
     const sbom = JSON.parse(await readFile(`${relay}.sbom.json`, "utf8")) as {
       bomFormat: string;
       components: { name: string; version: string }[];
     };
     expect(sbom.bomFormat).toBe("CycloneDX");
-    const names = sbom.components.map(({ name }) => name);
-    for (const name of ["node", "undici", "h3", "jose", "pino"]) expect(names).toContain(name);
-    for (const name of ["vitest", "rolldown", "typescript"]) expect(names).not.toContain(name);
-    expect(await readFile(`${relay}.licenses.txt`, "utf8")).toContain("Permission is hereby granted");
+    const names = sbom.components.map(({ name, version }) => `${name}@${version}`);
+    expect(names).toContain("parrot@1.2.3");
+    for (const name of ["node", "undici", "h3", "jose", "pino", "preact", "uplot", "uqr", "rapidoc"])
+      expect(names.join("\n")).toMatch(new RegExp(`^${name}@`, "m"));
+    for (const name of ["vitest", "rolldown", "typescript", "relaybox"])
+      expect(names.join("\n")).not.toMatch(new RegExp(`^${name}@`, "m"));
+    const licences = await readFile(`${relay}.licenses.txt`, "utf8");
+    expect(licences).toContain("Permission is hereby granted");
+    expect(licences).toContain("May be repeated.");
   });
 
-  it("is the same again from the same input", async () => {
-    const again = await bundle(root, join(folder, "mine.config.ts"));
-    expect(again.hash).toBe(built.bundleSha256);
-    expect(again.code).not.toContain(folder);
-    expect(again.code).not.toContain(root);
+  it("is the same again from the same input, and tells nothing of where it was made", async () => {
+    const again = await build(join(folder, "again"));
+    expect(again.bundleSha256).toBe(built.bundleSha256);
+    const bytes = await readFile(relay);
+    for (const place of [folder, root]) expect(bytes.includes(place), place).toBe(false);
   });
 
   it("starts with the config that is built in, keeps events on disk and ends calmly", async () => {
     const cwd = await inFolder("start");
-    const child = spawn(relay, ["start"], { cwd, env, stdio: ["ignore", "ignore", "pipe"] });
-    const ended = once(child, "exit");
-    let said = "";
-    let url: string | undefined;
-    for await (const part of child.stderr.setEncoding("utf8")) {
-      said += String(part);
-      url = /listening at (http\S+)/.exec(said)?.[1];
-      if (url !== undefined) break;
-    }
-    expect(url, said).toBeDefined();
+    const { url, stop } = await start(cwd);
     const publish = async (type: string): Promise<number> => {
       const token = (await readFile(join(cwd, "data/keys/publish-token"), "utf8")).trim();
       const answer = await fetch(`${url}/events`, {
@@ -86,25 +153,80 @@ describe("the executable", () => {
     expect(await publish("built:in")).toBe(202);
     expect(await publish("not:named")).toBe(400);
     expect((await stat(join(cwd, "data/relay.db"))).size).toBeGreaterThan(0);
-    child.kill("SIGTERM");
-    expect(await ended).toEqual([0, null]);
+    expect(await stop()).toEqual([0, null]);
+  });
+
+  it("has the plug-ins inside that the config names, from files and from packages", async () => {
+    const { url, stop } = await start(await inFolder("plugins"));
+    expect(await text(`${url}/greeter`)).toBe("HELLO");
+    expect(await text(`${url}/parrot`)).toBe("from a package, from a package");
+    await stop();
+  });
+
+  it("has the pages inside", async () => {
+    const { url, stop } = await start(await inFolder("pages"));
+    const page = await text(`${url}/developers`);
+    const parts = [...new Set(page.match(/\/developers\/[\w.-]+/g))];
+    expect(parts.length).toBeGreaterThan(10);
+    for (const part of parts) expect((await fetch(url + part)).status, part).toBe(200);
+    expect(await text(`${url}/docs/rapidoc-min.js`)).toContain("rapi-doc");
+    await stop();
+  });
+
+  it("shows the main job by itself", async () => {
+    const { stdout } = await run(relay, ["demo"], { cwd: await inFolder("demo"), env });
+    expect(stdout).toMatch(/All \d+ promises held/);
   });
 
   it("reads an outside config in TypeScript, with relaybox being itself", async () => {
     const cwd = await inFolder("outside");
-    const text = (port: string) =>
+    const config = (port: string) =>
       `import { defineRelay, memory } from "relaybox";
 const port: number = ${port};
 export default defineRelay({ server: { port }, storage: memory() });\n`;
-    await writeFile(join(cwd, "relay.config.ts"), text("4711"));
+    await writeFile(join(cwd, "relay.config.ts"), config("4711"));
     const { stdout } = await run(relay, ["check"], { cwd, env });
     expect(stdout).toMatch(/storage +memory/);
     expect(stdout).toContain("127.0.0.1:4711");
-    await writeFile(join(cwd, "relay.config.ts"), text("70_000"));
+    await writeFile(join(cwd, "relay.config.ts"), config("70_000"));
     await expect(run(relay, ["check"], { cwd, env })).rejects.toMatchObject({ code: 78 });
+  });
+
+  it("lets an outside config wait for something, and its plug-ins load parts of themselves late", async () => {
+    const cwd = await inFolder("late");
+    await cp(join(folder, "node_modules"), join(cwd, "node_modules"), { recursive: true });
+    const late = `import { defineRelay } from "relaybox";\nexport const answer: string = typeof defineRelay;\n`;
+    await writeFile(join(cwd, "late.ts"), late);
+    await writeFile(
+      join(cwd, "relay.config.ts"),
+      `import { defineRelay, memory } from "relaybox";
+const { parrot } = await import("parrot");
+const { source } = await import("parrot/source.js");
+const late = source("late", async () => (await import("./late.ts")).answer);
+export default defineRelay({ server: { port: 0 }, storage: memory(), sources: [parrot({ say: "here" }), late] });\n`,
+    );
+    const { url, stop } = await start(cwd);
+    expect(await text(`${url}/parrot`)).toBe("here, here");
+    expect(await text(`${url}/late`)).toBe("function");
+    await stop();
   });
 
   it("does not pretend to be able to build another", async () => {
     await expect(run(relay, ["build"], { cwd: folder, env })).rejects.toMatchObject({ code: 69 });
+  });
+});
+
+describe("relay build", () => {
+  it("refuses a config that imports what is not there, and leaves nothing behind", async () => {
+    const cwd = await inFolder("broken");
+    await writeFile(join(cwd, "relay.config.ts"), `import x from "nowhere-to-be-found";\nexport default x;\n`);
+    const args = [join(tree, "core/cli/relay.mjs"), "build", "--config", "relay.config.ts", "--out", "out/relay"];
+    const failed = (await run(process.execPath, args, { cwd }).catch((error: unknown) => error)) as {
+      code: number;
+      stderr: string;
+    };
+    expect(failed.code).toBe(78);
+    expect(failed.stderr).toContain("nowhere-to-be-found");
+    expect(await readdir(cwd)).toEqual(["relay.config.ts"]);
   });
 });
