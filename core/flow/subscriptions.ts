@@ -34,6 +34,8 @@ export interface SubscriptionsDeps {
   readonly perKey: number;
   /** Aborts the attempts that this node has under way for a subscription; resolves when they have ended. */
   readonly abort: (subscriptionId: string) => Promise<void>;
+  /** Resolves when what this node has on the wire for a subscription has ended, within a bound. */
+  readonly quiet?: (subscriptionId: string) => Promise<void>;
   /** Called when a subscription becomes active again: health and breaker start afresh. */
   readonly revive?: (subscriptionId: string) => Promise<void>;
   /** The catalogue of event names as it is now. */
@@ -185,6 +187,8 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           more: [audit(keyId, actor, { action: "secret.rotated", target: id, detail: `overlap ${overlapMs} ms` })],
         };
       });
+      // From the answer on, all that arrives is signed with the new secret too: the receiver may change over at once.
+      await deps.quiet?.(id);
       return { subscription: next, secret: plain };
     },
 

@@ -21,6 +21,7 @@ import { createSlots, type Slots } from "../flow/slots.ts";
 import { createSubscriptions, type Subscriptions } from "../flow/subscriptions.ts";
 import { createStats, type Stats } from "../flow/stats.ts";
 import { createSweeper, type Sweeper } from "../flow/sweeper.ts";
+import { createWire, type Wire } from "../flow/wire.ts";
 import type { Guard } from "../guard/index.ts";
 import { parseSubscriptionKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -35,6 +36,9 @@ import { token, type Get, type House } from "./tokens.ts";
 
 /** Waits that one node holds at once; beyond it they go back to the queue. */
 const MOST_HELD = 1_000;
+
+/** How long a rotation waits for attempts that the old secret alone has signed, ms. */
+const ROTATION_MS = 2_000;
 
 /** What exists before the path: opened ports and surroundings. */
 export const PLAN = token<Plan>("plan");
@@ -52,6 +56,7 @@ export const HOT = token<HotEvents>("hot");
 export const INTAKE = token<Intake>("intake");
 export const SIGNER = token<Signer>("signer");
 export const SEND = token<Send>("send");
+export const WIRE = token<Wire>("wire");
 export const PING = token<SendPing>("ping");
 export const FEED = token<LiveFeed>("feed");
 export const FIGURES = token<Figures>("figures");
@@ -116,7 +121,8 @@ export function furnishPath(house: House): void {
       timeoutMs: get(PLAN).delivery.timeoutMs,
     }),
   );
-  house.make(PING, (get) => createPing({ send: get(SEND), clock: get(CLOCK) }));
+  house.make(WIRE, (get) => createWire(get(SEND), get(CLOCK)));
+  house.make(PING, (get) => createPing({ send: get(WIRE).send, clock: get(CLOCK) }));
   house.make(FIGURES, (get) => createFigures({ storage: get(STORAGE), clock: get(CLOCK), log: get(LOG) }));
   house.make(STATS, (get) =>
     createStats({
@@ -143,7 +149,7 @@ export function furnishPath(house: House): void {
       ...base(),
       directory: get(DIRECTORY),
       hot: get(HOT),
-      send: get(SEND),
+      send: get(WIRE).send,
       slots: get(SLOTS),
       random: Math.random,
       retry: get(PLAN).retry,
@@ -180,6 +186,7 @@ export function furnishPath(house: House): void {
       perKey: get(PLAN).subscriptions.perKey,
       events: get(CATALOGUE).now,
       abort: get(DISPATCHER).abort,
+      quiet: (id) => get(WIRE).quiet(id, ROTATION_MS),
       revive: async (id) => {
         get(RESTS).forget(id);
         await get(HEALTH).forget(id);
