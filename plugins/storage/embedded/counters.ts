@@ -1,6 +1,6 @@
 /** Counters in this process's memory: the limiter's windows for one node. They die with it; suspensions are put back. */
 import { decide, giveBack, look } from "../../../core/model/windows.ts";
-import type { Take, Taken, Tally } from "../../../core/model/windows.ts";
+import type { Decision, Take, Taken, Tally } from "../../../core/model/windows.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Counters } from "../../../core/ports/storage.ts";
 
@@ -53,9 +53,13 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
     }
   }
 
+  /** The crowd is never suspended: whoever tips it over would be suspended for all the others, and the others for him. */
+  const decideAt = (key: string, take: Take, now: number): Decision =>
+    decide(held.get(key)?.tally, key === CROWD ? { ...take, abuse: undefined } : take, now);
+
   function takeOne(take: Take, now: number): Taken {
     const key = place(take.key, now);
-    const { tally, taken } = decide(held.get(key)?.tally, take, now);
+    const { tally, taken } = decideAt(key, take, now);
     keep(key, tally, take);
     return taken;
   }
@@ -65,7 +69,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
       const now = clock.monotonic();
       if (takes.length === 1) return [takeOne(takes[0] as Take, now)];
       const keys = takes.map((take) => place(take.key, now));
-      const decisions = takes.map((take, i) => decide(held.get(keys[i] as string)?.tally, take, now));
+      const decisions = takes.map((take, i) => decideAt(keys[i] as string, take, now));
       const anyRefused = decisions.some(({ taken }) => taken.code !== undefined);
       return decisions.map(({ tally, taken }, i) => {
         const [key, take] = [keys[i] as string, takes[i] as Take];
