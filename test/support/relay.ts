@@ -7,6 +7,7 @@ import type { RelayConfig } from "../../config/define.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { composeRelay } from "../../core/runtime/compose.ts";
+import type { Clock } from "../../core/ports/clock.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys.ts";
 import { createLog, createMetrics } from "../../core/runtime/observers.ts";
 import { testAuthority } from "./certificates.ts";
@@ -42,8 +43,13 @@ export const TEST_KEYS = { master: key(1), signing: key(2), publishToken: "publi
 /**
  * Loopback may be called, the test authority is trusted, every limit is off, and retries come soon, unless `config` says
  * otherwise.
+ * @param clock the relay's; one that a test moves must be moved for everything that waits
  */
-export async function startRelay(config: RelayConfig = {}, folder?: string): Promise<TestRelay> {
+export async function startRelay(
+  config: RelayConfig = {},
+  folder?: string,
+  clock: Clock = systemClock(),
+): Promise<TestRelay> {
   const dataDir = folder ?? (await mkdtemp(join(tmpdir(), "relay-e2e-")));
   const { ca } = await testAuthority();
   const caFile = join(dataDir, "test-ca.pem");
@@ -65,7 +71,6 @@ export async function startRelay(config: RelayConfig = {}, folder?: string): Pro
       settings: { masterKey: TEST_KEYS.master, signingKey: TEST_KEYS.signing, publishToken: TEST_KEYS.publishToken },
     },
   );
-  const clock = systemClock();
   const metrics = createMetrics();
   const relay = composeRelay(plan, { clock, log: createLog(plan.log.level), metrics });
   const { url } = await relay.start();
