@@ -156,7 +156,8 @@ export function furnishPath(house: House): void {
       holdMs: get(PLAN).delivery.holdMs,
       mostHeld: MOST_HELD,
       gone: (keyId, id) => get(SUBSCRIPTIONS).disable(keyId, id, "endpoint_gone"),
-      gates: [get(HEALTH).admit, get(PACING).admit],
+      // The breaker's takes what it lets through for its probe: it is asked after the receiver's own word.
+      gates: [get(RESTS).admit, get(HEALTH).admit, get(PACING).admit],
       seen: [get(HEALTH).seen, get(FEED).seen, get(FIGURES).seen],
       notice: failureNotice(get(INTAKE)),
       rests: get(RESTS).note,
