@@ -34,20 +34,27 @@ const check: Command = {
 
 /** @throws StartError 75 while a relay uses the folder */
 async function checkStored(plan: Plan, given: Given, around: Around): Promise<number> {
-  const [{ openStorage }, { checkData }] = await Promise.all([import("./offline.ts"), import("./check/data.ts")]);
+  const [{ openStorage }, { survey }] = await Promise.all([import("./offline.ts"), import("../flow/survey.ts")]);
   const { stderr } = around;
   const storage = await openStorage(plan, around);
   try {
-    const report = await checkData(
-      storage,
-      (read) => void (stderr.isTTY && stderr.write(`\rrelay: ${read} records read`)),
-    );
+    const own = [...((await storage.verify?.()) ?? [])];
+    const found = await survey(storage, {
+      progress: (read) => void (stderr.isTTY && stderr.write(`\rrelay: ${read} records read`)),
+    });
     if (stderr.isTTY) stderr.write("\n");
+    // What could not be trusted was moved away when it was met, and is no record any more.
+    const { quarantined = 0 } = await storage.status();
+    if (quarantined !== 0) own.push(`${quarantined} files lie in quarantine: look at them, then take them out`);
+    const faults = [...own.map((message) => ({ key: plan.storage.name, message })), ...found.faults];
+    const report = { ...found, faults };
     const good = report.faults.length === 0;
     if (given.flag("json")) around.print(json({ ok: good, ...report }));
     else {
       const rows = Object.entries(report.records).filter(([, count]) => count > 0);
       around.print(rows.length === 0 ? "nothing is stored" : table(["shelf", "records"], rows));
+      const ends = Object.entries(report.deliveries).filter(([, count]) => count > 0);
+      if (ends.length > 0) around.print(table(["deliveries", "count"], ends));
       for (const { key, message } of report.faults) around.say(`relay: ${printable(`${key} ${message}`)}`);
       if (report.more > 0) around.say(`relay: and ${report.more} more`);
     }

@@ -48,6 +48,7 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
             getMany: async (keys) => reader.getMany(keys),
             range: async (prefix, range) => reader.range(prefix, range),
             count: (prefix) => writer.count(prefix, `${prefix}\u007f`),
+            verify: async () => reader.verify(),
             async status() {
               const { used, free } = reader.pages();
               return { bytes: used, freeBytes: free, logBytes: bytesOf(`${path}-wal`) };

@@ -14,6 +14,7 @@ export interface Store extends KeyValue {
   /** How many keys start with the prefix. Asked once, about the due shelf. */
   count?(prefix: string): Promise<number>;
   status(): Promise<Readonly<Record<string, string | number | boolean>>>;
+  verify?(): Promise<readonly string[]>;
   /** Called once. */
   close(): Promise<void>;
 }
@@ -57,6 +58,7 @@ export async function embedded(store: Store, clock: Clock, options: EmbeddedOpti
       const { waiting, leased } = await queue.depth();
       return { name: store.name, durability: store.durability, waiting, leased, ...(await store.status()) };
     },
+    ...(store.verify !== undefined && { verify: store.verify }),
     dispose() {
       closing ??= queue.close().then(() => store.close());
       return closing;

@@ -11,6 +11,8 @@ export interface Reader {
   range(prefix: string, options?: RangeOptions): Entry[];
   /** Bytes in use and free inside the file. */
   pages(): { readonly used: number; readonly free: number };
+  /** What is wrong with the file, by SQLite's own check. */
+  verify(): readonly string[];
   close(): void;
 }
 
@@ -117,6 +119,14 @@ export async function openReader(path: string, cacheKiB: number): Promise<Reader
         const size = number("page_size");
         const free = number("freelist_count");
         return { used: (number("page_count") - free) * size, free: free * size };
+      }),
+    verify: () =>
+      read((own) => {
+        const lines = own.db
+          .prepare("PRAGMA integrity_check(100)")
+          .all()
+          .map((row) => String(Object.values(row)[0]));
+        return lines.length === 1 && lines[0] === "ok" ? [] : lines;
       }),
     close() {
       closed = true;
