@@ -146,10 +146,10 @@ describe("a delivery", () => {
     await using test = await testPath();
     test.answers = [replied(500), replied(500)];
     const settleLease = test.storage.queue.settle.bind(test.storage.queue);
-    test.storage.queue.settle = async (lease, changes, then) => {
+    test.storage.queue.settle = async (_lease, changes) => {
       test.storage.queue.settle = settleLease;
       await test.storage.commit(changes);
-      throw new StorageError("uncertain", `it may have happened: ${String(then)}`);
+      throw new StorageError("uncertain", "it may have happened");
     };
     await test.subscribe();
     await test.start();
