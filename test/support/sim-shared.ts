@@ -35,6 +35,14 @@ interface Held {
   line: string;
   until: number;
 }
+/** The node that asks has missed a change of a subscription. */
+class StaleError extends Error {
+  readonly epoch: number;
+  constructor(epoch: number) {
+    super("stale");
+    this.epoch = epoch;
+  }
+}
 /** What a script in the store comes to. */
 type Script<T> = () => T;
 
@@ -194,6 +202,10 @@ export function simShared(world: World): SimShared {
         const at = await call(true, () => (made.has(id) ? epoch : run(id)));
         if (keys !== undefined) advance(at, keys);
       } catch (error) {
+        if (error instanceof StaleError) {
+          seen(error.epoch);
+          throw new ConflictError(["subscription:"]);
+        }
         if (error instanceof StorageError && error.fault === "uncertain") {
           uncertain.set(changes, id);
           if (keys !== undefined) tell(keys);
@@ -205,7 +217,15 @@ export function simShared(world: World): SimShared {
     const getMany = (keys: readonly string[]): Promise<readonly (string | undefined)[]> =>
       call(false, () => keys.map(rows.get));
     const range: Storage["range"] = (prefix, options) => call(false, () => rows.range(prefix, options));
-    const commit: Storage["commit"] = (changes) => write(changes, (id) => carryOut(id, changes));
+    // Events are fanned out by what a node remembers: the store refuses them when that is not the newest.
+    const commit: Storage["commit"] = (changes) => {
+      const at = known;
+      return write(changes, (id) => {
+        if (at !== epoch && changes.some(({ op, key }) => op === "put" && key.startsWith("event:")))
+          throw new StaleError(epoch);
+        return carryOut(id, changes);
+      });
+    };
 
     const queue: Queue = {
       add() {},
