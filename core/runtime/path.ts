@@ -4,7 +4,7 @@ import { createDeliver, type Deliver } from "../flow/deliver.ts";
 import { createDirectory, type Directory } from "../flow/directory.ts";
 import { createFeed, type LiveFeed } from "../flow/feed.ts";
 import { failureNotice } from "../flow/notice.ts";
-import { createPing, type SendPing } from "../flow/ping.ts";
+import { createPing, type Ping } from "../flow/ping.ts";
 import { createDispatcher, type Dispatcher } from "../flow/dispatcher.ts";
 import { createFigures, type Figures } from "../flow/figures.ts";
 import { createHealth, type Health } from "../flow/health.ts";
@@ -57,7 +57,7 @@ export const INTAKE = token<Intake>("intake");
 export const SIGNER = token<Signer>("signer");
 export const SEND = token<Send>("send");
 export const WIRE = token<Wire>("wire");
-export const PING = token<SendPing>("ping");
+export const PING = token<Ping>("ping");
 export const FEED = token<LiveFeed>("feed");
 export const FIGURES = token<Figures>("figures");
 export const STATS = token<Stats>("stats");
@@ -122,7 +122,7 @@ export function furnishPath(house: House): void {
     }),
   );
   house.make(WIRE, (get) => createWire(get(SEND), get(CLOCK)));
-  house.make(PING, (get) => createPing({ send: get(WIRE).send, clock: get(CLOCK) }));
+  house.make(PING, (get) => createPing({ send: get(WIRE).send, directory: get(DIRECTORY), clock: get(CLOCK) }));
   house.make(FIGURES, (get) => createFigures({ storage: get(STORAGE), clock: get(CLOCK), log: get(LOG) }));
   house.make(STATS, (get) =>
     createStats({
@@ -186,7 +186,10 @@ export function furnishPath(house: House): void {
       },
       perKey: get(PLAN).subscriptions.perKey,
       events: get(CATALOGUE).now,
-      abort: get(DISPATCHER).abort,
+      abort: async (id) => {
+        await Promise.all([get(DISPATCHER).abort(id), get(PING).abort(id)]);
+        for (const transport of get(TRANSPORTS)) transport.forget?.(id);
+      },
       quiet: (id) => get(WIRE).quiet(id, ROTATION_MS),
       revive: async (id) => {
         get(RESTS).forget(id);

@@ -38,7 +38,7 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
       events: get(CATALOGUE).now,
       pausedMs: get(path.RESTS).leftMs,
       probe: get(path.HEALTH).probe,
-      ping: get(path.PING),
+      ping: get(path.PING).send,
       feed: get(path.FEED),
       figures: {
         stats: (keyId, range, subscriptionId) => get(path.STATS).ofKey(keyId, range, subscriptionId),

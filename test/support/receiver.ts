@@ -68,6 +68,8 @@ export interface Receiver extends AsyncDisposable {
   readonly requests: readonly Received[];
   /** Connections accepted so far. */
   connections(): number;
+  /** Connections that are open now. */
+  open(): number;
   url(path?: string): string;
   /** Replaces the script from the next request on. */
   answer(script: Script, otherwise?: Step): void;
@@ -169,6 +171,7 @@ export const startReceiver = async (options: ReceiverOptions = {}): Promise<Rece
     ca,
     requests,
     connections: () => accepted,
+    open: () => sockets.size,
     url: (path = "/hook") => origin + path,
     answer: (next, after = 200) => {
       script = next;

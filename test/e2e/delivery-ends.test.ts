@@ -1,0 +1,157 @@
+// DELETE and disable as clients of the API see them, with a receiver that watches the wire.
+import { describe, expect, it } from "vitest";
+import { memory, sqlite } from "../../config/index.ts";
+import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { startRelay, type TestRelay } from "../support/relay.ts";
+
+const EVENT = { type: "deposit:paid", keyId: "key_1", data: { n: 1 } };
+const HOOKS = "/api-keys/key_1/webhooks";
+
+async function subscribe(relay: TestRelay, receiver: Receiver, more: Record<string, unknown> = {}): Promise<string> {
+  const made = await relay.call("POST", HOOKS, { body: { url: receiver.url(), events: ["*"], ...more } });
+  expect(made.status, made.text).toBe(201);
+  return made.json.data.id as string;
+}
+
+/** Connections of the receiver that are still open. */
+const arrived = (receiver: Receiver): number => receiver.requests.length;
+
+describe("DELETE", () => {
+  it("ends what is on the wire, closes idle connections, and nothing arrives after its 204", async () => {
+    await using receiver = await startReceiver({ keepAliveMs: 60_000 });
+    await using relay = await startRelay({ storage: sqlite() });
+    const id = await subscribe(relay, receiver);
+    // Eight answered, so that connections are kept; then eight that hang, and more that wait for a slot.
+    await Promise.all(Array.from({ length: 8 }, () => relay.publish(EVENT)));
+    await receiver.waitFor(8);
+    receiver.answer([], { do: "hang" });
+    await relay.publish(Array.from({ length: 40 }, () => EVENT));
+    await receiver.waitFor(24);
+    const deleted = await relay.call("DELETE", `${HOOKS}/${id}`);
+    const atAnswer = arrived(receiver);
+    expect([deleted.status, deleted.text]).toEqual([204, ""]);
+    await receiver.waitForAborted(16);
+    receiver.answer([], 200);
+    const other = await subscribe(relay, receiver);
+    await relay.publish(EVENT);
+    await receiver.waitFor(atAnswer + 1);
+    expect(arrived(receiver)).toBe(25);
+    expect((await relay.call("GET", HOOKS)).json.data.map((hook: { id: string }) => hook.id)).toEqual([other]);
+    const { json } = await relay.call("GET", "/api-keys/key_1/events?status=cancelled&limit=200");
+    expect(json.data).toHaveLength(40);
+  });
+
+  it("forgets the connections that it kept for the subscription", async () => {
+    await using receiver = await startReceiver({ keepAliveMs: 60_000 });
+    await using relay = await startRelay({ storage: memory() });
+    const id = await subscribe(relay, receiver);
+    await relay.publish(EVENT);
+    await receiver.waitFor(1);
+    await expect.poll(() => receiver.open()).toBe(1);
+    await relay.call("DELETE", `${HOOKS}/${id}`);
+    // Well below the four seconds after which it would have been closed anyway.
+    await expect.poll(() => receiver.open(), { timeout: 1_500 }).toBe(0);
+  });
+
+  it("ends a test event that is on the wire, and its caller finds no such subscription", async () => {
+    await using receiver = await startReceiver({ otherwise: { do: "hang" } });
+    await using relay = await startRelay({ storage: memory() });
+    const id = await subscribe(relay, receiver);
+    const pinging = relay.call("POST", `${HOOKS}/${id}/test`);
+    await receiver.waitFor(1);
+    expect((await relay.call("DELETE", `${HOOKS}/${id}`)).status).toBe(204);
+    await receiver.waitForAborted(1);
+    const pinged = await pinging;
+    expect([pinged.status, pinged.json.code]).toEqual([404, "NOT_FOUND"]);
+    expect((await relay.call("POST", `${HOOKS}/${id}/test`)).status).toBe(404);
+  });
+
+  it("cannot be undone, told from never having been, or repeated", async () => {
+    await using receiver = await startReceiver();
+    await using relay = await startRelay({ storage: memory() });
+    const id = await subscribe(relay, receiver);
+    await relay.call("DELETE", `${HOOKS}/${id}`);
+    const unknown = `${HOOKS}/sub_00000000000000000000000000`;
+    for (const [method, body] of [["DELETE"], ["GET"], ["PATCH", { status: "active" }]] as const) {
+      const [gone, never] = await Promise.all([
+        relay.call(method, `${HOOKS}/${id}`, { body }),
+        relay.call(method, unknown, { body }),
+      ]);
+      expect([gone.status, gone.json.detail, gone.json.type]).toEqual([404, never.json.detail, never.json.type]);
+    }
+  });
+});
+
+describe("disabling", () => {
+  it("lets what is on the wire end, and starts nothing after its 200, however many come at once", async () => {
+    for (let round = 0; round < 3; round++) {
+      let disabledAt = Number.POSITIVE_INFINITY;
+      const late: string[] = [];
+      await using receiver = await startReceiver({
+        script: () => ({ do: "reply", status: 200, delayMs: 20 }),
+      });
+      await using relay = await startRelay({ storage: sqlite() });
+      const id = await subscribe(relay, receiver);
+      const publishing = Promise.all(
+        Array.from({ length: 10 }, () => relay.publish(Array.from({ length: 20 }, () => EVENT))),
+      );
+      await receiver.waitFor(10 + round * 17);
+      const disabled = await relay.call("PATCH", `${HOOKS}/${id}`, { body: { status: "disabled" } });
+      disabledAt = Date.now();
+      expect(disabled.status).toBe(200);
+      await publishing;
+      await relay.publish(EVENT);
+      // What was being written or connected when the answer came may still arrive, and ends well.
+      let seen = -1;
+      while (seen !== arrived(receiver)) {
+        seen = arrived(receiver);
+        await new Promise((resolve) => setTimeout(resolve, 150));
+      }
+      for (const { at, headers } of receiver.requests)
+        if (at > disabledAt + 150) late.push(String(headers["webhook-id"]));
+      expect(late).toEqual([]);
+      const events = await relay.call("GET", `${HOOKS}/${id}/deliveries?limit=200`);
+      const statuses = events.json.data.map((one: { status: string; reason?: string }) => one.reason ?? one.status);
+      expect(new Set(statuses)).toEqual(new Set(["delivered", "subscription_disabled"]));
+      const delivered = await relay.call("GET", `${HOOKS}/${id}/deliveries?status=delivered&limit=200`);
+      // Each that arrived is on record as delivered: none was cut off.
+      expect(delivered.json.data).toHaveLength(arrived(receiver));
+    }
+  });
+});
+
+describe("what an attempt goes by", () => {
+  it("URL, headers, secret and deadline are those of its moment; the events those of the acceptance", async () => {
+    await using receiver = await startReceiver({ script: [500, { do: "hang" }] });
+    await using relay = await startRelay({
+      storage: memory(),
+      retry: { attempts: 5, firstDelayMs: 300, factor: 1, maxDelayMs: 300 },
+    });
+    const id = await subscribe(relay, receiver, { headers: { "X-Tenant": "one" } });
+    const { json } = await relay.publish(EVENT);
+    await receiver.waitFor(1);
+    const body = {
+      url: receiver.url("/moved"),
+      events: ["withdraw:sent"],
+      headers: { "X-Tenant": "two" },
+      timeoutMs: 1_000,
+    };
+    expect((await relay.call("PATCH", `${HOOKS}/${id}`, { body })).status).toBe(200);
+    await receiver.waitFor(3);
+    expect(
+      receiver.requests.map(({ path, headers }) => [path, headers["x-tenant"], headers["x-relay-attempt"]]),
+    ).toEqual([
+      ["/hook", "one", "1"],
+      ["/moved", "two", "2"],
+      ["/moved", "two", "3"],
+    ]);
+    const event = `/api-keys/key_1/events/${json.data.id}`;
+    await expect.poll(async () => (await relay.call("GET", event)).json.data.status).toBe("delivered");
+    const [delivery] = (await relay.call("GET", event)).json.data.deliveries;
+    expect(
+      delivery.attempts.map((one: { statusCode?: number; error?: string }) => one.statusCode ?? one.error),
+    ).toEqual([500, "timeout", 200]);
+    expect(delivery.attempts[1].durationMs).toBeLessThan(1_500);
+    expect((await relay.publish(EVENT)).json.data.deliveries).toBe(0);
+  });
+});
