@@ -48,13 +48,15 @@ export async function runRelay(
   file?: string,
   reread?: ReturnType<typeof rereader>,
 ): Promise<number> {
-  const [{ composeRelay }, { createLog, createMetrics }, { tidyHeap }] = await Promise.all([
+  const [{ composeRelay }, { createLog, createMetrics }, { tidyHeap }, { readTraceSettings }] = await Promise.all([
     import("../runtime/compose.ts"),
     import("../runtime/observers.ts"),
     import("../runtime/heap.ts"),
+    import("../runtime/telemetry.ts"),
   ]);
+  const traces = readTraceSettings(around.env);
   const log = createLog(plan.log.level);
-  const relay = composeRelay(plan, { clock: around.clock, log, metrics: createMetrics() });
+  const relay = composeRelay(plan, { clock: around.clock, log, metrics: createMetrics(), traces });
   const asked = Promise.withResolvers<void>();
   let signals = 0;
   const signal = (name: NodeJS.Signals): void => {

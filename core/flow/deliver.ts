@@ -226,6 +226,7 @@ export function createDeliver(deps: DeliverDeps): Deliver {
         attemptId: attemptId(ordinal, subscriptionId, cycle, made.number),
         deliveryId: deliveryId(ordinal, subscriptionId),
         eventId: delivery?.eventId,
+        traceId: loaded?.event.traceparent?.slice(3, 35),
         keyId,
         subscriptionId,
         cycle,

@@ -181,10 +181,11 @@ export function createIntake(deps: IntakeDeps): Intake {
     pressure.added(dues.length);
   }
 
-  function tell({ requestId, source }: AcceptRequest, one: Accepted, durationMs: number): void {
+  function tell({ requestId, source, traceparent }: AcceptRequest, one: Accepted, durationMs: number): void {
     metrics.count(one.duplicate ? "duplicates" : "accepted", { source });
     const { id: eventId, type, keyId, deliveries, duplicate } = one;
-    log.info("accepted", { requestId, source, eventId, type, keyId, deliveries, duplicate, durationMs });
+    const traceId = traceparent?.slice(3, 35);
+    log.info("accepted", { requestId, traceId, source, eventId, type, keyId, deliveries, duplicate, durationMs });
   }
 
   async function operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined> {

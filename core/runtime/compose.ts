@@ -1,29 +1,22 @@
 /** Composition: from a plan to a relay, in the order in which things come to life. Read it downwards. */
-import { readFile } from "node:fs/promises";
 import { createApp, type AppDeps } from "../api/app.ts";
-import { createGuard } from "../guard/index.ts";
 import { createLimiter } from "../limits/limiter.ts";
-import { ConflictError, StartError } from "../model/errors.ts";
-import { metaKey } from "../model/keys.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { Storage } from "../ports/storage.ts";
-import { contextOf, type Surroundings } from "./context.ts";
-import { closeGateway, furnishGateway, LIMITER } from "./gateway.ts";
-import { createJobs, type Jobs } from "./jobs.ts";
-import { loadKeys, type RelayKeys } from "./keys.ts";
-import { createLifecycle, type Step } from "./lifecycle.ts";
-import { makeDataDir } from "./data-dir.ts";
+import { StartError } from "../model/errors.ts";
 import { refreshGauges } from "./gauges.ts";
+import { closeGateway, LIMITER } from "./gateway.ts";
+import { createJobs, type Jobs } from "./jobs.ts";
+import { createLifecycle, type Step } from "./lifecycle.ts";
 import { FIGURES_READ, metricsStep } from "./metrics-route.ts";
-import type { RelayLog, RelayMetrics } from "./observers.ts";
-import { createOutbound } from "./outbound.ts";
+import { opening, type Around } from "./opening.ts";
 import * as path from "./path.ts";
 import type { Job, Plan } from "./plan.ts";
-import { listen, type Listening } from "./server.ts";
 import { CATALOGUE, createReload, type Reload } from "./reload.ts";
-import { watchedStorage } from "./storage-watch.ts";
+import { listen, type Listening } from "./server.ts";
 import { AUTH, furnishSurface, OPERATIONS, readiness, ROUTES, SOURCES } from "./surface.ts";
+import { TELEMETRY } from "./telemetry.ts";
 import { createHouse, token, type House } from "./tokens.ts";
+
+export type { Around } from "./opening.ts";
 
 export interface Relay {
   /** Resolves when events are taken in and delivered. @throws StartError with the exit code that fits */
@@ -38,13 +31,6 @@ export interface Started {
   readonly url: string;
   /** Files made at this start: to be told once, by path. */
   readonly made: readonly string[];
-}
-
-/** What a relay uses of the process around it. */
-export interface Around {
-  readonly clock: Clock;
-  readonly log: RelayLog;
-  readonly metrics: RelayMetrics;
 }
 
 const JOBS = token<Jobs>("jobs");
@@ -112,7 +98,8 @@ export function composeRelay(plan: Plan, around: Around): Relay {
       name: "sources",
       share: 1 / 4,
       async start() {
-        const { accept, admit } = house.get(path.INTAKE);
+        const { accept: intake, admit } = house.get(path.INTAKE);
+        const accept = house.get(TELEMETRY).tracing?.accept(intake) ?? intake;
         const { durability } = house.get(path.STORAGE);
         for (const source of house.get(SOURCES)) await source.start(accept, { durability, admit });
       },
@@ -155,83 +142,6 @@ export function composeRelay(plan: Plan, around: Around): Relay {
     stop: () => lifecycle.stop(),
     reload: createReload(plan, { limiter: () => house.get(LIMITER), catalogue: () => house.get(CATALOGUE), log }),
   };
-}
-
-/** Keys, guard, storage, then the plug-ins that use them. */
-function opening(plan: Plan, house: House, around: Around, tell: (made: readonly string[]) => void): Step {
-  const closing: (() => Promise<unknown> | undefined)[] = [];
-  return {
-    name: "ports",
-    async start() {
-      const { dataDir, configDir } = plan;
-      await makeDataDir(dataDir);
-      const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared: plan.storage.shared === true });
-      tell(made);
-      const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
-      const guard = createGuard({ ...plan.guard, ca, clock: around.clock });
-      const outbound = createOutbound(guard.connect);
-      closing.unshift(() => outbound.dispose());
-      const surroundings: Surroundings = {
-        ...around,
-        connect: guard.connect,
-        fetch: outbound.fetch,
-        keys,
-        publishToken: keys.publishToken,
-        dataDir,
-        configDir,
-      };
-      house.put(path.KEYS, keys);
-      house.put(path.GUARD, guard);
-      furnishGateway(house, plan, ca);
-
-      const opened = await plan.storage.setup(contextOf(plan.storage, surroundings, undefined));
-      const storage = watchedStorage(opened, around.clock, around.metrics);
-      closing.unshift(() => storage.dispose());
-      await ownMasterKey(storage, keys);
-      house.put(path.STORAGE, storage);
-
-      const transports = [];
-      for (const plugin of plan.transports) {
-        const transport = await plugin.setup(contextOf(plugin, surroundings, storage));
-        closing.unshift(() => transport.dispose());
-        transports.push(transport);
-      }
-      house.put(path.TRANSPORTS, transports);
-      const auth = await plan.auth.setup(contextOf(plan.auth, surroundings, storage));
-      closing.unshift(() => auth.dispose?.());
-      house.put(AUTH, auth);
-      const sources = [];
-      for (const plugin of plan.sources) sources.push(await plugin.setup(contextOf(plugin, surroundings, storage)));
-      house.put(SOURCES, sources);
-    },
-    async stop() {
-      // Last opened, first closed; one that fails does not keep the others open.
-      const results = [];
-      for (const close of closing.splice(0)) results.push(await Promise.allSettled([close()]));
-      const failed = results.flat().find((result) => result.status === "rejected");
-      if (failed !== undefined) throw failed.reason;
-    },
-  };
-}
-
-/** What is sealed in this storage can be opened by one master key only: a node with another must not serve. */
-async function ownMasterKey(storage: Storage, keys: RelayKeys): Promise<void> {
-  const key = metaKey("master-key");
-  for (;;) {
-    const stored = await storage.getItem(key);
-    if (stored === keys.masterFingerprint) return;
-    if (stored !== undefined) {
-      throw new StartError(
-        78,
-        "this storage belongs to another master key: give the one it was made with (RELAY_MASTER_KEY or keys/master)",
-      );
-    }
-    try {
-      return await storage.commit([{ op: "put", key, value: keys.masterFingerprint, if: null }]);
-    } catch (error) {
-      if (!(error instanceof ConflictError)) throw error;
-    }
-  }
 }
 
 const runJob =

@@ -1,6 +1,6 @@
 /** The path, composed: which room is built from which. Read it downwards. */
 import { createTrail, type Trail } from "../flow/audit.ts";
-import { createDeliver, type Deliver } from "../flow/deliver.ts";
+import { createDeliver, type Deliver, type Seen } from "../flow/deliver.ts";
 import { createDirectory, type Directory } from "../flow/directory.ts";
 import { createFeed, type LiveFeed } from "../flow/feed.ts";
 import { failureNotice } from "../flow/notice.ts";
@@ -32,6 +32,7 @@ import { createSigner, type Signer } from "../signing/signer.ts";
 import type { Plan } from "./plan.ts";
 import { CATALOGUE, createCatalogue } from "./reload.ts";
 import { countedReplay } from "./replay-watch.ts";
+import { noTelemetry, TELEMETRY } from "./telemetry.ts";
 import { token, type Get, type House } from "./tokens.ts";
 
 /** Waits that one node holds at once; beyond it they go back to the queue. */
@@ -74,6 +75,11 @@ export const REPLAY_JOB = token<ReplayJob>("replay job");
 export const RETENTION = token<Retention>("retention");
 export const SWEEPER = token<Sweeper>("sweeper");
 
+const telling = (get: Get): readonly Seen[] => {
+  const { tracing } = get(TELEMETRY);
+  return tracing === undefined ? [] : [tracing.seen];
+};
+
 export function furnishPath(house: House): void {
   const base = () => ({
     storage: house.get(STORAGE),
@@ -113,14 +119,16 @@ export function furnishPath(house: House): void {
   });
 
   house.make(SIGNER, (get) => createSigner(get(KEYS)));
-  house.make(SEND, (get) =>
-    createSend({
+  house.make(TELEMETRY, () => noTelemetry);
+  house.make(SEND, (get) => {
+    const send = createSend({
       transports: get(TRANSPORTS),
       signer: get(SIGNER),
       clock: get(CLOCK),
       timeoutMs: get(PLAN).delivery.timeoutMs,
-    }),
-  );
+    });
+    return get(TELEMETRY).tracing?.send(send) ?? send;
+  });
   house.make(WIRE, (get) => createWire(get(SEND), get(CLOCK)));
   house.make(PING, (get) => createPing({ send: get(WIRE).send, directory: get(DIRECTORY), clock: get(CLOCK) }));
   house.make(FIGURES, (get) => createFigures({ storage: get(STORAGE), clock: get(CLOCK), log: get(LOG) }));
@@ -158,7 +166,7 @@ export function furnishPath(house: House): void {
       gone: (keyId, id) => get(SUBSCRIPTIONS).disable(keyId, id, "endpoint_gone"),
       // The breaker's takes what it lets through for its probe: it is asked after the receiver's own word.
       gates: [get(RESTS).admit, get(HEALTH).admit, get(PACING).admit],
-      seen: [get(HEALTH).seen, get(FEED).seen, get(FIGURES).seen],
+      seen: [get(HEALTH).seen, get(FEED).seen, get(FIGURES).seen, ...telling(get)],
       notice: failureNotice(get(INTAKE)),
       rests: get(RESTS).note,
     }),

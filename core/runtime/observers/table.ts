@@ -41,6 +41,7 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     labels: ["reason"],
   },
   storage_faults: { kind: "counter", help: "Commits that failed, by fault", labels: ["fault"] },
+  spans: { kind: "counter", help: "Spans of traces, by result: exported or dropped", labels: ["result"] },
   limiter_verdicts: {
     kind: "counter",
     help: "Decisions of the limiter: passed, or the code of the 429",

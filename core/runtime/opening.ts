@@ -1,0 +1,112 @@
+/** Opening: keys, guard, storage, then the plug-ins that use them; and closing, the other way round. */
+import { readFile } from "node:fs/promises";
+import { createGuard } from "../guard/index.ts";
+import { ConflictError, StartError } from "../model/errors.ts";
+import { metaKey } from "../model/keys.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Storage } from "../ports/storage.ts";
+import { contextOf, type Surroundings } from "./context.ts";
+import { makeDataDir } from "./data-dir.ts";
+import { furnishGateway } from "./gateway.ts";
+import { loadKeys, type RelayKeys } from "./keys.ts";
+import type { Step } from "./lifecycle.ts";
+import type { RelayLog, RelayMetrics } from "./observers.ts";
+import { createOutbound } from "./outbound.ts";
+import * as path from "./path.ts";
+import type { Plan } from "./plan.ts";
+import { watchedStorage } from "./storage-watch.ts";
+import { AUTH, SOURCES } from "./surface.ts";
+import { openTelemetry, TELEMETRY, type TraceSettings } from "./telemetry.ts";
+import type { House } from "./tokens.ts";
+
+/** What a relay uses of the process around it. */
+export interface Around {
+  readonly clock: Clock;
+  readonly log: RelayLog;
+  readonly metrics: RelayMetrics;
+  /** Where traces go. @default nowhere */
+  readonly traces?: TraceSettings;
+}
+
+/** For traces that have not left yet when everything else has stopped. */
+const FLUSH_MS = 500;
+
+/** Keys, guard, storage, then the plug-ins that use them. */
+export function opening(plan: Plan, house: House, around: Around, tell: (made: readonly string[]) => void): Step {
+  const closing: (() => Promise<unknown> | undefined)[] = [];
+  return {
+    name: "ports",
+    async start() {
+      const { dataDir, configDir } = plan;
+      await makeDataDir(dataDir);
+      const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared: plan.storage.shared === true });
+      tell(made);
+      const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
+      const guard = createGuard({ ...plan.guard, ca, clock: around.clock });
+      const outbound = createOutbound(guard.connect);
+      closing.unshift(() => outbound.dispose());
+      const telemetry = await openTelemetry(around.traces, { ...around, fetch: outbound.fetch });
+      closing.unshift(() => telemetry.close(FLUSH_MS));
+      house.put(TELEMETRY, telemetry);
+      const surroundings: Surroundings = {
+        ...around,
+        connect: guard.connect,
+        fetch: outbound.fetch,
+        keys,
+        publishToken: keys.publishToken,
+        dataDir,
+        configDir,
+      };
+      house.put(path.KEYS, keys);
+      house.put(path.GUARD, guard);
+      furnishGateway(house, plan, ca);
+
+      const opened = await plan.storage.setup(contextOf(plan.storage, surroundings, undefined));
+      const storage = watchedStorage(opened, around.clock, around.metrics);
+      closing.unshift(() => storage.dispose());
+      await ownMasterKey(storage, keys);
+      house.put(path.STORAGE, storage);
+
+      const transports = [];
+      for (const plugin of plan.transports) {
+        const transport = await plugin.setup(contextOf(plugin, surroundings, storage));
+        closing.unshift(() => transport.dispose());
+        transports.push(transport);
+      }
+      house.put(path.TRANSPORTS, transports);
+      const auth = await plan.auth.setup(contextOf(plan.auth, surroundings, storage));
+      closing.unshift(() => auth.dispose?.());
+      house.put(AUTH, auth);
+      const sources = [];
+      for (const plugin of plan.sources) sources.push(await plugin.setup(contextOf(plugin, surroundings, storage)));
+      house.put(SOURCES, sources);
+    },
+    async stop() {
+      // Last opened, first closed; one that fails does not keep the others open.
+      const results = [];
+      for (const close of closing.splice(0)) results.push(await Promise.allSettled([close()]));
+      const failed = results.flat().find((result) => result.status === "rejected");
+      if (failed !== undefined) throw failed.reason;
+    },
+  };
+}
+
+/** What is sealed in this storage can be opened by one master key only: a node with another must not serve. */
+async function ownMasterKey(storage: Storage, keys: RelayKeys): Promise<void> {
+  const key = metaKey("master-key");
+  for (;;) {
+    const stored = await storage.getItem(key);
+    if (stored === keys.masterFingerprint) return;
+    if (stored !== undefined) {
+      throw new StartError(
+        78,
+        "this storage belongs to another master key: give the one it was made with (RELAY_MASTER_KEY or keys/master)",
+      );
+    }
+    try {
+      return await storage.commit([{ op: "put", key, value: keys.masterFingerprint, if: null }]);
+    } catch (error) {
+      if (!(error instanceof ConflictError)) throw error;
+    }
+  }
+}

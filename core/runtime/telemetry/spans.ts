@@ -1,0 +1,153 @@
+/**
+ * The spans of the path: publish → delivery → attempt, each a decorator around a port or a hook of it.
+ *
+ * The publish span's context is what is stored with the event, so that deliveries find their way up from any node at any
+ * time. What nobody published (operational events) has no trace.
+ */
+import type { Seen } from "../../flow/deliver.ts";
+import type { Send, Sent } from "../../flow/send.ts";
+import type { Attempt } from "../../model/attempt.ts";
+import { attemptId, deliveryId } from "../../model/delivery.ts";
+import { ordinalTime } from "../../model/ids.ts";
+import { Problem } from "../../model/problem.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Accept } from "../../ports/source.ts";
+import { childOf, derivedFrom, parseTraceparent, traceparent, type Sampling, type SpanContext } from "./context.ts";
+import type { Span } from "./otlp.ts";
+
+export interface Tracing {
+  /** Each publication is a span; what is stored with its events leads to it. */
+  accept(accept: Accept): Accept;
+  /** Each attempt is a span; the receiver is told of it. */
+  send(send: Send): Send;
+  /** Each delivery is a span, told when its cycle has ended. */
+  readonly seen: Seen;
+}
+
+export function createTracing(deps: {
+  readonly sampling: Sampling;
+  readonly clock: Clock;
+  readonly take: (span: Span) => void;
+}): Tracing {
+  const { sampling, clock, take } = deps;
+  /** The way up from an attempt, for as long as somebody holds the attempt. */
+  const parents = new WeakMap<Attempt, SpanContext>();
+
+  const deliveryContext = (publish: SpanContext, ordinal: string, sub: string, cycle: number): SpanContext =>
+    derivedFrom(publish, `${deliveryId(ordinal, sub)} ${cycle}`);
+
+  return {
+    accept: (accept) => async (request) => {
+      const parent = request.traceparent === undefined ? undefined : parseTraceparent(request.traceparent);
+      const context = childOf(parent, sampling);
+      const startedAt = clock.now();
+      const began = clock.monotonic();
+      const tell = (attributes: Span["attributes"], error?: string): void => {
+        if (!context.sampled) return;
+        const endedAt = startedAt + clock.monotonic() - began;
+        const more = {
+          "messaging.system": "relay",
+          "messaging.operation.type": "send",
+          "relay.source": request.source,
+          "relay.request_id": request.requestId,
+        };
+        take({
+          context,
+          parentId: parent?.spanId,
+          name: "publish",
+          kind: "server",
+          startedAt,
+          endedAt,
+          attributes: { ...more, ...attributes },
+          error,
+        });
+      };
+      try {
+        const accepted = await accept({ ...request, traceparent: traceparent(context) });
+        const [first] = accepted;
+        const one = accepted.length === 1 ? first : undefined;
+        tell({
+          "messaging.batch.message_count": accepted.length,
+          "messaging.message.id": one?.id,
+          "relay.event_type": one?.type,
+          "relay.key_id": one?.keyId,
+          "relay.duplicate": one?.duplicate,
+        });
+        return accepted;
+      } catch (error) {
+        tell(
+          { "error.type": error instanceof Problem ? error.code : "fault" },
+          error instanceof Problem ? error.code : "fault",
+        );
+        throw error;
+      }
+    },
+
+    send: (send) => async (sub, loaded, turn, signal) => {
+      const { traceparent: text, ordinal } = loaded.event;
+      if (text === undefined) return await send(sub, loaded, turn, signal);
+      const publish = parseTraceparent(text);
+      const delivery = deliveryContext(publish, ordinal, sub.id, turn.cycle);
+      const context = derivedFrom(delivery, attemptId(ordinal, sub.id, turn.cycle, turn.number));
+      const event = { ...loaded.event, traceparent: traceparent(context) };
+      const sent: Sent = await send(sub, { ...loaded, event }, turn, signal);
+      if (!context.sampled) return sent;
+      const { attempt } = sent;
+      parents.set(attempt, publish);
+      take({
+        context,
+        parentId: delivery.spanId,
+        name: "attempt",
+        kind: "client",
+        startedAt: attempt.startedAt,
+        endedAt: attempt.startedAt + attempt.durationMs,
+        attributes: {
+          "http.request.method": "POST",
+          "http.response.status_code": attempt.statusCode,
+          "http.request.resend_count": turn.number - 1,
+          // The host alone: path and query of a webhook may be its secret.
+          "server.address": hostOf(sub.url),
+          "error.type":
+            attempt.error ??
+            (attempt.statusCode !== undefined && attempt.statusCode >= 300 ? String(attempt.statusCode) : undefined),
+          "relay.attempt_id": attemptId(ordinal, sub.id, turn.cycle, turn.number),
+        },
+        error: failureOf(attempt),
+      });
+      return sent;
+    },
+
+    seen(sub, delivery, attempt, outcome) {
+      if (outcome.kind === "retry") return;
+      const publish = parents.get(attempt);
+      if (publish === undefined) return;
+      const { ordinal, cycle, eventId, status, reason, attempts } = delivery;
+      take({
+        context: deliveryContext(publish, ordinal, sub.id, cycle),
+        parentId: publish.spanId,
+        name: "delivery",
+        kind: "producer",
+        startedAt: cycle === 0 ? ordinalTime(ordinal) : (attempts[0] ?? attempt).startedAt,
+        endedAt: clock.now(),
+        attributes: {
+          "messaging.system": "relay",
+          "messaging.message.id": eventId,
+          "relay.key_id": sub.keyId,
+          "relay.subscription_id": sub.id,
+          "relay.delivery_id": deliveryId(ordinal, sub.id),
+          "relay.cycle": cycle,
+          "relay.attempts": attempts.length,
+          "relay.status": status,
+        },
+        error: status === "delivered" ? undefined : (reason ?? status),
+      });
+    },
+  };
+}
+
+const hostOf = (url: string): string | undefined => (URL.canParse(url) ? new URL(url).hostname : undefined);
+
+function failureOf({ statusCode, error }: Attempt): string | undefined {
+  if (error !== undefined) return error;
+  return statusCode !== undefined && statusCode >= 200 && statusCode < 300 ? undefined : `status ${statusCode}`;
+}
