@@ -1,8 +1,9 @@
 /** The gateway, composed: a guard of its own opens the configured upstream, and nothing else. */
 import { createGateway, type Gateway } from "../api/gateway.ts";
 import { limitsCheckRoutes } from "../api/limits-check.ts";
-import { createGuard } from "../guard/index.ts";
+import { checkAllow, createGuard } from "../guard/index.ts";
 import type { Limiter } from "../limits/limiter.ts";
+import { StartError } from "../model/errors.ts";
 import type { Route } from "../ports/plugin.ts";
 import * as path from "./path.ts";
 import type { Plan } from "./plan.ts";
@@ -51,6 +52,9 @@ function upstreamOf(
   const url = new URL(upstream);
   const host = url.hostname.replace(/\.$/, "");
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
-  const guard = createGuard({ allow: [`${host}:${port}`], ports: [], clock, ...(ca === undefined ? {} : { ca }) });
+  const allow = [`${host}:${port}`];
+  const [problem] = checkAllow(allow);
+  if (problem !== undefined) throw new StartError(78, `gateway.upstream: ${problem.message}`);
+  const guard = createGuard({ allow, ports: [], clock, ...(ca === undefined ? {} : { ca }) });
   return { url, keyHeader, connect: guard.connect };
 }
