@@ -1,6 +1,7 @@
 // The configurations in docs/proxies.md: nginx is run for real; Traefik's and Envoy's are read, and asked for them as they ask.
 import { spawn } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer as createHttp } from "node:http";
 import { createRequire } from "node:module";
 import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
@@ -10,7 +11,9 @@ import { describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import type { Got } from "../support/ask.ts";
 import { sendRaw, startUpstream } from "../support/gateway.ts";
+import { makeAuthority } from "../support/certificates.ts";
 import { findProgram, needs } from "../support/needs.ts";
+import { startReceiver } from "../support/receiver.ts";
 import { startRelay } from "../support/relay.ts";
 import type { TestRelay } from "../support/relay.ts";
 
@@ -304,5 +307,35 @@ describe("the gateway of a whole relay", () => {
     });
     expect([refused.status, refused.json.code]).toEqual([422, "URL_NOT_ALLOWED"]);
     expect((await ask(Number(portOf(relay.url)), "GET", "/limits/check")).status).toBe(404);
+  });
+
+  it("speaks TLS to its upstream and takes no certificate that it does not trust", async () => {
+    await using upstream = await startReceiver();
+    const other = await makeAuthority(Date.now(), "Somebody else's CA");
+    await using stranger = await startReceiver({ certificate: await other.issue(["localhost", "127.0.0.1"]) });
+    for (const [url, status] of [
+      [upstream.url(), 200],
+      [upstream.url().replace(/localhost|127\.0\.0\.1/, "localhost"), 200],
+      [stranger.url(), 502],
+    ] as const) {
+      await using relay = await startRelay({ gateway: { upstream: new URL(url).origin } });
+      expect((await ask(Number(portOf(relay.url)), "GET", "/v1/qr")).status, url).toBe(status);
+    }
+  });
+
+  it("reaches an upstream on IPv6, and one that is named", async () => {
+    await using named = await startUpstream();
+    const server = createHttp((_req, res) => void res.end("{}"));
+    await new Promise<void>((listening) => void server.listen(0, "::1", listening));
+    const { port } = server.address() as AddressInfo;
+    try {
+      for (const upstream of [`http://[::1]:${port}`, `http://localhost:${portOf(named.url)}`]) {
+        await using relay = await startRelay({ gateway: { upstream } });
+        expect((await ask(Number(portOf(relay.url)), "GET", "/v1/qr")).status, upstream).toBe(200);
+      }
+    } finally {
+      server.closeAllConnections();
+      await new Promise((closed) => void server.close(closed));
+    }
   });
 });
