@@ -2,7 +2,17 @@ import { defineConfig } from "vitest/config";
 
 const ci = process.env["CI"] === "true";
 
+const at = (path: string): string => new URL(`../${path}`, import.meta.url).pathname;
+
 export default defineConfig({
+  // What is published is built; tests are about the sources.
+  resolve: {
+    alias: [
+      { find: /^relaybox$/, replacement: at("config/index.ts") },
+      { find: "relaybox/verify", replacement: at("core/signing/verify.ts") },
+      { find: "relaybox/conformance", replacement: at("test/conformance/index.ts") },
+    ],
+  },
   test: {
     include: ["test/**/*.test.ts"],
     setupFiles: ["test/setup.ts"],

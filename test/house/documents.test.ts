@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { access, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { PROBLEMS } from "../../core/model/problem.ts";
@@ -91,12 +92,17 @@ describe("examples", () => {
 
   for (const one of [...of("ts run"), ...of("js run")]) {
     it(`of code run to their end (${place(one)})`, async () => {
-      // Inside the project, where `relaybox` resolves to itself.
+      // Inside the project, so that libraries are found; `relaybox` is the checkout's, as for a config file.
       const folder = await mkdtemp(join(root, "test/example-"));
       try {
         const file = join(folder, `example.${one.info.startsWith("ts") ? "ts" : "mjs"}`);
         await writeFile(file, one.code);
-        await promisify(execFile)(process.execPath, [file], { cwd: folder, timeout: 20_000 });
+        const door = JSON.stringify(pathToFileURL(join(root, "config/door.ts")).href);
+        const program = `import { openDoor } from ${door}; openDoor(""); await import(${JSON.stringify(pathToFileURL(file).href)});`;
+        await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {
+          cwd: folder,
+          timeout: 20_000,
+        });
       } finally {
         await rm(folder, { recursive: true, force: true });
       }

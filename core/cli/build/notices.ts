@@ -18,7 +18,7 @@ export async function partsOf(files: readonly string[]): Promise<readonly Part[]
   for (const file of files) {
     // Of packages within packages the innermost; our own, where it is an installed one, is none of its parts.
     const [, folder, rest = ""] = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)([\\/].*)/.exec(file) ?? [];
-    if (folder === undefined || folder === OWN) continue;
+    if (folder === undefined || OWN.startsWith(folder)) continue;
     const own = folders.get(folder) ?? [];
     folders.set(folder, [...own, `${folder}${rest}.LICENSE.txt`]);
   }

@@ -3,7 +3,7 @@ import { isSea, getAsset } from "node:sea";
 import { Worker } from "node:worker_threads";
 import type { Answer, Ask, WorkerStart } from "./worker.ts";
 
-/** Name of the worker's text among the assets of a single executable, and of its file beside a bundle. */
+/** Name of the worker's text among the assets of a single executable. */
 export const WORKER_FILE = "sqlite-worker.mjs";
 
 export interface Thread {
@@ -61,6 +61,6 @@ function start(workerData: WorkerStart): Worker {
     resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 8 },
   };
   if (isSea()) return new Worker(getAsset(WORKER_FILE, "utf8"), { ...options, eval: true });
-  const file = import.meta.url.endsWith(".ts") ? "./worker.ts" : `./${WORKER_FILE}`;
+  const file = import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js";
   return new Worker(new URL(file, import.meta.url), options);
 }

@@ -1,0 +1,62 @@
+// Makes `dist/package`, which is what `npm pack` and `npm publish` take: the checkout's files as JavaScript with their types,
+// under the same names, because Node strips no types inside node_modules. Runs by itself before both.
+import { execFile } from "node:child_process";
+import { copyFile, cp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { scriptFile } from "../core/api/docs.ts";
+
+const root = resolve(import.meta.dirname, "..");
+const out = join(root, "dist/package");
+
+await rm(out, { recursive: true, force: true });
+await compile();
+await nameTypes();
+await carry();
+await describe();
+
+/** One file of JavaScript and one of types for each of ours. An error in any of them ends this. */
+async function compile(): Promise<void> {
+  const tsc = join(root, "node_modules/.bin/tsc");
+  await promisify(execFile)(tsc, ["-p", join(root, "tools/tsconfig.package.json")], { cwd: root }).catch(
+    (error: Error & { stdout?: string }) => {
+      throw new Error(`the types do not hold:\n${error.stdout ?? ""}`, { cause: error });
+    },
+  );
+}
+
+/** The compiler rewrites `./x.ts` to `./x.js` in programs but not in types. */
+async function nameTypes(): Promise<void> {
+  for (const name of await readdir(out, { recursive: true })) {
+    if (!name.endsWith(".d.ts")) continue;
+    const text = await readFile(join(out, name), "utf8");
+    await writeFile(join(out, name), text.replaceAll(/((?:from|import) ?\(?")(\.[^"]+)\.ts"/g, '$1$2.js"'));
+  }
+}
+
+/** What is no module: the command's entry, the page's own sources, the reference's script. */
+async function carry(): Promise<void> {
+  const entry = await readFile(join(root, "core/cli/relay.mjs"), "utf8");
+  await writeFile(join(out, "core/cli/relay.mjs"), entry.replace("./program.ts", "./program.js"), { mode: 0o755 });
+  const client = "core/dashboard/client";
+  await cp(join(root, client), join(out, client), {
+    recursive: true,
+    filter: (from) => !from.endsWith("tsconfig.json"),
+  });
+  const script = scriptFile();
+  await copyFile(script, join(out, "core/api/rapidoc-min.js"));
+  await copyFile(`${script}.LICENSE.txt`, join(out, "core/api/rapidoc-min.js.LICENSE.txt"));
+  await copyFile(join(dirname(script), "../LICENSE.txt"), join(out, "core/api/rapidoc.LICENSE.txt"));
+}
+
+/** The version is read from here, and that all of it are ES modules. */
+async function describe(): Promise<void> {
+  const { name, version, type } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as Record<
+    string,
+    string
+  >;
+  await writeFile(
+    join(out, "package.json"),
+    `${JSON.stringify({ name, version, type, private: true }, undefined, 2)}\n`,
+  );
+}
