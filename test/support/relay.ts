@@ -6,7 +6,7 @@ import { Agent, request } from "undici";
 import type { RelayConfig } from "../../config/define.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { composeRelay } from "../../core/runtime/compose.ts";
+import { composeRelay, type Around } from "../../core/runtime/compose.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys.ts";
 import { createLog, createMetrics } from "../../core/runtime/observers.ts";
@@ -44,11 +44,13 @@ export const TEST_KEYS = { master: key(1), signing: key(2), publishToken: "publi
  * Loopback may be called, the test authority is trusted, every limit is off, and retries come soon, unless `config` says
  * otherwise.
  * @param clock the relay's; one that a test moves must be moved for everything that waits
+ * @param traces where they go. @default nowhere
  */
 export async function startRelay(
   config: RelayConfig = {},
   folder?: string,
   clock: Clock = systemClock(),
+  traces?: Around["traces"],
 ): Promise<TestRelay> {
   const dataDir = folder ?? (await mkdtemp(join(tmpdir(), "relay-e2e-")));
   const { ca } = await testAuthority();
@@ -72,7 +74,7 @@ export async function startRelay(
     },
   );
   const metrics = createMetrics();
-  const relay = composeRelay(plan, { clock, log: createLog(plan.log.level), metrics });
+  const relay = composeRelay(plan, { clock, log: createLog(plan.log.level), metrics, traces });
   const { url } = await relay.start();
   const agent = new Agent();
   const keys = makeKeys(TEST_KEYS);
