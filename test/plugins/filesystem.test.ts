@@ -29,4 +29,5 @@ describeStorage("filesystem()", {
     return openIn(folders.get(storage) as string);
   },
   runs: 30,
+  backlog: 11_000,
 });
