@@ -27,10 +27,11 @@ export function cell<T>(first: T): Cell<T> {
 }
 
 export function useCell<T>(one: Cell<T>): T {
-  const [now, set] = useState(one.now);
+  // A value may be a function, which a state would call.
+  const [now, set] = useState(() => one.now);
   useEffect(() => {
-    set(one.now);
-    return one.watch((next) => set(next));
+    set(() => one.now);
+    return one.watch((next) => set(() => next));
   }, [one]);
   return now;
 }

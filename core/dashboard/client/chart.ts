@@ -24,6 +24,8 @@ interface ChartProps {
 }
 
 const HEIGHT = 180;
+/** Counts have no halves. */
+const STEPS = Array.from({ length: 36 }, (_, i) => ([1, 2, 5][i % 3] as number) * 10 ** Math.floor(i / 3));
 const DAY_MS = 86_400_000;
 const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
 const hour = new Intl.DateTimeFormat(undefined, clock);
@@ -175,7 +177,7 @@ function options(
         size: 28,
         values: (_, splits) => splits.map((one, i) => tick(one, splits, i)),
       },
-      { ...axis, size: 56, values: (_, splits) => splits.map((one) => format(one)), space: 36 },
+      { ...axis, size: 56, values: (_, splits) => splits.map((one) => format(one)), space: 36, incrs: STEPS },
     ],
     series: [
       {},

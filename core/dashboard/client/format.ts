@@ -14,6 +14,7 @@ export function share(part: number, whole: number): string {
 
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return "–";
+  if (ms === 0) return "0 ms";
   if (ms < 1) return "<1 ms";
   if (ms < 1_000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;

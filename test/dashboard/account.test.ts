@@ -1,0 +1,169 @@
+// The ways in and out, in a real browser: the first account, logins, second factors, sessions that end.
+import { describe, expect, it } from "vitest";
+import { jwt } from "../../config/index.ts";
+import { totpCode } from "../../plugins/auth/accounts/codes.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay } from "../support/relay.ts";
+import { AUDIENCE, ISSUER, SECRET, sharedToken } from "../support/tokens.ts";
+import { expectAccessible, fillLogin, logIn, PASSWORD, picture, setUp, setupCode, useBrowser } from "./browser.ts";
+
+const browser = useBrowser();
+const step = (): number => Math.floor(Date.now() / 30_000);
+
+describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ?? "in Chromium"})`, () => {
+  it("begins with the set-up code; a wrong one and a short password are told", async () => {
+    await using relay = await startRelay();
+    await using screen = await browser.open(relay);
+    const { page, complaints } = screen;
+    await page.goto(`${relay.url}/developers`);
+    await page.getByRole("heading", { name: "Set up this relay" }).waitFor();
+    await expectAccessible(page);
+    await picture(page, "setup");
+    await page.getByLabel("Set-up code").fill("ABCD-EFGH");
+    await page.getByLabel("Username").fill("ada");
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Make the account" }).click();
+    await page.getByText("The set-up code is wrong or has expired.").waitFor();
+    await page.getByLabel("Set-up code").fill(setupCode(relay));
+    await page.getByLabel("Password").fill("short");
+    await page.getByRole("button", { name: "Make the account" }).click();
+    await page.getByText("must be 12 to").first().waitFor();
+    await setUp(relay, screen);
+    await page.getByRole("heading", { name: "No API key is in use yet" }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it("logs in and out; a reload goes on with the session, and one that was ended elsewhere is told", async () => {
+    await using relay = await startRelay();
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await setUp(relay, screen);
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByRole("heading", { name: "Log in" }).waitFor();
+    await expectAccessible(page);
+    await picture(page, "login");
+    await fillLogin(page, "not the password at all");
+    await page.getByText("The username, the password or the code is wrong.").waitFor();
+    await fillLogin(page, PASSWORD);
+    await page.getByRole("button", { name: "Log out" }).waitFor();
+    await screen.go("k/key_1/subscriptions", "Subscriptions");
+    await page.reload();
+    await page.getByRole("heading", { level: 1, name: "Subscriptions" }).waitFor();
+
+    // The session ends on the relay; the page learns it with its next request, and comes back to the same view.
+    const { token } = (await page.evaluate(
+      "fetch('/auth/refresh', { method: 'POST' }).then((r) => r.json()).then((r) => r.data)",
+    )) as { token: string };
+    expect((await relay.call("POST", "/auth/logout", { token })).status).toBe(204);
+    await page.getByRole("link", { name: "Events" }).click();
+    await page.getByText("Your session has ended.").waitFor();
+    await fillLogin(page, PASSWORD);
+    await page.getByRole("heading", { level: 1, name: "Events" }).waitFor();
+  });
+
+  it("turns a second factor on with a QR code, asks for it at login, and for a fresh one before a secret is rotated", async () => {
+    await using receiver = await startReceiver();
+    await using relay = await startRelay();
+    const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(), events: ["*"] } });
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await setUp(relay, screen);
+
+    await screen.go(`k/key_1/subscriptions/${made.json.data.id}`, /127/);
+    await page.getByRole("button", { name: "Rotate secret" }).click();
+    await page.getByRole("button", { name: "Rotate", exact: true }).click();
+    await page.getByText("your account has none yet").waitFor();
+    await page.getByRole("button", { name: "Set one up" }).click();
+    await page.getByRole("heading", { level: 1, name: "Account" }).waitFor();
+
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Set up a second factor" }).click();
+    const secret = (await page.locator(".steps code").innerText()).replaceAll(" ", "");
+    expect(secret).toMatch(/^[A-Z2-7]{32}$/);
+    await page.getByRole("img", { name: /QR code/ }).waitFor();
+    expect((await page.locator("svg.qr path").getAttribute("d"))?.length).toBeGreaterThan(1_000);
+    await expectAccessible(page);
+    await picture(page, "second-factor");
+    await page.getByLabel("Code", { exact: true }).fill("000000");
+    await page.getByRole("button", { name: "Turn it on" }).click();
+    await page.getByText("The code is wrong").waitFor();
+    await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, step()));
+    await page.getByRole("button", { name: "Turn it on" }).click();
+    await page.getByText("Your second factor is on.").waitFor();
+    const recovery = await page.locator(".codes code").allInnerTexts();
+    expect(recovery).toHaveLength(10);
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "I have kept them" }).click();
+    await page.getByRole("button", { name: "Log out" }).click();
+
+    await page.getByRole("heading", { name: "Log in" }).waitFor();
+    await logIn(relay, screen, recovery[0]);
+    // Logging in with two factors is fresh enough: no dialog comes between.
+    await screen.go(`k/key_1/subscriptions/${made.json.data.id}`, /127/);
+    await page.getByRole("button", { name: "Rotate secret" }).click();
+    await page.getByRole("button", { name: "Rotate", exact: true }).click();
+    await page.getByRole("heading", { name: "Keep this secret now" }).waitFor();
+    expect(await page.locator(".secret code").innerText()).toMatch(/^whsec_/);
+    await page.getByText("The old secret signs beside it until").waitFor();
+    await picture(page, "rotated", false);
+  });
+
+  it("asks for the second factor when the last one is too old, and goes on by itself", async () => {
+    await using receiver = await startReceiver();
+    await using relay = await startRelay({ stepUp: { maxAgeMs: 2_500 } });
+    const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(), events: ["*"] } });
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await setUp(relay, screen);
+    await screen.go("account", "Account");
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Set up a second factor" }).click();
+    const secret = (await page.locator(".steps code").innerText()).replaceAll(" ", "");
+    await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, step()));
+    await page.getByRole("button", { name: "Turn it on" }).click();
+    const recovery = await page.locator(".codes code").allInnerTexts();
+    await page.getByRole("button", { name: "I have kept them" }).click();
+    await screen.go(`k/key_1/subscriptions/${made.json.data.id}`, /127/);
+    // It has to grow old: neither the browser nor the relay has a clock here that could be moved.
+    await page.waitForTimeout(2_600);
+    await page.getByRole("button", { name: "Rotate secret" }).click();
+    await page.getByRole("button", { name: "Rotate", exact: true }).click();
+    await page.getByRole("heading", { name: "Confirm that it is you" }).waitFor();
+    await expectAccessible(page);
+    await picture(page, "step-up", false);
+    await page.getByLabel("Code of your second factor").fill("123456");
+    await page.getByRole("button", { name: "Confirm" }).click();
+    await page.getByText("The code is wrong, or was used before").waitFor();
+    await page.getByLabel("Code of your second factor").fill(recovery[1] as string);
+    await page.getByRole("button", { name: "Confirm" }).click();
+    await page.getByRole("heading", { name: "Keep this secret now" }).waitFor();
+  });
+
+  it("takes a pasted token where the relay has no accounts, and forgets it with the page", async () => {
+    await using relay = await startRelay({
+      auth: jwt({ secret: SECRET, algorithms: ["HS256"], issuer: ISSUER, audience: AUDIENCE }),
+    });
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await page.goto(`${relay.url}/developers`);
+    await page.getByRole("heading", { name: "Use your access token" }).waitFor();
+    await expectAccessible(page);
+    await picture(page, "paste");
+    await page.getByLabel("Access token").fill("not.a.token");
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("This is not a token").waitFor();
+    await page.getByLabel("Access token").fill(sharedToken(Date.now()).slice(0, -4));
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("alert").waitFor();
+    await page.getByLabel("Access token").fill(sharedToken(Date.now()));
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    expect(
+      await page.evaluate(
+        "JSON.stringify({ ...localStorage }) + JSON.stringify({ ...sessionStorage }) + document.cookie",
+      ),
+    ).toBe('{}{"relay.key":"key_a"}');
+    await page.reload();
+    await page.getByRole("heading", { name: "Use your access token" }).waitFor();
+  });
+});

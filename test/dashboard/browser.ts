@@ -1,0 +1,140 @@
+// One browser for a test file, and pages in it as people have them: a size, a theme, and nothing left from before.
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { chromium, type Browser, type Page } from "playwright-core";
+import { afterAll, beforeAll, expect } from "vitest";
+import { findProgram, needs } from "../support/needs.ts";
+import type { TestRelay } from "../support/relay.ts";
+
+export interface Look {
+  readonly width: number;
+  readonly scheme: "light" | "dark";
+}
+export const WIDE: Look = { width: 1280, scheme: "light" };
+export const LOOKS: readonly Look[] = [
+  WIDE,
+  { width: 1280, scheme: "dark" },
+  { width: 360, scheme: "light" },
+  { width: 360, scheme: "dark" },
+];
+
+const missing = needs("chromium");
+const folder = join(import.meta.dirname, "../../artefacts/dashboard");
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export interface Screen extends AsyncDisposable {
+  readonly page: Page;
+  /** What the page complained about: errors of scripts, refusals by its policy. */
+  readonly complaints: readonly string[];
+  /** Answers that limits counted, as `METHOD path`. */
+  readonly limited: string[];
+  /** Goes to a view and waits for its heading. */
+  go(view: string, heading: string | RegExp): Promise<void>;
+}
+
+/** Why the browser's tests are skipped here, or undefined. Opens the browser before the file's tests. */
+export function useBrowser(): {
+  readonly missing: string | undefined;
+  open(relay: TestRelay, look?: Look): Promise<Screen>;
+} {
+  let browser: Browser;
+  beforeAll(async () => {
+    if (missing !== undefined) return;
+    mkdirSync(folder, { recursive: true });
+    browser = await chromium.launch({
+      executablePath: findProgram("chromium") as string,
+      args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-gpu"],
+    });
+  });
+  afterAll(() => browser?.close());
+  return {
+    missing,
+    async open(relay, { width, scheme } = WIDE) {
+      const context = await browser.newContext({
+        viewport: { width, height: 800 },
+        colorScheme: scheme,
+        locale: "en-GB",
+      });
+      await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+      context.setDefaultTimeout(10_000);
+      const page = await context.newPage();
+      const complaints: string[] = [];
+      const limited: string[] = [];
+      page.on("pageerror", (error) => complaints.push(String(error)));
+      page.on("dialog", (dialog) => {
+        complaints.push(`a dialog of the browser: ${dialog.message()}`);
+        void dialog.dismiss();
+      });
+      page.on("console", (line) => {
+        // Answers that are no success are told there too; the page shows them itself.
+        if (line.type() === "error" && !line.text().startsWith("Failed to load resource")) complaints.push(line.text());
+      });
+      page.on("response", (response) => {
+        if (response.headers()["x-ratelimit-limit"] !== undefined)
+          limited.push(`${response.request().method()} ${new URL(response.url()).pathname}`);
+      });
+      return {
+        page,
+        complaints,
+        limited,
+        async go(view, heading) {
+          await page.goto(`${relay.url}/developers#/${view}`);
+          await page.getByRole("heading", { level: 1, name: heading }).waitFor();
+        },
+        async [Symbol.asyncDispose]() {
+          await context.close();
+        },
+      };
+    },
+  };
+}
+
+/** Keeps a picture of the page as it stands. */
+export async function picture(page: Page, name: string, whole = true): Promise<void> {
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: whole });
+}
+
+/** No violation of what axe can judge, and nothing wider than the screen. */
+export async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(axe);
+  const found = (await page.evaluate(
+    "axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html.slice(0, 160)).join(' | ')))",
+  )) as readonly string[];
+  expect(found).toEqual([]);
+  const [content, screen] = (await page.evaluate("[document.documentElement.scrollWidth, innerWidth]")) as [
+    number,
+    number,
+  ];
+  expect(content).toBeLessThanOrEqual(screen);
+}
+
+export const PASSWORD = "correct horse battery staple";
+
+/** Makes the first account with the code in the data folder. */
+export async function setUp(relay: TestRelay, { page }: Screen): Promise<void> {
+  await page.goto(`${relay.url}/developers`);
+  await page.getByLabel("Set-up code").fill(setupCode(relay));
+  await page.getByLabel("Username").fill("ada");
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Make the account" }).click();
+  await page.getByRole("button", { name: "Log out" }).waitFor();
+}
+
+export const setupCode = (relay: TestRelay): string => readFileSync(join(relay.dataDir, "setup-code"), "utf8").trim();
+
+export async function logIn(relay: TestRelay, { page }: Screen, code?: string): Promise<void> {
+  await page.goto(`${relay.url}/developers`);
+  await fillLogin(page, PASSWORD);
+  if (code !== undefined) {
+    await page.getByLabel("Code of your second factor").fill(code);
+    await page.getByRole("button", { name: "Log in" }).click();
+  }
+  await page.getByRole("button", { name: "Log out" }).waitFor();
+}
+
+export async function fillLogin(page: Page, password: string): Promise<void> {
+  await page.getByLabel("Username").fill("ada");
+  await page.getByLabel("Password").fill(password);
+  await page.getByRole("button", { name: "Log in" }).click();
+}
