@@ -11,18 +11,18 @@ export interface Signer {
    * @throws Error when a secret at rest cannot be opened: a fault of ours, the attempt must not be made
    */
   sign(sub: Subscription, event: Signable, now: number): Record<string, string>;
-  /** The subscription's static header values in clear: they are masked wherever people see what a receiver answered. */
+  /** Static header values and secrets in clear: they are masked wherever people see what a receiver answered. */
   hidden(sub: Subscription): readonly string[];
 }
 
 /** How many subscriptions' keys are held opened. */
 const HELD = 10_000;
-const NONE: readonly string[] = [];
 
 interface Opened {
   readonly sub: Subscription;
   readonly keys: ReadonlyMap<number, SigningKey>;
   readonly extra: Readonly<Record<string, string>> | undefined;
+  readonly hidden: readonly string[];
 }
 
 export function createSigner(keys: Pick<Keys, "open">): Signer {
@@ -32,15 +32,17 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
     const known = held.get(sub.id);
     // The directory hands out one object per version of a record, so identity tells whether it changed.
     if (known?.sub === sub) return known;
+    const secrets = sub.secrets.map(({ version, sealed }) => {
+      const plain = keys.open(sealed, secretAad(sub.keyId, sub.id, version));
+      return { version, plain, key: signingKey(plain) };
+    });
+    const extra = sub.headers && openHeaders(sub, sub.headers);
     const opened: Opened = {
       sub,
-      keys: new Map(
-        sub.secrets.map((secret) => [
-          secret.version,
-          signingKey(keys.open(secret.sealed, secretAad(sub.keyId, sub.id, secret.version))),
-        ]),
-      ),
-      extra: sub.headers && openHeaders(sub, sub.headers),
+      keys: new Map(secrets.map(({ version, key }) => [version, key])),
+      extra,
+      // A receiver may well know its secret without the prefix.
+      hidden: [...Object.values(extra ?? {}), ...secrets.map(({ plain }) => plain.replace(/^whsec_/, ""))],
     };
     if (held.size >= HELD) held.delete(held.keys().next().value as string);
     held.delete(sub.id);
@@ -62,6 +64,6 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
       const live = liveSecrets(sub, now).map((secret) => opened.keys.get(secret.version) as SigningKey);
       return signedHeaders(event, live, now, opened.extra);
     },
-    hidden: (sub) => (sub.headers === undefined ? NONE : Object.values(open(sub).extra ?? {})),
+    hidden: (sub) => open(sub).hidden,
   };
 }
