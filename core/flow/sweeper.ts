@@ -1,8 +1,9 @@
 /** The sweeper: refills the queue from storage at start and on a timer, and drops what has expired. */
+import { ConflictError } from "../model/errors.ts";
 import { parseExpiryKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
-import type { Storage } from "../ports/storage.ts";
+import type { Change, Entry, Storage } from "../ports/storage.ts";
 
 const SWEEP_MS = 30_000;
 const EXPIRY_PAGE = 500;
@@ -22,19 +23,30 @@ export function createSweeper(deps: {
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
 
-  /** Deletes the targets whose time has passed; repeating it deletes nothing more. */
+  /** Drops what has expired, together with the line that says so. Repeating it drops nothing more. */
   async function expire(): Promise<void> {
     for (;;) {
       const page = await storage.range("expiry:", { limit: EXPIRY_PAGE });
       const over = page.filter(({ key }) => parseExpiryKey(key).at <= clock.now());
       if (over.length === 0) return;
+      if (!(await drop(over))) for (const line of over) await drop([line]);
+      if (over.length < EXPIRY_PAGE) return;
+    }
+  }
+
+  /** Who uses a target again takes its line away: then it stays. @returns false when that happened meanwhile */
+  async function drop(lines: readonly Entry[]): Promise<boolean> {
+    try {
       await storage.commit(
-        over.flatMap(({ key }) => [
+        lines.flatMap(({ key, value }): readonly Change[] => [
+          { op: "delete", key, if: value },
           { op: "delete", key: parseExpiryKey(key).target },
-          { op: "delete", key },
         ]),
       );
-      if (over.length < EXPIRY_PAGE) return;
+      return true;
+    } catch (error) {
+      if (error instanceof ConflictError) return false;
+      throw error;
     }
   }
 
