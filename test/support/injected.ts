@@ -1,0 +1,28 @@
+/** Faults in a running process, by strace: at its nth sync to disk it is killed, told of an error, or held up. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { findProgram } from "./needs.ts";
+
+/** @param fault as strace writes it: `signal=SIGKILL:when=2`. Resolves when the process is attached. */
+export async function inject(pid: number, fault: string): Promise<AsyncDisposable> {
+  const strace = spawn(
+    findProgram("strace") as string,
+    ["-f", "-p", String(pid), "-e", "trace=fsync,fdatasync", "-e", `inject=fsync,fdatasync:${fault}`],
+    { stdio: ["ignore", "ignore", "pipe"] },
+  );
+  const gone = once(strace, "close");
+  let said = "";
+  await new Promise<void>((resolve) => {
+    strace.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+      said += chunk;
+      if (/Process \d+ attached/.test(said)) resolve();
+    });
+    strace.once("close", () => resolve());
+  });
+  return {
+    async [Symbol.asyncDispose]() {
+      strace.kill("SIGTERM");
+      await gone;
+    },
+  };
+}
