@@ -23,6 +23,9 @@ const missing = needs("chromium");
 const folder = join(import.meta.dirname, "../../artefacts/dashboard");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+/** Cookies of a session, so that the next page need not log in. */
+export type State = Awaited<ReturnType<ReturnType<Page["context"]>["storageState"]>>;
+
 export interface Screen extends AsyncDisposable {
   readonly page: Page;
   /** What the page complained about: errors of scripts, refusals by its policy. */
@@ -36,7 +39,7 @@ export interface Screen extends AsyncDisposable {
 /** Why the browser's tests are skipped here, or undefined. Opens the browser before the file's tests. */
 export function useBrowser(): {
   readonly missing: string | undefined;
-  open(relay: TestRelay, look?: Look): Promise<Screen>;
+  open(relay: TestRelay, look?: Look, state?: State): Promise<Screen>;
 } {
   let browser: Browser;
   beforeAll(async () => {
@@ -50,10 +53,11 @@ export function useBrowser(): {
   afterAll(() => browser?.close());
   return {
     missing,
-    async open(relay, { width, scheme } = WIDE) {
+    async open(relay, { width, scheme } = WIDE, state) {
       const context = await browser.newContext({
         viewport: { width, height: 800 },
         colorScheme: scheme,
+        storageState: state,
         locale: "en-GB",
       });
       await context.grantPermissions(["clipboard-read", "clipboard-write"]);

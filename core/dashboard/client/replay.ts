@@ -53,13 +53,20 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
     const { replayed, more } = await post(false);
     setUnder({ replayed, more, startedAt, perSecond: Number(perSecond) });
   });
+  // From before it begins: the first of them are through before the answer is here.
+  const [ended, setEnded] = useState<ReadonlyMap<string, string>>(new Map());
+  useLive((message) => {
+    if (message.event !== "attempt" || message.data.cycle === 0 || (!start.busy && under === undefined)) return;
+    const { deliveryId, subscriptionId, status } = message.data;
+    if (only === undefined || only === subscriptionId) setEnded((before) => new Map(before).set(deliveryId, status));
+  });
   const change = (set: (value: string) => void) => (value: string) => {
     set(value);
     setCounted(undefined);
   };
   const sub = only === undefined ? undefined : known.now.get(only);
   const where = only === undefined ? "every active subscription of this key" : sub === undefined ? only : nameOf(sub);
-  if (under !== undefined) return Dialog({ title: "Replaying", close, children: Progress({ under, only, close }) });
+  if (under !== undefined) return Dialog({ title: "Replaying", close, children: Progress({ under, ended, close }) });
   return Dialog({
     title: "Replay failed deliveries",
     close,
@@ -114,20 +121,15 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
 
 interface ProgressProps {
   readonly under: Under;
-  readonly only: string | undefined;
+  /** What the stream told of replayed deliveries: their status by id. */
+  readonly ended: ReadonlyMap<string, string>;
   readonly close: () => void;
 }
 
 /** What the stream tells of replayed deliveries since it began; without the stream, what must be due by now. */
-const Progress = part(({ under, only, close }: ProgressProps) => {
+const Progress = part(({ under, ended, close }: ProgressProps) => {
   const { replayed, more, startedAt, perSecond } = under;
   const now = useNow();
-  const [ended, setEnded] = useState<ReadonlyMap<string, string>>(new Map());
-  useLive((message) => {
-    if (message.event !== "attempt" || message.data.cycle === 0) return;
-    const { deliveryId, subscriptionId, status } = message.data;
-    if (only === undefined || only === subscriptionId) setEnded((before) => new Map(before).set(deliveryId, status));
-  });
   const tried = Math.min(replayed, ended.size);
   const due = Math.min(replayed, Math.max(0, Math.floor(((now - startedAt) / 1_000) * perSecond)));
   const good = [...ended.values()].filter((status) => status === "delivered").length;

@@ -35,6 +35,8 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   const [first, setFirst] = useState(shown(one?.retry === undefined ? undefined : one.retry.firstDelayMs / 1_000));
   const [factor, setFactor] = useState(shown(one?.retry?.factor));
   const [most, setMost] = useState(shown(one?.retry === undefined ? undefined : one.retry.maxDelayMs / 1_000));
+  // Only at first: it must not shut on who clears a field.
+  const [tuned] = useState([pace, seconds, attempts].some((text) => text !== ""));
   const moved =
     one !== undefined &&
     originOf(url) !== originOf(one.url) &&
@@ -104,7 +106,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
         }),
         HeadersInput({ lines: headers, change: setHeaders, error: errorOf(error, "headers") }),
         el.details(
-          { class: "more", open: pace !== "" || seconds !== "" || attempts !== "" },
+          { class: "more", open: tuned },
           el.summary(null, "Pace, time-out and retries"),
           el.div(
             { class: "grid" },

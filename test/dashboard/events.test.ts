@@ -1,0 +1,261 @@
+// Events and their deliveries: looked for, looked into, sent again, and seen as they happen.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { startRelay, type TestRelay } from "../support/relay.ts";
+import { expectAccessible, picture, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+
+const browser = useBrowser();
+let relay: TestRelay;
+let receiver: Receiver;
+let state: State;
+beforeAll(async () => {
+  if (browser.missing !== undefined) return;
+  receiver = await startReceiver();
+  relay = await startRelay();
+  await using screen = await browser.open(relay);
+  await setUp(relay, screen);
+  state = await screen.page.context().storageState();
+});
+afterAll(async () => {
+  await receiver?.close();
+  await relay?.[Symbol.asyncDispose]();
+});
+const open = (): Promise<Screen> => browser.open(relay, undefined, state);
+
+let keys = 0;
+async function subscribed(path: string, more: object = {}) {
+  const keyId = `key_${++keys}`;
+  const body = { url: receiver.url(path), events: ["*"], ...more };
+  const made = await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body });
+  expect(made.status, made.text).toBe(201);
+  return { keyId, ...(made.json.data as { readonly id: string; readonly secret: string }) };
+}
+
+/** Published, and asked after until the API says `status`. */
+async function published(
+  keyId: string,
+  type: string,
+  status: string,
+  data: string = '{"amount":12.50}',
+): Promise<string> {
+  const { id } = (await relay.publish(`{"type":"${type}","keyId":"${keyId}","data":${data}}`)).json.data;
+  await expect
+    .poll(async () => (await relay.call("GET", `/api-keys/${keyId}/events/${id}`)).json.data.status, {
+      timeout: 10_000,
+      interval: 20,
+    })
+    .toBe(status);
+  return id;
+}
+
+describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in Chromium"})`, () => {
+  it("appear by themselves, and so do their attempts", async () => {
+    const { keyId } = await subscribed("/live");
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go(`k/${keyId}/events`, "Events");
+    await page.getByRole("heading", { name: "No event yet" }).waitFor();
+    await page.getByText("live", { exact: true }).waitFor();
+    const { id } = (await relay.publish({ type: "deposit:paid", keyId, data: 1 })).json.data;
+    await page.getByRole("row", { name: new RegExp(`${id}.*deposit:paid.*delivered`) }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it("are filtered by status, type, time and subscription, page by page", async () => {
+    receiver.answer(({ path }) => (path === "/mixed" ? 200 : 500));
+    const { keyId, id: good } = await subscribed("/mixed", { events: ["deposit:*"] });
+    const bad = await relay.call("POST", `/api-keys/${keyId}/webhooks`, {
+      body: {
+        url: receiver.url("/down"),
+        events: ["withdraw:*"],
+        retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 },
+      },
+    });
+    for (let i = 0; i < 30; i++) await relay.publish({ type: "deposit:paid", keyId, data: i });
+    const failed = await published(keyId, "withdraw:sent", "failed");
+    await relay.publish({ type: "other:thing", keyId, data: 1 });
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/events`, "Events");
+    const rows = page.locator("tbody tr");
+    await expect.poll(() => rows.count()).toBe(25);
+    await page.getByRole("button", { name: "Older" }).click();
+    await expect.poll(() => rows.count()).toBe(7);
+    await page.getByRole("button", { name: "Newest" }).click();
+    await expect.poll(() => rows.count()).toBe(25);
+    await picture(page, "events");
+    await page.getByLabel("Status").selectOption("failed");
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await rows.innerText()).toContain(failed);
+    await page.getByLabel("Status").selectOption("unmatched");
+    await expect.poll(() => rows.innerText()).toContain("other:thing");
+    await page.getByLabel("Status").selectOption("");
+    await page.getByLabel("Type").focus();
+    await page.getByLabel("Type").locator("option", { hasText: "withdraw:sent" }).waitFor({ state: "attached" });
+    await page.getByLabel("Type").selectOption("withdraw:sent");
+    await expect.poll(() => rows.count()).toBe(1);
+    await page.getByLabel("Type").selectOption("");
+    await page.getByLabel("Subscription").focus();
+    await page.getByLabel("Subscription").locator(`option[value="${good}"]`).waitFor({ state: "attached" });
+    await page.getByLabel("Subscription").selectOption(bad.json.data.id);
+    await expect.poll(() => rows.count()).toBe(1);
+    // What is chosen stands in the address, so that it can be kept and shared.
+    expect(page.url()).toContain(`sub=${bad.json.data.id}`);
+    await page.getByLabel("Subscription").selectOption("");
+    await page.getByLabel("Time").selectOption("own");
+    await page.getByLabel("From").fill("2020-01-01T00:00");
+    await page.getByLabel("To", { exact: true }).fill("2020-01-02T00:00");
+    await page.getByRole("heading", { name: "No event fits" }).waitFor();
+    await page.getByRole("button", { name: "Show all" }).click();
+    await expect.poll(() => rows.count()).toBe(25);
+    await screen.go(`k/${keyId}/subscriptions/${bad.json.data.id}/deliveries`, /./);
+    await page.getByRole("button", { name: "Failed", exact: true }).click();
+    await expect.poll(() => rows.count()).toBe(1);
+    await expectAccessible(page);
+    await picture(page, "deliveries");
+  });
+
+  it("tell their story: each attempt, and when the next one comes", async () => {
+    receiver.answer([{ do: "reply", status: 503, body: "come back later", headers: { "retry-after": "120" } }], 200);
+    const { keyId } = await subscribed("/later", { description: "Slow one" });
+    const id = await published(keyId, "deposit:paid", "pending");
+    await receiver.waitFor(1);
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/events/${id}`, "deposit:paid");
+    await page.getByText("failed · 503").waitFor();
+    await page.getByText("come back later").waitFor();
+    const next = page.getByText(/next attempt in (1 min|2 min)/);
+    await next.waitFor();
+    const first = await next.innerText();
+    await expect.poll(() => next.innerText(), { timeout: 5_000 }).not.toBe(first);
+    await expectAccessible(page);
+    await picture(page, "event-pending");
+  });
+
+  it("show the very bytes that were sent, and make the signatures again from a secret", async () => {
+    receiver.answer([], 200);
+    const { keyId, secret } = await subscribed("/bytes", { headers: { "X-Own": "hidden from all" } });
+    const before = receiver.requests.length;
+    const data =
+      '{"amount":1.0,"big":12345678901234567890,"a":1,"a":2,"text":"\\u00e9 é , } ] \\" ,\\"deliveries\\":[","n":[{"x":[]}]}';
+    const id = await published(keyId, "deposit:paid", "delivered", data);
+    const got = receiver.requests[before]!;
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/subscriptions`, "Subscriptions");
+    await page.getByRole("link", { name: "Events" }).click();
+    await page.getByRole("link", { name: id }).click();
+    await page.getByRole("heading", { level: 1, name: "deposit:paid" }).waitFor();
+    await page.getByText("What was sent").click();
+    const request = page.getByLabel("The request", { exact: true });
+    await expect.poll(() => request.textContent()).toContain(`content-digest: ${got.headers["content-digest"]}`);
+    const shown = (await request.textContent()) as string;
+    expect(shown.slice(shown.indexOf("\n\n") + 2)).toBe(got.body.toString());
+    expect(shown.startsWith("POST /bytes HTTP/1.1\n")).toBe(true);
+    await page.getByText("The signatures explained").click();
+    await page.getByLabel("Make them again with your secret").fill(secret);
+    await expect.poll(() => request.textContent()).toContain("webhook-signature: v1,");
+    const signed = new Map(
+      ((await request.textContent()) as string)
+        .split("\n\n")[0]!
+        .split("\n")
+        .slice(1)
+        .map((line) => line.split(/: (.*)/s).slice(0, 2) as [string, string]),
+    );
+    for (const name of [
+      "x-relay-webhook-signature",
+      "webhook-signature",
+      "webhook-id",
+      "webhook-timestamp",
+      "user-agent",
+      "host",
+      "content-length",
+      "x-relay-attempt",
+    ])
+      expect([name, signed.get(name)]).toEqual([name, got.headers[name]]);
+    const ours = [...signed.keys()].sort();
+    const theirs = Object.keys(got.headers)
+      .filter((name) => name !== "connection")
+      .sort();
+    expect(ours).toEqual(theirs);
+    expect(shown).not.toContain("hidden from all");
+    await expectAccessible(page);
+    await picture(page, "what-was-sent");
+  });
+
+  it("are replayed one by one", async () => {
+    receiver.answer(() => 500);
+    const { keyId } = await subscribed("/one", { description: "Broken" });
+    const id = await published(keyId, "deposit:paid", "failed");
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/events/${id}`, "deposit:paid");
+    expect(await page.getByText(/^Attempt \d$/).count()).toBe(5);
+    await picture(page, "event-failed");
+    receiver.answer([], 200);
+    await page.getByRole("button", { name: "Replay the failed delivery" }).click();
+    await page.getByRole("heading", { name: "Replay 1" }).waitFor();
+    await page.getByText("delivered · 200").waitFor();
+    const before = receiver.requests.length;
+    await page.getByRole("button", { name: "Send again" }).click();
+    await page.getByRole("heading", { name: "Replay 2" }).waitFor();
+    await receiver.waitFor(before + 1);
+    expect(receiver.requests[before]?.headers["x-relay-replay"]).toBe("2");
+  });
+
+  it("are replayed all at once, counted first, with the progress shown", async () => {
+    receiver.answer(() => 500);
+    const { keyId } = await subscribed("/all", { retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 } });
+    for (let i = 0; i < 12; i++) await published(keyId, "deposit:paid", "failed");
+    receiver.answer([], 200);
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/events`, "Events");
+    await page.getByText("live", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Replay failed…" }).click();
+    await page.getByRole("button", { name: "Count them first" }).click();
+    await page.getByText("12 deliveries will be sent again").waitFor();
+    const before = receiver.requests.length;
+    await expectAccessible(page);
+    await picture(page, "replay-count", false);
+    await page.getByRole("button", { name: "Replay 12" }).click();
+    await page.getByText("12 of 12 tried, 12 delivered").waitFor();
+    expect(receiver.requests.length).toBe(before + 12);
+    await expectAccessible(page);
+    await picture(page, "replay-progress", false);
+    await page.getByRole("button", { name: "Close" }).last().click();
+    await page.getByRole("button", { name: "Replay failed…" }).click();
+    await page.getByRole("button", { name: "Count them first" }).click();
+    await page.getByText("Nothing failed in that time").waitFor();
+  });
+
+  it("leave their figures on the overview, and changes theirs on the audit", async () => {
+    receiver.answer([], 200);
+    const { keyId } = await subscribed("/figures", { description: "Counted" });
+    for (let i = 0; i < 3; i++) await published(keyId, "deposit:paid", "delivered");
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/overview`, "Overview");
+    await page.getByText("Events accepted3").waitFor();
+    await page.getByText("Delivered3").waitFor();
+    await expect.poll(() => page.locator(".plot canvas").count()).toBe(4);
+    await page.getByText("As a table: Events and deliveries").click();
+    await page
+      .getByRole("region", { name: "Events and deliveries, as a table" })
+      .getByRole("cell", { name: "3" })
+      .first()
+      .waitFor();
+    await page.getByRole("button", { name: "7 days" }).click();
+    await expect.poll(() => page.url()).toContain("range=7d");
+    await page.getByText("Events accepted3").waitFor();
+    await relay.publish({ type: "deposit:paid", keyId, data: 1 });
+    await page.getByText("Events accepted4").waitFor();
+    await screen.go(`k/${keyId}/audit`, "Audit");
+    await page.getByRole("row", { name: /subscription created/ }).waitFor();
+    await screen.go("relay", "The relay");
+    await page.getByText("sqlite").waitFor();
+    await expectAccessible(page);
+    await picture(page, "relay");
+  });
+});

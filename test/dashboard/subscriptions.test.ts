@@ -1,0 +1,216 @@
+// Subscriptions, as people make, change, try and end them in a real browser.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { verifyHex } from "../../core/signing/verify.ts";
+import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { startRelay, type TestRelay } from "../support/relay.ts";
+import { expectAccessible, picture, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+
+const browser = useBrowser();
+let relay: TestRelay;
+let receiver: Receiver;
+let state: State;
+beforeAll(async () => {
+  if (browser.missing !== undefined) return;
+  [relay, receiver] = await Promise.all([startRelay({ events: ["deposit:paid", "withdraw:sent"] }), startReceiver()]);
+  await using screen = await browser.open(relay);
+  await setUp(relay, screen);
+  state = await screen.page.context().storageState();
+});
+afterAll(async () => {
+  await receiver?.close();
+  await relay?.[Symbol.asyncDispose]();
+});
+const open = (): Promise<Screen> => browser.open(relay, undefined, state);
+
+let keys = 0;
+const freshKey = (): string => `key_${++keys}`;
+async function subscribe(keyId: string, path: string, more: object = {}) {
+  const body = { url: receiver.url(path), events: ["*"], ...more };
+  const made = await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body });
+  expect(made.status, made.text).toBe(201);
+  return made.json.data as { readonly id: string; readonly secret: string };
+}
+
+describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing ?? "in Chromium"})`, () => {
+  it("are created with offered names and patterns; the secret is shown once, and is the one that signs", async () => {
+    const keyId = freshKey();
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go(`k/${keyId}/subscriptions`, "Subscriptions");
+    await page.getByRole("heading", { name: "No subscription yet" }).waitFor();
+    await expectAccessible(page);
+    await picture(page, "no-subscription");
+    await page.getByRole("button", { name: "Create subscription" }).first().click();
+    await page.getByLabel("URL").fill("http://127.0.0.1/hook");
+    await page.getByRole("button", { name: "deposit:paid" }).click();
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByText("must start with https://").first().waitFor();
+    await page.getByLabel("URL").fill(receiver.url("/made"));
+    await page.getByLabel("Add an event name or pattern").fill("with draw:*, bad!");
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByText("“bad!” is no event name").waitFor();
+    await page.getByLabel("Add an event name or pattern").fill("withdraw:*");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "withdraw:*: remove" }).waitFor();
+    await page.getByLabel("Description").fill("The shop");
+    await page.getByRole("button", { name: "Add a header" }).click();
+    await page.getByLabel("Name of header 1").fill("X-Shop-Token");
+    await page.getByLabel("Value of header 1").fill("a value that nobody sees");
+    await page.getByText("Pace, time-out and retries").click();
+    await page.getByLabel("Deliveries a second, at most").fill("20");
+    await expectAccessible(page);
+    await picture(page, "create-subscription", false);
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+
+    await page.getByRole("heading", { name: "Keep this secret now" }).waitFor();
+    await expectAccessible(page);
+    await picture(page, "secret", false);
+    const secret = await page.locator(".secret code").innerText();
+    await page.getByRole("button", { name: "Copy the secret" }).click();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(secret);
+    // It cannot be closed by accident, neither by Escape nor by its button.
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    expect(await page.getByRole("button", { name: "Done" }).isDisabled()).toBe(true);
+    await page.getByLabel("I have stored it").check();
+    await page.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("link", { name: "127.0.0.1" }).waitFor();
+    expect(await page.content()).not.toContain("whsec_");
+
+    const before = receiver.requests.length;
+    await relay.publish({ type: "deposit:paid", keyId, data: { amount: 1 } });
+    await receiver.waitFor(before + 1);
+    const got = receiver.requests[before]!;
+    expect(verifyHex(got.body, got.headers, secret)).toBe(true);
+    expect(got.headers["x-shop-token"]).toBe("a value that nobody sees");
+    expect(complaints).toEqual([]);
+  });
+
+  it("show their health at a glance, also why one is disabled", async () => {
+    const keyId = freshKey();
+    await subscribe(keyId, "/good");
+    const gone = await subscribe(keyId, "/gone", { description: "Gone for good" });
+    receiver.answer(({ path }) => (path === "/gone" ? 410 : 200));
+    const before = receiver.requests.length;
+    await relay.publish({ type: "deposit:paid", keyId, data: 1 });
+    await receiver.waitFor(before + 2);
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/subscriptions`, "Subscriptions");
+    await page.getByRole("row", { name: /good.*healthy.*100 %.*delivered/ }).waitFor();
+    await page.getByRole("row", { name: /Gone for good.*disabled.*410 Gone.*0.0 %/ }).waitFor();
+    await expectAccessible(page);
+    await picture(page, "subscriptions");
+    await screen.go(`k/${keyId}/subscriptions/${gone.id}`, "Gone for good");
+    await page.getByText("Nothing is sent while it is disabled.").waitFor();
+    receiver.answer([], 200);
+    await page.getByRole("button", { name: "Enable" }).click();
+    await page.getByRole("button", { name: "Disable" }).waitFor();
+    await page.getByRole("button", { name: "Disable" }).click();
+    await page.getByRole("button", { name: "Enable" }).waitFor();
+    const shown = await relay.call("GET", `/api-keys/${keyId}/webhooks/${gone.id}`);
+    expect(shown.json.data.status).toBe("disabled");
+  });
+
+  it("are edited; what is left alone stays, stored header values too, and moving the origin warns", async () => {
+    const keyId = freshKey();
+    const headers = { "X-Token": "stored value", "X-Old": "to be removed" };
+    const { id } = await subscribe(keyId, "/before", { description: "Before", headers, timeoutMs: 5_000 });
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "Before");
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("URL").fill("https://elsewhere.example.com/hook");
+    await page.getByText("the stored header values are dropped").waitFor();
+    await page.getByLabel("URL").fill(receiver.url("/after"));
+    await page.getByLabel("Description").fill("After");
+    await page.getByRole("button", { name: "Remove header 2" }).click();
+    await page.getByLabel("Time-out in seconds").fill("");
+    await page.getByLabel("Attempts in all").fill("2");
+    await picture(page, "edit-subscription", false);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { level: 1, name: "After" }).waitFor();
+    const { data } = (await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).json;
+    expect(data).toMatchObject({
+      url: receiver.url("/after"),
+      description: "After",
+      headers: { "X-Token": null },
+      retry: { attempts: 2, firstDelayMs: 5_000 },
+    });
+    expect(data.timeoutMs).toBeUndefined();
+    const before = receiver.requests.length;
+    await relay.publish({ type: "deposit:paid", keyId, data: 1 });
+    await receiver.waitFor(before + 1);
+    expect(receiver.requests[before]?.headers).toMatchObject({ "x-token": "stored value" });
+    expect(receiver.requests[before]?.headers["x-old"]).toBeUndefined();
+  });
+
+  it("are tried with a test event, whose attempt is shown", async () => {
+    const keyId = freshKey();
+    const { id } = await subscribe(keyId, "/tried", { description: "Tried" });
+    receiver.answer([{ do: "reply", status: 503, body: "not <b>now</b>" }], 200);
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "Tried");
+    await page.getByRole("button", { name: "Send a test event" }).click();
+    await page.getByText("failed · 503").waitFor();
+    await page.getByText("not <b>now</b>").waitFor();
+    await page.getByRole("button", { name: "Send a test event" }).click();
+    await page.getByText("delivered · 200").waitFor();
+    await expectAccessible(page);
+    await picture(page, "subscription");
+  });
+
+  it("are deleted only when their name is typed", async () => {
+    const keyId = freshKey();
+    const { id } = await subscribe(keyId, "/doomed", { description: "Doomed" });
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "Doomed");
+    await page.getByRole("button", { name: "Delete" }).click();
+    const name = new URL(receiver.origin).host;
+    await page.getByLabel(`Type ${name} to confirm`).fill("127.0.0.1");
+    expect(await page.getByRole("button", { name: "Delete for ever" }).isDisabled()).toBe(true);
+    await expectAccessible(page);
+    await picture(page, "delete-subscription", false);
+    await page.getByLabel(`Type ${name} to confirm`).fill(name);
+    await page.getByRole("button", { name: "Delete for ever" }).click();
+    await page.getByRole("heading", { name: "No subscription yet" }).waitFor();
+    expect((await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).status).toBe(404);
+  });
+
+  it("can be reached and made by keyboard alone", async () => {
+    const keyId = freshKey();
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/overview`, "Overview");
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
+    await page.keyboard.press("Enter");
+    expect(await page.evaluate("document.activeElement.id")).toBe("main");
+    await page.reload();
+    await page.getByRole("link", { name: "Create the first one" }).waitFor();
+    await page.getByRole("link", { name: "Create the first one" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Create a subscription" }).waitFor();
+    // The focus is in the first field, and stays inside.
+    expect(await page.evaluate("document.activeElement.value")).toBe("https://");
+    await page.keyboard.press("End");
+    await page.keyboard.type(receiver.url("/typed").slice("https://".length));
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Space");
+    for (let i = 0; i < 40; i++) {
+      await page.keyboard.press("Tab");
+      expect(
+        await page.evaluate(
+          "document.activeElement === document.body || document.activeElement.closest('dialog') !== null",
+        ),
+      ).toBe(true);
+    }
+    await page.getByRole("button", { name: "Create", exact: true }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Keep this secret now" }).waitFor();
+    const { data } = (await relay.call("GET", `/api-keys/${keyId}/webhooks`)).json;
+    expect(data[0]).toMatchObject({ url: receiver.url("/typed"), events: ["deposit:paid"] });
+  });
+});
