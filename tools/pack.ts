@@ -1,7 +1,7 @@
 // Makes `dist/package`, which is what `npm pack` and `npm publish` take: the checkout's files as JavaScript with their types,
 // under the same names, because Node strips no types inside node_modules. Runs by itself before both.
 import { execFile } from "node:child_process";
-import { copyFile, cp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { scriptFile } from "../core/api/docs.ts";
@@ -44,9 +44,9 @@ async function carry(): Promise<void> {
     filter: (from) => !from.endsWith("tsconfig.json"),
   });
   const script = scriptFile();
-  await copyFile(script, join(out, "core/api/rapidoc-min.js"));
-  await copyFile(`${script}.LICENSE.txt`, join(out, "core/api/rapidoc-min.js.LICENSE.txt"));
-  await copyFile(join(dirname(script), "../LICENSE.txt"), join(out, "core/api/rapidoc.LICENSE.txt"));
+  const library = dirname(dirname(script));
+  const parts = ["package.json", "LICENSE.txt", "dist/rapidoc-min.js", "dist/rapidoc-min.js.LICENSE.txt"];
+  for (const part of parts) await cp(join(library, part), join(out, "core/api/rapidoc", part));
 }
 
 /** The version is read from here, and that all of it are ES modules. */

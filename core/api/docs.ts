@@ -24,7 +24,7 @@ const fromPackage: LoadScript = async () => {
 
 /** Where the script lies. @throws Error when it is not installed */
 export function scriptFile(): string {
-  const beside = join(import.meta.dirname, SCRIPT);
+  const beside = join(import.meta.dirname, "rapidoc/dist", SCRIPT);
   return existsSync(beside) ? beside : createRequire(import.meta.url).resolve(`rapidoc/dist/${SCRIPT}`);
 }
 

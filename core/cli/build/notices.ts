@@ -1,7 +1,9 @@
 /** What an executable is made of: an SBOM (CycloneDX 1.6) and the licences of all that is in it. */
+import { existsSync, readFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import manifest from "../../../package.json" with { type: "json" };
 
 const OWN = fileURLToPath(new URL("../../..", import.meta.url)).replace(/[\\/]$/, "");
 
@@ -16,31 +18,49 @@ export interface Part {
 export async function partsOf(files: readonly string[]): Promise<readonly Part[]> {
   const folders = new Map<string, string[]>();
   for (const file of files) {
-    // Of packages within packages the innermost; our own, where it is an installed one, is none of its parts.
-    const [, folder, rest = ""] = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)([\\/].*)/.exec(file) ?? [];
-    if (folder === undefined || OWN.startsWith(folder)) continue;
+    // What lies elsewhere is the operator's own.
+    if (!/[\\/]node_modules[\\/]/.test(file) && !file.startsWith(OWN)) continue;
+    const folder = packageOf(dirname(file));
+    if (folder === undefined) continue;
     const own = folders.get(folder) ?? [];
-    folders.set(folder, [...own, `${folder}${rest}.LICENSE.txt`]);
+    folders.set(folder, [...own, `${file}.LICENSE.txt`]);
   }
   const parts = await Promise.all([...folders].map(([folder, more]) => partAt(folder, more)));
   const once = new Map(parts.map((part) => [`${part.name}@${part.version}`, part]));
+  once.delete(`${manifest.name}@${manifest.version}`);
   return [...once.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+const known = new Map<string, string | undefined>();
+
+/** The nearest folder upwards with a package.json that names a package: some only say of what kind the files are. */
+function packageOf(folder: string): string | undefined {
+  if (known.has(folder)) return known.get(folder);
+  const file = join(folder, "package.json");
+  const named = existsSync(file) && "version" in (JSON.parse(readFileSync(file, "utf8")) as object);
+  const found = named ? folder : dirname(folder) === folder ? undefined : packageOf(dirname(folder));
+  known.set(folder, found);
+  return found;
 }
 
 /** @param more where a file that is itself a bundle names what went into it, if it does */
 async function partAt(folder: string, more: readonly string[]): Promise<Part> {
-  const manifest = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as {
+  const {
+    name,
+    version,
+    license: said,
+  } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as {
     name: string;
     version: string;
     license?: string | { type: string };
   };
-  const license = typeof manifest.license === "object" ? manifest.license.type : manifest.license;
-  const file = (await readdir(folder)).find((name) => /^(licen[sc]e|copying)(\.|$|-)/i.test(name));
-  const texts = (file === undefined ? more : [join(folder, file), ...more]).map((path) =>
-    readFile(path, "utf8").catch(() => ""),
+  const license = typeof said === "object" ? said.type : (said ?? "NOASSERTION");
+  const file = (await readdir(folder)).find((entry) => /^(licen[sc]e|copying)(\.|$|-)/i.test(entry));
+  const texts = await Promise.all(
+    (file === undefined ? more : [join(folder, file), ...more]).map((path) => readFile(path, "utf8").catch(() => "")),
   );
-  const notice = (await Promise.all(texts)).filter((text) => text !== "").join("\n");
-  return { name: manifest.name, version: manifest.version, license: license ?? "NOASSERTION", notice: notice.trim() };
+  const notice = texts.filter((text) => text !== "").join("\n");
+  return { name, version, license, notice: notice.trim() };
 }
 
 /** Without a date or a serial number: the same parts give the same text. */

@@ -1,0 +1,153 @@
+// `npm pack`: what comes out is unpacked into a folder as an install would, with what it declares beside it and nothing else.
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const root = resolve(import.meta.dirname, "../..");
+const run = promisify(execFile);
+
+interface Manifest {
+  readonly version: string;
+  readonly bin: Readonly<Record<string, string>>;
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
+}
+
+let folder: string;
+let user: string;
+let own: string;
+let manifest: Manifest;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "relay-package-test-"));
+  // From a copy of the sources, so that nobody changes them meanwhile.
+  const tree = join(folder, "tree");
+  await mkdir(tree);
+  const files = ["core", "plugins", "config", "tools", "test/conformance", "package.json", "tsconfig.json"];
+  for (const part of [...files, "README.md", "LICENSE", "CHANGELOG.md"])
+    await cp(join(root, part), join(tree, part), { recursive: true });
+  await symlink(join(root, "node_modules"), join(tree, "node_modules"));
+  const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", folder], { cwd: tree });
+  const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf("["))) as [{ filename: string }];
+
+  user = join(folder, "user");
+  own = join(user, "node_modules/relaybox");
+  await mkdir(own, { recursive: true });
+  await run("tar", ["-xzf", join(folder, filename), "-C", own, "--strip-components=1"]);
+  manifest = JSON.parse(await readFile(join(own, "package.json"), "utf8")) as Manifest;
+  const beside = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
+  for (const name of [...beside, "@types/node", "undici-types"]) {
+    const link = join(user, "node_modules", name);
+    await mkdir(dirname(link), { recursive: true });
+    await symlink(join(root, "node_modules", name), link);
+  }
+  await writeFile(join(user, "package.json"), '{ "type": "module" }\n');
+}, 120_000);
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const command = (): string => join(own, manifest.bin["relaybox"] as string);
+
+describe("the package", () => {
+  it("holds what is needed and nothing else", async () => {
+    const all = (await readdir(own, { recursive: true })).map((file) => file.replaceAll("\\", "/"));
+    const odd = all.filter(
+      (file) =>
+        !/^(dist|package\.json|README\.md|LICENSE|CHANGELOG\.md)/.test(file) || /\.test\.|bench|tools/.test(file),
+    );
+    expect(odd).toEqual([]);
+    const sources = all.filter((file) => file.endsWith(".ts") && !/\.d\.ts$|\/dashboard\/client\//.test(file));
+    expect(sources).toEqual([]);
+    for (const file of ["README.md", "LICENSE", "CHANGELOG.md"]) expect(all).toContain(file);
+  });
+
+  it("has a command of its own name, so that npx finds it", async () => {
+    expect(manifest.bin["relay"]).toBe(manifest.bin["relaybox"]);
+    expect((await stat(command())).mode & 0o111).not.toBe(0);
+    const { stdout } = await run(process.execPath, [command(), "--version"], { cwd: user });
+    expect(stdout).toBe(`relay ${manifest.version}\n`);
+  });
+
+  it("serves, with a config in TypeScript, the page and the reference", async () => {
+    await writeFile(
+      join(user, "relay.config.ts"),
+      `import { defineRelay, sqlite } from "relaybox";
+const port: number = 0;
+export default defineRelay({ server: { port }, storage: sqlite(), log: { level: "warn" } });\n`,
+    );
+    const child = spawn(process.execPath, [command(), "start"], { cwd: user, stdio: ["ignore", "ignore", "pipe"] });
+    const ended = once(child, "exit");
+    let said = "";
+    let url: string | undefined;
+    for await (const part of child.stderr.setEncoding("utf8")) {
+      said += String(part);
+      url = /listening at (http\S+)/.exec(said)?.[1];
+      if (url !== undefined) break;
+    }
+    expect(url, said).toBeDefined();
+    const page = await (await fetch(`${url}/developers`)).text();
+    const parts = [...new Set(page.match(/\/developers\/[\w.-]+/g))];
+    expect(parts.length).toBeGreaterThan(10);
+    for (const path of [...parts, "/docs", "/docs/rapidoc-min.js", "/openapi.json", "/readyz"])
+      expect((await fetch(url + path)).status, path).toBe(200);
+    child.kill("SIGTERM");
+    expect(await ended).toEqual([0, null]);
+  });
+
+  it("has types that resolve and hold, without leniency", async () => {
+    await writeFile(
+      join(user, "use.ts"),
+      `import { defineRelay, type Plugin, type RelayConfig, sqlite, type Transport } from "relaybox";
+import { verifyHex, verifyStandard } from "relaybox/verify";
+import { describeStorage, describeTransport, type StorageHarness } from "relaybox/conformance";
+export const config: RelayConfig = defineRelay({ storage: sqlite({ dir: "./data" }) });
+export const good: boolean = verifyHex(Buffer.from(""), {}, "") && verifyStandard(Buffer.from(""), {}, "");
+export declare const transport: Plugin<"transport", Transport>;
+export const laws: readonly unknown[] = [describeStorage, describeTransport];
+export declare const harness: StorageHarness;
+// @ts-expect-error there is no such key: what resolves is no mere any
+defineRelay({ nonsense: true });\n`,
+    );
+    const options = { module: "nodenext", target: "es2024", lib: ["es2024", "esnext.disposable"], types: ["node"] };
+    const compilerOptions = { ...options, strict: true, noEmit: true, skipLibCheck: true };
+    await writeFile(join(user, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["use.ts"] }));
+    const said = await run(join(root, "node_modules/.bin/tsc"), ["-p", user, "--traceResolution"], {
+      maxBuffer: 1 << 27,
+    });
+    const errors = said.stdout.split("\n").filter((line) => line.includes("error TS"));
+    expect(errors).toEqual([]);
+    // A name in our types that does not resolve makes them `any`, and nobody says so.
+    const asked =
+      /={8} Resolving module '(?!node:)([^']+)' from '[^']*\/relaybox\/[^']*'[^]*?={8} Module name '[^']+' was (\w+)/g;
+    const found = [...said.stdout.matchAll(asked)];
+    expect(found.length).toBeGreaterThan(20);
+    const lost = found.filter(([, , how]) => how === "not").map(([, name]) => name);
+    expect(lost).toEqual([]);
+  });
+
+  it("can build an executable", async () => {
+    await writeFile(join(user, "late.ts"), `export const events: readonly string[] = ["packed:in"];\n`);
+    await writeFile(
+      join(user, "built.config.ts"),
+      `import { defineRelay, memory } from "relaybox";
+import { events } from "./late.ts";
+export default defineRelay({ storage: memory(), events });\n`,
+    );
+    const args = [command(), "build", "--config", "built.config.ts", "--out", "relay"];
+    await run(process.execPath, args, { cwd: user });
+    const empty = join(user, "empty");
+    await mkdir(empty);
+    const { stdout } = await run(join(user, "relay"), ["check"], { cwd: empty, env: {} });
+    expect(stdout).toMatch(/storage +memory/);
+    const sbom = JSON.parse(await readFile(join(user, "relay.sbom.json"), "utf8")) as {
+      components: { name: string }[];
+    };
+    const names = sbom.components.map(({ name }) => name);
+    expect(names).toContain("undici");
+    expect(names).toContain("rapidoc");
+    expect(names).not.toContain("relaybox");
+  });
+});
