@@ -65,7 +65,8 @@ function tell(
   required: number,
   options: RedisOptions,
 ): void {
-  const facts = { durability, appendfsync, replicas, waitFor: options.replicas ?? 0, minReplicasToWrite: required };
+  const wait = `commits wait for ${options.replicas ?? 0} of ${replicas} replicas, min-replicas-to-write ${required}`;
+  const facts = { durability, detail: `appendfsync ${appendfsync}, ${wait}` };
   if (durability === "replicated") {
     log.info("commits survive the loss of Redis", facts);
     if (appendfsync !== "always")
