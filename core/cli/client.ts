@@ -25,6 +25,8 @@ export interface Api {
    * @throws ExitError: 69 when nobody answers, 75 when it is worth trying later, 64 for wrong fields, 1 for other refusals
    */
   ask(method: string, path: string, body?: unknown): Promise<ApiAnswer>;
+  /** The body of an answer that goes on for as long as something happens. @throws ExitError as `ask` does */
+  follow(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
 }
 
 /** Which token a command needs: one for the management API, one with a fresh second factor, or one that may publish. */
@@ -43,7 +45,11 @@ export async function openApi(given: Given, around: Around, right: Right = "mana
   if (base.startsWith("http:") && !isLoopback(new URL(base).hostname)) {
     around.say(`relay: the token goes to ${base} unencrypted`);
   }
-  return { base, ask: (method, path, body) => request(base, token, method, path, body) };
+  return {
+    base,
+    ask: (method, path, body) => request(base, token, method, path, body),
+    follow: (path, signal) => follow(base, token, path, signal),
+  };
 }
 
 /** Where a relay with this plan listens, seen from this machine. */
@@ -91,13 +97,7 @@ async function request(base: string, token: string, method: string, path: string
       timeout: 30_000,
     });
   } catch (error) {
-    throw new ExitError(
-      EX_UNAVAILABLE,
-      `no answer from ${base}: ${cause(error)}. Is the relay running? (relay start)`,
-      {
-        cause: error,
-      },
-    );
+    throw noAnswer(base, error);
   }
   const text = typeof answer._data === "string" ? answer._data : "";
   const parsed = parse(text);
@@ -110,6 +110,38 @@ async function request(base: string, token: string, method: string, path: string
   }
   throw problem(answer.status, parsed, answer.headers.get("retry-after"));
 }
+
+async function follow(
+  base: string,
+  token: string,
+  path: string,
+  signal: AbortSignal,
+): Promise<ReadableStream<Uint8Array>> {
+  const { ofetch } = await import("ofetch");
+  const headers = { authorization: `Bearer ${token}`, accept: "text/event-stream" };
+  const answer = await ofetch
+    .raw(base + path, {
+      headers,
+      responseType: "stream",
+      ignoreResponseError: true,
+      redirect: "error",
+      retry: 0,
+      signal,
+    })
+    .catch((error: unknown) => {
+      throw noAnswer(base, error);
+    });
+  const body = answer._data as ReadableStream<Uint8Array>;
+  if (answer.status !== 200) {
+    throw problem(answer.status, parse(await new Response(body).text()), answer.headers.get("retry-after"));
+  }
+  return body;
+}
+
+const noAnswer = (base: string, error: unknown): ExitError =>
+  new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${cause(error)}. Is the relay running? (relay start)`, {
+    cause: error,
+  });
 
 function parse(text: string): object {
   try {

@@ -26,6 +26,8 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
   token: () => import("./token.ts"),
   keys: () => import("./keys.ts"),
   status: () => import("./status.ts"),
+  tail: () => import("./tail.ts"),
+  doctor: () => import("./doctor.ts"),
   audit: () => import("./audit.ts"),
   build: () => import("./build.ts"),
 };

@@ -58,6 +58,8 @@ export interface Storage extends Omit<Driver, "getItem" | "watch"> {
   readonly counters: Counters;
   /** Figures for operators: bytes used, rows, and whatever else it can say. Cheap. */
   status(): Promise<Readonly<Record<string, string | number | boolean>>>;
+  /** Epoch ms of its own clock, where it has one: decisions of several nodes are made by it. */
+  time?(): Promise<number>;
   /** Looks at the structure of its own files as a whole: what is wrong with them, a line each. May take long; only reads. */
   verify?(): Promise<readonly string[]>;
   /** Finishes what was committed and lets go of files, sockets and threads. May be called twice. */

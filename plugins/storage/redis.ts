@@ -17,6 +17,7 @@ import { sharedQueue } from "./redis/queue.ts";
 import type { Now } from "./redis/queue.ts";
 import { ranges } from "./redis/range.ts";
 import { replicated } from "./redis/replicated.ts";
+import { steps } from "./redis/steps.ts";
 import { survey } from "./redis/survey.ts";
 
 export type { RedisOptions } from "./redis/options.ts";
@@ -69,8 +70,18 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
       writing = calls(writer, tag, clock, replicated(writer, tag, replicas));
     }
     const channelNow = (): Channel => told;
-    const committing = commits(writing, clock, now, node, channelNow);
-    const queue = sharedQueue({ calls: reading, commits: committing, clock, now, leaseMs, node, channel: channelNow });
+    const step = steps(reading, now);
+    const committing = commits(writing === reading ? step : steps(writing, now), clock, node, channelNow);
+    const queue = sharedQueue({
+      calls: reading,
+      step,
+      commits: committing,
+      clock,
+      now,
+      leaseMs,
+      node,
+      channel: channelNow,
+    });
     const epoch = async (): Promise<number> =>
       Number(await reading.ask((asked) => asked.get(`${tag}:epoch`), { repeatable: true, changes: false }));
     const told: Channel = await channel(subscriber, tag, clock, epoch, queue.told);
@@ -118,6 +129,11 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
           usedBytes,
           listening: channelNow().listening,
         };
+      },
+      async time() {
+        const told: unknown = await reading.ask((asked) => asked.time(), { repeatable: true, changes: false });
+        const [seconds, micros] = told as readonly [string | number, string | number];
+        return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
       },
       async dispose() {
         if (closed) return;

@@ -1,0 +1,115 @@
+/** The way out: names, and URLs through the very guard that deliveries go through. And the way in: the address to listen on. */
+import { getServers } from "node:dns";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { createGuard } from "../../guard/index.ts";
+import { dnsResolver } from "../../guard/resolve.ts";
+import { ConnectError } from "../../model/errors.ts";
+import type { Plan } from "../../runtime/plan.ts";
+import type { Around } from "../around.ts";
+import { localUrl } from "../client.ts";
+import { bad, good, warn, type Finding } from "./finding.ts";
+
+const PROBE_MS = 10_000;
+/** A name that every public resolver knows (RFC 2606), where nothing else is asked for. */
+const KNOWN_NAME = "example.com";
+
+/** Connects as a delivery would, and sends nothing. */
+export async function checkUrl(url: string, plan: Plan, around: Around): Promise<Finding> {
+  const { clock } = around;
+  const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
+  const guard = createGuard({ ...plan.guard, ca, clock });
+  const verdict = await guard.register(url);
+  if (!verdict.ok)
+    return bad("url", `${url}: ${verdict.message} (${verdict.reason})`, todoFor(verdict.reason), "outside");
+  const { hostname, port } = verdict;
+  const deadline = new AbortController();
+  const late = clock.sleep(clock.now() + PROBE_MS, deadline.signal).then(
+    () => deadline.abort(new ConnectError("timeout", `no answer within ${PROBE_MS / 1_000} s`)),
+    () => undefined,
+  );
+  const began = clock.monotonic();
+  try {
+    const socket = (await guard.connect({ hostname, port }, deadline.signal)) as TLSSocket;
+    const tookMs = Math.round(clock.monotonic() - began);
+    const to = new Date(socket.getPeerCertificate().valid_to).toISOString().slice(0, 10);
+    const found = `${verdict.href}: ${socket.remoteAddress} answers in ${tookMs} ms, ${socket.getProtocol()}, certificate until ${to}`;
+    socket.destroy();
+    return good("url", found);
+  } catch (error) {
+    const stage = error instanceof ConnectError ? error.stage : "connect";
+    const reason = error instanceof ConnectError ? (error.reason ?? "") : "";
+    return bad("url", `${url}: ${stage}: ${(error as Error).message}`, todoFor(reason, stage), "outside");
+  } finally {
+    deadline.abort();
+    await late;
+  }
+}
+
+function todoFor(reason: string, stage?: string): string {
+  if (reason === "URL_PORT") return "add the port to guard.ports, or host:port to guard.allow";
+  if (["IP_NOT_PUBLIC", "DNS_MIXED", "SELF_CONNECTION"].includes(reason)) {
+    return "where that is meant, open it in guard.allow: an address, a CIDR or the host, with :port";
+  }
+  switch (stage) {
+    case "dns":
+      return "see that the name is right, and that the name servers of this machine know it";
+    case "connect":
+      return "see that it runs, and that no firewall stands between";
+    case "timeout":
+      return "see that no firewall drops packets to it without a word";
+    case "tls":
+      return "see its certificate: its name, its dates, its chain; an authority of your own goes into guard.ca";
+    default:
+      return "write it as https://host/path with a public host name; internal ones are opened in guard.allow";
+  }
+}
+
+/** @param servers of this machine; tests hand in theirs */
+export async function checkDns({ clock }: Around, servers: readonly string[] = getServers()): Promise<Finding> {
+  if (servers.length === 0) return bad("dns", "no name server is set", "set one in /etc/resolv.conf");
+  const who = servers.slice(0, 3).join(", ");
+  const began = clock.monotonic();
+  try {
+    await dnsResolver(clock, servers)(KNOWN_NAME, new AbortController().signal);
+    return good("dns", `${who} answers in ${Math.round(clock.monotonic() - began)} ms`);
+  } catch (error) {
+    const found = `${(error as Error).message} (asked ${who})`;
+    return warn(
+      "dns",
+      found,
+      "see that the name servers can be reached; where only internal hosts are called, it may stay so",
+    );
+  }
+}
+
+/** Whether the address is free, or a relay listens there already. */
+export async function checkAddress(plan: Plan): Promise<Finding> {
+  const { host, port } = plan.server;
+  const asked = `${host}:${port}`;
+  const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
+    const server = createServer();
+    server.once("error", resolve);
+    server.listen({ host, port }, () => server.close(() => resolve(undefined)));
+  });
+  if (error === undefined) return good("address", `${asked} is free`);
+  if (error.code !== "EADDRINUSE") {
+    const todo =
+      error.code === "EACCES"
+        ? "ports below 1024 need a right of their own: take a higher one"
+        : "give an address of this machine as server.host";
+    return bad("address", `${asked} cannot be listened on (${error.code ?? error.message})`, todo);
+  }
+  const relay = await fetch(`${localUrl(plan)}/healthz`, {
+    redirect: "error",
+    signal: AbortSignal.timeout(3_000),
+  }).then(
+    (answer) => answer.status === 200,
+    (cause: unknown) =>
+      reasonOf((cause as Error).cause ?? cause).startsWith("DEPTH_ZERO") || plan.server.tls !== undefined,
+  );
+  return relay
+    ? good("address", `a relay listens on ${asked}`)
+    : bad("address", `${asked} is taken by something else`, "stop that, or give another server.port");
+}

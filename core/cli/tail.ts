@@ -1,0 +1,141 @@
+/** `relay tail`: what happens on an API key, as it happens. */
+import { paint } from "./around.ts";
+import type { Around } from "./around.ts";
+import { openApi } from "./client.ts";
+import type { Command } from "./command.ts";
+import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "./command.ts";
+import { EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError } from "./exit.ts";
+import { printable } from "./output.ts";
+
+interface Told {
+  readonly event: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** A new stream takes over from the old one this often: a token signed here lasts for a minute. */
+const RENEW_MS = 45_000;
+/** Between tries to come back to a relay that went away, ms. */
+const AGAIN_MS = 1_000;
+/** Ids remembered, so that what both streams tell is printed once. */
+const REMEMBERED = 1_000;
+/** A message longer than this is not one of a relay. */
+const LONGEST = 1_000_000;
+
+const tail: Command = {
+  usage: "tail",
+  about: "follow what happens on a key: events, attempts, changes",
+  options: [KEY_OPTION, { flags: "--count <n>", about: "end after so many lines" }, JSON_OPTION, ...API_OPTIONS],
+  examples: ["relay tail --key key_1", "relay tail --key key_1 --json | jq .statusCode"],
+  async run(given, around) {
+    const path = `/api-keys/${encodeURIComponent(given.required("key"))}/stream`;
+    let left = given.whole("count", 1, 1_000_000_000) ?? Number.POSITIVE_INFINITY;
+    const enough = Promise.withResolvers<void>();
+    const once = onlyOnce();
+    const tell = (told: Told): void => {
+      if (left <= 0 || !once(told)) return;
+      around.print(given.flag("json") ? JSON.stringify({ event: told.event, ...told.data }) : line(told, around));
+      if (--left <= 0) enough.resolve();
+    };
+    // Waits between streams must not let the process end.
+    const { port1: alive } = new MessageChannel();
+    alive.ref();
+    let current: AbortController | undefined;
+    let lost = false;
+    while (left > 0) {
+      const next = new AbortController();
+      try {
+        const stream = await (await openApi(given, around)).follow(path, next.signal);
+        if (current === undefined) around.say(`relay: following ${given.required("key")}; Ctrl-C ends it`);
+        if (lost) around.say("relay: it is back");
+        lost = false;
+        current?.abort();
+        current = next;
+        const renew = around.clock.sleep(around.clock.now() + RENEW_MS, next.signal).catch(() => undefined);
+        await Promise.race([enough.promise, pump(stream, tell), renew]);
+      } catch (error) {
+        // What was there once may come back; what was never there, or refuses us, is told at once.
+        if (current === undefined || !(error instanceof ExitError) || !PASSING.has(error.exitCode)) throw error;
+        if (!lost) around.say("relay: it went away; waiting for it");
+        lost = true;
+        await around.clock.sleep(around.clock.now() + AGAIN_MS);
+      }
+    }
+    current?.abort();
+    alive.close();
+    return EX_OK;
+  },
+};
+
+const PASSING: ReadonlySet<number> = new Set([EX_UNAVAILABLE, EX_TEMPFAIL]);
+
+/** Reads messages (https://html.spec.whatwg.org/multipage/server-sent-events.html) until the stream ends. Never rejects. */
+async function pump(stream: ReadableStream<Uint8Array>, tell: (told: Told) => void): Promise<void> {
+  let rest = "";
+  try {
+    const decoder = new TextDecoder();
+    for await (const part of stream) {
+      rest += decoder.decode(part, { stream: true });
+      const messages = rest.split("\n\n");
+      rest = messages.pop() as string;
+      for (const message of messages) {
+        const told = read(message);
+        if (told !== undefined) tell(told);
+      }
+      if (rest.length > LONGEST) return;
+    }
+  } catch {
+    // It was cut off, by us or by the relay's end: whoever called looks whether there is another.
+  }
+}
+
+function read(message: string): Told | undefined {
+  const field = (name: string): string | undefined =>
+    message
+      .split("\n")
+      .find((one) => one.startsWith(`${name}: `))
+      ?.slice(name.length + 2);
+  const event = field("event");
+  const text = field("data");
+  if (event === undefined || text === undefined) return undefined;
+  try {
+    const data: unknown = JSON.parse(text);
+    return typeof data === "object" && data !== null ? { event, data: data as Told["data"] } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Says whether a message is new. Changes of a subscription have no id of their own and pass always. */
+function onlyOnce(): (told: Told) => boolean {
+  const ids = new Set<string>();
+  return ({ event, data }) => {
+    if (event === "subscription") return true;
+    const id = `${event} ${String(data["id"])}`;
+    if (ids.has(id)) return false;
+    ids.add(id);
+    if (ids.size > REMEMBERED) ids.delete(ids.values().next().value as string);
+    return true;
+  };
+}
+
+function line({ event, data }: Told, { stdout, clock }: Around): string {
+  const text = (name: string): string => printable(String(data[name] ?? ""));
+  const time = String(data["startedAt"] ?? data["acceptedAt"] ?? new Date(clock.now()).toISOString()).slice(11, 23);
+  const head = `${printable(time)}  ${printable(event).padEnd(12)}`;
+  switch (event) {
+    case "event":
+      return `${head}  ${text("id")}  ${text("type")}  ${text("deliveries")} deliveries`;
+    case "attempt": {
+      const status = text("status");
+      const style = status === "delivered" ? "green" : status === "pending" ? "yellow" : "red";
+      const result = data["statusCode"] === undefined ? text("error") : text("statusCode");
+      const next = data["nextAttemptAt"] === undefined ? "" : `  next ${text("nextAttemptAt").slice(11, 19)}`;
+      const said = paint(stdout, style, `${result} ${status}`);
+      return `${head}  ${text("eventId")}  ${text("subscriptionId")}  ${text("cycle")}.${text("number")}  ${said}  ${text("durationMs")} ms${next}`;
+    }
+    default:
+      return `${head}  ${text("id")}`;
+  }
+}
+
+export const commands: readonly Command[] = [tail];
