@@ -1,0 +1,17 @@
+// Twelve seconds of torture for each storage: real processes, real TLS, and everything that may befall them here.
+import { describe, expect, it } from "vitest";
+import { ordeal, STORAGES } from "../../tools/torture/ordeal.ts";
+import { needs } from "../support/needs.ts";
+
+const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 1e9));
+
+describe("under torture", () => {
+  it.for(STORAGES)("a relay on %s keeps its word", { timeout: 120_000 }, async (storage, { skip }) => {
+    const missing = storage === "redis" ? needs("redis", "faketime") : needs("strace", "faketime");
+    skip(missing !== undefined, missing);
+    const end = await ordeal({ storage, seed, seconds: 12, say: () => undefined });
+    expect({ seed, lost: end.lost, violations: end.violations }).toEqual({ seed, lost: 0, violations: [] });
+    expect(end.accepted).toBeGreaterThan(100);
+    expect(end.survey.deliveries.delivered).toBeGreaterThan(100);
+  });
+});
