@@ -55,7 +55,6 @@ export const waiting = cell<{ readonly code: string; readonly until: number } | 
 /** Requests of this view that limits count. */
 export const spent = { count: 0 };
 
-const RENEW_MS = 45_000;
 const PATIENCE = 4;
 
 const wait = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
@@ -104,7 +103,7 @@ export async function waitOut(refusal: Refusal, tries: number, signal?: AbortSig
 export async function ask<T>(method: string, path: string, { body, signal }: AskOptions = {}): Promise<Answer<T>> {
   let renewed = false;
   for (let tries = 0; ; tries++) {
-    if (token.now !== undefined && token.now.expiresAt - Date.now() < RENEW_MS && !renewed) {
+    if (token.now !== undefined && Date.now() > token.now.renewAt && !renewed) {
       renewed = true;
       await asked.renew();
     }

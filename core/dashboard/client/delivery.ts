@@ -119,7 +119,7 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
   const { status, cursor } = query;
   const sub = useCell(known).get(id);
   const [replaying, setReplaying] = useState(false);
-  const { data, error, again } = useLoad(
+  const { data, error, loading, again } = useLoad(
     (signal) =>
       ask<readonly Delivery[]>(
         "GET",
@@ -146,8 +146,9 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
         change: (next) => refine({ status: next, cursor: undefined }),
       }),
       problem(error),
-      data === undefined && error === undefined && skeleton(),
+      loading && (data?.data.length ?? 0) === 0 && skeleton(),
       data !== undefined &&
+        !loading &&
         data.data.length === 0 &&
         empty("No delivery here", "Events that this subscription wants appear by themselves."),
       data !== undefined &&

@@ -68,8 +68,9 @@ export const Events = part(({ keyId, query }: EventsProps) => {
     children: [
       Filters({ query, statuses: STATUSES, keyId }),
       problem(error),
-      data === undefined && error === undefined && skeleton(),
+      rows.length === 0 && loading && skeleton(),
       data !== undefined &&
+        !loading &&
         rows.length === 0 &&
         (filtered
           ? empty(

@@ -84,7 +84,7 @@ async function run(keyId: string, signal: AbortSignal): Promise<void> {
 
 /** A stream ends with its token. False when the session has ended too. */
 async function renewed(): Promise<boolean> {
-  if (token.now !== undefined && token.now.expiresAt - Date.now() > 30_000) return true;
+  if (token.now !== undefined && Date.now() < token.now.renewAt) return true;
   try {
     if (await asked.renew()) return true;
   } catch {

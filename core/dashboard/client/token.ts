@@ -9,6 +9,8 @@ export interface Token {
   readonly amr: readonly string[];
   /** Epoch ms. */
   readonly expiresAt: number;
+  /** When it is time for the next one, epoch ms. */
+  readonly renewAt: number;
 }
 
 export const token = cell<Token | undefined>(undefined);
@@ -19,7 +21,7 @@ export function readToken(text: string): Token | undefined {
     const middle = text.split(".")[1] ?? "";
     const bytes = Uint8Array.from(atob(middle.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
     const claims = JSON.parse(new TextDecoder().decode(bytes)) as Readonly<Record<string, unknown>>;
-    const { sub, exp, amr, api_keys: owned } = claims;
+    const { sub, exp, iat, amr, api_keys: owned } = claims;
     if (typeof sub !== "string" || typeof exp !== "number") return undefined;
     const keys = Array.isArray(owned) ? owned.filter((one) => typeof one === "string") : [];
     return {
@@ -28,6 +30,7 @@ export function readToken(text: string): Token | undefined {
       keys: keys.includes("*") ? "*" : keys,
       amr: Array.isArray(amr) ? amr.filter((one) => typeof one === "string") : [],
       expiresAt: exp * 1_000,
+      renewAt: exp * 1_000 - Math.min(45_000, (exp - (typeof iat === "number" ? iat : exp)) * 200),
     };
   } catch {
     return undefined;

