@@ -70,8 +70,9 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
       writing = calls(writer, tag, clock, replicated(writer, tag, replicas));
     }
     const channelNow = (): Channel => told;
-    const step = steps(reading, now);
-    const committing = commits(writing === reading ? step : steps(writing, now), clock, node, channelNow);
+    const due = (inMs: number): void => queue.told(inMs);
+    const step = steps(reading, now, due);
+    const committing = commits(writing === reading ? step : steps(writing, now, due), clock, node, channelNow);
     const queue = sharedQueue({
       calls: reading,
       step,

@@ -2,43 +2,76 @@
 import { inRedis } from "./lua.ts";
 
 /**
- * now, commit id, its set, whether that is new, message for watchers, changes… → `{epoch}`, or the keys that are
- * not as expected. The epoch counts commits that watchers are told of; 0 when this is none.
+ * Many steps in one call, each by itself: now, then of each its kind, how many arguments, and those:
+ *
+ * - `commit`: id, its set, whether that is new, message for watchers, changes…
+ * - `settle`: the same with sub, ordinal, token, line to keep and lease ms before the changes
+ * - `extend`: sub, ordinal, token, lease ms
+ *
+ * Answers how soon a claim may find something that it would not have found so soon before, in ms, or -1; then in turn `{0, epoch}`, `{1, keys that are not as expected…}` or `{2}` for a lease that was lost. The epoch
+ * counts commits that watchers are told of: by it whoever goes on to send knows whether what it remembers still holds.
+ * What was made under the same id before is not made again.
  */
-export const COMMIT = inRedis(`
-local id, bucket, fresh, message = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-if not needsRoom(6) then evenWhenFull() end
-if not remember(id, bucket, fresh) then return {epochNow(message)} end
-local wrong = unmet(6)
-if #wrong > 0 then
-  call('SREM', P .. ':c:' .. bucket, id)
-  return wrong
-end
-apply(6)
-wake()
-return {tell(message)}
-`);
+export const STEPS = inRedis(`
+local function made(message) return {0, epochNow(message)} end
 
-/** As COMMIT with sub, ordinal, token, line to keep and lease ms before the changes; nil when the lease was lost. */
-export const SETTLE = inRedis(`
-local id, bucket, fresh, message = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local sub, ordinal, token, keep, term = ARGV[6], ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
-if not leaseOf(sub, ordinal, token) then
-  if call('SISMEMBER', P .. ':c:' .. bucket, id) == 1 then return {epochNow(message)} end
-  return false
-end
-evenWhenFull()
-if not remember(id, bucket, fresh) then return {epochNow(message)} end
-local wrong = unmet(11)
-if #wrong > 0 then
+local function carryOut(id, bucket, fresh, from, last)
+  if not remember(id, bucket, fresh) then return 'again' end
+  local wrong = unmet(from, last)
+  if #wrong == 0 then
+    apply(from, last)
+    return nil
+  end
   call('SREM', P .. ':c:' .. bucket, id)
+  table.insert(wrong, 1, 1)
   return wrong
 end
-settling = sub .. ':' .. ordinal
-apply(11)
-if keep ~= '' then lend(sub, ordinal, keep, token, now + term) else endLease(sub, ordinal) end
+
+local function commit(at, last)
+  local id, bucket, fresh, message = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  if not needsRoom(at + 4, last) then evenWhenFull() end
+  local failed = carryOut(id, bucket, fresh, at + 4, last)
+  if failed == 'again' then return made(message) end
+  return failed or {0, tell(message)}
+end
+
+local function settle(at, last)
+  local id, bucket, fresh, message = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local sub, ordinal, token, keep, term = ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], tonumber(ARGV[at + 8])
+  if not leaseOf(sub, ordinal, token) then
+    if call('SISMEMBER', P .. ':c:' .. bucket, id) == 1 then return made(message) end
+    return {2}
+  end
+  evenWhenFull()
+  settling = sub .. ':' .. ordinal
+  local failed = carryOut(id, bucket, fresh, at + 9, last)
+  settling = nil
+  if failed == 'again' then return made(message) end
+  if failed then return failed end
+  if keep ~= '' then lend(sub, ordinal, keep, token, now + term) else endLease(sub, ordinal) end
+  return {0, tell(message)}
+end
+
+local function extend(at)
+  local sub, ordinal, token, term = ARGV[at], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
+  local line = leaseOf(sub, ordinal, token)
+  if not line then return {2} end
+  evenWhenFull()
+  call('ZADD', P .. ':q:s:' .. sub, now + term, line)
+  return {0, epochNow('any')}
+end
+
+local replies = {-1}
+local at = 2
+while at <= #ARGV do
+  local kind, last = ARGV[at], at + 1 + tonumber(ARGV[at + 1])
+  local step = kind == 'commit' and commit or kind == 'settle' and settle or extend
+  replies[#replies + 1] = step(at + 2, last)
+  at = last + 1
+end
 wake()
-return {tell(message)}
+replies[1] = wakeAt and math.max(0, wakeAt - now) or -1
+return replies
 `);
 
 /** now, shelf, from, to (as ZRANGEBYLEX has them), limit, reverse → rest of the key and value in turn. */

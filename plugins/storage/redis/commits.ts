@@ -2,13 +2,9 @@
 import { ConflictError, LeaseLostError, StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change } from "../../../core/ports/storage.ts";
-import { script } from "./calls.ts";
-import type { Calls, Script } from "./calls.ts";
 import type { Channel } from "./channel.ts";
-import { COMMIT, SETTLE } from "./commit-lua.ts";
-import type { Now } from "./queue.ts";
+import type { Kind, StepReply, Steps } from "./steps.ts";
 
-const SCRIPTS = { commit: script(COMMIT), settle: script(SETTLE) };
 /** Ids of commits are remembered in sets of so long, for longer than any repeat can take. */
 const BUCKET_MS = 5_000;
 /** So many of a node's first commits in a set see to it that it is forgotten: one of them may get lost. */
@@ -23,13 +19,7 @@ export interface Commits {
   settle(held: readonly (string | number)[], changes: readonly Change[]): Promise<void>;
 }
 
-export function commits(
-  calls: Calls,
-  clock: Pick<Clock, "now">,
-  now: Now,
-  node: string,
-  channel: () => Channel,
-): Commits {
+export function commits(step: Steps, clock: Pick<Clock, "now">, node: string, channel: () => Channel): Commits {
   let made = 0;
   /** Ids of commits that may have happened: repeated with the same list, they are not made twice. */
   const uncertain = new WeakMap<readonly Change[], { readonly id: string; readonly bucket: number }>();
@@ -43,15 +33,15 @@ export function commits(
     return { id: `${node}.${(++made).toString(36)}`, bucket };
   }
 
-  async function run(one: Script, held: readonly (string | number)[], changes: readonly Change[]): Promise<void> {
+  async function run(kind: Kind, held: readonly (string | number)[], changes: readonly Change[]): Promise<void> {
     const commitId = uncertain.get(changes) ?? newId();
     const watched = watchedKeys(changes);
     const message = watched.length === 0 ? "" : JSON.stringify(watched);
     const fresh = inBucket++ < FRESH ? 1 : 0;
-    const args = [now(), commitId.id, commitId.bucket, fresh, message, ...held, ...changes.flatMap(flatten)];
-    let reply: unknown;
+    const args = [commitId.id, commitId.bucket, fresh, message, ...held, ...changes.flatMap(flatten)];
+    let reply: StepReply;
     try {
-      reply = await calls.run(one, args, { repeatable: true, changes: true });
+      reply = await step(kind, args);
     } catch (error) {
       if (error instanceof StorageError && error.fault === "uncertain") {
         uncertain.set(changes, commitId);
@@ -60,10 +50,9 @@ export function commits(
       }
       throw error;
     }
-    if (reply === null) throw new LeaseLostError();
-    const [first, ...more] = reply as [number | string, ...string[]];
-    if (typeof first === "string") throw new ConflictError([first, ...more]);
-    if (watched.length > 0) channel().own(first, watched);
+    if (reply.end === "lost") throw new LeaseLostError();
+    if (reply.end === "conflict") throw new ConflictError(reply.keys);
+    if (watched.length > 0) channel().own(reply.epoch, watched);
   }
 
   const underWay = new Set<Promise<void>>();
@@ -79,9 +68,9 @@ export function commits(
       await Promise.allSettled(underWay);
     },
     async commit(changes) {
-      if (changes.length > 0) await track(run(SCRIPTS.commit, [], changes));
+      if (changes.length > 0) await track(run("commit", [], changes));
     },
-    settle: (held, changes) => track(run(SCRIPTS.settle, held, changes)),
+    settle: (held, changes) => track(run("settle", held, changes)),
   };
 }
 

@@ -88,9 +88,9 @@ local function remove(key)
 end
 
 -- Five arguments a change: op, key, value, kind of condition, text of the condition.
-local function unmet(from)
+local function unmet(from, last)
   local keys = {}
-  for i = from, #ARGV, 5 do
+  for i = from, last, 5 do
     local kind = ARGV[i + 3]
     if kind ~= '' then
       local value = call('GET', P .. ':r:' .. ARGV[i + 1])
@@ -100,13 +100,13 @@ local function unmet(from)
   return keys
 end
 
-local function needsRoom(from)
-  for i = from, #ARGV, 5 do if ARGV[i] == 'put' then return true end end
+local function needsRoom(from, last)
+  for i = from, last, 5 do if ARGV[i] == 'put' then return true end end
   return false
 end
 
-local function apply(from)
-  for i = from, #ARGV, 5 do
+local function apply(from, last)
+  for i = from, last, 5 do
     if ARGV[i] == 'put' then put(ARGV[i + 1], ARGV[i + 2]) elseif ARGV[i] == 'delete' then remove(ARGV[i + 1]) end
   end
 end

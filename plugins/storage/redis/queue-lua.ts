@@ -98,19 +98,6 @@ for _, lease in ipairs(leases) do reply[#reply + 1] = lease end
 return reply
 `);
 
-/**
- * now, sub, ordinal, token, lease ms → the epoch, or -1 when the lease was lost. Whoever goes on to send knows by the
- * epoch whether all that it remembers of subscriptions still holds.
- */
-export const EXTEND = inRedis(`
-local sub, ordinal, token, term = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-local line = leaseOf(sub, ordinal, token)
-if not line then return -1 end
-evenWhenFull()
-call('ZADD', P .. ':q:s:' .. sub, now + term, line)
-return tonumber(call('GET', P .. ':epoch') or 0)
-`);
-
 /** now, sub, ordinal, token, due at or empty. */
 export const RELEASE = inRedis(`
 local sub, ordinal, token, at = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])

@@ -7,11 +7,11 @@ import type { Calls } from "./calls.ts";
 import { script } from "./calls.ts";
 import type { Channel } from "./channel.ts";
 import type { Commits } from "./commits.ts";
-import { CANCEL, CLAIM, DEPTH, EXTEND, PAUSE, RELEASE, SWEEP } from "./queue-lua.ts";
+import type { Steps } from "./steps.ts";
+import { CANCEL, CLAIM, DEPTH, PAUSE, RELEASE, SWEEP } from "./queue-lua.ts";
 
 const SCRIPTS = {
   claim: script(CLAIM),
-  extend: script(EXTEND),
   release: script(RELEASE),
   pause: script(PAUSE),
   cancel: script(CANCEL),
@@ -35,6 +35,7 @@ export interface SharedQueue extends Queue {
 
 export function sharedQueue(deps: {
   calls: Calls;
+  step: Steps;
   commits: Commits;
   clock: Clock;
   now: Now;
@@ -42,7 +43,7 @@ export function sharedQueue(deps: {
   node: string;
   channel: () => Channel;
 }): SharedQueue {
-  const { calls, commits, clock, now, leaseMs, node, channel } = deps;
+  const { calls, step, commits, clock, now, leaseMs, node, channel } = deps;
   let closed = false;
   let timer: AbortController | undefined;
   let rung = true;
@@ -120,10 +121,9 @@ export function sharedQueue(deps: {
     },
 
     async extend({ subscriptionId, ordinal, token }) {
-      const args = [now(), subscriptionId, ordinal, token, leaseMs];
-      const epoch = Number(await calls.run(SCRIPTS.extend, args, { repeatable: true, changes: false }));
-      if (epoch < 0) return false;
-      channel().seen(epoch);
+      const reply = await step("extend", [subscriptionId, ordinal, token, leaseMs]);
+      if (reply.end !== "done") return false;
+      channel().seen(reply.epoch);
       return true;
     },
 

@@ -1,0 +1,88 @@
+/** Steps that many callers ask for at once go to Redis together: a call costs more than what most of them do. */
+import { StorageError } from "../../../core/model/errors.ts";
+import { script } from "./calls.ts";
+import type { Calls } from "./calls.ts";
+import { STEPS } from "./commit-lua.ts";
+import type { Now } from "./queue.ts";
+
+const SCRIPT = script(STEPS);
+/** Steps a call: Redis does nothing else meanwhile. */
+const GROUP = 64;
+/** Calls under way at once; what comes meanwhile goes together. */
+const FLIGHTS = 2;
+
+export type Kind = "commit" | "settle" | "extend";
+
+/** `done` with the epoch, 0 where nobody is told. */
+export type StepReply =
+  | { readonly end: "done"; readonly epoch: number }
+  | { readonly end: "conflict"; readonly keys: readonly string[] }
+  | { readonly end: "lost" };
+
+export type Steps = (kind: Kind, args: readonly (string | number)[]) => Promise<StepReply>;
+
+interface Pending {
+  readonly kind: Kind;
+  readonly args: readonly (string | number)[];
+  readonly resolve: (reply: StepReply) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** @param due told how soon a claim of this node may find something new */
+export function steps(calls: Calls, now: Now, due: (inMs: number) => void): Steps {
+  const pending: Pending[] = [];
+  let flights = 0;
+  let scheduled = false;
+
+  function schedule(): void {
+    if (scheduled || flights >= FLIGHTS || pending.length === 0) return;
+    scheduled = true;
+    // After everything that is ready now: it may have more to ask for.
+    setImmediate(() => {
+      scheduled = false;
+      void fly();
+      schedule();
+    });
+  }
+
+  async function fly(): Promise<void> {
+    flights++;
+    await run(pending.splice(0, GROUP));
+    flights--;
+    schedule();
+  }
+
+  /** Never rejects: those who asked are told. */
+  async function run(group: readonly Pending[]): Promise<void> {
+    const args = group.flatMap(({ kind, args: own }) => [kind, own.length, ...own]);
+    const changes = group.some(({ kind }) => kind !== "extend");
+    try {
+      const [wakeIn, ...replies] = (await calls.run(SCRIPT, [now(), ...args], { repeatable: true, changes })) as [
+        number,
+        ...RawReply[],
+      ];
+      if (wakeIn >= 0) due(wakeIn);
+      for (const [i, { resolve }] of group.entries()) resolve(readable(replies[i] as RawReply));
+    } catch (error) {
+      // Refused because of one of them: the others are judged by themselves. What was made already is known by its id.
+      const one = error instanceof StorageError && (error.fault === "full" || error.fault === "broken");
+      if (one && group.length > 1) for (const each of group) await run([each]);
+      else for (const { reject } of group) reject(error);
+    }
+  }
+
+  return (kind, args) =>
+    new Promise((resolve, reject) => {
+      pending.push({ kind, args, resolve, reject });
+      schedule();
+    });
+}
+
+type RawReply = readonly [0, number] | readonly [1, ...string[]] | readonly [2];
+
+function readable(reply: RawReply): StepReply {
+  if (reply[0] === 0) return { end: "done", epoch: reply[1] };
+  if (reply[0] === 2) return { end: "lost" };
+  const [, ...keys] = reply;
+  return { end: "conflict", keys };
+}
