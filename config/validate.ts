@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { validate as cronValid } from "node-cron";
 import { checkAllow } from "../core/guard/allow.ts";
+import { STRANGERS_ROW } from "../core/limits/takes.ts";
 import type { Plan, Rows } from "../core/runtime/plan.ts";
 import * as defaults from "./defaults.ts";
 import type { Settings } from "./environment.ts";
@@ -117,7 +118,9 @@ function delivery(config: CheckedConfig): Plan["delivery"] {
 function rows(limits: Readonly<Record<string, unknown>>): Rows {
   const { check: _, "*": all, ...own } = limits;
   const base: Rows =
-    all === false ? Object.fromEntries(Object.keys(defaultRows).map((name) => [name, false as const])) : defaultRows;
+    all === false
+      ? Object.fromEntries([...Object.keys(defaultRows), STRANGERS_ROW].map((name) => [name, false as const]))
+      : defaultRows;
   return over(base, own as Rows);
 }
 

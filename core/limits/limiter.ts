@@ -142,8 +142,8 @@ export function createLimiter(deps: LimiterDeps): Limiter {
       if (take !== undefined) await remember([take], await counters.take([take]));
     },
     async unauthenticated(address) {
-      const takes = [takesOf.stranger(address)];
-      return verdictOf(takes, await counters.take(takes), 0);
+      const take = takesOf.stranger(address);
+      return take === undefined ? NOT_COUNTED : verdictOf([take], await counters.take([take]), 0);
     },
     configure(nextRows, nextAbuse) {
       abuse = nextAbuse;
@@ -155,6 +155,8 @@ export function createLimiter(deps: LimiterDeps): Limiter {
     },
   };
 }
+
+const NOT_COUNTED: Verdict = { headers: {}, giveBack: () => Promise.resolve({}) };
 
 function busy(busyMs: number): Verdict {
   const retryAfter = Math.max(1, Math.ceil(busyMs / 1_000));

@@ -34,13 +34,14 @@ export interface Takes {
   guess(row: string, caller: string | Caller): Take | undefined;
   /** Counts a wrong code. */
   wrong(row: string, caller: string | Caller): Take | undefined;
-  /** Counts a failed authentication. */
-  stranger(address: string): Take;
+  /** Counts a failed authentication; none where that is switched off. */
+  stranger(address: string): Take | undefined;
 }
 
 const MINUTE = 60_000;
 const BURST = 5_000;
-/** Failed authentications of one address a minute. */
+/** The row of failed authentications, by address: no endpoint is called so. Only `false` in the rows switches it off. */
+export const STRANGERS_ROW = "failed authentication";
 const STRANGERS: LimitRow = { perMinute: 300, per5s: 300 };
 /** A window that never fills: only a suspension refuses. */
 const ENDLESS = { limit: Number.MAX_SAFE_INTEGER, windowMs: BURST };
@@ -94,6 +95,7 @@ export function createTakes(given: LimitRows, abuse: AbuseRule | false): Takes {
     guess: (row, caller) => codeTake(row, caller, ENDLESS),
     wrong: (row, caller) => codeTake(row, caller, CLOSED),
     stranger(address) {
+      if (given[STRANGERS_ROW] === false) return undefined;
       const { sustained, burst } = windowsOf(STRANGERS, 1);
       return { key: counterKey("unauthenticated", address), sustained, burst };
     },

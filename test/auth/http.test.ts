@@ -236,6 +236,8 @@ describe("logins are limited", () => {
     const answers = [await attempt("a"), await attempt("b"), await attempt("c"), await attempt("d")];
     expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 429]);
     expect(answers[0]?.headers["x-ratelimit-limit"]).toBe("10");
-    expect(answers[3]?.json).toMatchObject({ code: "BURST_EXCEEDED", retryAfter: 5 });
+    expect(answers[3]?.json).toMatchObject({ code: "BURST_EXCEEDED", retryAfter: expect.any(Number) });
+    // Three passwords take their time to be hashed.
+    expect([3, 4, 5]).toContain(answers[3]?.json.retryAfter);
   });
 });
