@@ -2,7 +2,7 @@
 import { paint } from "./around.ts";
 import type { Around } from "./around.ts";
 import { openApi } from "./client.ts";
-import type { Command } from "./command.ts";
+import type { Command, Given } from "./command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "./command.ts";
 import { EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError } from "./exit.ts";
 import { printable } from "./output.ts";
@@ -16,6 +16,7 @@ interface Told {
 const RENEW_MS = 45_000;
 /** Between tries to come back to a relay that went away, ms. */
 const AGAIN_MS = 1_000;
+const BREATH_MS = 100;
 /** Ids remembered, so that what both streams tell is printed once. */
 const REMEMBERED = 1_000;
 /** A message longer than this is not one of a relay. */
@@ -27,44 +28,58 @@ const tail: Command = {
   options: [KEY_OPTION, { flags: "--count <n>", about: "end after so many lines" }, JSON_OPTION, ...API_OPTIONS],
   examples: ["relay tail --key key_1", "relay tail --key key_1 --json | jq .statusCode"],
   async run(given, around) {
-    const path = `/api-keys/${encodeURIComponent(given.required("key"))}/stream`;
-    let left = given.whole("count", 1, 1_000_000_000) ?? Number.POSITIVE_INFINITY;
-    const enough = Promise.withResolvers<void>();
-    const once = onlyOnce();
-    const tell = (told: Told): void => {
-      if (left <= 0 || !once(told)) return;
-      around.print(given.flag("json") ? JSON.stringify({ event: told.event, ...told.data }) : line(told, around));
-      if (--left <= 0) enough.resolve();
-    };
     // Waits between streams must not let the process end.
     const { port1: alive } = new MessageChannel();
     alive.ref();
-    let current: AbortController | undefined;
-    let lost = false;
-    while (left > 0) {
-      const next = new AbortController();
-      try {
-        const stream = await (await openApi(given, around)).follow(path, next.signal);
-        if (current === undefined) around.say(`relay: following ${given.required("key")}; Ctrl-C ends it`);
-        if (lost) around.say("relay: it is back");
-        lost = false;
-        current?.abort();
-        current = next;
-        const renew = around.clock.sleep(around.clock.now() + RENEW_MS, next.signal).catch(() => undefined);
-        await Promise.race([enough.promise, pump(stream, tell), renew]);
-      } catch (error) {
-        // What was there once may come back; what was never there, or refuses us, is told at once.
-        if (current === undefined || !(error instanceof ExitError) || !PASSING.has(error.exitCode)) throw error;
-        if (!lost) around.say("relay: it went away; waiting for it");
-        lost = true;
-        await around.clock.sleep(around.clock.now() + AGAIN_MS);
-      }
+    try {
+      await follow(given, around);
+      return EX_OK;
+    } finally {
+      alive.close();
     }
-    current?.abort();
-    alive.close();
-    return EX_OK;
   },
 };
+
+/** Resolves when enough was printed. @throws ExitError when the relay was never there, or refuses us */
+async function follow(given: Given, around: Around): Promise<void> {
+  const key = given.required("key");
+  const path = `/api-keys/${encodeURIComponent(key)}/stream`;
+  let left = given.whole("count", 1, 1_000_000_000) ?? Number.POSITIVE_INFINITY;
+  const enough = Promise.withResolvers<void>();
+  const isNew = onlyOnce();
+  const tell = (told: Told): void => {
+    if (left <= 0 || !isNew(told)) return;
+    around.print(given.flag("json") ? JSON.stringify({ event: told.event, ...told.data }) : line(told, around));
+    if (--left <= 0) enough.resolve();
+  };
+  let current: AbortController | undefined;
+  let lost = false;
+  while (left > 0) {
+    const next = new AbortController();
+    try {
+      const stream = await (await openApi(given, around)).follow(path, next.signal);
+      if (current === undefined) around.say(`relay: following ${key}; Ctrl-C ends it`);
+      if (lost) around.say("relay: it is back");
+      lost = false;
+      // The new stream stands before the old one goes: nothing falls between them.
+      current?.abort();
+      current = next;
+      const renew = around.clock.sleep(around.clock.now() + RENEW_MS, next.signal).catch(() => undefined);
+      const ended = pump(stream, tell).then(() => true);
+      // A relay that ends each stream at once, because it stops, is not asked in a circle.
+      if ((await Promise.race([ended, enough.promise, renew])) === true && left > 0) await rest(around, BREATH_MS);
+    } catch (error) {
+      // What was there once may come back.
+      if (current === undefined || !(error instanceof ExitError) || !PASSING.has(error.exitCode)) throw error;
+      if (!lost) around.say("relay: it went away; waiting for it");
+      lost = true;
+      await rest(around, AGAIN_MS);
+    }
+  }
+  current?.abort();
+}
+
+const rest = ({ clock }: Around, ms: number): Promise<void> => clock.sleep(clock.now() + ms);
 
 const PASSING: ReadonlySet<number> = new Set([EX_UNAVAILABLE, EX_TEMPFAIL]);
 
