@@ -13,6 +13,7 @@ import { gatewayRoutes } from "./gateway.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import { FIGURES_READ, metricsRoutes } from "./metrics-route.ts";
 import * as path from "./path.ts";
+import { REKEY } from "./rekey.ts";
 import { CATALOGUE } from "./reload.ts";
 import { relayStatus } from "./status.ts";
 import { token, type Get, type House } from "./tokens.ts";
@@ -38,11 +39,12 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
       events: get(CATALOGUE).now,
       pausedMs: get(path.RESTS).leftMs,
       probe: get(path.HEALTH).probe,
+      rekey: (actor) => get(REKEY).run(actor),
       ping: get(path.PING).send,
       feed: get(path.FEED),
       figures: {
         stats: (keyId, range, subscriptionId) => get(path.STATS).ofKey(keyId, range, subscriptionId),
-        status: () => relayStatus(get, state()),
+        status: async () => relayStatus(get, state(), await readiness(house, state())),
         relay: (range) => get(path.STATS).ofRelay(range),
       },
     }),
