@@ -69,7 +69,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
       relays,
       random: chance,
       writers: options.kills === undefined ? 6 : 3,
-      restMs: options.kills === undefined ? 5 : 15,
+      restMs: 5,
       mostAtOnce: options.kills === undefined ? 12 : 4,
     });
     const scene: Scene = { relays, receivers, random: chance, folder, small, redis, clockFile };
@@ -79,7 +79,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     const more = (): boolean =>
       options.kills === undefined ? performance.now() < until : (counts["SIGKILL"] ?? 0) < options.kills;
     while (more()) {
-      await sleep(chance.int(20, options.kills === undefined ? 600 : 150));
+      await sleep(chance.int(20, options.kills === undefined ? 600 : 400));
       const fault = options.kills === undefined ? choose(faults, chance) : (faults[0] as (typeof faults)[number]);
       await fault.act(scene);
       const count = (counts[fault.name] = (counts[fault.name] ?? 0) + 1);
