@@ -4,8 +4,9 @@ import type { Around } from "./around.ts";
 import { openApi } from "./client.ts";
 import type { Command } from "./command.ts";
 import { API_OPTIONS, JSON_OPTION } from "./command.ts";
-import { EX_OK } from "./exit.ts";
+import { EX_OK, EX_TEMPFAIL } from "./exit.ts";
 import { fields, json, printable } from "./output.ts";
+import { askReady } from "./readiness.ts";
 import { record } from "./shape.ts";
 
 type Group = Readonly<Record<string, unknown>>;
@@ -19,8 +20,18 @@ interface Status {
 const status: Command = {
   usage: "status",
   about: "show how the relay is: node, parts, storage, backlog",
-  options: [JSON_OPTION, ...API_OPTIONS],
+  options: [
+    { flags: "--ready", about: "only ask whether it is ready, without a token; 75 when it is not" },
+    JSON_OPTION,
+    ...API_OPTIONS,
+  ],
   async run(given, around) {
+    if (given.flag("ready")) {
+      const { url, ready, parts } = await askReady(given, around);
+      if (given.flag("json")) around.print(json({ ready, parts: Object.fromEntries(parts) }));
+      else around.print(fields([["relay", url], ...parts]));
+      return ready ? EX_OK : EX_TEMPFAIL;
+    }
     const api = await openApi(given, around);
     const answer = await api.ask("GET", "/relay/status");
     const now = record<Status>(answer, { node: "any", storage: "any", backlog: "any" });
