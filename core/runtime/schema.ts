@@ -1,0 +1,68 @@
+/** The schema of what is stored: which shape its records have, and what a start does about an older or newer one. */
+import { ConflictError, StartError } from "../model/errors.ts";
+import { metaKey } from "../model/keys.ts";
+import type { Storage } from "../ports/storage.ts";
+
+/** The shape that this version reads and writes. */
+export const SCHEMA = 1;
+/** Stands while a restore or a migration fills the storage: until it is gone, what is there is not whole. */
+export const FILLING = metaKey("filling");
+const KEY = metaKey("schema");
+
+/** From a version to the next; each may be repeated, and works while no relay serves. */
+export type Upgrades = Readonly<Record<number, (storage: Storage) => Promise<void>>>;
+const UPGRADES: Upgrades = {};
+
+type Readable = Pick<Storage, "getMany">;
+
+/**
+ * The stored version; 0 when nothing says one.
+ * @throws StartError 78 when it is not one of ours, or newer than this version knows
+ */
+export async function storedSchema(storage: Readable, known = SCHEMA): Promise<number> {
+  const [text] = await storage.getMany([KEY]);
+  if (text === undefined) return 0;
+  const version = /^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined;
+  if (version === undefined)
+    throw new StartError(78, `this storage says a schema that cannot be read: ${text.slice(0, 40)}`);
+  if (version > known) {
+    throw new StartError(
+      78,
+      `this storage was written by a newer version (schema ${version}, this one knows ${known})`,
+    );
+  }
+  return version;
+}
+
+/**
+ * Brings what is stored to this version, or refuses.
+ * @throws StartError 78
+ */
+export async function ensureSchema(storage: Storage, upgrades = UPGRADES, known = SCHEMA): Promise<void> {
+  const [filling] = await storage.getMany([FILLING]);
+  if (filling !== undefined) {
+    throw new StartError(78, "this storage is filled by half: run the restore or migration again to its end");
+  }
+  for (;;) {
+    const version = await storedSchema(storage, known);
+    if (version === known) return;
+    // Storages from before there was a number are of version 1.
+    if (version > 0) {
+      const upgrade = upgrades[version];
+      if (upgrade === undefined) {
+        throw new StartError(
+          78,
+          `this storage is of schema ${version}, which this version cannot read any more: use an older one first`,
+        );
+      }
+      await upgrade(storage);
+    }
+    const next = String(version === 0 ? 1 : version + 1);
+    try {
+      await storage.commit([{ op: "put", key: KEY, value: next, if: version === 0 ? null : String(version) }]);
+    } catch (error) {
+      // Another node was first.
+      if (!(error instanceof ConflictError)) throw error;
+    }
+  }
+}
