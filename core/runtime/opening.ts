@@ -14,6 +14,7 @@ import type { RelayLog, RelayMetrics } from "./observers.ts";
 import { createOutbound } from "./outbound.ts";
 import * as path from "./path.ts";
 import type { Plan } from "./plan.ts";
+import { ensureSchema } from "./schema.ts";
 import { watchedStorage } from "./storage-watch.ts";
 import { AUTH, SOURCES } from "./surface.ts";
 import { openTelemetry, TELEMETRY, type TraceSettings } from "./telemetry.ts";
@@ -64,6 +65,7 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
       const opened = await plan.storage.setup(contextOf(plan.storage, surroundings, undefined));
       const storage = watchedStorage(opened, around.clock, around.metrics);
       closing.unshift(() => storage.dispose());
+      await ensureSchema(storage);
       await ownMasterKey(storage, keys);
       house.put(path.STORAGE, storage);
 
