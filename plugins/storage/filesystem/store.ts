@@ -10,6 +10,7 @@ import { unmet } from "../embedded/conditions.ts";
 import { fault } from "./disk.ts";
 import type { Files } from "./files.ts";
 import type { Journal } from "./journal.ts";
+import { readConditions } from "./known.ts";
 import type { Write } from "./lines.ts";
 import { readRange } from "./merge.ts";
 import type { Halves } from "./merge.ts";
@@ -127,10 +128,10 @@ export class Store {
   }
 
   async #commitGroup(group: readonly Pending[]): Promise<void> {
-    const { known, unreadable } = await this.#conditions(group);
+    const { values, unreadable } = await readConditions(group, (key) => this.get(key));
     /** What this group has changed so far: later ones of it are judged by that. */
     const staged = new Map<string, string | undefined>();
-    const now = (key: string): string | undefined => (staged.has(key) ? staged.get(key) : known.get(key));
+    const now = (key: string): string | undefined => (staged.has(key) ? staged.get(key) : values.get(key));
     const kept: { readonly one: Pending; readonly writes: readonly Write[] }[] = [];
     for (const one of group) {
       const error = one.changes.map(({ key }) => unreadable.get(key)).find((reason) => reason !== undefined);
@@ -161,25 +162,6 @@ export class Store {
     for (const { one } of kept) one.resolve();
     if (this.#overlay.size > LAG_KEYS || this.#overlay.bytes > LAG_BYTES) void this.#applyQuietly();
     else if (this.#overlay.size > 0) this.#applySoon();
-  }
-
-  /** The values that conditions of this group ask about, read before any of it is judged. */
-  async #conditions(
-    group: readonly Pending[],
-  ): Promise<{ known: ReadonlyMap<string, string | undefined>; unreadable: ReadonlyMap<string, Error> }> {
-    const known = new Map<string, string | undefined>();
-    const unreadable = new Map<string, Error>();
-    const reading: Promise<void>[] = [];
-    for (const { changes } of group) {
-      for (const { key, if: wanted } of changes) {
-        if (wanted === undefined || known.has(key)) continue;
-        known.set(key, undefined);
-        const keep = (value: string | undefined): void => void known.set(key, value);
-        reading.push(this.get(key).then(keep, (error: Error) => void unreadable.set(key, error)));
-      }
-    }
-    await Promise.all(reading);
-    return { known, unreadable };
   }
 
   #applySoon(): void {
