@@ -1,0 +1,190 @@
+// Clients that are slow, cut off, too many or too eager, against a whole relay: nothing hangs, nothing is half accepted.
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startChild, type ChildRelay } from "../support/child-relay.ts";
+import { testFolder } from "../support/folder.ts";
+import { needs } from "../support/needs.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { TEST_KEYS } from "../support/relay.ts";
+
+let relay: ChildRelay;
+let port: number;
+beforeAll(async () => {
+  relay = await startChild(testFolder());
+  port = Number(new URL(relay.url).port);
+});
+afterAll(() => relay[Symbol.asyncDispose]());
+
+const event = (keyId: string, id: string): string => JSON.stringify({ type: "deposit:paid", keyId, id, data: 1 });
+const head = (more: string, type = "application/json"): string =>
+  `POST /events HTTP/1.1\r\nHost: relay\r\nAuthorization: Bearer ${TEST_KEYS.publishToken}\r\n` +
+  `Content-Type: ${type}\r\n${more}\r\n\r\n`;
+const whole = (body: string): string => head(`Content-Length: ${Buffer.byteLength(body)}`) + body;
+
+interface Client {
+  readonly socket: Socket;
+  text(): string;
+  /** Resolves when the pattern was heard, or the connection ended. */
+  heard(pattern: RegExp): Promise<string>;
+}
+
+async function client(first: string, to = port): Promise<Client> {
+  const socket = connect(to, "127.0.0.1").on("error", () => undefined);
+  let text = "";
+  socket.setEncoding("latin1").on("data", (part: string) => (text += part));
+  await once(socket, "connect");
+  if (first !== "") await new Promise((resolve) => socket.write(first, resolve));
+  return {
+    socket,
+    text: () => text,
+    async heard(pattern) {
+      while (!pattern.test(text) && !socket.destroyed) {
+        await new Promise<void>((resolve) => {
+          for (const name of ["data", "close"]) socket.once(name, () => resolve());
+        });
+      }
+      return text;
+    },
+  };
+}
+
+async function ids(keyId: string): Promise<readonly string[]> {
+  const { json } = await relay.call("GET", `/api-keys/${keyId}/events?limit=200`);
+  return json.data.map(({ id }: { id: string }) => id).toSorted();
+}
+
+describe("publishers that are cut off", () => {
+  it("in the middle of a body have published nothing, however their body comes", async () => {
+    const one = event("key_cut", "half:1");
+    const line = `${one}\n`;
+    const ndjson = `${line}${event("key_cut", "half:2")}\n`;
+    const chunk = (text: string): string => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+    const cut = [
+      head(`Content-Length: ${one.length + 1}`) + one,
+      head(`Content-Length: ${ndjson.length + 1}`, "application/x-ndjson") + ndjson,
+      // Every line of it is whole, but that it was all has not been said.
+      head("Transfer-Encoding: chunked", "application/x-ndjson") + chunk(line) + chunk(line),
+      head("Transfer-Encoding: chunked") + chunk(one),
+      head("Transfer-Encoding: chunked") + chunk(one) + "0\r\n",
+      whole(one).slice(0, -1),
+    ];
+    const clients = await Promise.all(cut.map((text) => client(text)));
+    for (const [i, { socket }] of clients.entries()) {
+      if (i % 2 === 0) socket.end();
+      else socket.resetAndDestroy();
+    }
+    const last = await client(whole(event("key_cut", "whole")));
+    await last.heard(/"whole"/);
+    for (const { socket } of [...clients, last]) socket.destroy();
+    expect(await ids("key_cut")).toEqual(["whole"]);
+  });
+
+  it("right after it have published all or nothing, and can ask which by publishing again", async () => {
+    const all = Array.from({ length: 40 }, (_, i) => `sent:${i}`);
+    await Promise.all(
+      all.map(async (id) => {
+        const { socket } = await client(whole(`[${event("key_gone", id)},${event("key_gone", `${id}:b`)}]`));
+        socket.resetAndDestroy();
+      }),
+    );
+    for (const id of all) {
+      const { status, json } = await relay.publish([
+        JSON.parse(event("key_gone", id)),
+        JSON.parse(event("key_gone", `${id}:b`)),
+      ]);
+      expect(status).toBe(202);
+      expect(json.data[0].duplicate).toBe(json.data[1].duplicate);
+    }
+    expect(await ids("key_gone")).toHaveLength(80);
+  });
+});
+
+describe("pipelined requests", () => {
+  it("are answered in their order, and one that was not whole counts for nothing", async () => {
+    const names = ["a", "b", "c", "d"];
+    const pipe = await client(
+      names.map((id) => whole(event("key_pipe", id))).join("") + whole(event("key_pipe", "e")).slice(0, -3),
+    );
+    const text = await pipe.heard(/"id":"d"/);
+    expect([...text.matchAll(/HTTP\/1\.1 (\d+)[^]*?"id":"(\w)"/g)].map((found) => [found[1], found[2]])).toEqual(
+      names.map((name) => ["202", name]),
+    );
+    pipe.socket.resetAndDestroy();
+    expect(await ids("key_pipe")).toEqual(names);
+  });
+
+  it("end with the first that cannot be told apart from the next", async () => {
+    const smuggled = whole(event("key_smuggled", "inner"));
+    const outer = head(`Content-Length: 4\r\nTransfer-Encoding: chunked`);
+    const { socket, heard } = await client(`${outer}0\r\n\r\n${smuggled}`);
+    const text = await heard(/never/);
+    expect(text).toMatch(/^HTTP\/1\.1 400/);
+    expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+    socket.destroy();
+    expect(await ids("key_smuggled")).toEqual([]);
+  });
+});
+
+describe("clients that take their time", () => {
+  it("hundreds of them, slow in head, body and reading, hold up nobody", async () => {
+    const { json } = await relay.publish(
+      Array.from({ length: 100 }, () => ({ type: "a:b", keyId: "key_slow", data: "x".repeat(2_000) })),
+    );
+    expect(json.data).toHaveLength(100);
+    const one = event("key_slow", "late");
+    const slow = await Promise.all([
+      ...Array.from({ length: 150 }, () => client("POST /events HTTP/1.1\r\nHost: re")),
+      ...Array.from({ length: 150 }, () => client(head(`Content-Length: ${one.length}`) + one.slice(0, 10))),
+      ...Array.from({ length: 300 }, () => client("")),
+      ...Array.from({ length: 50 }, async () => {
+        const reader = await client("GET /openapi.json HTTP/1.1\r\nHost: relay\r\n\r\n".repeat(20));
+        reader.socket.pause();
+        return reader;
+      }),
+    ]);
+    const began = performance.now();
+    for (let n = 0; n < 20; n++)
+      expect((await relay.publish(JSON.parse(event("key_quick", `q:${n}`)))).status).toBe(202);
+    expect(performance.now() - began).toBeLessThan(3_000);
+    // The slow ones are no worse off for it: what they finish is taken.
+    const patient = slow[150] as Client;
+    patient.socket.write(one.slice(10));
+    expect(await patient.heard(/"late"/)).toMatch(/^HTTP\/1\.1 202/);
+    for (const { socket } of slow) socket.destroy();
+  });
+});
+
+describe("more clients than there may be", () => {
+  it("are turned away at once, and taken again when others have gone", async () => {
+    await using small = await startChild(testFolder(), { config: "server: { port: 0, maxConnections: 20 }," });
+    const to = Number(new URL(small.url).port);
+    const held = await Promise.all(Array.from({ length: 20 }, () => client("", to)));
+    const beyond = await client("GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n", to);
+    expect(await beyond.heard(/never/)).toBe("");
+    held[0]?.socket.write("GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n");
+    expect(await held[0]?.heard(/\r\n\r\n/)).toMatch(/^HTTP\/1\.1 200/);
+    for (const { socket } of held) socket.destroy();
+    await expect.poll(async () => (await fetch(`${small.url}/healthz`).catch(() => undefined))?.status).toBe(200);
+  });
+
+  it("that use up its descriptors cost no delivery an attempt", async ({ skip }) => {
+    const missing = needs("prlimit");
+    skip(missing !== undefined, missing);
+    await using receiver = await startReceiver();
+    await using small = await startChild(testFolder(), { under: ["prlimit", "--nofile=80:80"] });
+    const to = Number(new URL(small.url).port);
+    const made = await small.call("POST", "/api-keys/key_1/webhooks", { url: receiver.url(), events: ["*"] });
+    expect(made.status).toBe(201);
+    const publisher = await client("GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n", to);
+    await publisher.heard(/\r\n\r\n/);
+    const crowd = await Promise.all(Array.from({ length: 100 }, () => client("", to)));
+    publisher.socket.write(whole(event("key_1", "starved")));
+    expect(await publisher.heard(/"starved"/)).toMatch(/HTTP\/1\.1 202/);
+    await small.running.waitFor(/EMFILE.*a delivery went back/);
+    expect(receiver.requests).toHaveLength(0);
+    for (const { socket } of [...crowd, publisher]) socket.destroy();
+    await receiver.waitFor(1, 15_000);
+    expect(receiver.requests[0]?.headers["x-relay-attempt"]).toBe("1");
+  });
+});
