@@ -54,6 +54,8 @@ export const waiting = cell<{ readonly code: string; readonly until: number } | 
 
 /** Requests of this view that limits count. */
 export const spent = { count: 0 };
+/** More than these no view may cost. */
+export const MOST_REQUESTS = 3;
 
 const PATIENCE = 4;
 

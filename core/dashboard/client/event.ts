@@ -1,9 +1,11 @@
 /** One event: what was published, and what became of it. */
-import { useState } from "preact/hooks";
-import { ask, path, type Answer } from "./api.ts";
+import { useEffect, useState } from "preact/hooks";
+import { ask, MOST_REQUESTS, path, spent, type Answer } from "./api.ts";
+import { useCell } from "./cell.ts";
 import { DeliveryCard } from "./delivery.ts";
 import { el, part } from "./dom.ts";
 import { moment } from "./format.ts";
+import { known, loadStats } from "./keys.ts";
 import { badge, Copy, notice, Page, problem, skeleton, tell, useAction, useCalm, useLive, useLoad } from "./parts.ts";
 import { to } from "./route.ts";
 import { rawData } from "./sent.ts";
@@ -23,6 +25,12 @@ export const EventView = part(({ keyId, id }: EventProps) => {
   useLive((message) => {
     if (message.event === "again" || (message.event === "attempt" && message.data.eventId === id)) soon();
   });
+  const names = useCell(known);
+  const unknown = data?.data.deliveries.some(({ subscriptionId }) => !names.has(subscriptionId)) === true;
+  useEffect(() => {
+    // Their names, where that costs no request too many; the ids will do otherwise.
+    if (unknown && spent.count < MOST_REQUESTS) void loadStats(keyId, "24h").catch(() => undefined);
+  }, [unknown, keyId]);
   const kicker = [
     el.a({ href: to(["k", keyId, "events"]) }, "Events"),
     " / ",

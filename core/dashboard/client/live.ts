@@ -1,5 +1,5 @@
 /** What happens on a key, as it happens: server-sent events over `fetch`, since they need the token in a header. */
-import { asked, refusalOf, send, spent, waitOut } from "./api.ts";
+import { asked, MOST_REQUESTS, refusalOf, send, spent, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
 import { token } from "./token.ts";
 
@@ -36,13 +36,10 @@ export function listen(tell: (message: Message) => void): () => void {
   return () => listeners.delete(tell);
 }
 
-/** Most limited requests of one view, this one included. */
-const BUDGET = 3;
-
 /** Follows a key from now on; `undefined` for none. A view that has spent its requests waits for the next one. */
 export function follow(keyId: string | undefined): void {
   if (current?.keyId === keyId) return;
-  if (keyId !== undefined && spent.count >= BUDGET) return;
+  if (keyId !== undefined && spent.count >= MOST_REQUESTS) return;
   current?.abort.abort();
   current = keyId === undefined ? undefined : { keyId, abort: new AbortController() };
   if (current === undefined) liveState.set("off");

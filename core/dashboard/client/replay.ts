@@ -5,7 +5,9 @@ import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { errorOf, Field, Select } from "./fields.ts";
 import { count, duration } from "./format.ts";
+import { useCell } from "./cell.ts";
 import { known, nameOf } from "./keys.ts";
+import { liveState } from "./live.ts";
 import { notice, problem, useAction, useLive, useNow } from "./parts.ts";
 import type { Replayed } from "./shapes.ts";
 
@@ -126,11 +128,12 @@ interface ProgressProps {
   readonly close: () => void;
 }
 
-/** What the stream tells of replayed deliveries since it began; without the stream, what must be due by now. */
+/** What the stream tells; without it, what must be due by now. */
 const Progress = part(({ under, ended, close }: ProgressProps) => {
   const { replayed, more, startedAt, perSecond } = under;
   const now = useNow();
   const tried = Math.min(replayed, ended.size);
+  const live = useCell(liveState) === "on";
   const due = Math.min(replayed, Math.max(0, Math.floor(((now - startedAt) / 1_000) * perSecond)));
   const good = [...ended.values()].filter((status) => status === "delivered").length;
   return [
@@ -138,10 +141,12 @@ const Progress = part(({ under, ended, close }: ProgressProps) => {
       { role: "status" },
       `${count(replayed)} ${replayed === 1 ? "delivery was" : "deliveries were"} put back in line.`,
     ),
-    el.label({ class: "field" }, "Tried again", el.progress({ max: Math.max(1, replayed), value: tried })),
+    el.label({ class: "field" }, "Tried again", el.progress({ max: Math.max(1, replayed), value: live ? tried : due })),
     el.p(
       { class: "figure" },
-      `${count(tried)} of ${count(replayed)} tried, ${count(good)} delivered; ${count(due)} were due by now`,
+      live
+        ? `${count(tried)} of ${count(replayed)} tried, ${count(good)} delivered`
+        : `about ${count(due)} of ${count(replayed)} tried: the page is not live, so this is reckoned from the pace`,
     ),
     more && notice("info", "There are more: replay again when these are through."),
     el.p({ class: "quiet" }, "It goes on when this is closed."),
