@@ -31,13 +31,8 @@ const LEASE_MS = 45_000;
  *
  * Redis gone: every call fails within 2 s, none falls back to memory, and all is well again within 5 s of its return.
  */
-export function redis(options: RedisOptions): Plugin<"storage", Storage> {
-  return {
-    kind: "storage",
-    name: "redis",
-    problems: problemsOf(options),
-    setup: (ctx) => open(options, ctx, () => ""),
-  };
+export function redis(options: RedisOptions): Plugin<"storage", Storage> & { readonly shared: true } {
+  return redisAt(options, () => "");
 }
 
 /** As `redis`, with the time that its decisions are made by handed in: for tests, which cannot move a server's clock. */
