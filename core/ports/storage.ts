@@ -54,6 +54,12 @@ export interface Storage extends Omit<Driver, "getItem" | "watch"> {
    * were missed: anything of that shelf may have changed. Returns what ends it.
    */
   watch(changed: (keys: readonly string[]) => void): () => void;
+  /**
+   * Tells of every commit from now on, in the order in which they happened, each right after it; returns what ends it.
+   * One that may or may not have happened is told as not certain. Absent where commits of other processes could not be
+   * told: then no backup is taken while others write.
+   */
+  tap?(committed: (changes: readonly Change[], certain: boolean) => void): () => void;
   readonly queue: Queue;
   readonly counters: Counters;
   /** Figures for operators: bytes used, rows, and whatever else it can say. Cheap. */

@@ -27,6 +27,7 @@ export interface EmbeddedOptions {
 export async function embedded(store: Store, clock: Clock, options: EmbeddedOptions = {}): Promise<Storage> {
   const { watch, watched, tell } = watchers();
   let lines = await store.count?.("due:");
+  const taps = new Set<(changes: readonly Change[], certain: boolean) => void>();
   let closing: Promise<void> | undefined;
 
   function commit(changes: readonly Change[]): Promise<void> {
@@ -34,11 +35,19 @@ export async function embedded(store: Store, clock: Clock, options: EmbeddedOpti
     const done = store.commit(changes);
     const keys = watched(changes);
     const more = growth(changes);
-    if (keys === undefined && more === 0) return done;
-    return done.then(() => {
-      if (lines !== undefined) lines += more;
-      if (keys !== undefined) tell(keys);
-    });
+    if (keys === undefined && more === 0 && taps.size === 0) return done;
+    return done.then(
+      () => {
+        if (lines !== undefined) lines += more;
+        if (keys !== undefined) tell(keys);
+        for (const committed of taps) committed(changes, true);
+      },
+      (error: unknown) => {
+        if (error instanceof StorageError && error.fault === "uncertain")
+          for (const committed of taps) committed(changes, false);
+        throw error;
+      },
+    );
   }
 
   const { getMany, range } = store;
@@ -52,6 +61,11 @@ export async function embedded(store: Store, clock: Clock, options: EmbeddedOpti
     range,
     commit,
     watch,
+    tap(committed) {
+      const own: typeof committed = (changes, certain) => committed(changes, certain);
+      taps.add(own);
+      return () => void taps.delete(own);
+    },
     queue,
     counters: createCounters(clock),
     async status() {
