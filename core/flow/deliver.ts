@@ -7,7 +7,6 @@
 import pRetry from "p-retry";
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery, Due } from "../model/delivery.ts";
-import { attemptId, deliveryId } from "../model/delivery.ts";
 import { ConflictError, LeaseLostError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
 import { deliveryKey } from "../model/keys.ts";
@@ -15,11 +14,12 @@ import type { RetryOptions, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
+import { attemptLine } from "./attempt-line.ts";
 import type { HotEvents, Loaded } from "./hot.ts";
 import { judge, type Outcome } from "./outcome.ts";
-import { persist } from "./persist.ts";
 import { decodeDelivery, deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "./records.ts";
 import type { Send } from "./send.ts";
+import { createSettle } from "./settle.ts";
 import type { Slots } from "./slots.ts";
 import { endedBy } from "./standing.ts";
 import type { Directory } from "./directory.ts";
@@ -35,8 +35,6 @@ export interface Notice {
   readonly changes: readonly Change[];
   committed(): void;
 }
-
-type Settle = (changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }) => Promise<void>;
 
 export type Gate = (sub: Subscription) => Promise<number | undefined> | number | undefined;
 
@@ -107,33 +105,7 @@ export function createDeliver(deps: DeliverDeps): Deliver {
     let loaded: Loaded | undefined;
     let hasSlot = true;
 
-    const store: Settle = (changes, then) =>
-      persist(() => storage.queue.settle(lease, changes, then), { clock, signal, log });
-
-    /** @throws ConflictError when the line has been changed: the lease has ended by then */
-    const settle: Settle = async (changes, then) => {
-      try {
-        await store(changes, then);
-      } catch (error) {
-        if (!(error instanceof ConflictError) || !(await isOurs(changes, then))) throw error;
-      }
-    };
-
-    /**
-     * The line is not as it was claimed. Somebody moved the delivery (a replay), and has it now; or it was we: a commit
-     * whose end the storage could not tell had happened. Either way the queue is told of the line as it is.
-     */
-    async function isOurs(changes: readonly Change[], then: Parameters<Settle>[1]): Promise<boolean> {
-      const key = deliveryKey(subscriptionId, ordinal);
-      const text = await persist(() => storage.getItem(key), { clock, signal, log });
-      const written = changes.find((change) => change.op === "put" && change.key === key);
-      const ours = written?.op === "put" && written.value === text;
-      const now = text === undefined ? undefined : decodeDelivery(text);
-      const next = now?.nextAttemptAt === undefined ? undefined : dueOf(now, now.nextAttemptAt);
-      const asRead: Change = { op: "check", key, if: text ?? null };
-      await store([asRead], ours ? then : { next });
-      return ours;
-    }
+    const settle = createSettle(lease, { storage, clock, signal, log });
 
     async function attempt(): Promise<void> {
       loaded ??= await hot.load(keyId, ordinal);
@@ -222,21 +194,7 @@ export function createDeliver(deps: DeliverDeps): Deliver {
         metrics.observe("accept_to_first_attempt_seconds", (made.startedAt - ordinalTime(ordinal)) / 1000);
       }
       if (outcome.kind !== "retry") metrics.count("deliveries", { outcome: outcome.kind });
-      log.info("attempt", {
-        attemptId: attemptId(ordinal, subscriptionId, cycle, made.number),
-        deliveryId: deliveryId(ordinal, subscriptionId),
-        eventId: delivery?.eventId,
-        traceId: loaded?.event.traceparent?.slice(3, 35),
-        keyId,
-        subscriptionId,
-        cycle,
-        attempt: made.number,
-        statusCode: made.statusCode,
-        error: made.error,
-        durationMs: made.durationMs,
-        outcome: outcome.kind,
-        nextAttemptAt: outcome.kind === "retry" ? outcome.at : undefined,
-      });
+      log.info("attempt", attemptLine(delivery as Delivery, made, outcome, loaded?.event.traceparent));
       for (const one of deps.seen) one(sub, delivery as Delivery, made, outcome);
     }
 

@@ -1,0 +1,25 @@
+/** The one wide log line of an attempt: every field that tells how it went, and no body, secret or URL. */
+import type { Attempt } from "../model/attempt.ts";
+import { attemptId, deliveryId, type Delivery } from "../model/delivery.ts";
+import type { LogFields } from "../ports/plugin.ts";
+import type { Outcome } from "./outcome.ts";
+
+/** @param traceparent of the event, W3C */
+export function attemptLine(delivery: Delivery, made: Attempt, outcome: Outcome, traceparent?: string): LogFields {
+  const { eventId, keyId, subscriptionId, ordinal, cycle } = delivery;
+  return {
+    attemptId: attemptId(ordinal, subscriptionId, cycle, made.number),
+    deliveryId: deliveryId(ordinal, subscriptionId),
+    eventId,
+    traceId: traceparent?.slice(3, 35),
+    keyId,
+    subscriptionId,
+    cycle,
+    attempt: made.number,
+    statusCode: made.statusCode,
+    error: made.error,
+    durationMs: made.durationMs,
+    outcome: outcome.kind,
+    nextAttemptAt: outcome.kind === "retry" ? outcome.at : undefined,
+  };
+}
