@@ -10,6 +10,8 @@ export interface Settings {
   readonly dataDir?: string;
   readonly logLevel?: string;
   readonly masterKey?: string;
+  /** One or more, with spaces or commas between. */
+  readonly olderMasterKeys?: string;
   readonly signingKey?: string;
   readonly publishToken?: string;
   readonly jwtSecret?: string;
@@ -32,6 +34,7 @@ const PLAIN = {
 /** Each of these may also be given as `<name>_FILE`: the path of a file that holds it. */
 export const SECRETS = {
   RELAY_MASTER_KEY: "masterKey",
+  RELAY_MASTER_KEY_OLDER: "olderMasterKeys",
   RELAY_SIGNING_KEY: "signingKey",
   RELAY_PUBLISH_TOKEN: "publishToken",
   RELAY_JWT_SECRET: "jwtSecret",

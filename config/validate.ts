@@ -89,6 +89,7 @@ function build(config: CheckedConfig, frame: Frame): Plan {
     dashboard: config.dashboard ?? true,
     keys: {
       ...(settings.masterKey !== undefined && { master: settings.masterKey }),
+      ...(settings.olderMasterKeys !== undefined && { older: settings.olderMasterKeys.trim().split(/[\s,]+/) }),
       ...(settings.signingKey !== undefined && { signing: settings.signingKey }),
       ...(settings.publishToken !== undefined && { publishToken: settings.publishToken }),
     },

@@ -18,6 +18,8 @@ import type { Figures } from "./figures.ts";
 import { pingOperations } from "./ping.ts";
 import type { Ping } from "./ping.ts";
 import type { Receivers } from "./receivers.ts";
+import { rekeyOperations } from "./rekey.ts";
+import type { RekeyAll } from "./rekey.ts";
 import { streamOperations } from "./stream.ts";
 import type { Feed } from "./stream.ts";
 import { webhookOperations } from "./webhooks.ts";
@@ -40,6 +42,8 @@ export interface OperationsDeps extends Receivers {
   /** What happens, as it happens; without it there is no stream. */
   readonly feed?: Feed | undefined;
   readonly figures?: Figures | undefined;
+  /** Seals everything anew; without it there is no such operation. */
+  readonly rekey?: RekeyAll | undefined;
 }
 
 export function createOperations(deps: OperationsDeps): readonly AnyOperation[] {
@@ -52,6 +56,7 @@ export function createOperations(deps: OperationsDeps): readonly AnyOperation[] 
     ...catalogueOperations(shared),
     ...auditOperations(shared),
     ...figureOperations(shared),
+    ...rekeyOperations(shared),
     ...streamOperations(shared),
   ];
 }

@@ -18,7 +18,8 @@ export async function openStorage(plan: Plan, around: Around): Promise<Storage> 
 /** What the auth plug-in is handed, over a storage that is open. Keys that are not there yet are made, as at a first start. */
 export async function authContext(plan: Plan, around: Around, storage: Storage): Promise<PluginContext> {
   const { dataDir, keys: given } = plan;
-  const { keys, made } = await loadKeys({ dataDir, given, shared: plan.storage.shared === true });
+  const { older } = given;
+  const { keys, made } = await loadKeys({ dataDir, given, shared: plan.storage.shared === true, older });
   for (const path of made) around.say(`relay: made ${path}`);
   return contextOf(plan.auth, surroundings(plan, around, keys), storage);
 }

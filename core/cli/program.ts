@@ -29,6 +29,7 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
   tail: () => import("./tail.ts"),
   doctor: () => import("./doctor.ts"),
   audit: () => import("./audit.ts"),
+  secrets: () => import("./secrets.ts"),
   build: () => import("./build.ts"),
 };
 
@@ -138,7 +139,7 @@ function commandWords(argv: readonly string[]): readonly string[] {
   return group ? words : words.slice(0, 1);
 }
 
-const GROUPS: ReadonlySet<string> = new Set(["subscriptions", "events", "users"]);
+const GROUPS: ReadonlySet<string> = new Set(["subscriptions", "events", "users", "secrets"]);
 const nameOf = (text: string): string => text.replace(/ *[<[].*/, "");
 const takesValue = (flags: string): boolean => flags.includes("<");
 

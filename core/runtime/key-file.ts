@@ -1,6 +1,6 @@
 /** A file that holds one secret: made once, whole or not at all, whoever races for it. */
 import { randomBytes } from "node:crypto";
-import { chmod, link, mkdir, open, readFile, stat, unlink } from "node:fs/promises";
+import { chmod, link, mkdir, open, readFile, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { StartError } from "../model/errors.ts";
 
@@ -25,6 +25,28 @@ export async function keyFile(
     const code = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
     throw new StartError(78, `cannot read or make ${path} (${code})`, { cause: error });
   }
+}
+
+/** The text in the file; `undefined` when it is not there. @throws StartError 78 when it cannot be read */
+export async function readKeyFile(path: string): Promise<string | undefined> {
+  try {
+    return await read(path);
+  } catch (error) {
+    throw new StartError(78, `cannot read ${path} (${(error as NodeJS.ErrnoException).code ?? ""})`, { cause: error });
+  }
+}
+
+/** Puts `next` in the place of `path`, whose text stays in `old`. Cut off anywhere, no text is lost; may be repeated. */
+export async function promoteKeyFile(path: string, next: string, old: string): Promise<void> {
+  const text = await read(path);
+  if (text !== undefined) {
+    const temp = join(dirname(old), `.${basename(old)}.${randomBytes(8).toString("hex")}`);
+    await write(temp, `${text}\n`);
+    await rename(temp, old);
+    await sync(dirname(old));
+  }
+  await rename(next, path);
+  await sync(dirname(path));
 }
 
 async function read(path: string): Promise<string | undefined> {

@@ -16,7 +16,7 @@ import { StartError } from "../model/errors.ts";
 import { ownClaims } from "../model/token.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
-import { keyFile } from "./key-file.ts";
+import { keyFile, readKeyFile } from "./key-file.ts";
 
 export interface KeyOptions {
   readonly dataDir: string;
@@ -25,7 +25,7 @@ export interface KeyOptions {
   /** The storage is shared with other nodes, which must hold the same keys: none is made then. */
   readonly shared: boolean;
   /** Master keys of the past (32 bytes, base64) that may still open what they sealed, until all is sealed anew. */
-  readonly older?: readonly string[];
+  readonly older?: readonly string[] | undefined;
 }
 
 export interface RelayKeys extends Keys {
@@ -33,6 +33,10 @@ export interface RelayKeys extends Keys {
   readonly publishToken: string;
   /** Tells master keys apart without telling anything about them. */
   readonly masterFingerprint: string;
+  /** Of the keys that may still open what they sealed. */
+  readonly olderFingerprints: readonly string[];
+  /** From here on everything is sealed by this key; what it seals can be opened beside all that could be before. */
+  adopt(master: string): void;
   /** The id of the signing key, as it stands in tokens and the JWKS. */
   readonly keyId: string;
   /** True when the text was sealed by the present master key: false asks for sealing it anew. @throws as `open` */
@@ -74,7 +78,7 @@ export async function loadKeys(options: KeyOptions): Promise<LoadedKeys> {
     if (!isKey(text)) wrong.push("an older master key must be 32 bytes in base64");
   if (wrong.length > 0) throw new StartError(78, `${wrong.join("; ")}. \`relay keys\` prints fresh ones.`);
 
-  const folder = join(dataDir, "keys");
+  const folder = keyFolder(dataDir);
   const made: string[] = [];
   const get = async (
     name: string,
@@ -90,12 +94,27 @@ export async function loadKeys(options: KeyOptions): Promise<LoadedKeys> {
     return file.text;
   };
   const random = (): string => randomBytes(32).toString("base64");
-  const master = await get("master", given.master, random, isKey);
+  const older = [...(options.older ?? [])];
+  const filed = async (name: string): Promise<string | undefined> => {
+    const text = given.master === undefined ? await readKeyFile(join(folder, name)) : undefined;
+    if (text !== undefined && !isKey(text))
+      throw new StartError(78, `${join(folder, name)} is damaged: put it back from a backup`);
+    return text;
+  };
+  // The sealing anew has begun, and this key may have sealed some of it already.
+  const next = await filed(NEXT_MASTER);
+  const present = next === undefined ? await get(MASTER, given.master, random, isKey) : await filed(MASTER);
+  const master = next ?? (present as string);
+  for (const text of [present, await filed(OLD_MASTER)]) if (text !== undefined && text !== master) older.push(text);
   const signing = await get("signing", given.signing, random, isKey);
   const freshToken = (): string => `relay_publish_${randomBytes(32).toString("base64url")}`;
   const publishToken = await get("publish-token", given.publishToken, freshToken, isToken);
-  return { keys: makeKeys({ master, signing, publishToken, older: options.older ?? [] }), made };
+  return { keys: makeKeys({ master, signing, publishToken, older }), made };
 }
+
+/** In the key folder: the master key, the one that is to take its place, and the one whose place it took. */
+export const [MASTER, NEXT_MASTER, OLD_MASTER] = ["master", "master.next", "master.old"] as const;
+export const keyFolder = (dataDir: string): string => join(dataDir, "keys");
 
 /** Keys from their texts (32 bytes in base64 each), without a file. */
 export function makeKeys(given: {
@@ -104,10 +123,11 @@ export function makeKeys(given: {
   readonly publishToken: string;
   readonly older?: readonly string[];
 }): RelayKeys {
-  const master = bytes(given.master);
+  let master = bytes(given.master);
   const seed = bytes(given.signing);
   if (master === undefined || seed === undefined) throw new StartError(78, "a key must be 32 bytes in base64");
   const older = (given.older ?? []).map(bytes).filter((key) => key !== undefined);
+  const present = (): Buffer => master as Buffer;
   const privateKey = createPrivateKey({ key: Buffer.concat([PKCS8, seed]), format: "der", type: "pkcs8" });
   const { x } = createPublicKey(privateKey).export({ format: "jwk" }) as { x: string };
   // RFC 7638: the members of the public key in this order, hashed.
@@ -115,26 +135,41 @@ export function makeKeys(given: {
   const jwk = { kty: "OKP", crv: "Ed25519", x, kid: keyId, alg: "EdDSA", use: "sig" };
   return {
     publishToken: given.publishToken,
-    masterFingerprint: createHmac("sha256", master).update("relaybox master key").digest("hex").slice(0, 32),
+    get masterFingerprint() {
+      return fingerprint(present());
+    },
+    get olderFingerprints() {
+      return older.map(fingerprint);
+    },
+    adopt(text) {
+      const next = bytes(text);
+      if (next === undefined) throw new StartError(78, "a master key must be 32 bytes in base64");
+      if (next.equals(present())) return;
+      older.unshift(present());
+      master = next;
+    },
     keyId,
-    seal: (plain, aad) => seal(master, plain, aad),
+    seal: (plain, aad) => seal(present(), plain, aad),
     open(sealed, aad) {
-      for (const key of [master, ...older]) {
+      for (const key of [present(), ...older]) {
         const plain = unseal(key, sealed, aad);
         if (plain !== undefined) return plain;
       }
       throw new Error("cannot open a sealed text: it was changed, moved to another place, or sealed by another key");
     },
     isCurrent(sealed, aad) {
-      if (unseal(master, sealed, aad) !== undefined) return true;
+      if (unseal(present(), sealed, aad) !== undefined) return true;
       this.open(sealed, aad);
       return false;
     },
-    derive: (purpose) => Buffer.from(hkdfSync("sha256", master, "", `relaybox ${purpose}`, 32)),
+    derive: (purpose) => Buffer.from(hkdfSync("sha256", present(), "", `relaybox ${purpose}`, 32)),
     signToken: (claims) => sign(privateKey, keyId, claims),
     publicJwk: () => jwk,
   };
 }
+
+const fingerprint = (key: Buffer): string =>
+  createHmac("sha256", key).update("relaybox master key").digest("hex").slice(0, 32);
 
 const sign = (key: KeyObject, kid: string, claims: Readonly<Record<string, unknown>>): Promise<string> =>
   new SignJWT({ ...claims }).setProtectedHeader({ alg: "EdDSA", typ: "at+jwt", kid }).sign(key);

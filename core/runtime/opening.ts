@@ -1,19 +1,17 @@
 /** Opening: keys, guard, storage, then the plug-ins that use them; and closing, the other way round. */
 import { readFile } from "node:fs/promises";
 import { createGuard } from "../guard/index.ts";
-import { ConflictError, StartError } from "../model/errors.ts";
-import { metaKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Storage } from "../ports/storage.ts";
 import { contextOf, type Surroundings } from "./context.ts";
 import { makeDataDir } from "./data-dir.ts";
 import { furnishGateway } from "./gateway.ts";
-import { loadKeys, type RelayKeys } from "./keys.ts";
+import { loadKeys } from "./keys.ts";
 import type { Step } from "./lifecycle.ts";
 import type { RelayLog, RelayMetrics } from "./observers.ts";
 import { createOutbound } from "./outbound.ts";
 import * as path from "./path.ts";
 import type { Plan } from "./plan.ts";
+import { createRekey, ownMasterKey, REKEY, settleKeyFiles } from "./rekey.ts";
 import { ensureSchema } from "./schema.ts";
 import { watchedStorage } from "./storage-watch.ts";
 import { AUTH, SOURCES } from "./surface.ts";
@@ -40,7 +38,9 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
     async start() {
       const { dataDir, configDir } = plan;
       await makeDataDir(dataDir);
-      const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared: plan.storage.shared === true });
+      const { older } = plan.keys;
+      const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared: plan.storage.shared === true, older });
+      const keyFiles = plan.keys.master === undefined ? dataDir : undefined;
       tell(made);
       const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
       const guard = createGuard({ ...plan.guard, ca, clock: around.clock });
@@ -66,7 +66,8 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
       const storage = watchedStorage(opened, around.clock, around.metrics);
       closing.unshift(() => storage.dispose());
       await ensureSchema(storage);
-      await ownMasterKey(storage, keys);
+      await ownMasterKey(storage, keys, around.log);
+      await settleKeyFiles(keys, storage, keyFiles);
       house.put(path.STORAGE, storage);
 
       const transports = [];
@@ -79,6 +80,9 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
       const auth = await plan.auth.setup(contextOf(plan.auth, surroundings, storage));
       closing.unshift(() => auth.dispose?.());
       house.put(AUTH, auth);
+      const rekey = createRekey({ ...around, keys, storage, auth, dataDir: keyFiles });
+      closing.unshift(() => rekey.stop());
+      house.put(REKEY, rekey);
       const sources = [];
       for (const plugin of plan.sources) sources.push(await plugin.setup(contextOf(plugin, surroundings, storage)));
       house.put(SOURCES, sources);
@@ -91,24 +95,4 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
       if (failed !== undefined) throw failed.reason;
     },
   };
-}
-
-/** What is sealed in this storage can be opened by one master key only: a node with another must not serve. */
-async function ownMasterKey(storage: Storage, keys: RelayKeys): Promise<void> {
-  const key = metaKey("master-key");
-  for (;;) {
-    const stored = await storage.getItem(key);
-    if (stored === keys.masterFingerprint) return;
-    if (stored !== undefined) {
-      throw new StartError(
-        78,
-        "this storage belongs to another master key: give the one it was made with (RELAY_MASTER_KEY or keys/master)",
-      );
-    }
-    try {
-      return await storage.commit([{ op: "put", key, value: keys.masterFingerprint, if: null }]);
-    } catch (error) {
-      if (!(error instanceof ConflictError)) throw error;
-    }
-  }
 }

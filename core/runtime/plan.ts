@@ -106,6 +106,8 @@ export interface Plan {
   readonly keys: {
     /** 32 bytes, base64. */
     readonly master?: string;
+    /** Master keys of the past, which may still open what they sealed. */
+    readonly older?: readonly string[];
     /** Ed25519 private key seed, 32 bytes, base64. */
     readonly signing?: string;
     readonly publishToken?: string;
