@@ -1,0 +1,118 @@
+// One bad receiver and many good ones, on disk: who waits for whom, how many at once, and what each may ask for itself.
+import { describe, expect, it } from "vitest";
+import { sqlite } from "../../config/index.ts";
+import { startReceiver, type Receiver, type Received } from "../support/receiver.ts";
+import { startRelay, type TestRelay } from "../support/relay.ts";
+
+const HOOKS = "/api-keys/key_1/webhooks";
+
+async function subscribe(relay: TestRelay, url: string, events: readonly string[], more: Record<string, unknown> = {}) {
+  const made = await relay.call("POST", HOOKS, { body: { url, events, ...more } });
+  expect(made.status, made.text).toBe(201);
+  return made.json.data.id as string;
+}
+
+async function publish(relay: TestRelay, type: string, count: number): Promise<void> {
+  for (let left = count; left > 0; left -= 1_000) {
+    const batch = Array.from({ length: Math.min(left, 1_000) }, () => ({ type, keyId: "key_1", data: 1 }));
+    expect((await relay.publish(batch)).status).toBe(202);
+  }
+}
+
+/** Requests that a receiver holds open until told, and the most it has held at once. */
+function holding(paths: (request: Received) => boolean) {
+  let open = 0;
+  let most = 0;
+  const gate = Promise.withResolvers<void>();
+  const script = async (request: Received): Promise<number> => {
+    if (!paths(request)) return 200;
+    most = Math.max(most, ++open);
+    await gate.promise;
+    open--;
+    return 200;
+  };
+  return { script, release: () => gate.resolve(), most: () => most };
+}
+
+const paths = (receiver: Receiver, path: string): number => receiver.requests.filter((one) => one.path === path).length;
+
+describe("one bad receiver", () => {
+  it("with 10,000 deliveries pending holds sixteen slots and nobody up", async () => {
+    const held = holding(({ path }) => path === "/bad");
+    await using receiver = await startReceiver({ script: held.script });
+    await using relay = await startRelay({ storage: sqlite(), delivery: { timeoutMs: 30_000 } });
+    await subscribe(relay, receiver.url("/bad"), ["bad"]);
+    const good = Array.from({ length: 5 }, (_, i) => `/good${i}`);
+    for (const path of good) await subscribe(relay, receiver.url(path), ["good"]);
+    await publish(relay, "bad", 10_000);
+    await receiver.waitFor(16);
+    const latencies: number[] = [];
+    for (let n = 0; n < 20; n++) {
+      const before = receiver.requests.length;
+      const began = performance.now();
+      await publish(relay, "good", 1);
+      await receiver.waitFor(before + good.length);
+      latencies.push(performance.now() - began);
+    }
+    expect(latencies.toSorted((a, b) => a - b)[10]).toBeLessThan(250);
+    expect(paths(receiver, "/bad")).toBe(16);
+    expect(held.most()).toBe(16);
+    for (const path of good) expect(paths(receiver, path)).toBe(20);
+    held.release();
+  });
+
+  it("that fails at once, over and over, does not either", async () => {
+    await using receiver = await startReceiver({ script: ({ path }) => (path === "/bad" ? 500 : 200) });
+    await using relay = await startRelay({ storage: sqlite(), health: false });
+    await subscribe(relay, receiver.url("/bad"), ["bad"]);
+    await subscribe(relay, receiver.url("/good"), ["good"]);
+    await publish(relay, "bad", 2_000);
+    for (let n = 1; n <= 20; n++) {
+      await publish(relay, "good", 1);
+      await expect.poll(() => paths(receiver, "/good"), { interval: 5, timeout: 2_000 }).toBe(n);
+    }
+  });
+});
+
+describe("requests under way at once", () => {
+  it("are never more than the subscription's and the total allow", async () => {
+    const held = holding(() => true);
+    await using receiver = await startReceiver({ script: held.script });
+    await using relay = await startRelay({ storage: sqlite(), delivery: { concurrency: 40, perSubscription: 16 } });
+    for (let i = 0; i < 4; i++) await subscribe(relay, receiver.url(`/${i}`), ["a"]);
+    await publish(relay, "a", 200);
+    await receiver.waitFor(40);
+    await publish(relay, "a", 1);
+    expect(held.most()).toBe(40);
+    for (let i = 0; i < 4; i++) expect(paths(receiver, `/${i}`)).toBeLessThanOrEqual(16);
+    held.release();
+    await receiver.waitFor(804, 20_000);
+  });
+});
+
+describe("a subscription's own terms", () => {
+  it("hold for it alone: attempts, waits, deadline and rate", async () => {
+    await using receiver = await startReceiver({
+      script: ({ path }) => (path === "/hang" ? { do: "hang" } : path === "/paced" ? 200 : 500),
+    });
+    await using relay = await startRelay({ storage: sqlite(), health: false });
+    const retry = { attempts: 2, firstDelayMs: 600, factor: 1, maxDelayMs: 600 };
+    await subscribe(relay, receiver.url("/own"), ["a"], { retry });
+    await subscribe(relay, receiver.url("/default"), ["a"]);
+    await subscribe(relay, receiver.url("/hang"), ["a"], { timeoutMs: 1_000, retry: { ...retry, attempts: 1 } });
+    await subscribe(relay, receiver.url("/paced"), ["paced"], { rateLimit: { perSecond: 10 } });
+    const { json } = await relay.publish({ type: "a", keyId: "key_1", data: 1 });
+    await publish(relay, "paced", 8);
+    const shown = async () => (await relay.call("GET", `/api-keys/key_1/events/${json.data.id}`)).json.data;
+    await expect.poll(async () => (await shown()).status, { timeout: 10_000 }).toBe("failed");
+    const attempts = (await shown()).deliveries.map((one: { attempts: { statusCode?: number; error?: string }[] }) =>
+      one.attempts.map((made) => made.statusCode ?? made.error),
+    );
+    expect(attempts.toSorted()).toEqual([[500, 500], [500, 500, 500, 500, 500], ["timeout"]].toSorted());
+    const own = receiver.requests.filter(({ path }) => path === "/own");
+    expect((own[1]?.at ?? 0) - (own[0]?.at ?? 0)).toBeGreaterThanOrEqual(590);
+    await expect.poll(() => paths(receiver, "/paced"), { timeout: 5_000 }).toBe(8);
+    const at = receiver.requests.filter(({ path }) => path === "/paced").map((one) => one.at);
+    expect((at[7] ?? 0) - (at[0] ?? 0)).toBeGreaterThanOrEqual(650);
+  });
+});
