@@ -1,6 +1,6 @@
 // Builds and runs images without a daemon or a registry: buildah and podman on a base image made here.
 import { execFile, spawnSync } from "node:child_process";
-import { access, cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { access, cp, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 
@@ -14,6 +14,10 @@ export interface Container {
   readonly name: string;
   /** Runs a command in it; resolves to its stdout. */
   exec(...args: readonly string[]): Promise<string>;
+  /** Runs the image's own health check; resolves to its exit code. */
+  health(): Promise<number>;
+  /** The user that it runs as, on this machine. */
+  uid(): Promise<number>;
   logs(): Promise<string>;
   /** SIGTERM, and SIGKILL after ten seconds. Resolves to the exit code. */
   stop(): Promise<number>;
@@ -23,8 +27,8 @@ export interface Container {
 
 export interface Engine {
   build(tag: string): Promise<void>;
-  /** Size of an image beyond its base, in MB. */
-  ownSize(tag: string): Promise<number>;
+  /** Size of an image with all its layers, in MB. */
+  size(tag: string): Promise<number>;
   start(
     tag: string,
     name: string,
@@ -41,9 +45,6 @@ export async function openEngine(folder: string): Promise<Engine> {
     run("buildah", [...store, ...args], { maxBuffer: 1 << 26, timeout: 600_000 });
   const podman = (...args: readonly string[]) =>
     run("podman", [...store, "--runtime", "/usr/sbin/runc", ...args], { maxBuffer: 1 << 26, timeout: 120_000 });
-  const size = async (tag: string): Promise<number> =>
-    Number((await podman("image", "inspect", "--format", "{{.Size}}", tag)).stdout) / 1e6;
-
   await makeBase(folder, buildah);
   return {
     async build(tag) {
@@ -60,7 +61,7 @@ export async function openEngine(folder: string): Promise<Engine> {
       ];
       await buildah("bud", ...args, ...mounts, "-t", tag, ROOT);
     },
-    ownSize: async (tag) => (await size(tag)) - (await size(BASE)),
+    size: async (tag) => Number((await podman("image", "inspect", "--format", "{{.Size}}", tag)).stdout) / 1e6,
     async start(tag, name, mounts, env) {
       const args = Object.entries(mounts).flatMap(([from, to]) => ["--volume", `${from}:${to}`]);
       for (const [key, value] of Object.entries(env)) args.push("--env", `${key}=${value}`);
@@ -69,6 +70,15 @@ export async function openEngine(folder: string): Promise<Engine> {
       return {
         name,
         exec: async (...command) => (await podman("exec", name, ...command)).stdout,
+        health: () =>
+          podman("healthcheck", "run", name).then(
+            () => 0,
+            (error: { code?: number }) => error.code ?? -1,
+          ),
+        uid: async () => {
+          const { stdout } = await podman("inspect", "--format", "{{.State.Pid}}", name);
+          return (await stat(`/proc/${stdout.trim()}`)).uid;
+        },
         logs: async () => {
           const { stdout, stderr } = await podman("logs", name);
           return stdout + stderr;
@@ -87,7 +97,7 @@ export async function openEngine(folder: string): Promise<Engine> {
   };
 }
 
-/** Debian's smallest system with this Node and this npm: what the public `node` image is, made without a registry. */
+/** Debian's smallest system with `strip`, this Node and this npm: what the build needs of the public `node` image, made without a registry. */
 async function makeBase(
   folder: string,
   buildah: (...args: readonly string[]) => Promise<{ readonly stdout: string }>,
@@ -97,7 +107,7 @@ async function makeBase(
   const context = join(folder, "base");
   await rm(context, { recursive: true, force: true });
   await mkdir(context, { recursive: true });
-  const packages = "--include=libatomic1,libstdc++6,ca-certificates";
+  const packages = "--include=binutils,ca-certificates,libatomic1,libstdc++6";
   await run("mmdebstrap", ["--variant=minbase", packages, "bookworm", join(context, "base.tar")], { timeout: 600_000 });
   await cp(process.execPath, join(context, "node"), { dereference: true });
   await cp(npmFolder(), join(context, "npm"), { recursive: true, dereference: true });
