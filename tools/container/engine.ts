@@ -37,15 +37,31 @@ export interface Engine {
   ): Promise<Container>;
 }
 
-/** @param folder where images and layers are kept; a later check with the same folder need not make the base anew */
+/** Containers cannot be made here, whatever is in them. */
+export class NoEngine extends Error {
+  override readonly name = "NoEngine";
+}
+
+/**
+ * @throws NoEngine when programs are missing or the machine forbids containers
+ * @param folder where images and layers are kept; a later check with the same folder need not make the base anew
+ */
 export async function openEngine(folder: string): Promise<Engine> {
   const store = ["--root", join(folder, "store"), "--runroot", join(folder, "run"), "--storage-driver", "vfs"];
+  if (process.getuid?.() !== 0) throw new NoEngine("it needs root");
   await mkdir(folder, { recursive: true });
   const buildah = (...args: readonly string[]) =>
     run("buildah", [...store, ...args], { maxBuffer: 1 << 26, timeout: 600_000 });
   const podman = (...args: readonly string[]) =>
     run("podman", [...store, "--runtime", "/usr/sbin/runc", ...args], { maxBuffer: 1 << 26, timeout: 120_000 });
-  await makeBase(folder, buildah);
+  try {
+    await makeBase(folder, buildah);
+    await podman("run", "--rm", "--network", "host", ...LIMITS, BASE, "/bin/true");
+  } catch (error) {
+    const { code, stderr = "" } = error as NodeJS.ErrnoException & { stderr?: string };
+    const reason = code === "ENOENT" ? (error as Error).message : (stderr.trim().split("\n").at(-1) ?? "");
+    throw new NoEngine(reason === "" ? String(error) : reason, { cause: error });
+  }
   return {
     async build(tag) {
       const mounts = await buildMounts(folder);
