@@ -121,6 +121,7 @@ describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ??
     const secret = (await page.locator(".steps code").innerText()).replaceAll(" ", "");
     await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, step()));
     await page.getByRole("button", { name: "Turn it on" }).click();
+    await page.getByText("Your second factor is on.").waitFor();
     const recovery = await page.locator(".codes code").allInnerTexts();
     await page.getByRole("button", { name: "I have kept them" }).click();
     await screen.go(`k/key_1/subscriptions/${made.json.data.id}`, /127/);

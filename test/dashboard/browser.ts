@@ -30,7 +30,7 @@ export interface Screen extends AsyncDisposable {
   readonly page: Page;
   /** What the page complained about: errors of scripts, refusals by its policy. */
   readonly complaints: readonly string[];
-  /** Answers that limits counted, as `METHOD path`. */
+  /** Requests that limits count, as `METHOD path`. */
   readonly limited: string[];
   /** Goes to a view and waits for its heading. */
   go(view: string, heading: string | RegExp): Promise<void>;
@@ -74,9 +74,10 @@ export function useBrowser(): {
         // Answers that are no success are told there too; the page shows them itself.
         if (line.type() === "error" && !line.text().startsWith("Failed to load resource")) complaints.push(line.text());
       });
-      page.on("response", (response) => {
-        if (response.headers()["x-ratelimit-limit"] !== undefined)
-          limited.push(`${response.request().method()} ${new URL(response.url()).pathname}`);
+      page.on("request", (request) => {
+        const { pathname } = new URL(request.url());
+        // The page and its parts are free; all else that it asks for has a row in the table of limits.
+        if (!pathname.startsWith("/developers")) limited.push(`${request.method()} ${pathname}`);
       });
       return {
         page,
