@@ -13,13 +13,16 @@ export interface SecureOptions {
   readonly alpn: readonly string[];
 }
 
-/** Who is trusted: Node's own roots, the system's, and the operator's `ca`. Read at the first use (50 ms), then kept. */
+/**
+ * Who is trusted: Node's own roots, the system's, and the operator's `ca`. Not what NODE_EXTRA_CA_CERTS names: that is
+ * for whatever else the shell runs. Read at the first use (50 ms), then kept.
+ */
 export const trust = (ca: string | undefined): (() => SecureContext) => {
   const extra = ca === undefined ? [] : readCertificates(ca);
   let context: SecureContext | undefined;
   return () =>
     (context ??= createSecureContext({
-      ca: [...new Set([...getCACertificates("default"), ...getCACertificates("system"), ...extra])],
+      ca: [...new Set([...getCACertificates("bundled"), ...getCACertificates("system"), ...extra])],
       minVersion: "TLSv1.2",
     }));
 };

@@ -13,7 +13,11 @@ export interface ChildRelay extends AsyncDisposable {
   readonly pid: number;
   readonly running: Running;
   publish(body: unknown): Promise<{ readonly status: number; readonly json: ReturnType<typeof JSON.parse> }>;
-  call(method: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly json: ReturnType<typeof JSON.parse> }>;
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<{ readonly status: number; readonly json: ReturnType<typeof JSON.parse> }>;
   /** SIGKILL, and until it is gone. */
   kill(): Promise<void>;
 }
@@ -26,6 +30,8 @@ export interface ChildOptions {
   readonly imports?: readonly string[];
   /** More lines at the head of the config file. */
   readonly head?: string;
+  /** Variables beside the keys. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export async function startChild(folder: string, options: ChildOptions = {}): Promise<ChildRelay> {
@@ -53,6 +59,7 @@ export default defineRelay({
       RELAY_PUBLISH_TOKEN: TEST_KEYS.publishToken,
       // One thread for files, so that a fault injected at the nth call hits the nth call.
       UV_THREADPOOL_SIZE: "1",
+      ...options.env,
     },
   });
   const [, url = ""] = await running.waitFor(/listening at (http\S+)/);
