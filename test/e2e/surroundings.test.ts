@@ -98,7 +98,7 @@ describe("variables of the environment", () => {
     expect(readdirSync(folder)).toContain("from-env");
     expect(existsSync(join(folder, "file"))).toBe(false);
     expect(existsSync(join(folder, "from-env", "keys"))).toBe(false);
-    expect(relay.stderr()).toContain('"level":"info"');
+    await relay.waitFor(/"level":"info"/);
     const published = await runCommand(["publish", "a:b", "--key", "k", "--json"], {
       cwd: folder,
       env: { RELAY_URL: url, RELAY_PUBLISH_TOKEN_FILE: env["RELAY_PUBLISH_TOKEN_FILE"] ?? "" },
