@@ -1,0 +1,92 @@
+/** `relay migrate --to <config>`: copies everything from one storage into another, of whatever kind. */
+import { loadConfig } from "../../config/load.ts";
+import { alignRecords, copyRecords, countRecords } from "../flow/copy.ts";
+import type { Storage } from "../ports/storage.ts";
+import { FILLING, storedSchema } from "../runtime/schema.ts";
+import type { Around } from "./around.ts";
+import type { Command } from "./command.ts";
+import { CONFIG_OPTIONS, JSON_OPTION } from "./command.ts";
+import { EX_OK, EX_REFUSED, EX_TEMPFAIL, ExitError } from "./exit.ts";
+import { json } from "./output.ts";
+import { progressBar } from "./progress.ts";
+import { beginFilling } from "./restore.ts";
+import { loadFor } from "./settings.ts";
+
+/** How often the copy is held against what it was made from, and made good, until it is the same. */
+const ROUNDS = 3;
+/** Settings that would move both ends to the same place. */
+const OF_THE_SOURCE: ReadonlySet<string> = new Set(["RELAY_CONFIG", "RELAY_DATA_DIR", "RELAY_REDIS_URL"]);
+
+const migrate: Command = {
+  usage: "migrate",
+  about: "copy everything into the storage of another config, while no relay uses either",
+  options: [
+    { flags: "--to <config>", about: "config file of the storage that is filled" },
+    ...CONFIG_OPTIONS,
+    JSON_OPTION,
+  ],
+  examples: ["relay migrate --to relay.redis.config.ts"],
+  async run(given, around) {
+    const to = given.required("to");
+    const { openStorage } = await import("./offline.ts");
+    const { plan: from } = await loadFor(given, around);
+    const env = Object.fromEntries(Object.entries(around.env).filter(([name]) => !OF_THE_SOURCE.has(name)));
+    const { plan: target } = await loadConfig({ flags: { config: to }, env, cwd: around.cwd });
+    const source = await openStorage(from, around);
+    let records: number;
+    try {
+      await refuseHalf(source);
+      const filled = await openStorage(target, around);
+      try {
+        records = await copy(source, filled, `migration from ${from.storage.name}`, around);
+      } finally {
+        await filled.dispose();
+      }
+    } finally {
+      await source.dispose();
+    }
+    if (given.flag("json")) around.print(json({ from: from.storage.name, to: target.storage.name, records }));
+    else around.print(`copied ${records} records from ${from.storage.name} to ${target.storage.name}`);
+    around.say(`relay: ${from.storage.name} is as it was; start with the new config and the same master key`);
+    return EX_OK;
+  },
+};
+
+async function refuseHalf(source: Storage): Promise<void> {
+  await storedSchema(source);
+  if ((await source.getItem(FILLING)) === undefined) return;
+  throw new ExitError(EX_REFUSED, "the storage to be copied is filled by half itself");
+}
+
+/** @returns how many records there are. @throws ExitError 75 when the source changes meanwhile */
+async function copy(source: Storage, target: Storage, name: string, { stderr, clock }: Around): Promise<number> {
+  // The mark tells how far it is: `<name>`, or `<name> > <last key>`.
+  const was = await target.getItem(FILLING);
+  const mine = was?.startsWith(`${name} > `) === true;
+  if (!mine) await beginFilling(target, name);
+  const after = mine ? was.slice(name.length + 3) : undefined;
+  const total = await countRecords(source);
+  const copied = progressBar(stderr, after === undefined ? "copied" : "copied on", total, clock.monotonic);
+  await copyRecords(source, target, {
+    mark: { key: FILLING, value: (last) => `${name} > ${last}` },
+    after,
+    progress: copied.add,
+  });
+  copied.end();
+  for (let round = 1; ; round++) {
+    const checked = progressBar(stderr, "compared", total, clock.monotonic);
+    const wrong = await alignRecords(source, target, { except: FILLING, progress: checked.add });
+    checked.end();
+    if (wrong === 0) break;
+    if (round === ROUNDS) {
+      throw new ExitError(
+        EX_TEMPFAIL,
+        "the storage changes while it is copied: stop every relay on it, then run this again",
+      );
+    }
+  }
+  await target.commit([{ op: "delete", key: FILLING }]);
+  return await countRecords(target);
+}
+
+export const commands: readonly Command[] = [migrate];

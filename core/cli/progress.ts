@@ -1,0 +1,43 @@
+/** How far long work is: a bar on a terminal, nothing elsewhere. */
+
+export interface Progress {
+  add(done: number): void;
+  /** Ends the line. */
+  end(): void;
+}
+
+const WIDTH = 24;
+/** Written at most so often, ms. */
+const EVERY_MS = 100;
+
+/** @param total what all of it is; `undefined` when nobody knows */
+export function progressBar(
+  stderr: NodeJS.WriteStream,
+  what: string,
+  total: number | undefined,
+  monotonic: () => number,
+): Progress {
+  let done = 0;
+  let wroteAt = Number.NEGATIVE_INFINITY;
+  function write(): void {
+    const share = total === undefined ? undefined : Math.min(1, done / Math.max(1, total));
+    const bar =
+      share === undefined
+        ? ""
+        : `[${"#".repeat(Math.round(share * WIDTH)).padEnd(WIDTH, ".")}] ${Math.floor(share * 100)} % `;
+    stderr.write(`\rrelay: ${what} ${bar}${done.toLocaleString("en")}`);
+  }
+  return {
+    add(more) {
+      done += more;
+      if (!stderr.isTTY || monotonic() - wroteAt < EVERY_MS) return;
+      wroteAt = monotonic();
+      write();
+    },
+    end() {
+      if (!stderr.isTTY) return;
+      write();
+      stderr.write("\n");
+    },
+  };
+}

@@ -1,0 +1,105 @@
+/** Copies every record of one storage into another, in key order, so that a copy that was cut off goes on where it was. */
+import type { Change, Entry, Storage } from "../ports/storage.ts";
+
+type Source = Pick<Storage, "range">;
+type Target = Pick<Storage, "range" | "commit">;
+
+const PAGE = 500;
+/** Characters of one commit; a single record may be longer. */
+const MOST_CHARS = 4 * 1024 * 1024;
+
+export interface CopyOptions {
+  /** A key of the target that is not copied, with what is written to it beside each page. */
+  readonly mark: { readonly key: string; readonly value: (after: string) => string };
+  /** Copied up to this key already. */
+  readonly after?: string;
+  /** Told how many records were copied since it was told last. */
+  readonly progress?: (records: number) => void;
+}
+
+/** Every commit says how far it is, so that dying between two costs nothing. */
+export async function copyRecords(source: Source, target: Target, options: CopyOptions): Promise<void> {
+  const { mark, progress } = options;
+  for (let { after } = options; ;) {
+    const page = await source.range("", { after, limit: PAGE });
+    for (const part of parts(page.filter(({ key }) => key !== mark.key))) {
+      const last = part.at(-1)?.key ?? "";
+      await target.commit([...part.map(put), { op: "put", key: mark.key, value: mark.value(last) }]);
+      progress?.(part.length);
+    }
+    if (page.length < PAGE) return;
+    after = page.at(-1)?.key;
+  }
+}
+
+/** Makes the target like the source where it is not. @returns how many records were not alike */
+export async function alignRecords(
+  source: Source,
+  target: Target,
+  { except, progress }: { readonly except: string; readonly progress?: (records: number) => void },
+): Promise<number> {
+  const theirs = walk(source, except);
+  const ours = walk(target, except);
+  let wrong = 0;
+  let changes: Change[] = [];
+  let chars = 0;
+  const flush = async (): Promise<void> => {
+    if (changes.length > 0) await target.commit(changes);
+    wrong += changes.length;
+    changes = [];
+    chars = 0;
+  };
+  let [a, b] = [await theirs.next(), await ours.next()];
+  while (a.done !== true || b.done !== true) {
+    const [from, to] = [a.done === true ? undefined : a.value, b.done === true ? undefined : b.value];
+    if (from !== undefined && (to === undefined || from.key <= to.key)) {
+      if (from.key !== to?.key || from.value !== to.value) {
+        changes.push(put(from));
+        chars += from.value.length;
+      }
+      progress?.(1);
+    } else if (to !== undefined) changes.push({ op: "delete", key: to.key });
+    const same = from?.key === to?.key;
+    const first = from !== undefined && (to === undefined || from.key <= to.key);
+    if (first) a = await theirs.next();
+    if (same || !first) b = await ours.next();
+    if (changes.length >= PAGE || chars >= MOST_CHARS) await flush();
+  }
+  await flush();
+  return wrong;
+}
+
+/** How many records there are. */
+export async function countRecords(source: Source): Promise<number> {
+  let count = 0;
+  for (let after: string | undefined; ;) {
+    const page = await source.range("", { after, limit: 1_000 });
+    count += page.length;
+    if (page.length < 1_000) return count;
+    after = page.at(-1)?.key;
+  }
+}
+
+const put = ({ key, value }: Entry): Change => ({ op: "put", key, value });
+
+async function* walk(storage: Source, except: string): AsyncGenerator<Entry, undefined> {
+  for (let after: string | undefined; ;) {
+    const page = await storage.range("", { after, limit: PAGE });
+    for (const entry of page) if (entry.key !== except) yield entry;
+    if (page.length < PAGE) return undefined;
+    after = page.at(-1)?.key;
+  }
+}
+
+function* parts(page: readonly Entry[]): Generator<readonly Entry[]> {
+  let part: Entry[] = [];
+  let chars = 0;
+  for (const entry of page) {
+    part.push(entry);
+    chars += entry.value.length;
+    if (chars < MOST_CHARS) continue;
+    yield part;
+    [part, chars] = [[], 0];
+  }
+  if (part.length > 0) yield part;
+}

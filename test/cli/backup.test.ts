@@ -1,0 +1,113 @@
+import { cpSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { runCommand, startCommand } from "../support/command.ts";
+import { testFolder } from "../support/folder.ts";
+
+interface Place {
+  readonly folder: string;
+  run(...args: readonly string[]): ReturnType<typeof runCommand>;
+}
+function place(config = ""): Place {
+  const folder = testFolder();
+  writeFileSync(
+    join(folder, "relay.config.ts"),
+    `import { defineRelay, filesystem, sqlite } from "relaybox";
+void [filesystem, sqlite];
+export default defineRelay({ server: { port: 0 }, log: { level: "error" }, ${config} });\n`,
+  );
+  return { folder, run: (...args) => runCommand(args, { cwd: folder }) };
+}
+
+/** A relay with a subscription and a few events, still running. */
+async function lived({ folder, run }: Place) {
+  const relay = startCommand(["start"], { cwd: folder });
+  const [, url = ""] = await relay.waitFor(/listening at (\S+)\n/);
+  const subscribe = ["subscriptions", "create", "https://example.com/h", "--key", "k", "--events", "a:*"];
+  expect((await run(...subscribe, "--url", url)).code).toBe(0);
+  for (const id of ["one", "two", "three"]) {
+    expect((await run("publish", "a:b", "--key", "k", "--id", id, "--url", url)).code).toBe(0);
+  }
+  return { relay, url };
+}
+const counts = async (at: Place) => {
+  const { code, stdout } = await at.run("check", "--data", "--json");
+  return { code, ...(JSON.parse(stdout) as { ok: boolean; records: Record<string, number>; faults: unknown[] }) };
+};
+const keysOf = (from: Place, to: Place): void =>
+  cpSync(join(from.folder, "data", "keys"), join(to.folder, "data", "keys"), { recursive: true });
+
+describe("relay backup and relay restore", () => {
+  it("carry everything from a relay at work to a fresh one", { timeout: 60_000 }, async () => {
+    const first = place();
+    const { relay, url } = await lived(first);
+    const file = join(first.folder, "all.ndjson");
+    const taken = await first.run("backup", file, "--json", "--url", url);
+    expect(taken.stderr).toContain("keys are not in it");
+    expect(JSON.parse(taken.stdout)).toMatchObject({ file });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect((await first.run("backup", file, "--url", url)).code).toBe(64);
+    relay.kill("SIGTERM");
+    await relay.ended;
+
+    const second = place("storage: filesystem(),");
+    keysOf(first, second);
+    expect(await second.run("restore", file)).toMatchObject({ code: 0 });
+    const found = await counts(second);
+    expect(found).toMatchObject({ code: 0, ok: true, faults: [] });
+    expect(found.records).toMatchObject({ event: 3, eventid: 3, subscription: 1 });
+    expect((await second.run("restore", file)).code).toBe(1);
+    await using again = startCommand(["start"], { cwd: second.folder });
+    const [, there = ""] = await again.waitFor(/listening at (\S+)\n/);
+    const listed = await second.run("events", "list", "--key", "k", "--json", "--url", there);
+    expect((JSON.parse(listed.stdout) as unknown[]).length).toBe(3);
+  });
+
+  it(
+    "are done offline too; a file that is not whole is refused before anything is written",
+    { timeout: 60_000 },
+    async () => {
+      const first = place();
+      const { relay } = await lived(first);
+      relay.kill("SIGTERM");
+      await relay.ended;
+      const file = join(first.folder, "all.ndjson");
+      expect((await first.run("backup", file)).code).toBe(0);
+      const text = readFileSync(file, "utf8");
+      writeFileSync(file, text.slice(0, text.lastIndexOf("\n", text.length - 2) + 1));
+      const second = place();
+      expect(await second.run("restore", file)).toMatchObject({
+        code: 65,
+        stderr: expect.stringContaining("end is missing"),
+      });
+      expect((await second.run("check", "--data")).stdout).toContain("nothing is stored");
+      expect((await second.run("restore", "nowhere.ndjson")).code).toBe(64);
+    },
+  );
+});
+
+describe("relay migrate", () => {
+  it(
+    "copies from one storage to another and back; what was begun for another is refused",
+    { timeout: 60_000 },
+    async () => {
+      const first = place();
+      const { relay } = await lived(first);
+      const second = place("storage: filesystem(),");
+      const to = join(second.folder, "relay.config.ts");
+      // A relay that is at work is not copied from.
+      expect((await first.run("migrate", "--to", to)).code).toBe(75);
+      relay.kill("SIGTERM");
+      await relay.ended;
+      const before = await counts(first);
+      const came = await first.run("migrate", "--to", to, "--json");
+      expect(came.code).toBe(0);
+      expect(JSON.parse(came.stdout)).toMatchObject({ from: "sqlite", to: "filesystem" });
+      expect(await counts(second)).toEqual(before);
+      const third = place();
+      expect((await second.run("migrate", "--to", join(third.folder, "relay.config.ts"))).code).toBe(0);
+      expect(await counts(third)).toEqual(before);
+      expect((await first.run("migrate", "--to", to)).code).toBe(1);
+    },
+  );
+});
