@@ -118,7 +118,7 @@ async function follow(
   signal: AbortSignal,
 ): Promise<ReadableStream<Uint8Array>> {
   const { ofetch } = await import("ofetch");
-  const headers = { authorization: `Bearer ${token}`, accept: "text/event-stream" };
+  const headers = { authorization: `Bearer ${token}`, accept: "text/event-stream, */*" };
   const answer = await ofetch
     .raw(base + path, {
       headers,
