@@ -29,6 +29,7 @@ const MANAGEMENT = {
   "GET /api-keys/{keyId}/stream": row(60, 10),
   "GET /api-keys/{keyId}/audit": row(60, 10),
   "GET /relay/status": row(60, 10),
+  "GET /relay/backup": row(10, 3),
   "POST /relay/rekey": row(10, 3),
 } satisfies Rows;
 

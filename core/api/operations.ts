@@ -8,6 +8,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { auditOperations } from "./audit.ts";
+import { backupOperations } from "./backup.ts";
 import { catalogueOperations } from "./catalogue.ts";
 import { createCursors } from "./cursor.ts";
 import { deliveryOperations } from "./deliveries.ts";
@@ -58,5 +59,6 @@ export function createOperations(deps: OperationsDeps): readonly AnyOperation[] 
     ...figureOperations(shared),
     ...rekeyOperations(shared),
     ...streamOperations(shared),
+    ...backupOperations(shared),
   ];
 }

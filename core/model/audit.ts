@@ -18,6 +18,7 @@ export type AuditAction =
   | "subscription.disabled"
   | "subscription.tested"
   | "secret.rotated"
+  | "backup.taken"
   | "secrets.rekeyed"
   | "event.replayed"
   | "deliveries.replayed"
