@@ -114,7 +114,7 @@ describe("the figures", () => {
     expect(text).not.toContain("nonsense");
     expect(text).toContain("relay_backlog 0\n");
     expect(text).toContain("relay_breakers_opened_total 0\n");
-    expect(text).not.toContain("relay_deliveries_total{");
+    expect(text).toContain('relay_deliveries_total{outcome="delivered"} 0\n');
     expect(text).toContain("relay_attempt_seconds_count 0\n");
   });
 

@@ -21,6 +21,7 @@ export class Cells {
     this.#most = figure.series ?? 16;
     // A figure without labels is there from the start: "nothing happened" is not "nothing is known".
     if (this.#labels.length === 0) this.#make("", {});
+    for (const value of figure.known ?? []) this.#make(value, { [this.#labels[0] as string]: value });
   }
 
   at(labels: Readonly<Record<string, string>> | undefined): Cell {

@@ -7,6 +7,11 @@ export interface Figure {
   readonly kind: "counter" | "gauge" | "histogram";
   readonly help: string;
   readonly labels?: readonly string[];
+  /**
+   * Values of its one label that are there from the start, at zero: a rate or an increase does not see the first step of
+   * a series that comes out of nothing.
+   */
+  readonly known?: readonly string[];
   /** Upper bounds of a histogram, ascending. */
   readonly buckets?: readonly number[];
   /** Most label sets of its own. @default 16 */
@@ -25,10 +30,26 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     help: "Events published again and answered from the first, by source",
     labels: ["source"],
   },
-  publish_refused: { kind: "counter", help: "Publications refused, by code", labels: ["code"], series: 24 },
+  publish_refused: {
+    kind: "counter",
+    help: "Publications refused, by code",
+    labels: ["code"],
+    known: ["PROVIDER_BACKPRESSURE", "STORAGE_UNAVAILABLE", "STORAGE_FULL"],
+    series: 24,
+  },
   spool_files: { kind: "counter", help: "Files dropped into a spool, by what became of them", labels: ["result"] },
-  deliveries: { kind: "counter", help: "Deliveries that came to an end, by outcome", labels: ["outcome"] },
-  deliveries_replayed: { kind: "counter", help: "Deliveries moved back to pending by a replay", labels: ["by"] },
+  deliveries: {
+    kind: "counter",
+    help: "Deliveries that came to an end, by outcome",
+    labels: ["outcome"],
+    known: ["delivered", "exhausted", "gone"],
+  },
+  deliveries_replayed: {
+    kind: "counter",
+    help: "Deliveries moved back to pending by a replay",
+    labels: ["by"],
+    known: ["api", "job"],
+  },
   attempts: {
     kind: "counter",
     help: "Attempts, by status class or by the stage that failed",
@@ -39,13 +60,25 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     kind: "counter",
     help: "Subscriptions disabled by the relay, by reason",
     labels: ["reason"],
+    known: ["endpoint_gone", "endpoint_failing"],
   },
-  storage_faults: { kind: "counter", help: "Commits that failed, by fault", labels: ["fault"] },
-  spans: { kind: "counter", help: "Spans of traces, by result: exported or dropped", labels: ["result"] },
+  storage_faults: {
+    kind: "counter",
+    help: "Commits that failed, by fault",
+    labels: ["fault"],
+    known: ["unavailable", "full", "uncertain", "broken"],
+  },
+  spans: {
+    kind: "counter",
+    help: "Spans of traces, by result: exported or dropped",
+    labels: ["result"],
+    known: ["exported", "dropped"],
+  },
   limiter_verdicts: {
     kind: "counter",
     help: "Decisions of the limiter: passed, or the code of the 429",
     labels: ["code"],
+    known: ["passed", "ABUSE_SUSPEND", "RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED", "PROVIDER_BACKPRESSURE"],
   },
   http_requests: {
     kind: "counter",
