@@ -62,6 +62,8 @@ export interface Storage extends Omit<Driver, "getItem" | "watch"> {
   tap?(committed: (changes: readonly Change[], certain: boolean) => void): () => void;
   readonly queue: Queue;
   readonly counters: Counters;
+  /** Absent where no other node can use the same storage. */
+  readonly nodes?: Nodes;
   /** Figures for operators: bytes used, rows, and whatever else it can say. Cheap. */
   status(): Promise<Readonly<Record<string, string | number | boolean>>>;
   /** Epoch ms of its own clock, where it has one: decisions of several nodes are made by it. */
@@ -124,6 +126,18 @@ export interface QueueDepth {
   readonly leased: number;
   /** Epoch ms of the oldest line that is due and not leased. */
   readonly oldestDueAt?: number;
+}
+
+/** The other nodes on the same storage: one asks, each of them acts, and the one who asked knows when they have. */
+export interface Nodes {
+  /**
+   * Tells every other node. What was committed before, they know of when they hear it. Resolves to true when each has
+   * acted, to false when `mostMs` were over first. A node that gave no sign of life for `silentMs` is not waited for.
+   * @throws StorageError when they cannot be told
+   */
+  ask(word: string, wait: { readonly mostMs: number; readonly silentMs: number }): Promise<boolean>;
+  /** Calls `act` with what other nodes ask, once for each question; they wait until it resolves. Returns what ends it. */
+  answer(act: (word: string) => Promise<unknown>): () => void;
 }
 
 /** The two-window decision of the limiter, atomic over all nodes that share the storage. */

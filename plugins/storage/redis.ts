@@ -11,6 +11,7 @@ import { commits } from "./redis/commits.ts";
 import { connection, tagOf } from "./redis/connect.ts";
 import type { Client } from "./redis/connect.ts";
 import { sharedCounters } from "./redis/counters.ts";
+import { nodes as otherNodes } from "./redis/nodes.ts";
 import { problemsOf } from "./redis/options.ts";
 import type { RedisOptions } from "./redis/options.ts";
 import { sharedQueue } from "./redis/queue.ts";
@@ -78,9 +79,8 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
       node,
       channel: channelNow,
     });
-    const epoch = async (): Promise<number> =>
-      Number(await reading.ask((asked) => asked.get(`${tag}:epoch`), { repeatable: true, changes: false }));
-    const told: Channel = await channel(subscriber, tag, clock, epoch, queue.told);
+    const others = otherNodes(reading, tag, clock, node, now);
+    const told: Channel = await channel(subscriber, tag, clock, others.alive, queue.told, others.heard);
     const range = ranges(reading, tag, now);
     let closed = false;
 
@@ -108,6 +108,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
       range,
       watch: (changed) => channelNow().watch(changed),
       queue,
+      nodes: others,
       counters: sharedCounters(reading, now),
       async status() {
         const { waiting, leased } = await queue.depth();
@@ -123,6 +124,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
           waiting,
           leased,
           usedBytes,
+          nodes: await others.count(),
           listening: channelNow().listening,
         };
       },
@@ -137,6 +139,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
         queue.close();
         await committing.ended();
         await channelNow().close();
+        await others.leave();
         for (const one of clients) one.disconnect();
       },
     };

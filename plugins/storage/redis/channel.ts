@@ -18,13 +18,17 @@ export interface Channel {
   close(): Promise<void>;
 }
 
-/** @param current the epoch that Redis is at */
+/**
+ * @param alive tells Redis that this node lives; the epoch that Redis is at
+ * @param word a question or an answer of another node
+ */
 export async function channel(
   make: () => Client,
   tag: string,
   clock: Clock,
-  current: () => Promise<number>,
+  alive: () => Promise<number>,
   wake: (inMs: number) => void,
+  word: (text: string) => void,
 ): Promise<Channel> {
   const listeners = new Set<(keys: readonly string[]) => void>();
   const ended = new AbortController();
@@ -57,6 +61,11 @@ export async function channel(
     if (name === `${tag}:wake`) return wake(Number(message));
     const space = message.indexOf(" ");
     const to = Number(message.slice(0, space));
+    if (name === `${tag}:words`) {
+      // Who speaks has committed before: what was missed of that is learnt first.
+      if (to > epoch) seen(to);
+      return word(message.slice(space + 1));
+    }
     if (to <= epoch) return;
     try {
       advance(to, JSON.parse(message.slice(space + 1)) as string[]);
@@ -69,12 +78,12 @@ export async function channel(
   };
   client.on("close", gone);
   const listen = async (): Promise<void> => {
-    await client.subscribe(`${tag}:wake`, `${tag}:changed`);
+    await client.subscribe(`${tag}:wake`, `${tag}:changed`, `${tag}:words`);
     listening = true;
   };
   await client.connect();
   await listen();
-  epoch = await current();
+  epoch = await alive();
   client.on("ready", () => {
     listen().then(
       () => {
@@ -93,7 +102,7 @@ export async function channel(
       await clock.sleep(clock.now() + ALIVE_MS, ended.signal);
       await client.ping().catch(() => {});
       // In a cluster the client mends its subscription without a word: the number tells what was missed meanwhile.
-      await current().then(seen, () => {});
+      await alive().then(seen, () => {});
     }
   }
   stayAlive().catch(() => {});

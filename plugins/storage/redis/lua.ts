@@ -7,7 +7,8 @@
  * `:q:s:<sub>` due lines by the time at which they may be claimed · `:q:l:<sub>` leases by ordinal ·
  * `:q:leases` how many · `:q:ready` subscriptions with something due, in the order of service ·
  * `:q:later` the others by their next time, or earlier · `:q:pause` · `:q:turn` · `:q:whole` set while no line of the shelf
- * is missing here · `:q:idle` until when idle nodes sleep · `:epoch` · `:n:<key>` limiter state.
+ * is missing here · `:q:idle` until when idle nodes sleep · `:epoch` · `:nodes` by their last
+ * sign of life · `:n:<key>` limiter state.
  *
  * A claimed line stays in `:q:s` with the time at which its lease lapses as its score: what a dead node held comes back
  * by itself, and nobody has to look for it.

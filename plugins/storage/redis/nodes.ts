@@ -1,0 +1,137 @@
+/** Words between nodes: one asks, the others act and say so. Lost words are said again; the dead are not waited for. */
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Nodes } from "../../../core/ports/storage.ts";
+import { script } from "./calls.ts";
+import type { Calls } from "./calls.ts";
+import { inRedis } from "./lua.ts";
+import type { Now } from "./queue.ts";
+
+/** now, node → the epoch. */
+const ALIVE = script(
+  inRedis(`
+evenWhenFull()
+call('ZADD', P .. ':nodes', now, ARGV[2])
+call('ZREMRANGEBYSCORE', P .. ':nodes', '-inf', now - 60000)
+return tonumber(call('GET', P .. ':epoch') or 0)
+`),
+);
+/** now, node, silent ms, text or empty → the others that live; they are told the text. */
+const ASK = script(
+  inRedis(`
+local others = {}
+for _, one in ipairs(call('ZRANGEBYSCORE', P .. ':nodes', now - tonumber(ARGV[3]), '+inf')) do
+  if one ~= ARGV[2] then others[#others + 1] = one end
+end
+if #others > 0 and ARGV[4] ~= '' then
+  call('PUBLISH', P .. ':words', (call('GET', P .. ':epoch') or '0') .. ' ' .. ARGV[4])
+end
+return others
+`),
+);
+
+/** A question without an answer is asked again after this: it may have been lost. */
+const AGAIN_MS = 400;
+/** A node that was silent for so long does not count as one. */
+const SILENT_MS = 5_000;
+/** Answers remembered, for those who ask again. */
+const REMEMBERED = 1_000;
+const SAID = { repeatable: true, changes: false };
+
+/** A question has a word; an answer says to whom. */
+interface Message {
+  readonly id: string;
+  readonly from: string;
+  readonly to?: string;
+  readonly word?: string;
+}
+
+export interface NodesOnRedis extends Nodes {
+  /** A sign of life. @returns the epoch that Redis is at */
+  alive(): Promise<number>;
+  /** What came on the channel of words. */
+  heard(text: string): void;
+  /** How many nodes live, this one among them. */
+  count(): Promise<number>;
+  /** Nobody waits for this node from now on. */
+  leave(): Promise<void>;
+}
+
+export function nodes(calls: Calls, tag: string, clock: Clock, node: string, now: Now): NodesOnRedis {
+  const actors = new Set<(word: string) => Promise<unknown>>();
+  /** Questions of ours: who has answered, and whom to tell of it. */
+  const open = new Map<string, { readonly answered: Set<string>; changed: () => void }>();
+  /** Questions of others: under way, or done. */
+  const acted = new Map<string, "under way" | "done">();
+  let asked = 0;
+
+  const others = (silentMs: number, message?: Message): Promise<readonly string[]> =>
+    calls.run(ASK, [now(), node, silentMs, message === undefined ? "" : JSON.stringify(message)], SAID) as Promise<
+      readonly string[]
+    >;
+
+  async function act({ id, from, word = "" }: Message): Promise<void> {
+    const before = acted.get(id);
+    if (before === "under way") return;
+    if (before === undefined) {
+      acted.set(id, "under way");
+      await Promise.allSettled([...actors].map((actor) => actor(word)));
+      acted.set(id, "done");
+      if (acted.size > REMEMBERED) acted.delete(acted.keys().next().value as string);
+    }
+    const answer: Message = { id, from: node, to: from };
+    await calls.ask((client) => client.publish(`${tag}:words`, `0 ${JSON.stringify(answer)}`), SAID);
+  }
+
+  return {
+    alive: async () => Number(await calls.run(ALIVE, [now(), node], SAID)),
+    count: async () => (await others(SILENT_MS)).length + 1,
+    async leave() {
+      await calls.ask((client) => client.zrem(`${tag}:nodes`, node), SAID).catch(() => {});
+    },
+    heard(text) {
+      const message = readable(text);
+      if (message === undefined) return;
+      if (message.to === undefined) {
+        // An answer that is lost is asked for again.
+        if (message.from !== node) act(message).catch(() => {});
+      } else if (message.to === node) {
+        const question = open.get(message.id);
+        question?.answered.add(message.from);
+        question?.changed();
+      }
+    },
+    answer(actor) {
+      actors.add(actor);
+      return () => void actors.delete(actor);
+    },
+    async ask(word, { mostMs, silentMs }) {
+      const id = `${node}.${(++asked).toString(36)}`;
+      const question = { answered: new Set<string>(), changed: (): void => {} };
+      open.set(id, question);
+      const until = clock.monotonic() + mostMs;
+      try {
+        for (;;) {
+          const asking = await others(silentMs, { id, from: node, word });
+          const missing = (): boolean => asking.some((one) => !question.answered.has(one));
+          if (!missing()) return true;
+          const over = new AbortController();
+          question.changed = () => void (missing() || over.abort());
+          const left = until - clock.monotonic();
+          await clock.sleep(clock.now() + Math.min(AGAIN_MS, left), over.signal).catch(() => {});
+          if (!missing()) return true;
+          if (clock.monotonic() >= until) return false;
+        }
+      } finally {
+        open.delete(id);
+      }
+    },
+  };
+}
+
+function readable(text: string): Message | undefined {
+  try {
+    return JSON.parse(text) as Message;
+  } catch {
+    return undefined;
+  }
+}
