@@ -24,6 +24,12 @@ import type { Slots } from "./slots.ts";
 import { endedBy } from "./standing.ts";
 import type { Directory } from "./directory.ts";
 
+/**
+ * What storage said of the lease and the subscription holds for so long, ms; a process that was stopped meanwhile, or
+ * cut off, asks again. So a change that other nodes cannot be told of holds there too once this is over.
+ */
+export const FRESH_MS = 5_000;
+
 /** The most attempts that any policy may ask for. */
 const MOST_ATTEMPTS = 5;
 
@@ -118,8 +124,10 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       }
       await admission(sub as Subscription);
       // The last look before the first byte: the lease, on every node's word, and the subscription as it is now.
+      const asked = clock.monotonic();
       if (!(await storage.queue.extend(lease))) throw new LeaseLostError();
       if ((await directory.get(keyId, subscriptionId)) !== sub) return await attempt();
+      if (clock.monotonic() - asked > FRESH_MS) return await attempt();
       const number = delivery.attempts.length + 1;
       const sent = await send(sub as Subscription, loaded, { cycle, number }, signal);
       const now = clock.now();

@@ -32,10 +32,12 @@ export interface SubscriptionsDeps {
   readonly guard: { register(url: string): Promise<Registered> };
   /** Most live subscriptions of one key. */
   readonly perKey: number;
-  /** Aborts the attempts that this node has under way for a subscription; resolves when they have ended. */
+  /** Aborts the attempts that are under way for a subscription, on every node; resolves when they have ended. */
   readonly abort: (subscriptionId: string) => Promise<void>;
-  /** Resolves when what this node has on the wire for a subscription has ended, within a bound. */
+  /** Resolves when what is on the wire for a subscription, on every node, has ended, within a bound. */
   readonly quiet?: (subscriptionId: string) => Promise<void>;
+  /** Resolves when the other nodes know of what was committed: nothing begins there by what was before. Never rejects. */
+  readonly known?: (subscriptionId: string) => Promise<void>;
   /** Called when a subscription becomes active again: health and breaker start afresh. */
   readonly revive?: (subscriptionId: string) => Promise<void>;
   /** The catalogue of event names as it is now. */
@@ -100,7 +102,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const url = await allowed(fields.url);
       const id = randomId("sub");
       const secret = newSecret(keyId, id, 1);
-      return contend(async () => {
+      const made = await contend(async () => {
         const [count, known] = await storage.getMany([subscriptionCountKey(keyId), apiKeyKey(keyId)]);
         const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
         if (live >= deps.perKey) {
@@ -130,6 +132,8 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         await storage.commit(changes);
         return { subscription, secret: secret.plain };
       });
+      await deps.known?.(id);
+      return made;
     },
 
     async update(keyId, id, patch, actor) {
@@ -146,6 +150,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         await storage.queue.pause(id, 0);
         await deps.revive?.(id);
       }
+      await deps.known?.(id);
       return next;
     },
 

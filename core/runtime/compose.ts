@@ -67,6 +67,7 @@ export function composeRelay(plan: Plan, around: Around): Relay {
         await house.get(path.HEALTH).start();
         await house.get(path.SWEEPER).start();
         house.get(path.FIGURES).start();
+        house.get(path.OTHERS).listen(path.actsOf(house.get));
         house.get(path.DISPATCHER).start();
         refreshGauges({
           metrics,

@@ -11,6 +11,7 @@ import { createHealth, type Health } from "../flow/health.ts";
 import { createHistory, type History } from "../flow/history.ts";
 import { createHotEvents, type HotEvents } from "../flow/hot.ts";
 import { createIntake, type Intake } from "../flow/intake.ts";
+import { createOthers, type Acts, type Others } from "../flow/others.ts";
 import { createPacing, type Pacing } from "../flow/pacing.ts";
 import { createReplay, type Replay } from "../flow/replay.ts";
 import { createReplayJob, type ReplayJob } from "../flow/replay-job.ts";
@@ -74,11 +75,33 @@ export const REPLAY = token<Replay>("replay");
 export const REPLAY_JOB = token<ReplayJob>("replay job");
 export const RETENTION = token<Retention>("retention");
 export const SWEEPER = token<Sweeper>("sweeper");
+export const OTHERS = token<Others>("other nodes");
+
+/** What this node does of its own when a subscription changes, here or on another node. */
+export const actsOf = (get: Get): Acts => ({
+  quiet: (id) => get(WIRE).quiet(id, ROTATION_MS),
+  async stop(id) {
+    await Promise.all([get(DISPATCHER).abort(id), get(PING).abort(id)]);
+    for (const transport of get(TRANSPORTS)) transport.forget?.(id);
+  },
+  async revive(id) {
+    get(RESTS).forget(id);
+    await get(HEALTH).forget(id);
+  },
+  probe: (id) => get(HEALTH).probe(id),
+});
 
 const telling = (get: Get): readonly Seen[] => {
   const { tracing } = get(TELEMETRY);
   return tracing === undefined ? [] : [tracing.seen];
 };
+
+/** Asked of the others and done here at once; resolves when both are done. */
+const both =
+  (others: (id: string) => Promise<void>, here: (id: string) => Promise<unknown>) =>
+  async (id: string): Promise<void> => {
+    await Promise.all([others(id), here(id)]);
+  };
 
 export function furnishPath(house: House): void {
   const base = () => ({
@@ -182,6 +205,7 @@ export function furnishPath(house: House): void {
     }),
   );
   house.make(SWEEPER, () => createSweeper(base()));
+  house.make(OTHERS, (get) => createOthers(get(STORAGE).nodes, get(LOG)));
 
   house.make(SUBSCRIPTIONS, (get) =>
     createSubscriptions({
@@ -194,15 +218,10 @@ export function furnishPath(house: House): void {
       },
       perKey: get(PLAN).subscriptions.perKey,
       events: get(CATALOGUE).now,
-      abort: async (id) => {
-        await Promise.all([get(DISPATCHER).abort(id), get(PING).abort(id)]);
-        for (const transport of get(TRANSPORTS)) transport.forget?.(id);
-      },
-      quiet: (id) => get(WIRE).quiet(id, ROTATION_MS),
-      revive: async (id) => {
-        get(RESTS).forget(id);
-        await get(HEALTH).forget(id);
-      },
+      abort: both((id) => get(OTHERS).ask("stop", id), actsOf(get).stop),
+      quiet: both((id) => get(OTHERS).tell("quiet", id), actsOf(get).quiet),
+      revive: both((id) => get(OTHERS).tell("revive", id), actsOf(get).revive),
+      known: (id) => get(OTHERS).tell("known", id),
       notice: get(INTAKE).operational,
     }),
   );

@@ -38,7 +38,9 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
       schemes: get(path.TRANSPORTS).flatMap((transport) => transport.schemes),
       events: get(CATALOGUE).now,
       pausedMs: get(path.RESTS).leftMs,
-      probe: get(path.HEALTH).probe,
+      probe: async (id) => {
+        await Promise.all([get(path.OTHERS).tell("probe", id), get(path.HEALTH).probe(id)]);
+      },
       rekey: (actor) => get(REKEY).run(actor),
       ping: get(path.PING).send,
       feed: get(path.FEED),
