@@ -83,6 +83,7 @@ const inFolder = async (name: string): Promise<string> => {
 
 interface Running {
   readonly url: string;
+  readonly pid: number;
   /** Resolves to exit code and signal. */
   stop(): Promise<unknown[]>;
 }
@@ -101,6 +102,7 @@ async function start(cwd: string, ...args: readonly string[]): Promise<Running> 
   if (url === undefined) throw new Error(said);
   return {
     url,
+    pid: child.pid ?? 0,
     stop: () => {
       child.kill("SIGTERM");
       return ended;
@@ -154,6 +156,24 @@ describe("the executable", () => {
     expect(await publish("not:named")).toBe(400);
     expect((await stat(join(cwd, "data/relay.db"))).size).toBeGreaterThan(0);
     expect(await stop()).toEqual([0, null]);
+  });
+
+  it("gives its first answer after a quarter of a second of work, and rests in 150 MB", async ({ skip }) => {
+    skip(process.platform !== "linux", "the system's own figures are read from /proc");
+    const cwd = await inFolder("figures");
+    const works: number[] = [];
+    for (let i = 0; i < 3; i++) {
+      const { url, pid, stop } = await start(cwd);
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      // User and system time of all its threads, in hundredths of a second. Other people's work is not in it.
+      const figures = (await readFile(`/proc/${pid}/stat`, "utf8")).replace(/^.*\) /s, "").split(" ");
+      works.push((Number(figures[11]) + Number(figures[12])) * 10);
+      const restsIn = async (): Promise<number> =>
+        Number(/VmRSS:\s+(\d+) kB/.exec(await readFile(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_000;
+      await expect.poll(restsIn, { timeout: 8_000, interval: 100 }).toBeLessThanOrEqual(150);
+      await stop();
+    }
+    expect(Math.min(...works)).toBeLessThanOrEqual(250);
   });
 
   it("has the plug-ins inside that the config names, from files and from packages", async () => {
