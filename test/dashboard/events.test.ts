@@ -204,6 +204,24 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     expect(receiver.requests[before]?.headers["x-relay-replay"]).toBe("2");
   });
 
+  it("can be sent to a subscription that came later", async () => {
+    receiver.answer([], 200);
+    const { keyId } = await subscribed("/first", { description: "First" });
+    const id = await published(keyId, "deposit:paid", "delivered");
+    const later = { url: receiver.url("/later"), events: ["deposit:*"], description: "Later" };
+    await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body: later });
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/subscriptions`, "Subscriptions");
+    await screen.go(`k/${keyId}/events/${id}`, "deposit:paid");
+    const before = receiver.requests.length;
+    await page.getByRole("combobox", { name: "Subscription" }).selectOption({ label: "Later" });
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await page.getByRole("heading", { name: "To Later" }).waitFor();
+    await receiver.waitFor(before + 1);
+    expect(receiver.requests[before]?.path).toBe("/later");
+  });
+
   it("are replayed all at once, counted first, with the progress shown", async () => {
     receiver.answer(() => 500);
     const { keyId } = await subscribed("/all", { retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 } });

@@ -162,7 +162,12 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
   });
 
   it("waits a refusal out, says so, and goes on by itself", async () => {
-    await using relay = await startRelay({ limits: { "GET /api-keys/{keyId}/events": { perMinute: 60, per5s: 1 } } });
+    await using relay = await startRelay({
+      limits: {
+        "GET /api-keys/{keyId}/events": { perMinute: 60, per5s: 1 },
+        "POST /auth/refresh": { perMinute: 60, per5s: 1 },
+      },
+    });
     await using screen = await browser.open(relay);
     const { page } = screen;
     await setUp(relay, screen);
@@ -174,6 +179,15 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
     await picture(page, "waiting", false);
     await page.getByRole("heading", { name: "No event fits" }).waitFor();
     expect(await page.getByText(/It goes on by itself/).count()).toBe(0);
+    // A reload takes the session up again, which has a limit too.
+    await page.reload();
+    await page.getByRole("button", { name: "Log out" }).waitFor();
+    await page.reload();
+    await page
+      .getByText(/It goes on by itself/)
+      .first()
+      .waitFor();
+    await page.getByRole("heading", { name: "No event fits" }).waitFor();
     // And it stands in the figures.
     const stats = await relay.call("GET", "/api-keys/key_1/stats");
     expect(stats.json.data.totals.refused.BURST_EXCEEDED).toBeGreaterThan(0);

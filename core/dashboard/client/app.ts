@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { Account } from "./account.ts";
 import { Audit } from "./audit.ts";
 import { useCell } from "./cell.ts";
+import { waitNotice } from "./choices.ts";
 import { el, part } from "./dom.ts";
 import { Deliveries } from "./delivery.ts";
 import { EventView } from "./event.ts";
@@ -24,7 +25,12 @@ export const App = part(() => {
   const now = useCell(session);
   switch (now.kind) {
     case "starting":
-      return null;
+      return el.main(
+        { class: "boot" },
+        el.p({ class: "brand" }, "Relay"),
+        waitNotice({}),
+        el.p({ role: "status" }, "Loading…"),
+      );
     case "setup":
       return Setup({});
     case "login":

@@ -3,9 +3,11 @@ import { useEffect, useState } from "preact/hooks";
 import { ask, MOST_REQUESTS, path, spent, type Answer } from "./api.ts";
 import { useCell } from "./cell.ts";
 import { DeliveryCard } from "./delivery.ts";
+import { form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
+import { Select } from "./fields.ts";
 import { moment } from "./format.ts";
-import { known, loadStats } from "./keys.ts";
+import { known, loadStats, nameOf } from "./keys.ts";
 import { badge, Copy, notice, Page, problem, skeleton, tell, useAction, useCalm, useLive, useLoad } from "./parts.ts";
 import { to } from "./route.ts";
 import { rawData } from "./sent.ts";
@@ -97,14 +99,9 @@ const Shown = part(
           ),
         ),
         deliveries.length === 0 &&
-          notice(
-            "info",
-            el.p(
-              null,
-              "No subscription wanted this event when it was accepted. It can still be sent to one whose names match, with the API’s replay.",
-            ),
-          ),
+          notice("info", el.p(null, "No subscription wanted this event when it was accepted.")),
         ...deliveries.map((delivery) => DeliveryCard({ key: delivery.id, keyId, event, data, delivery, again })),
+        SendTo({ keyId, event, again }),
         Data({ data }),
       ],
     });
@@ -121,3 +118,37 @@ const Data = part(({ data }: { readonly data: string }) => {
     data.length > LONG && !all && el.button({ type: "button", onClick: () => setAll(true) }, "Show all of it"),
   );
 });
+
+/** An event can still go to a subscription that did not have it, if its names match: so a new one is filled up. */
+const SendTo = part(
+  ({ keyId, event, again }: { readonly keyId: string; readonly event: EventDetail; readonly again: () => void }) => {
+    const [chosen, choose] = useState("");
+    const had = new Set(event.deliveries.map(({ subscriptionId }) => subscriptionId));
+    const others = [...useCell(known).values()].filter(({ id, status }) => status === "active" && !had.has(id));
+    const { run, busy, error } = useAction(async () => {
+      await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, event.id]), { body: { subscriptionId: chosen } });
+      tell("It is sent");
+      choose("");
+      again();
+    });
+    if (others.length === 0) return null;
+    return el.section(
+      { class: "card", "aria-labelledby": "send-to" },
+      el.h2({ id: "send-to" }, "Send it to another subscription"),
+      form({
+        submit: run,
+        children: [
+          Select({
+            label: "Subscription",
+            value: chosen,
+            options: [["", "Choose…"], ...others.map((one) => [one.id, nameOf(one)] as const)],
+            change: choose,
+            hint: "One whose event names match: it did not exist, or did not want this event, when it was accepted.",
+          }),
+          problem(error),
+          el.div({ class: "row" }, el.button({ type: "submit", disabled: busy || chosen === "" }, "Send")),
+        ],
+      }),
+    );
+  },
+);

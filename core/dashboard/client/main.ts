@@ -5,8 +5,7 @@ import { begin } from "./session.ts";
 
 const root = document.getElementById("app");
 if (root !== null) {
-  void begin().then(() => {
-    root.textContent = "";
-    render(App({}), root);
-  });
+  root.textContent = "";
+  render(App({}), root);
+  void begin();
 }
