@@ -215,14 +215,14 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       const ends = draining === undefined ? signal : AbortSignal.any([signal, draining]);
       try {
         await clock.sleep(until, ends);
+        await slots.wait(subscriptionId, ends);
+        hasSlot = true;
       } catch {
         await storage.queue.release(lease, until);
         throw new NotDelivered(until, false);
       } finally {
         heldWaits--;
       }
-      await slots.wait(subscriptionId, signal);
-      hasSlot = true;
     }
 
     try {

@@ -54,3 +54,23 @@ describe("waits", () => {
     await test.whenSent(7);
   });
 });
+
+describe("a relay that stops", () => {
+  it("makes no attempt for a wait that was over but had no slot: it goes back with its number", async () => {
+    await using test = await testPath({ retry: QUICK, delivery: { perSubscription: 1 } });
+    await failedOnce(2, test);
+    const hanging = Promise.withResolvers<void>();
+    test.answers = [() => hanging.promise.then(() => replied(200))];
+    await test.clock.advance(11_100);
+    await test.whenSent(3);
+    const stopped = test.get(path.DISPATCHER).stop(5_000);
+    await test.clock.advance(0);
+    hanging.resolve();
+    test.otherwise = replied(200);
+    await test.clock.advance(0);
+    await stopped;
+    expect(test.sent).toHaveLength(3);
+    expect((await test.storage.range("due:")).map(({ value }) => value)).toEqual(["key_1 1 0 1"]);
+    expect(await test.storage.queue.depth()).toMatchObject({ leased: 0, waiting: 1 });
+  });
+});
