@@ -26,9 +26,19 @@ export async function askReady(given: Given, around: Around): Promise<Ready> {
   const base = named ?? localUrl((await loadFor(given, around)).plan);
   const url = `${base.replace(/\/+$/, "")}/readyz`;
   // On this machine the relay's certificate is one for its public name; nothing is told here that could be stolen.
-  const answer = await get(url, named !== undefined).catch((error: Error) => {
-    throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${error.message}`, { cause: error });
+  const late = new AbortController();
+  const over = new AbortController();
+  const { clock } = around;
+  const wait = clock.sleep(clock.now() + TIMEOUT_MS, over.signal).then(
+    () => late.abort(new Error(`none within ${TIMEOUT_MS / 1_000} s`)),
+    () => undefined,
+  );
+  const answer = await get(url, named !== undefined, late.signal).catch((error: Error) => {
+    const reason = late.signal.aborted ? (late.signal.reason as Error) : error;
+    throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${reason.message}`, { cause: error });
   });
+  over.abort();
+  await wait;
   const parts = partsOf(answer.text);
   if (parts === undefined || (answer.status !== 200 && answer.status !== 503)) {
     throw new ExitError(EX_UNAVAILABLE, `${base} answers ${answer.status}, as no relay does`);
@@ -36,9 +46,12 @@ export async function askReady(given: Given, around: Around): Promise<Ready> {
   return { url: base, ready: answer.status === 200, parts };
 }
 
-function get(url: string, verify: boolean): Promise<{ readonly status: number; readonly text: string }> {
+function get(
+  url: string,
+  verify: boolean,
+  signal: AbortSignal,
+): Promise<{ readonly status: number; readonly text: string }> {
   const request = url.startsWith("https:") ? requestHttps : requestHttp;
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
   return new Promise((resolve, reject) => {
     const asked = request(url, { agent: false, rejectUnauthorized: verify, signal }, (answer) => {
       let text = "";

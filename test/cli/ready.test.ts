@@ -65,6 +65,13 @@ it("ends with 69 where nobody answers, or something that is no relay", async () 
   expect(stderr).toContain("as no relay does");
 });
 
+it("does not wait for ever", async () => {
+  const port = await serve(() => undefined);
+  const { code, stderr } = await ask(port);
+  expect(code).toBe(69);
+  expect(stderr).toContain("none within 4 s");
+});
+
 it("reaches a relay that serves TLS under its public name", async () => {
   const authority = await testAuthority();
   const { cert, key } = await authority.issue(["relay.example.com"]);
