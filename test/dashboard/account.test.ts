@@ -110,7 +110,7 @@ describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ??
 
   it("asks for the second factor when the last one is too old, and goes on by itself", async () => {
     await using receiver = await startReceiver();
-    await using relay = await startRelay({ stepUp: { maxAgeMs: 2_500 } });
+    await using relay = await startRelay({ stepUp: { maxAgeMs: 5_000 } });
     const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(), events: ["*"] } });
     await using screen = await browser.open(relay);
     const { page } = screen;
@@ -126,7 +126,7 @@ describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ??
     await page.getByRole("button", { name: "I have kept them" }).click();
     await screen.go(`k/key_1/subscriptions/${made.json.data.id}`, /127/);
     // It has to grow old: neither the browser nor the relay has a clock here that could be moved.
-    await page.waitForTimeout(2_600);
+    await page.waitForTimeout(5_100);
     await page.getByRole("button", { name: "Rotate secret" }).click();
     await page.getByRole("button", { name: "Rotate", exact: true }).click();
     await page.getByRole("heading", { name: "Confirm that it is you" }).waitFor();
