@@ -3,6 +3,7 @@ import { z } from "zod";
 import { PROBLEMS } from "../model/problem.ts";
 import type { ProblemCode } from "../model/problem.ts";
 import type { Route } from "../ports/plugin.ts";
+import { accountRoutes } from "./accounts.ts";
 import type { AnyOperation } from "./endpoint.ts";
 import { publishing } from "./publishing.ts";
 import { problem } from "./shapes.ts";
@@ -125,7 +126,7 @@ function failures(codes: readonly ProblemCode[]): Json {
 
 /** A plug-in's route has no schema of ours, but for those that the contract with publishers and probes fixes. */
 function describeRoute({ method, path }: Route, shape: Shape): Json {
-  const known = publishing[`${method} ${path}`];
+  const known = publishing[`${method} ${path}`] ?? accountRoutes[`${method} ${path}`];
   const head = { operationId: operationId(method, path), parameters: pathParameters(path) };
   if (known === undefined) {
     const body = { description: "What the route answers." };
@@ -138,10 +139,8 @@ function describeRoute({ method, path }: Route, shape: Shape): Json {
       responses: { "2XX": body, default: { description: "A problem.", ...failed } },
     };
   }
-  const { summary, tag, security, body, replies, problems } = known;
-  const schemaOf = (schema: z.ZodType): Json => ({
-    content: { "application/json": { schema: shape(schema, "output") } },
-  });
+  const { summary, tag, security, body, replies, problems, type = "application/json" } = known;
+  const schemaOf = (schema: z.ZodType): Json => ({ content: { [type]: { schema: shape(schema, "output") } } });
   return {
     ...head,
     summary,
@@ -152,7 +151,7 @@ function describeRoute({ method, path }: Route, shape: Shape): Json {
     }),
     responses: {
       ...Object.fromEntries(
-        replies.map(([status, schema]) => [status, { description: "Answer.", ...schemaOf(schema) }]),
+        replies.map(([status, schema]) => [status, { description: "Answer.", ...(schema && schemaOf(schema)) }]),
       ),
       ...failures(problems),
     },

@@ -7,8 +7,11 @@ export interface KnownRoute {
   readonly tag: string;
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly body?: z.ZodType;
-  readonly replies: readonly (readonly [status: number, data: z.ZodType])[];
+  /** The whole body; without one there is none. */
+  readonly replies: readonly (readonly [status: number, body: z.ZodType | undefined])[];
   readonly problems: readonly ProblemCode[];
+  /** Of the answer. @default "application/json" */
+  readonly type?: string;
 }
 
 const time = z.iso.datetime();

@@ -75,8 +75,9 @@ export function send(call: Call, reply: RouteReply, more?: Readonly<Record<strin
   let cached = false;
   for (const name in own) {
     const value = own[name] as string | readonly string[];
-    if (name === "content-type") typed = true;
-    else if (name === "cache-control") cached = true;
+    const lower = name.toLowerCase();
+    if (lower === "content-type") typed = true;
+    else if (lower === "cache-control") cached = true;
     if (typeof value === "string") head.push(name, value);
     else for (const one of value) head.push(name, one);
   }

@@ -125,7 +125,8 @@ describe("every operation", () => {
     );
     all.sort((a, b) => methods.indexOf(a.method.toLowerCase()) - methods.indexOf(b.method.toLowerCase()));
     for (const { path, method } of all) {
-      if (path.endsWith("/stream")) continue;
+      // Of any length, and no JSON.
+      if (path.endsWith("/stream") || path === "/relay/backup") continue;
       const token = path === "/events" ? PUBLISH_TOKEN : "all+mfa";
       const good = path === "/events" ? body : path.endsWith("/webhooks") ? HOOK : {};
       const asked: Got[] = [
@@ -163,7 +164,7 @@ describe("a random walk", () => {
       const agent = new Agent({ keepAlive: true, maxSockets: 4 });
       const all = Object.entries(document.paths)
         .flatMap(([path, item]) => Object.entries(item).map(([method, described]) => ({ path, method, described })))
-        .filter(({ path }) => !path.endsWith("/stream"));
+        .filter(({ path }) => !path.endsWith("/stream") && path !== "/relay/backup");
       const known: Record<string, string[]> = { keyId: ["key_1", "key_2"], subscriptionId: [], eventId: [] };
       const oddities = ["..", "%00", "sub_", "a".repeat(300), "%F0%9F%92%A5", "evt_0", "-", "__proto__", "toString"];
       const wrong: string[] = [];

@@ -1,0 +1,174 @@
+// A random walk over a whole relay, accounts and all, made from the document that it serves: no 5xx, no answer beyond it.
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { totpCode } from "../../plugins/auth/accounts/codes.ts";
+import { dice, invent, misfits } from "../api/schema.ts";
+import type { Schema } from "../api/schema.ts";
+import { startRelay, TEST_KEYS, type Answered, type TestRelay } from "../support/relay.ts";
+
+interface Described {
+  readonly security?: readonly unknown[];
+  readonly parameters: readonly { readonly name: string; readonly in: string; readonly schema: Schema }[];
+  readonly requestBody?: { readonly content: Record<string, { readonly schema: Schema }> };
+  readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: Schema }> }>;
+}
+interface Document {
+  readonly paths: Record<string, Record<string, Described>>;
+  readonly components: { readonly schemas: Record<string, Schema> };
+}
+
+/** More of it: `RELAY_WALK=20000`. */
+const STEPS = Number(process.env["RELAY_WALK"] ?? 3_000);
+const PASSWORD = "correct horse battery";
+
+let relay: TestRelay;
+let document: Document;
+let session: string;
+let secret: string;
+beforeAll(async () => {
+  relay = await startRelay({ guard: { allow: ["127.0.0.1:*"] } });
+  document = (await relay.call("GET", "/openapi.json", { token: null })).json as Document;
+  const code = (await readFile(join(relay.dataDir, "setup-code"), "utf8")).trim();
+  const body = { code, username: "alice", password: PASSWORD };
+  session = (await relay.call("POST", "/auth/setup", { token: null, body })).json.data.token as string;
+  const begun = await relay.call("POST", "/auth/totp", { token: session, body: { password: PASSWORD } });
+  secret = new URL(begun.json.data.uri as string).searchParams.get("secret") as string;
+});
+afterAll(() => relay[Symbol.asyncDispose]());
+
+/** Of any length, and no JSON. */
+const streams = ({ responses }: Described): boolean => {
+  const types = Object.keys(responses["200"]?.content ?? {});
+  return types.length > 0 && !types.some((type) => /[/+]json$/.test(type));
+};
+
+/** What the answer has that the document does not promise. */
+function unpromised(method: string, path: string, got: Answered): readonly string[] {
+  const response = document.paths[path]?.[method]?.responses[String(got.status)];
+  const head = `${method} ${path} ${got.status}`;
+  if (response === undefined) return [`${head} ${got.text.slice(0, 200)}`];
+  if (response.content === undefined) return got.text === "" ? [] : [`${head} has a body`];
+  const type = String(got.headers["content-type"]).split(";")[0] as string;
+  const schema = response.content[type]?.schema;
+  if (schema === undefined) return [`${head} answers with ${type}`];
+  if (type === "text/event-stream") return [];
+  return misfits(schema, got.json, document.components.schemas).map((wrong) => `${head} ${wrong}`);
+}
+
+describe("every route of the document", () => {
+  it("has a description of its own, accounts among them", () => {
+    const vague = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.entries(item)
+        .filter(([, one]) => "2XX" in one.responses)
+        .map(([method]) => `${method} ${path}`),
+    );
+    expect(vague).toEqual([]);
+    expect(Object.keys(document.paths)).toEqual(expect.arrayContaining(["/auth/login", "/relay/rekey", "/events"]));
+  });
+
+  it("of accounts answers as it says when all goes well", async () => {
+    const wrong: string[] = [];
+    const step = Math.floor(Date.now() / 30_000);
+    const admin = await relay.token({ mfa: true });
+    const send = async (
+      method: string,
+      path: string,
+      body?: unknown,
+      token: string | null = session,
+      real = path,
+      headers = {},
+    ) => {
+      const got = await relay.call(method.toUpperCase(), real, { token, headers, ...(body !== undefined && { body }) });
+      wrong.push(...unpromised(method, path, got));
+      expect([method, path, got.status < 300 || got.status === 401]).toEqual([method, path, true]);
+      return got;
+    };
+    const on = await send("put", "/auth/totp", { code: totpCode(secret, step) });
+    session = on.json.data.token as string;
+    await send("post", "/auth/step-up", { code: totpCode(secret, step + 1) });
+    await send("post", "/auth/users", { username: "bob", password: PASSWORD, keys: ["key_b"] }, admin);
+    await send("get", "/auth/users", undefined, admin);
+    const login = await send("post", "/auth/login", { username: "bob", password: PASSWORD }, null);
+    const cookie = String(login.headers["set-cookie"]).split(";")[0];
+    await send("post", "/auth/refresh", undefined, null, "/auth/refresh", { cookie, origin: relay.url });
+    await send("post", "/auth/logout", undefined, login.json.data.token as string);
+    const begun = await send("post", "/auth/users/{username}/totp", undefined, admin, "/auth/users/bob/totp");
+    const bobs = new URL(begun.json.data.uri as string).searchParams.get("secret") as string;
+    await send("put", "/auth/users/{username}/totp", { code: totpCode(bobs, step) }, admin, "/auth/users/bob/totp");
+    await send("post", "/auth/login", { username: "bob", password: PASSWORD }, null);
+    await send("post", "/auth/users/{username}/reset", { totp: false }, admin, "/auth/users/bob/reset");
+    await send("delete", "/auth/users/{username}", undefined, admin, "/auth/users/bob");
+    await send("post", "/relay/rekey", undefined, admin);
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("a random walk", () => {
+  it(`of ${STEPS} requests`, { timeout: 180_000 }, async () => {
+    const random = dice(20_261_121);
+    const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
+    const tokens = [
+      await relay.token({ mfa: true }),
+      await relay.token(),
+      await relay.token({ keys: ["key_1"], mfa: true }),
+      session,
+      "bad",
+      null,
+    ];
+    const slow = ["/auth/login", "/auth/setup", "/auth/users", "/auth/totp", "/relay/rekey"];
+    const all = Object.entries(document.paths)
+      .flatMap(([path, item]) => Object.entries(item).map(([method, described]) => ({ path, method, described })))
+      .filter(({ described }) => !streams(described));
+    const known: Record<string, string[]> = {
+      keyId: ["key_1", "key_2"],
+      username: ["alice", "bob"],
+      subscriptionId: ["sub_x"],
+      eventId: ["evt_x"],
+    };
+    // No dot segments: the client itself would fold them.
+    const odd = ["%00", "a".repeat(300), "%F0%9F%92%A5", "__proto__", "constructor", "-", "%2F", "%"];
+    const wrong: string[] = [];
+    const statuses = new Map<number, number>();
+    for (let at = 0; at < STEPS && wrong.length === 0; at++) {
+      const { path, method, described } = pick(all);
+      // Passwords take their time: fewer of those.
+      if (slow.some((one) => path === one) && method === "post" && random() > 0.03) continue;
+      let target = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+        random() < 0.85 ? encodeURIComponent(pick(known[name] ?? odd)) : pick(odd),
+      );
+      const query = described.parameters.filter((one) => one.in === "query" && random() < 0.3);
+      if (query.length > 0) {
+        const value = ({ schema }: { schema: Schema }): string => {
+          const made = invent(schema, document.components.schemas, random);
+          return encodeURIComponent((typeof made === "string" ? made : JSON.stringify(made)).toWellFormed());
+        };
+        target += `?${query.map((one) => `${one.name}=${value(one)}`).join("&")}`;
+      }
+      const schema = described.requestBody?.content["application/json"]?.schema;
+      const body =
+        schema &&
+        JSON.stringify(
+          random() < 0.9 ? invent(schema, document.components.schemas, random) : pick([null, [], 1, {}, "x"]),
+        );
+      const token = path === "/events" ? TEST_KEYS.publishToken : pick(tokens);
+      const got = await relay.call(method.toUpperCase(), target, { token, ...(body !== undefined && { body }) });
+      statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
+      if (got.status >= 500) wrong.push(`${method} ${target} ${body ?? ""} → ${got.text}`);
+      if (got.status !== 404) wrong.push(...unpromised(method, path, got));
+      else if (got.json?.code !== "NOT_FOUND") wrong.push(`${method} ${target} → ${got.text}`);
+      for (const one of [got.json?.data].flat() as ({ id?: unknown } | undefined)[]) {
+        const id = typeof one?.id === "string" ? one.id : "";
+        const list = id.startsWith("sub_")
+          ? known["subscriptionId"]
+          : id.startsWith("evt_")
+            ? known["eventId"]
+            : undefined;
+        list?.unshift(id);
+        list?.splice(20);
+      }
+    }
+    expect(wrong).toEqual([]);
+    for (const status of [200, 201, 202, 204, 400, 401, 404]) expect([...statuses.keys()]).toContain(status);
+  });
+});
