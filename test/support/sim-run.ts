@@ -72,11 +72,11 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
   const forgotten: number[] = [];
   let refs = 0;
   let healed = false;
-  let broken: unknown;
+  let broken: Error | undefined;
 
   /** What the world outside does, each on its own; a violation ends the run. */
   const task = (work: () => Promise<void>): void => {
-    work().catch((error: unknown) => (broken ??= error));
+    work().catch((error: unknown) => (broken ??= error instanceof Error ? error : new Error(String(error))));
   };
 
   async function start(name: string): Promise<void> {

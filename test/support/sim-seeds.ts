@@ -11,7 +11,7 @@ export async function seeds(
 ): Promise<{ readonly requests: number; readonly accepted: number }> {
   if (only !== undefined) {
     const { story, ...rest } = await simulate(Number(only), kind, true);
-    console.log(story.join("\n"));
+    process.stderr.write(`${story.join("\n")}\n`);
     return { requests: rest.requests + count, accepted: rest.accepted + count };
   }
   let requests = 0;

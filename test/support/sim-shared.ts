@@ -136,7 +136,7 @@ export function simShared(world: World): SimShared {
     let returns = 0;
     let rung = true;
     let looksAt = 0;
-    let waiters: (() => void)[] = [];
+    const waiters: (() => void)[] = [];
 
     const ring = (): void => {
       rung = true;
