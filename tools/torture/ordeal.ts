@@ -22,6 +22,8 @@ export interface OrdealOptions {
   /** Only SIGKILL, so often. */
   readonly kills?: number;
   readonly say: (text: string) => void;
+  /** Ends the torture before its time; the verdict comes all the same. */
+  readonly signal?: AbortSignal;
 }
 
 export interface Ordeal extends Verdict {
@@ -78,7 +80,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     const until = performance.now() + options.seconds * 1_000;
     const more = (): boolean =>
       options.kills === undefined ? performance.now() < until : (counts["SIGKILL"] ?? 0) < options.kills;
-    while (more()) {
+    while (more() && options.signal?.aborted !== true) {
       await sleep(chance.int(20, options.kills === undefined ? 600 : 400));
       const fault = options.kills === undefined ? choose(faults, chance) : (faults[0] as (typeof faults)[number]);
       await fault.act(scene);

@@ -54,10 +54,14 @@ function rows(one: Ordeal): readonly (readonly [string, string | number])[] {
 
 const { storages, seconds, kills, seed, json } = given();
 console.error(`torture: seed ${seed}`);
+// Once: enough is enough, and now the verdict. Twice: at once.
+const enough = new AbortController();
+process.once("SIGINT", () => enough.abort());
 let broken = false;
 const all: Ordeal[] = [];
 for (const storage of storages) {
-  const one = await ordeal({ storage, seconds, kills, seed, say: (text) => console.error(`${storage}: ${text}`) });
+  const say = (text: string): void => console.error(`${storage}: ${text}`);
+  const one = await ordeal({ storage, seconds, kills, seed, say, signal: enough.signal });
   broken ||= one.violations.length > 0;
   all.push(one);
   if (json) continue;
