@@ -128,6 +128,17 @@ defineRelay({ nonsense: true });\n`,
     expect(lost).toEqual([]);
   });
 
+  it("asks for the bundler where it is missing", async () => {
+    const bundler = join(user, "node_modules/rolldown");
+    await rm(bundler);
+    const failed = (await run(process.execPath, [command(), "build"], { cwd: user }).catch(
+      (error: unknown) => error,
+    )) as { code: number; stderr: string };
+    await symlink(join(root, "node_modules/rolldown"), bundler);
+    expect(failed.code).toBe(69);
+    expect(failed.stderr).toContain("npm install --save-dev rolldown");
+  });
+
   it("can build an executable", async () => {
     await writeFile(join(user, "late.ts"), `export const events: readonly string[] = ["packed:in"];\n`);
     await writeFile(

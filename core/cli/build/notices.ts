@@ -1,5 +1,5 @@
 /** What an executable is made of: an SBOM (CycloneDX 1.6) and the licences of all that is in it. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -91,9 +91,16 @@ export function sbom(version: string, parts: readonly Part[]): string {
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
-export function notices(parts: readonly Part[]): string {
-  const head = `This executable contains Node.js ${process.versions.node} (https://github.com/nodejs/node/blob/main/LICENSE) and:\n`;
+/** Licences of all parts, and of Node with what is in it where its text lies beside it, as in its packages. */
+export function notices(parts: readonly Part[], node = nodeNotice()): string {
+  const head = `This executable contains Node.js ${process.versions.node} and the packages below.\n`;
   const one = ({ name, version, license, notice }: Part): string =>
     `${"-".repeat(78)}\n${name} ${version} (${license})\n\n${notice === "" ? "No licence text in the package." : notice}\n`;
-  return [head, ...parts.map(one)].join("\n");
+  const first = { name: "Node.js", version: process.versions.node, license: "MIT", notice: node };
+  return [head, ...[first, ...parts].map(one)].join("\n");
+}
+
+function nodeNotice(): string {
+  const file = join(dirname(dirname(realpathSync(process.execPath))), "LICENSE");
+  return existsSync(file) ? readFileSync(file, "utf8").trim() : "https://github.com/nodejs/node/blob/main/LICENSE";
 }
