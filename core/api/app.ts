@@ -104,6 +104,9 @@ export function createApp(deps: AppDeps): NodeHandler {
   function route(call: Call): Endpoint {
     const { req } = call;
     if (countHeader(req, "host") > 1) throw new Problem("VALIDATION_FAILED", "Send one Host header.", CLOSE);
+    const coding = req.headers["transfer-encoding"];
+    if (coding !== undefined && coding.toLowerCase() !== "chunked")
+      throw new Problem("VALIDATION_FAILED", "Send Transfer-Encoding: chunked, or none.", CLOSE);
     const found = table.find(call.path);
     if (found === undefined) throw new Problem("NOT_FOUND", "There is no such path.");
     const endpoint = found.methods.get(call.method === "HEAD" ? "GET" : call.method);
