@@ -19,6 +19,8 @@ export interface RelayOptions {
   readonly storage: string;
   readonly logLevel: string;
   readonly profile?: string;
+  /** Script that is started in place of the command, with the config as its argument. */
+  readonly script?: string;
 }
 
 export interface RunningRelay {
@@ -65,7 +67,8 @@ export default relay.defineRelay({
       const profiling = options.profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${options.profile}`];
       const out = openSync(log, "a", 0o600);
       const from = nowMs();
-      const child = spawn(process.execPath, [...profiling, COMMAND, "start", "--config", config], {
+      const command = options.script === undefined ? [COMMAND, "start", "--config", config] : [options.script, config];
+      const child = spawn(process.execPath, [...profiling, ...command], {
         stdio: ["ignore", out, out],
         env: clean(),
       });

@@ -1,0 +1,173 @@
+// What being watched costs: the relay with log and figures beside one without either, in turns, in one run.
+import { mkdtemp, rm } from "node:fs/promises";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { makeAuthority } from "../core/cli/certificates.ts";
+import type { Clock } from "../core/ports/clock.ts";
+import type { Storage } from "../core/ports/storage.ts";
+import { createMetrics } from "../core/runtime/observers.ts";
+import { watchedStorage } from "../core/runtime/storage-watch.ts";
+import { KEY_ID } from "./throughput/event.ts";
+import type { FromReceiver, PublishReply, PublishRequest } from "./throughput/messages.ts";
+import { cpuMicroseconds, endAll, own, type Peer, start } from "./throughput/process.ts";
+import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    json: { type: "boolean", default: false },
+    /** Of each turn. */
+    seconds: { type: "string", default: "4" },
+    rounds: { type: "string", default: "4" },
+    storage: { type: "string", default: "sqlite()" },
+  },
+});
+const seconds = Math.min(Math.max(Number(options.seconds) || 4, 1), 60);
+const rounds = Math.min(Math.max(Number(options.rounds) || 4, 1), 20);
+const CONNECTIONS = 64;
+const BARE = join(import.meta.dirname, "observers/bare.ts");
+
+const round = (value: number, digits = 1): number => Number(value.toFixed(digits));
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+const middle = (values: readonly number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  return ((sorted[(sorted.length - 1) >> 1] as number) + (sorted[sorted.length >> 1] as number)) / 2;
+};
+
+type Figures = Extract<FromReceiver, { kind: "figures" }>;
+interface Subject {
+  readonly relay: RelayUnderTest;
+  readonly running: RunningRelay;
+  readonly secret: string;
+}
+interface Turn {
+  readonly eventsPerSecond: number;
+  readonly cpuPerEvent: number;
+}
+
+async function turn(
+  { relay, running, secret }: Subject,
+  receiver: Peer,
+  publisher: Peer,
+  forSeconds: number,
+): Promise<Turn> {
+  await receiver.ask({ kind: "reset" });
+  await receiver.ask({ kind: "secret", secret });
+  const pid = running.child.pid as number;
+  const cpu = await cpuMicroseconds(pid);
+  const token = await relay.publishToken();
+  const request: PublishRequest = { port: relay.port, token, connections: CONNECTIONS, seconds: forSeconds };
+  const published = await publisher.ask<PublishReply>(request);
+  const { at } = await receiver.ask<Extract<FromReceiver, { kind: "reached" }>>({
+    kind: "await",
+    count: published.accepted,
+  });
+  const cpuPerEvent = ((await cpuMicroseconds(pid)) - cpu) / published.accepted;
+  const { bad } = await receiver.ask<Figures>({ kind: "read" });
+  if (bad > 0 || published.refused > 0) throw new Error(`${bad} bad deliveries, ${published.refused} refused`);
+  return { eventsPerSecond: (published.accepted / (at - published.from)) * 1_000, cpuPerEvent };
+}
+
+/** The storage's decorator stands in both relays, so it is measured by itself: µs a commit. */
+async function watchCost(): Promise<number> {
+  const clock: Clock = { now: Date.now, monotonic: () => performance.now(), sleep: () => Promise.resolve() };
+  const done = Promise.resolve();
+  const plain = { queue: { settle: () => done }, commit: () => done } as unknown as Storage;
+  const metrics = createMetrics();
+  const watched = watchedStorage(plain, clock, metrics);
+  const change = [{ op: "delete", key: "a" }] as const;
+  const time = async (storage: Storage): Promise<number> => {
+    const from = performance.now();
+    for (let i = 0; i < 500_000; i++) await storage.commit(change);
+    return ((performance.now() - from) * 1_000) / 500_000;
+  };
+  await time(watched);
+  const cost = (await time(watched)) - (await time(plain));
+  metrics.dispose();
+  return cost;
+}
+
+async function measure(folder: string) {
+  const { ca, issue } = await makeAuthority(Date.now());
+  const { cert, key } = await issue(["127.0.0.1"]);
+  const [receiver, publisher] = [start("receiver.ts"), start("publisher.ts")];
+  const { port } = await receiver.ask<Extract<FromReceiver, { kind: "listening" }>>({ kind: "listen", cert, key });
+  const subject = async (name: string, script?: string): Promise<Subject> => {
+    const common = { ca, connections: CONNECTIONS, storage: options.storage, logLevel: "info", script };
+    const relay = await prepare({ ...common, folder: await mkdtemp(join(folder, `${name}-`)) });
+    const running = await relay.start();
+    own(running.child);
+    return { relay, running, secret: await relay.subscribe(KEY_ID, `https://127.0.0.1:${port}/hook`) };
+  };
+  const [full, bare] = [await subject("full"), await subject("bare", BARE)];
+  say("warming up …");
+  for (const one of [full, bare]) await turn(one, receiver, publisher, Math.max(2, seconds / 2));
+  const turns = { full: [] as Turn[], bare: [] as Turn[] };
+  for (let i = 0; i < rounds; i++) {
+    say(`round ${i + 1} of ${rounds} …`);
+    // The order changes, so that neither profits from what the machine does meanwhile.
+    const both = [
+      ["full", full],
+      ["bare", bare],
+    ] as const;
+    for (const [name, one] of i % 2 === 0 ? both : both.toReversed()) {
+      turns[name].push(await turn(one, receiver, publisher, seconds));
+    }
+  }
+  await Promise.all([full.running.stop(), bare.running.stop()]);
+  const ofAll = (name: "full" | "bare", figure: keyof Turn): number => middle(turns[name].map((one) => one[figure]));
+  const cpu = middle(turns.full.map((one, i) => one.cpuPerEvent / (turns.bare[i] as Turn).cpuPerEvent));
+  const throughput = middle(turns.full.map((one, i) => one.eventsPerSecond / (turns.bare[i] as Turn).eventsPerSecond));
+  return {
+    cores: availableParallelism(),
+    node: process.version,
+    storage: options.storage,
+    rounds,
+    watched: {
+      eventsPerSecond: round(ofAll("full", "eventsPerSecond"), 0),
+      cpuMicroseconds: round(ofAll("full", "cpuPerEvent")),
+    },
+    blind: {
+      eventsPerSecond: round(ofAll("bare", "eventsPerSecond"), 0),
+      cpuMicroseconds: round(ofAll("bare", "cpuPerEvent")),
+    },
+    cpuRatio: round(cpu, 3),
+    throughputRatio: round(throughput, 3),
+    storageWatchMicroseconds: round(await watchCost(), 2),
+  };
+}
+
+const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
+const deadline = setTimeout(
+  () => {
+    say("the benchmark did not end in time");
+    endAll();
+    process.exit(1);
+  },
+  (seconds * rounds * 4 + 90) * 1_000,
+);
+let failed = false;
+try {
+  const result = await measure(folder);
+  if (options.json) console.log(JSON.stringify(result));
+  else {
+    const row = (name: string, value: string): void => console.log(`${name.padEnd(46)} ${value}`);
+    const { watched, blind } = result;
+    row(
+      "with log (info) and figures, events/s",
+      `${watched.eventsPerSecond} (${watched.cpuMicroseconds} µs CPU an event)`,
+    );
+    row("without either, events/s", `${blind.eventsPerSecond} (${blind.cpuMicroseconds} µs CPU an event)`);
+    row("throughput, watched : blind", String(result.throughputRatio));
+    row("CPU an event, watched : blind", String(result.cpuRatio));
+    row("watching the storage, µs a commit (in both)", String(result.storageWatchMicroseconds));
+  }
+} catch (error) {
+  failed = true;
+  say(error instanceof Error ? error.message : String(error));
+} finally {
+  clearTimeout(deadline);
+  endAll();
+  await rm(folder, { recursive: true, force: true });
+}
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,22 @@
+// The relay as the command starts it, but blind: nothing is counted, nothing is logged.
+import { loadConfig } from "../../config/load.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { composeRelay } from "../../core/runtime/compose.ts";
+import { tidyHeap } from "../../core/runtime/heap.ts";
+import { createLog } from "../../core/runtime/observers.ts";
+
+const { plan } = await loadConfig({ flags: { config: process.argv[2] as string }, env: {}, cwd: process.cwd() });
+const nothing = (): void => undefined;
+const metrics = {
+  count: nothing,
+  gauge: nothing,
+  observe: nothing,
+  text: async () => "",
+  onRead: nothing,
+  dispose: nothing,
+};
+const log = { ...createLog("silent"), debug: nothing, info: nothing, warn: nothing, error: nothing };
+const relay = composeRelay(plan, { clock: systemClock(), log, metrics });
+process.on("SIGTERM", () => void relay.stop().then(() => process.exit(0)));
+await relay.start();
+tidyHeap();
