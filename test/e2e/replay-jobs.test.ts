@@ -1,0 +1,78 @@
+// Jobs by the clock, in a whole relay: what is exhausted is sent again by itself, also across a kill in mid-job.
+import { describe, expect, it } from "vitest";
+import { replay, retention, sqlite } from "../../config/index.ts";
+import { startChild, type ChildRelay } from "../support/child-relay.ts";
+import { testFolder } from "../support/folder.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { startRelay } from "../support/relay.ts";
+
+const EVERY_SECOND = "* * * * * *";
+
+describe("a replay job", () => {
+  it("sends again what is exhausted, and nothing that is delivered", async () => {
+    await using receiver = await startReceiver({
+      script: ({ headers }) => (headers["webhook-id"] === "bad" && headers["x-relay-replay"] === undefined ? 500 : 200),
+    });
+    await using relay = await startRelay({
+      storage: sqlite(),
+      retry: { attempts: 1 },
+      jobs: [
+        retention({ schedule: EVERY_SECOND, deliveredAfterMs: 1_000, failedAfterMs: 1_000 }),
+        replay({ schedule: EVERY_SECOND, olderThanMs: 0, maxAgeMs: 600_000, maxReplays: 1 }),
+      ],
+    });
+    const body = { url: receiver.url(), events: ["*"] };
+    expect((await relay.call("POST", "/api-keys/key_1/webhooks", { body })).status).toBe(201);
+    for (const id of ["bad", "good"]) await relay.publish({ type: "a:b", keyId: "key_1", id, data: 1 });
+    const shown = async (id: string) => (await relay.call("GET", `/api-keys/key_1/events/${id}`)).json.data;
+    await expect.poll(async () => (await shown("bad")).status, { timeout: 6_000 }).toBe("delivered");
+    expect((await shown("bad")).deliveries).toMatchObject([
+      {
+        cycle: 1,
+        attempts: [
+          { cycle: 0, number: 1, statusCode: 500 },
+          { cycle: 1, number: 1, statusCode: 200 },
+        ],
+      },
+    ]);
+    expect((await shown("good")).deliveries).toMatchObject([{ cycle: 0, attempts: [{ number: 1 }] }]);
+    expect(receiver.requests).toHaveLength(3);
+  });
+
+  it(
+    "that is killed in its middle goes on after the next start, each delivery whole",
+    { timeout: 40_000 },
+    async () => {
+      const folder = testFolder();
+      await using receiver = await startReceiver({ otherwise: 500 });
+      const config = `retry: { attempts: 1 }, health: false,
+  jobs: [replay({ schedule: "${EVERY_SECOND}", olderThanMs: 0, maxAgeMs: 600000, maxReplays: 1000, limit: 30, perSecond: 60 })],`;
+      const plain = { config: "retry: { attempts: 1 }, health: false," };
+      const ids = Array.from({ length: 60 }, (_, i) => `e:${i}`);
+      const failed = async (relay: ChildRelay) =>
+        (await relay.call("GET", "/api-keys/key_1/events?status=failed&limit=200")).json.data.length as number;
+      await using first = await startChild(folder, plain);
+      await first.call("POST", "/api-keys/key_1/webhooks", { url: receiver.url(), events: ["*"] });
+      await first.publish(ids.map((id) => ({ type: "a:b", keyId: "key_1", id, data: 1 })));
+      await expect.poll(() => failed(first), { timeout: 10_000 }).toBe(60);
+      await first.kill();
+      await using second = await startChild(folder, { config, imports: ["replay"] });
+      await receiver.waitFor(70);
+      await second.kill();
+      receiver.answer([], 200);
+      await using third = await startChild(folder, { config, imports: ["replay"] });
+      const left = async () =>
+        (await third.call("GET", "/api-keys/key_1/events?status=delivered&limit=200")).json.data.length;
+      await expect.poll(left, { timeout: 20_000, interval: 100 }).toBe(60);
+      for (const id of ids) {
+        const [delivery] = (await third.call("GET", `/api-keys/key_1/events/${id}`)).json.data.deliveries;
+        // Each cycle holds one attempt, and no cycle is missing but one that was just begun when it was killed.
+        const cycles = delivery.attempts.map((one: { cycle: number }) => one.cycle);
+        expect(cycles).toEqual([...new Set(cycles)]);
+        expect(delivery.cycle).toBe(cycles.at(-1));
+        const sent = receiver.requests.filter(({ headers }) => headers["webhook-id"] === id).length;
+        expect(sent - cycles.length).toBeLessThanOrEqual(1);
+      }
+    },
+  );
+});
