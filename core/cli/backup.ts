@@ -2,8 +2,10 @@
 import { createReadStream } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import { createInterface } from "node:readline";
+import { compose, Readable } from "node:stream";
+import { createGunzip, createGzip } from "node:zlib";
 import { readEnvironment } from "../../config/environment.ts";
+import { ConfigError } from "../../config/problems.ts";
 import { canTap, dump, inspect, NoBackup } from "../flow/dump.ts";
 import { StartError } from "../model/errors.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -11,7 +13,7 @@ import type { Around } from "./around.ts";
 import { openApi } from "./client.ts";
 import type { Command, Given } from "./command.ts";
 import { API_OPTIONS, JSON_OPTION } from "./command.ts";
-import { EX_DATAERR, EX_OK, EX_TEMPFAIL, ExitError, usage } from "./exit.ts";
+import { EX_DATAERR, EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError, usage } from "./exit.ts";
 import { json } from "./output.ts";
 import { progressBar } from "./progress.ts";
 import { loadFor } from "./settings.ts";
@@ -20,7 +22,7 @@ const backup: Command = {
   usage: "backup <file>",
   about: "write everything that is stored to a file, also while the relay serves",
   options: [JSON_OPTION, ...API_OPTIONS],
-  examples: ["relay backup relay-backup.ndjson"],
+  examples: ["relay backup relay-backup.ndjson", "relay backup relay-backup.ndjson.gz"],
   async run(given, around) {
     const [file = ""] = given.args;
     const part = `${file}.part`;
@@ -32,15 +34,16 @@ const backup: Command = {
       if (await exists(file)) throw usage(`${file} is there already`);
       const bytes = progressBar(around.stderr, "bytes written", undefined, around.clock.monotonic);
       await using from = await source(given, around);
-      for await (const text of from.parts) {
+      const parts = isPacked(file) ? compose(Readable.from(from.parts), createGzip()) : from.parts;
+      for await (const text of parts as AsyncIterable<string | Uint8Array>) {
         const data = typeof text === "string" ? Buffer.from(text) : text;
         await handle.appendFile(data);
         bytes.add(data.length);
       }
-      bytes.end();
       await handle.sync();
+      bytes.end();
       // Read back before it bears the name: what is not whole is no backup.
-      const { lines, sha256 } = await inspect(linesOf(part));
+      const { lines, sha256 } = await inspect(linesOf(part, isPacked(file)));
       await rename(part, file);
       await syncFolder(dirname(file));
       if (given.flag("json")) around.print(json({ file, lines, sha256 }));
@@ -49,7 +52,9 @@ const backup: Command = {
       return EX_OK;
     } catch (error) {
       if (error instanceof NoBackup) throw new ExitError(EX_DATAERR, `the backup was cut off: ${error.message}`);
-      throw error;
+      if (error instanceof ExitError || error instanceof StartError || error instanceof ConfigError) throw error;
+      const why = error instanceof Error ? error.message : String(error);
+      throw new ExitError(EX_UNAVAILABLE, `the backup was broken off: ${why}`, { cause: error });
     } finally {
       await handle.close();
       await rm(part, { force: true });
@@ -91,9 +96,23 @@ async function unused(given: Given, around: Around): Promise<Storage | undefined
   });
 }
 
+const isPacked = (file: string): boolean => file.endsWith(".gz");
+
 /** A file's lines, without reading it into memory. */
-export const linesOf = (file: string): AsyncIterable<string> =>
-  createInterface({ input: createReadStream(file, "utf8"), crlfDelay: Number.POSITIVE_INFINITY });
+export async function* linesOf(file: string, packed = isPacked(file)): AsyncGenerator<string> {
+  const input = createReadStream(file);
+  const text = packed ? input.pipe(createGunzip()) : input;
+  // What a pipe does not pass on: an error of the file itself.
+  if (packed) input.once("error", (error) => text.destroy(error));
+  let rest = "";
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  for await (const chunk of text as AsyncIterable<Uint8Array>) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() as string;
+    yield* lines;
+  }
+  if (rest !== "") yield rest;
+}
 
 async function exists(file: string): Promise<boolean> {
   const handle = await open(file, "r").catch(() => undefined);

@@ -20,7 +20,9 @@ const restore: Command = {
     // The whole file is judged before anything is written.
     const { lines, sha256 } = await inspect(linesOf(file)).catch((error: unknown) => {
       if (error instanceof NoBackup) throw new ExitError(EX_DATAERR, `${file}: ${error.message}`);
-      if ((error as NodeJS.ErrnoException).code !== undefined) throw usage(`${file} cannot be read`);
+      const { code } = error as NodeJS.ErrnoException;
+      if (code?.startsWith("Z_")) throw new ExitError(EX_DATAERR, `${file}: it cannot be unpacked (${code})`);
+      if (code !== undefined) throw usage(`${file} cannot be read (${code})`);
       throw error;
     });
     const [{ plan }, { openStorage }] = await Promise.all([loadFor(given, around), import("./offline.ts")]);

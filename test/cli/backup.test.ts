@@ -41,7 +41,7 @@ describe("relay backup and relay restore", () => {
   it("carry everything from a relay at work to a fresh one", { timeout: 60_000 }, async () => {
     const first = place();
     const { relay, url } = await lived(first);
-    const file = join(first.folder, "all.ndjson");
+    const file = join(first.folder, "all.ndjson.gz");
     const taken = await first.run("backup", file, "--json", "--url", url);
     expect(taken.stderr).toContain("keys are not in it");
     expect(JSON.parse(taken.stdout)).toMatchObject({ file });
