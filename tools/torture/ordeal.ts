@@ -103,7 +103,8 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
       seed,
       tookMs: Math.round(performance.now() - began),
       faults: counts,
-      missing,
+      // Where only kills are asked for, nothing else is missed.
+      missing: options.kills === undefined ? missing : [],
       accepted: publisher.acknowledged(),
       refused: Object.fromEntries(publisher.refused),
       requests: receivers.requests(),
