@@ -60,7 +60,7 @@ async function* examine(given: Parameters<Command["run"]>[0], around: Around): A
     ["open files", async () => [machine.checkFiles(plan)]],
     ["tls trust", () => machine.checkTrust(plan, around.clock.now())],
     ["server.tls", () => machine.checkOwnCertificate(plan, around.clock.now())],
-    ["address", async () => [await outside.checkAddress(plan)]],
+    ["address", async () => [await outside.checkAddress(plan, around)]],
     ["storage", () => checkStorage(plan, around)],
     ["dns", async () => [await outside.checkDns(around)]],
     ...(given.list("url") ?? []).map((url): [string, () => Promise<readonly Finding[]>] => [

@@ -26,19 +26,9 @@ export async function askReady(given: Given, around: Around): Promise<Ready> {
   const base = named ?? localUrl((await loadFor(given, around)).plan);
   const url = `${base.replace(/\/+$/, "")}/readyz`;
   // On this machine the relay's certificate is one for its public name; nothing is told here that could be stolen.
-  const late = new AbortController();
-  const over = new AbortController();
-  const { clock } = around;
-  const wait = clock.sleep(clock.now() + TIMEOUT_MS, over.signal).then(
-    () => late.abort(new Error(`none within ${TIMEOUT_MS / 1_000} s`)),
-    () => undefined,
-  );
-  const answer = await get(url, named !== undefined, late.signal).catch((error: Error) => {
-    const reason = late.signal.aborted ? (late.signal.reason as Error) : error;
-    throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${reason.message}`, { cause: error });
+  const answer = await probe(url, around, { verify: named !== undefined }).catch((error: Error) => {
+    throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${error.message}`, { cause: error });
   });
-  over.abort();
-  await wait;
   const parts = partsOf(answer.text);
   if (parts === undefined || (answer.status !== 200 && answer.status !== 503)) {
     throw new ExitError(EX_UNAVAILABLE, `${base} answers ${answer.status}, as no relay does`);
@@ -46,11 +36,34 @@ export async function askReady(given: Given, around: Around): Promise<Ready> {
   return { url: base, ready: answer.status === 200, parts };
 }
 
-function get(
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** One GET. @throws Error when nothing has come within 4 s */
+export async function probe(
   url: string,
-  verify: boolean,
-  signal: AbortSignal,
-): Promise<{ readonly status: number; readonly text: string }> {
+  { clock }: Pick<Around, "clock">,
+  { verify }: { readonly verify: boolean },
+): Promise<Answer> {
+  const late = new AbortController();
+  const over = new AbortController();
+  const wait = clock.sleep(clock.now() + TIMEOUT_MS, over.signal).then(
+    () => late.abort(new Error(`none within ${TIMEOUT_MS / 1_000} s`)),
+    () => undefined,
+  );
+  try {
+    return await get(url, verify, late.signal);
+  } catch (error) {
+    throw late.signal.aborted ? (late.signal.reason as Error) : error;
+  } finally {
+    over.abort();
+    await wait;
+  }
+}
+
+function get(url: string, verify: boolean, signal: AbortSignal): Promise<Answer> {
   const request = url.startsWith("https:") ? requestHttps : requestHttp;
   return new Promise((resolve, reject) => {
     const asked = request(url, { agent: false, rejectUnauthorized: verify, signal }, (answer) => {

@@ -85,7 +85,8 @@ function told(value: unknown): string {
     .join(", ");
 }
 
-const text = (value: unknown): string => (typeof value === "object" ? JSON.stringify(value) : String(value));
+const text = (value: unknown): string =>
+  typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean);
 
 function size(bytes: unknown): string {
   if (typeof bytes !== "number") return text(bytes);

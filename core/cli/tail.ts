@@ -134,9 +134,13 @@ function onlyOnce(): (told: Told) => boolean {
 }
 
 function line({ event, data }: Told, { stdout, clock }: Around): string {
-  const text = (name: string): string => printable(String(data[name] ?? ""));
-  const time = String(data["startedAt"] ?? data["acceptedAt"] ?? new Date(clock.now()).toISOString()).slice(11, 23);
-  const head = `${printable(time)}  ${printable(event).padEnd(12)}`;
+  const text = (name: string): string => {
+    const value = data[name] ?? "";
+    return printable(typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean));
+  };
+  const time =
+    [text("startedAt"), text("acceptedAt"), new Date(clock.now()).toISOString()].find((at) => at !== "") ?? "";
+  const head = `${time.slice(11, 23)}  ${printable(event).padEnd(12)}`;
   switch (event) {
     case "event":
       return `${head}  ${text("id")}  ${text("type")}  ${text("deliveries")} deliveries`;

@@ -1,6 +1,6 @@
 // What the documents say is what the code has: error codes, figures, examples, links.
 import { execFile } from "node:child_process";
-import { access, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -92,8 +92,10 @@ describe("examples", () => {
 
   for (const one of [...of("ts run"), ...of("js run")]) {
     it(`of code run to their end (${place(one)})`, async () => {
-      // Inside the project, so that libraries are found; `relaybox` is the checkout's, as for a config file.
-      const folder = await mkdtemp(join(root, "test/example-"));
+      // Inside the project, so that libraries are found, where neither git nor the linter looks. `relaybox` is the
+      // checkout's, as for a config file.
+      await mkdir(join(root, "dist"), { recursive: true });
+      const folder = await mkdtemp(join(root, "dist/example-"));
       try {
         const file = join(folder, `example.${one.info.startsWith("ts") ? "ts" : "mjs"}`);
         await writeFile(file, one.code);

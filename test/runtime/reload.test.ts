@@ -24,7 +24,7 @@ describe("a reload", () => {
     const catalogue = createCatalogue(PLAN.events);
     const reload = createReload(PLAN, {
       limiter: () => ({
-        configure: (rows, abuse) => void said.push(`limits ${Object.keys(rows).length} ${String(abuse)}`),
+        configure: (rows, abuse) => void said.push(`limits ${Object.keys(rows).length} ${JSON.stringify(abuse)}`),
       }),
       catalogue: () => catalogue,
       log: { setLevel: (level) => void said.push(level) },

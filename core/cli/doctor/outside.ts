@@ -8,10 +8,12 @@ import { dnsResolver } from "../../guard/resolve.ts";
 import { ConnectError } from "../../model/errors.ts";
 import type { Plan } from "../../runtime/plan.ts";
 import type { Around } from "../around.ts";
+import { probe } from "../readiness.ts";
 import { localUrl } from "../client.ts";
 import { bad, good, warn, type Finding } from "./finding.ts";
 
 const PROBE_MS = 10_000;
+const HEALTH_MS = 3_000;
 /** A name that every public resolver knows (RFC 2606), where nothing else is asked for. */
 const KNOWN_NAME = "example.com";
 
@@ -85,7 +87,7 @@ export async function checkDns({ clock }: Around, servers: readonly string[] = g
 }
 
 /** Whether the address is free, or a relay listens there already. */
-export async function checkAddress(plan: Plan): Promise<Finding> {
+export async function checkAddress(plan: Plan, around: Pick<Around, "clock">): Promise<Finding> {
   const { host, port } = plan.server;
   const asked = `${host}:${port}`;
   const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
@@ -101,9 +103,9 @@ export async function checkAddress(plan: Plan): Promise<Finding> {
         : "give an address of this machine as server.host";
     return bad("address", `${asked} cannot be listened on (${error.code ?? error.message})`, todo);
   }
-  const health = fetch(`${localUrl(plan)}/healthz`, { redirect: "error", signal: AbortSignal.timeout(3_000) });
   // A certificate for another name than the address is no sign of another server.
-  const relay = await health.then(({ status }) => status === 200).catch(() => plan.server.tls !== undefined);
+  const health = probe(`${localUrl(plan)}/healthz`, around, { verify: false });
+  const relay = await health.then(({ status }) => status === 200).catch(() => false);
   return relay
     ? good("address", `a relay listens on ${asked}`)
     : bad("address", `${asked} is taken by something else`, "stop that, or give another server.port");

@@ -86,7 +86,13 @@ export function createExporter(
     const backoffMs = 500 * 2 ** tries;
     try {
       const sent = { ...headers, "content-type": "application/json" };
-      const { status, headers: answer } = await fetch(url, { method: "POST", headers: sent, body, timeoutMs, signal: left.signal });
+      const { status, headers: answer } = await fetch(url, {
+        method: "POST",
+        headers: sent,
+        body,
+        timeoutMs,
+        signal: left.signal,
+      });
       if (status >= 200 && status < 300) return {};
       const asked = Number(answer["retry-after"]) * 1_000;
       const waitMs = Math.min(asked > 0 ? asked : backoffMs, MOST_WAIT_MS);
