@@ -13,7 +13,6 @@ import { localUrl } from "../client.ts";
 import { bad, good, warn, type Finding } from "./finding.ts";
 
 const PROBE_MS = 10_000;
-const HEALTH_MS = 3_000;
 /** A name that every public resolver knows (RFC 2606), where nothing else is asked for. */
 const KNOWN_NAME = "example.com";
 
