@@ -1,6 +1,7 @@
 /** The strict reading of management bodies: what two parsers could read differently is refused. */
 import { duplicateNames, isTooDeep, MAX_DEPTH } from "../model/json.ts";
 import { Problem } from "../model/problem.ts";
+import type { FieldError } from "../model/problem.ts";
 import type { Call } from "./call.ts";
 
 /** Longest management body, bytes. */
@@ -39,7 +40,21 @@ export async function readJson(call: Call): Promise<unknown> {
     const errors = repeated.map((path) => ({ path, message: "stands more than once" }));
     throw new Problem("VALIDATION_FAILED", "Give each name once.", { errors });
   }
+  // The name may be written with escapes; nearly no body has any.
+  const errors = /__proto__|\\u/.test(text) ? unnameable(value, "") : [];
+  if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
   return value;
+}
+
+/** Where `__proto__` stands as a name: objects cannot hold it like others, so it would vanish instead of being refused. */
+function unnameable(value: unknown, path: string): readonly FieldError[] {
+  if (typeof value !== "object" || value === null) return [];
+  const inside = (part: string): string =>
+    Array.isArray(value) ? `${path}[${part}]` : path === "" ? part : `${path}.${part}`;
+  return Object.entries(value).flatMap(([name, one]) => [
+    ...(name === "__proto__" ? [{ path: inside(name), message: "is not known" }] : []),
+    ...unnameable(one, inside(name)),
+  ]);
 }
 
 function checkMedia(call: Call): void {

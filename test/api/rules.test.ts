@@ -206,6 +206,17 @@ describe("a body", () => {
     expect(got.json.errors?.map(({ path }) => path)).toEqual(["url", "retry.attempts"]);
   });
 
+  it.each([
+    [`{"url":"${HOOK.url}","events":["a"],"__proto__":{"status":"disabled"}}`, "__proto__"],
+    [`{"url":"${HOOK.url}","events":["a"],"headers":{"__pro\\u0074o__":"x"}}`, "headers.__proto__"],
+    [`{"url":"${HOOK.url}","events":["a"],"headers":{"\\u005f_proto__":"x"}}`, "headers.__proto__"],
+    [`{"url":"${HOOK.url}","events":[{"__proto__":1}]}`, "events[0].__proto__"],
+  ])("%s is refused like every name that is not known", async (body, path) => {
+    const got = await post(body);
+    isProblem(got, "VALIDATION_FAILED");
+    expect(got.json.errors?.map((error) => error.path)).toContain(path);
+  });
+
   it("of more than 64 KiB is refused, announced or not", async () => {
     const fits = JSON.stringify({ ...HOOK, description: "d" }).padEnd(65_536, " ");
     expect((await post(fits)).status).toBe(201);
