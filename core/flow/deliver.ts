@@ -17,6 +17,7 @@ import type { Change, Lease, Storage } from "../ports/storage.ts";
 import { attemptLine } from "./attempt-line.ts";
 import type { HotEvents, Loaded } from "./hot.ts";
 import { judge, type Outcome } from "./outcome.ts";
+import { persist } from "./persist.ts";
 import { decodeDelivery, deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "./records.ts";
 import type { Send } from "./send.ts";
 import { createSettle } from "./settle.ts";
@@ -58,7 +59,7 @@ export interface DeliverDeps {
   readonly holdMs: number;
   readonly mostHeld: number;
   /** The endpoint answered 410: its subscription ends here. */
-  readonly gone: (keyId: string, subscriptionId: string) => Promise<void>;
+  readonly gone: (keyId: string, subscriptionId: string, eventType: string) => Promise<void>;
   /** Asked before each attempt, in order: until when it must wait (epoch ms), or `undefined` when it may be made. */
   readonly gates: readonly Gate[];
   readonly seen: readonly Seen[];
@@ -164,7 +165,10 @@ export function createDeliver(deps: DeliverDeps): Deliver {
             nextAttemptAt: undefined,
           };
           await end(sub, delivery);
-          if (outcome.kind === "gone") await deps.gone(keyId, subscriptionId);
+          if (outcome.kind === "gone") {
+            const { type } = (loaded as Loaded).event;
+            await persist(() => deps.gone(keyId, subscriptionId, type), { clock, signal, log });
+          }
           break;
         case "retry": {
           delivery = { ...now, nextAttemptAt: outcome.at };

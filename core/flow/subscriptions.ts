@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { ordinals, randomId } from "../model/ids.ts";
 import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
+import { OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import { secretAad } from "../model/subscription.ts";
 import type { DisabledReason, SealedSecret, Subscription } from "../model/subscription.ts";
@@ -64,8 +65,12 @@ export interface Subscriptions {
   remove(keyId: string, id: string, actor: Actor): Promise<void>;
   /** @param overlapMs how long the old secret goes on signing beside the new one; 0 ends it now */
   rotate(keyId: string, id: string, overlapMs: number, actor: Actor): Promise<WithSecret>;
-  /** By the relay itself. Does nothing when the subscription is not active, or there is none. */
-  disable(keyId: string, id: string, reason: DisabledReason): Promise<void>;
+  /**
+   * By the relay itself, which tells of it in an operational event of the same commit. Does nothing when the subscription
+   * is not active, or there is none.
+   * @param because the event whose delivery led to it: operational events cause none themselves
+   */
+  disable(keyId: string, id: string, reason: DisabledReason, because?: string): Promise<void>;
 }
 
 export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
@@ -197,8 +202,11 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       return { subscription: next, secret: plain };
     },
 
-    async disable(keyId, id, reason) {
+    async disable(keyId, id, reason, because = "") {
       const at = clock.now();
+      const told = because.startsWith(OPERATIONAL)
+        ? undefined
+        : await deps.notice?.(keyId, "relay:subscription.disabled", { subscriptionId: id, reason });
       const line = { action: "subscription.disabled", target: id, detail: reason } as const;
       const revised = await revise(keyId, id, (now) =>
         now.status === "disabled"
@@ -211,7 +219,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
                 updatedAt: at,
                 generation: now.generation + 1,
               },
-              more: [audit(keyId, RELAY, line)],
+              more: [audit(keyId, RELAY, line), ...(told?.changes ?? [])],
             },
       ).catch((error: unknown) => {
         if (error instanceof Problem && error.code === "NOT_FOUND") return undefined;
@@ -219,6 +227,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       });
       if (revised !== undefined && revised.was !== revised.next) {
         deps.metrics?.count("subscriptions_disabled", { reason });
+        told?.committed();
       }
     },
   };

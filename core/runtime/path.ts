@@ -186,7 +186,7 @@ export function furnishPath(house: House): void {
       retry: get(PLAN).retry,
       holdMs: get(PLAN).delivery.holdMs,
       mostHeld: MOST_HELD,
-      gone: (keyId, id) => get(SUBSCRIPTIONS).disable(keyId, id, "endpoint_gone"),
+      gone: (keyId, id, type) => get(SUBSCRIPTIONS).disable(keyId, id, "endpoint_gone", type),
       // The breaker's takes what it lets through for its probe: it is asked after the receiver's own word.
       gates: [get(RESTS).admit, get(HEALTH).admit, get(PACING).admit],
       seen: [get(HEALTH).seen, get(FEED).seen, get(FIGURES).seen, ...telling(get)],
