@@ -36,8 +36,13 @@ export function backupOperations(deps: {
         }
         if (running) throw new Problem("CONFLICT", "A backup is being taken already.");
         if (call.method !== "HEAD") {
+          running = true;
           const deed = { action: "backup.taken", target: "relay" } as const;
-          await storage.commit([auditChange(WHOLE_RELAY, ordinal(), actor, clock.now(), deed)]);
+          const told = storage.commit([auditChange(WHOLE_RELAY, ordinal(), actor, clock.now(), deed)]);
+          await told.catch((error: unknown) => {
+            running = false;
+            throw error;
+          });
         }
         return {
           async stream({ res, signal, method }, headers) {
@@ -48,7 +53,6 @@ export function backupOperations(deps: {
               "X-Content-Type-Options": "nosniff",
             });
             if (method === "HEAD") return void res.end();
-            running = true;
             try {
               for await (const part of dump(storage, { storage: storage.name ?? "", at: clock.now() })) {
                 if (signal.aborted) return;
