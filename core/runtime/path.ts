@@ -83,6 +83,13 @@ export const actsOf = (get: Get): Acts => ({
   async stop(id) {
     await Promise.all([get(DISPATCHER).abort(id), get(PING).abort(id)]);
     for (const transport of get(TRANSPORTS)) transport.forget?.(id);
+    get(RESTS).forget(id);
+    // It is deleted all the same when this cannot be stored now.
+    await get(HEALTH)
+      .forget(id)
+      .catch((error: unknown) =>
+        get(LOG).warn("health was not forgotten", { subscriptionId: id, error: String(error) }),
+      );
   },
   async revive(id) {
     get(RESTS).forget(id);
