@@ -30,6 +30,8 @@ const rekey: Command = {
   ],
   examples: ["relay secrets rekey", "relay secrets rekey --new @new-key"],
   async run(given, around) {
+    // Whether it answers, and to us, is asked before any file is made.
+    await (await openApi(given, around, "stepped-up")).ask("GET", "/relay/status");
     const old = await prepare(given, around);
     let sealed = 0;
     for (;;) {

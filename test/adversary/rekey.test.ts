@@ -215,6 +215,9 @@ describe("relay secrets rekey", () => {
 
   it("is for tokens that own every key, with a fresh second factor", async () => {
     const folder = testFolder();
+    await runCommand(["users", "add", "alice"], { cwd: folder });
+    const nobody = await run(folder, "http://127.0.0.1:1", "secrets", "rekey");
+    expect([nobody.code, existsSync(join(folder, "data", "keys", "master.next"))]).toEqual([69, false]);
     await using relay = await start(folder);
     const token = async (...args: string[]): Promise<string> =>
       (await runCommand(["token", ...args], { cwd: folder })).stdout.trim();
