@@ -1,5 +1,6 @@
 // The relay under measurement: the real command, in a process of its own, on a folder of its own.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { closeSync, openSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
@@ -61,7 +62,7 @@ export default relay.defineRelay({
 
   return {
     port,
-    publishToken: async () => (await readFile(join(folder, "data/keys/publish-token"), "utf8")).trim(),
+    publishToken: () => Promise.resolve(KEYS.RELAY_PUBLISH_TOKEN),
 
     async start() {
       const profiling = options.profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${options.profile}`];
@@ -107,9 +108,15 @@ export default relay.defineRelay({
   };
 }
 
+const fresh = (): string => randomBytes(32).toString("base64");
+/** Given, as a storage that nodes share wants them; of this run alone. */
+const KEYS = { RELAY_MASTER_KEY: fresh(), RELAY_SIGNING_KEY: fresh(), RELAY_PUBLISH_TOKEN: fresh() };
+
 /** The environment without what would change the relay's config. */
-const clean = (): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RELAY_")));
+const clean = (): NodeJS.ProcessEnv => ({
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RELAY_"))),
+  ...KEYS,
+});
 
 async function healthy(url: string): Promise<boolean> {
   try {
