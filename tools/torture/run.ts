@@ -57,6 +57,8 @@ console.error(`torture: seed ${seed}`);
 // Once: enough is enough, and now the verdict. Twice: at once.
 const enough = new AbortController();
 process.once("SIGINT", () => enough.abort());
+// Nothing that it started outlives it.
+process.once("SIGTERM", () => process.exit(143));
 let broken = false;
 const all: Ordeal[] = [];
 for (const storage of storages) {
