@@ -218,7 +218,7 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       heldWaits++;
       const ends = draining === undefined ? signal : AbortSignal.any([signal, draining]);
       try {
-        await clock.sleep(until, ends);
+        await clock.sleep(Math.min(until, clock.now() + deps.holdMs), ends);
         await slots.wait(subscriptionId, ends);
         hasSlot = true;
       } catch {

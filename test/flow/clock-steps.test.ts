@@ -36,6 +36,25 @@ describe("a wall clock that is set back by an hour", () => {
   });
 });
 
+describe("a wall clock that is set back while a result is stored", () => {
+  it("holds the retry no longer than anything is held", async () => {
+    await using test = await testPath();
+    test.answers = [replied(500)];
+    const settle = test.storage.queue.settle.bind(test.storage.queue);
+    test.storage.queue.settle = async (...args) => {
+      test.storage.queue.settle = settle;
+      await test.clock.step(-HOUR_MS);
+      await settle(...args);
+    };
+    await test.subscribe();
+    await test.start();
+    await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(30_000);
+    expect(test.sent).toHaveLength(2);
+  });
+});
+
 describe("a wall clock that is set forwards by an hour", () => {
   it("makes what has become due once, and does not repeat it when the clock is set back", async () => {
     await using test = await testPath();
