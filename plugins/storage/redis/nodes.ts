@@ -130,7 +130,8 @@ export function nodes(calls: Calls, tag: string, clock: Clock, node: string, now
 
 function readable(text: string): Message | undefined {
   try {
-    return JSON.parse(text) as Message;
+    const message: unknown = JSON.parse(text);
+    return typeof message === "object" && message !== null ? (message as Message) : undefined;
   } catch {
     return undefined;
   }
