@@ -122,19 +122,20 @@ export function furnishPath(house: House): void {
   house.make(TRAIL, () => createTrail(base()));
   house.make(DIRECTORY, (get) => createDirectory(get(STORAGE)));
   house.make(HOT, (get) => createHotEvents(get(STORAGE)));
-  house.make(INTAKE, (get) =>
-    createIntake({
+  house.make(INTAKE, (get) => {
+    const [hot, feed, figures] = [get(HOT), get(FEED), get(FIGURES)];
+    return createIntake({
       ...base(),
       directory: get(DIRECTORY),
       events: get(CATALOGUE).now,
       maxPending: get(PLAN).intake.maxPending,
       onAccepted: (event) => {
-        get(HOT).put(event);
-        get(FEED).accepted(event);
-        get(FIGURES).accepted(event);
+        hot.put(event);
+        feed.accepted(event);
+        figures.accepted(event);
       },
-    }),
-  );
+    });
+  });
 
   house.make(FEED, (get) => {
     const feed = createFeed();
