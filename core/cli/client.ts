@@ -176,8 +176,10 @@ function exitCode(status: number): number {
 }
 
 function cause(error: unknown): string {
-  const inner = (error as { cause?: { cause?: { code?: string; message?: string }; code?: string; message?: string } })
-    .cause;
+  // A DOMException has numbers for codes.
+  const inner = (
+    error as { cause?: { cause?: { code?: unknown; message?: string }; code?: unknown; message?: string } }
+  ).cause;
   const deepest = inner?.cause ?? inner;
-  return deepest?.code ?? deepest?.message ?? String((error as Error).message);
+  return typeof deepest?.code === "string" ? deepest.code : (deepest?.message ?? String((error as Error).message));
 }
