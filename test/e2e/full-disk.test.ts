@@ -133,4 +133,34 @@ describe("a full disk", () => {
       await expect.poll(() => statusOf(second, id), { timeout: 15_000, interval: 20 }).toBe("delivered");
     expect((await second.publish(event("after", 1))).status).toBe(202);
   });
+
+  it("does not keep a relay from stopping in time; what could not be written down is sent again", async ({ skip }) => {
+    using disk = made(skip);
+    const late = Promise.withResolvers<void>();
+    await using receiver = await startReceiver({
+      script: (_, index) => (index === 0 ? late.promise.then(() => 200) : 200),
+    });
+    const options = { config: `dataDir: ${JSON.stringify(disk.folder)},` };
+    const folder = testFolder();
+    await using first = await startChild(folder, options);
+    await subscribe(first, receiver);
+    expect((await first.publish(event("first", 1))).status).toBe(202);
+    await receiver.waitFor(1);
+    disk.fill();
+    await publishUntilFull(first, "a", 200_000);
+    await publishUntilFull(first, "b", 1);
+    late.resolve();
+    await first.running.waitFor(/a result waits for the storage/);
+    const began = performance.now();
+    first.running.kill("SIGTERM");
+    expect((await first.running.ended).code).toBe(0);
+    expect(performance.now() - began).toBeLessThan(3_000);
+    disk.clear();
+    await using second = await startChild(folder, options);
+    await expect.poll(() => statusOf(second, "first"), { timeout: 10_000 }).toBe("delivered");
+    const numbers = receiver.requests
+      .filter(({ headers }) => headers["webhook-id"] === "first")
+      .map(({ headers }) => headers["x-relay-attempt"]);
+    expect(numbers).toEqual(["1", "1"]);
+  });
 });
