@@ -27,7 +27,12 @@ local wakeAt = nil
 
 -- Redis refuses what needs memory only as the first write of a script. What ends or hands on work goes on all the same:
 -- it is small, and without it memory would never become free.
-local function evenWhenFull() call('UNLINK', P .. ':none') end
+local opened = false
+local function evenWhenFull()
+  if opened then return end
+  opened = true
+  call('UNLINK', P .. ':none')
+end
 
 local function groupOf(key)
   local colon = string.find(key, ':', 1, true)
@@ -73,11 +78,17 @@ local function queueRemove(rest)
   if lease and string.match(lease, ' (.*)$') == line then endLease(sub, ordinal) end
 end
 
+-- Shelves that are listed: looked at once a script.
+local listed = {}
+
 local function put(key, value)
   call('SET', P .. ':r:' .. key, value)
   local group, rest = groupOf(key)
   local index = P .. ':i:' .. group
-  if call('ZADD', index, 0, rest) == 1 and call('ZCARD', index) == 1 then call('ZADD', P .. ':shelves', 0, group) end
+  if call('ZADD', index, 0, rest) == 1 and not listed[group] then
+    listed[group] = true
+    if call('ZCARD', index) == 1 then call('ZADD', P .. ':shelves', 0, group) end
+  end
   if group == 'due:' then queueAdd(rest) end
 end
 
@@ -123,16 +134,18 @@ local function wake()
 end
 
 -- Watchers are told with a number that grows by one, so that they know when they missed something.
+local epoch = nil
 local function tell(message)
   if message == '' then return 0 end
-  local epoch = call('INCR', P .. ':epoch')
+  epoch = call('INCR', P .. ':epoch')
   call('PUBLISH', P .. ':changed', epoch .. ' ' .. message)
   return epoch
 end
 
 local function epochNow(message)
   if message == '' then return 0 end
-  return tonumber(call('GET', P .. ':epoch') or 0)
+  if not epoch then epoch = tonumber(call('GET', P .. ':epoch') or 0) end
+  return epoch
 end
 
 local function leaseOf(sub, ordinal, token)
