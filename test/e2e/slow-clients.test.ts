@@ -1,5 +1,6 @@
 // Clients that are slow, cut off, too many or too eager, against a whole relay: nothing hangs, nothing is half accepted.
 import { once } from "node:events";
+import { readdirSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startChild, type ChildRelay } from "../support/child-relay.ts";
@@ -179,6 +180,8 @@ describe("more clients than there may be", () => {
     const publisher = await client("GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n", to);
     await publisher.heard(/\r\n\r\n/);
     const crowd = await Promise.all(Array.from({ length: 100 }, () => client("", to)));
+    // They are connected as soon as the kernel says so; the relay is full when it has taken them in.
+    await expect.poll(() => readdirSync(`/proc/${small.pid}/fd`).length, { interval: 10 }).toBeGreaterThanOrEqual(80);
     publisher.socket.write(whole(event("key_1", "starved")));
     expect(await publisher.heard(/"starved"/)).toMatch(/HTTP\/1\.1 202/);
     await small.running.waitFor(/EMFILE.*a delivery went back/);
