@@ -7,6 +7,8 @@ import type { Answer, Ask, WorkerStart } from "./worker.ts";
 /** Most commits and characters of one batch; a single commit may be longer. */
 const BATCH_COMMITS = 1_024;
 const BATCH_CHARS = 4 * 1024 * 1024;
+/** Most turns of the event loop in which a batch is collected. */
+const TURNS = 4;
 
 export interface Writer {
   commit(changes: readonly Change[]): Promise<void>;
@@ -49,15 +51,27 @@ export async function openWriter(
     throw errorOf(first);
   }
 
-  /** Begins to work at the end of this turn of the event loop, so that all of its commits go together. */
   function begin(): void {
     if (busy) return;
     busy = true;
-    setImmediate(() => void work());
+    void work();
+  }
+
+  /**
+   * Until the end of this turn of the event loop, so that all of its commits go together; and of a few more, as long as
+   * each brings more of them. A batch costs its fsync and two messages whatever is in it, and a turn of a busy loop is
+   * far shorter than that; an idle one ends at once.
+   */
+  async function collect(): Promise<void> {
+    for (let turns = 0, had = -1; turns < TURNS && waiting.length > had; turns++) {
+      had = waiting.length;
+      await new Promise((turned) => setImmediate(turned));
+    }
   }
 
   async function work(): Promise<void> {
     for (;;) {
+      await collect();
       const batch = gather();
       const question = batch === undefined ? questions.shift() : undefined;
       if (batch !== undefined) settle(batch, await ask(encode(batch)));
