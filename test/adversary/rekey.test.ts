@@ -192,7 +192,7 @@ describe("relay secrets rekey", () => {
       expect((await runCommand(["start"], { cwd: folder, env: env(key(2)) })).code).toBe(78);
       {
         await using both = await start(folder, env(key(2), `${key(3)},${key(1)}`));
-        expect(both.stderr()).toContain("relay secrets rekey");
+        await both.waitFor(/relay secrets rekey/);
         await allGood(both, await tokenOf(folder), receiver, hooks);
         const done = await runCommand(["secrets", "rekey", "--json"], {
           cwd: folder,

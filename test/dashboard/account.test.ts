@@ -125,8 +125,8 @@ describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ??
     const recovery = await page.locator(".codes code").allInnerTexts();
     await page.getByRole("button", { name: "I have kept them" }).click();
     await screen.go(`k/key_1/subscriptions/${made.json.data.id}`, /127/);
-    // It has to grow old: neither the browser nor the relay has a clock here that could be moved.
-    await page.waitForTimeout(5_100);
+    // It has to grow old, and `auth_time` is in whole seconds: neither the browser nor the relay has a clock here that could be moved.
+    await page.waitForTimeout(6_100);
     await page.getByRole("button", { name: "Rotate secret" }).click();
     await page.getByRole("button", { name: "Rotate", exact: true }).click();
     await page.getByRole("heading", { name: "Confirm that it is you" }).waitFor();
