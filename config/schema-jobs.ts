@@ -10,7 +10,8 @@ export function job(cronValid: (expression: string) => boolean): z.ZodType<Job> 
     'must be a cron expression, such as "*/15 * * * *" (UTC)',
   );
   const head = { kind: z.literal("job", { error: "must be made by a factory, such as replay()" }), schedule };
-  const kept = ms(1_000, YEARS_MS).optional();
+  // Ids are recognised as duplicates for a day at least, so nothing that ended goes sooner.
+  const kept = ms(86_400_000, YEARS_MS).optional();
   const replay = section({
     ...head,
     name: z.literal("replay"),
