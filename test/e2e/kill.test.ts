@@ -1,10 +1,9 @@
 // The process is killed at each step of the path; nothing that was acknowledged may be lost, and nothing counted twice.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { startChild, type ChildRelay } from "../support/child-relay.ts";
 import { testFolder } from "../support/folder.ts";
-import { findProgram, needs } from "../support/needs.ts";
+import { inject } from "../support/injected.ts";
+import { needs } from "../support/needs.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 
 const EVENT = { type: "deposit:paid", keyId: "key_1", id: "order:1", data: { n: 1 } };
@@ -13,32 +12,6 @@ const RETRY = "retry: { attempts: 5, firstDelayMs: 1500, factor: 1, maxDelayMs: 
 async function subscribe(relay: ChildRelay, receiver: Receiver): Promise<void> {
   const made = await relay.call("POST", "/api-keys/key_1/webhooks", { url: receiver.url(), events: ["*"] });
   expect(made.status).toBe(201);
-}
-
-/** Attaches strace to a running relay with one fault. Resolves when every thread is attached. */
-async function inject(relay: ChildRelay, fault: string): Promise<AsyncDisposable> {
-  const strace = spawn(
-    findProgram("strace") as string,
-    ["-f", "-p", String(relay.pid), "-e", "trace=fsync,fdatasync", "-e", `inject=fsync,fdatasync:${fault}`],
-    {
-      stdio: ["ignore", "ignore", "pipe"],
-    },
-  );
-  const gone = once(strace, "close");
-  let said = "";
-  await new Promise<void>((resolve) => {
-    strace.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-      said += chunk;
-      if (/Process \d+ attached/.test(said)) resolve();
-    });
-    strace.once("close", () => resolve());
-  });
-  return {
-    async [Symbol.asyncDispose]() {
-      strace.kill("SIGTERM");
-      await gone;
-    },
-  };
 }
 
 async function eventually(relay: ChildRelay, status: string) {
@@ -57,7 +30,7 @@ describe("a relay killed", () => {
     const folder = testFolder();
     await using first = await startChild(folder);
     await subscribe(first, receiver);
-    await using _ = await inject(first, "signal=SIGKILL:when=1");
+    await using _ = await inject(first.pid, "signal=SIGKILL:when=1");
     await expect(first.publish(EVENT)).rejects.toThrow();
     await first.running.ended;
     await using second = await startChild(folder);
@@ -77,7 +50,7 @@ describe("a relay killed", () => {
     await using first = await startChild(folder);
     await subscribe(first, receiver);
     // The sync itself is done; the process hears of it a second later, and does not live to.
-    await using _ = await inject(first, "delay_exit=1500000:when=1");
+    await using _ = await inject(first.pid, "delay_exit=1500000:when=1");
     const publishing = first.publish(EVENT).then(
       () => "answered",
       () => "cut off",
@@ -118,7 +91,7 @@ describe("a relay killed", () => {
     expect((await first.publish(EVENT)).status).toBe(202);
     await receiver.waitFor(1);
     // From here on a commit dies at its sync: the reply comes, its record does not.
-    await using _ = await inject(first, "signal=SIGKILL:when=1");
+    await using _ = await inject(first.pid, "signal=SIGKILL:when=1");
     await first.running.ended;
     await using second = await startChild(folder, { config: RETRY });
     await receiver.waitFor(2);

@@ -78,6 +78,8 @@ export default defineRelay({
       method: method as "GET",
       headers,
       body: body === undefined ? null : JSON.stringify(body),
+      headersTimeout: 20_000,
+      bodyTimeout: 20_000,
     });
     const text = await answer.body.text();
     return { status: answer.statusCode, json: text === "" ? undefined : JSON.parse(text) };

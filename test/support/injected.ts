@@ -22,7 +22,10 @@ export async function inject(pid: number, fault: string): Promise<AsyncDisposabl
   return {
     async [Symbol.asyncDispose]() {
       strace.kill("SIGTERM");
+      // It may hang over a process that is dying under it; killed, it lets go.
+      const force = setTimeout(() => strace.kill("SIGKILL"), 2_000);
       await gone;
+      clearTimeout(force);
     },
   };
 }
