@@ -31,7 +31,7 @@ export interface RelayLog extends Log {
 /** A stuck reader of the log must neither stall the relay nor fill its memory: beyond this many bytes lines are dropped. */
 const MOST_WAITING = 4 * 1024 * 1024;
 /** Written in blocks of this size, so that a line is not a system call. */
-const BLOCK = 8_192;
+const BLOCK = 65_536;
 
 export function createLog(level: LogLevel = "info", options: LogOptions = {}): RelayLog {
   const stream = pino.destination({
@@ -39,6 +39,7 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): R
     dest: typeof options.dest === "string" ? openSync(options.dest, "a", 0o600) : (options.dest ?? 2),
     sync: false,
     minLength: BLOCK,
+    maxWrite: 2 * BLOCK,
     maxLength: MOST_WAITING,
     periodicFlush: 100,
   });
