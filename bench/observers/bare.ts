@@ -5,7 +5,11 @@ import { composeRelay } from "../../core/runtime/compose.ts";
 import { tidyHeap } from "../../core/runtime/heap.ts";
 import { createLog } from "../../core/runtime/observers.ts";
 
-const { plan } = await loadConfig({ flags: { config: process.argv[2] as string }, env: process.env, cwd: process.cwd() });
+const { plan } = await loadConfig({
+  flags: { config: process.argv[2] as string },
+  env: process.env,
+  cwd: process.cwd(),
+});
 const nothing = (): void => undefined;
 const metrics = {
   count: nothing,
