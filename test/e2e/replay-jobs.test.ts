@@ -17,7 +17,7 @@ describe("a replay job", () => {
       storage: sqlite(),
       retry: { attempts: 1 },
       jobs: [
-        retention({ schedule: EVERY_SECOND, deliveredAfterMs: 1_000, failedAfterMs: 1_000 }),
+        retention({ schedule: EVERY_SECOND, deliveredAfterMs: 86_400_000, failedAfterMs: 86_400_000 }),
         replay({ schedule: EVERY_SECOND, olderThanMs: 0, maxAgeMs: 600_000, maxReplays: 1 }),
       ],
     });
