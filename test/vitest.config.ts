@@ -20,8 +20,6 @@ export default defineConfig({
     // Tests start relays, browsers and servers of their own: more than the cores can carry only makes them slow.
     maxWorkers: 2,
     testTimeout: 30_000,
-    // Real processes, browsers and tracers: on a busy machine one of thousands may need a second look. What repeats is a failure.
-    retry: process.env["CI"] === "true" ? 1 : 0,
     hookTimeout: 30_000,
     teardownTimeout: 5_000,
     reporters: ci ? ["default", ["json", { outputFile: "artefacts/tests.json" }]] : ["default"],
