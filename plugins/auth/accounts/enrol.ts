@@ -19,8 +19,9 @@ import {
   unauthenticated,
 } from "./parts.ts";
 import type { Parts } from "./parts.ts";
-import { confirmed, userKey } from "./users.ts";
-import type { User } from "./users.ts";
+import { userKey } from "./user.ts";
+import type { User } from "./user.ts";
+import { confirmed } from "./users.ts";
 
 const code = text(1, 64);
 const password = text(1, LONGEST_PASSWORD);

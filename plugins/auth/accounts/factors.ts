@@ -1,8 +1,8 @@
 /** The second factor of an account: begun, confirmed, and its codes used up, each of them once. */
 import type { Keys } from "../../../core/ports/plugin.ts";
 import { matchTotp, newRecoveryCodes, newTotpSecret, otpauthUri, secretHash } from "./codes.ts";
-import { totpAad } from "./users.ts";
-import type { User } from "./users.ts";
+import { totpAad } from "./user.ts";
+import type { User } from "./user.ts";
 
 /** An enrolment that is not confirmed within this time is begun anew. */
 const PENDING_MS = 600_000;

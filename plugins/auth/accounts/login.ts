@@ -20,8 +20,8 @@ import {
   unauthenticated,
 } from "./parts.ts";
 import type { Parts } from "./parts.ts";
-import { normalName, userKey } from "./users.ts";
-import type { User } from "./users.ts";
+import { normalName, userKey } from "./user.ts";
+import type { User } from "./user.ts";
 
 /** What `users` routes and step-up ask for; the API has the configured rule for its own operations. */
 export const STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };

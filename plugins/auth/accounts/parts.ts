@@ -12,7 +12,8 @@ import type { Passwords } from "./passwords.ts";
 import type { Session, Sessions } from "./sessions.ts";
 import type { SetupCode } from "./setup-code.ts";
 import type { Brake } from "./slow.ts";
-import type { Read, User, UserBook } from "./users.ts";
+import type { Read, User } from "./user.ts";
+import type { UserBook } from "./users.ts";
 
 export interface Parts {
   readonly storage: ScopedStorage;

@@ -1,7 +1,7 @@
 /** Second factors under a new master key, while logins go on. */
 import type { Keys, ScopedStorage } from "../../../core/ports/plugin.ts";
 import { surely } from "./parts.ts";
-import { totpAad } from "./users.ts";
+import { totpAad } from "./user.ts";
 import type { UserBook } from "./users.ts";
 
 /** Seals every secret anew, an account at a time. Resolves to how many. */

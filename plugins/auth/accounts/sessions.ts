@@ -5,7 +5,7 @@ import { randomId } from "../../../core/model/ids.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
-import type { User } from "./users.ts";
+import type { User } from "./user.ts";
 
 export interface Session {
   readonly id: string;

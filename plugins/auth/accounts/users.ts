@@ -13,28 +13,8 @@ import { beginTotp, confirmTotp } from "./factors.ts";
 import { LONGEST_PASSWORD, SHORTEST_PASSWORD } from "./passwords.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Sessions } from "./sessions.ts";
-
-export interface User {
-  /** Never given twice, unlike the name. */
-  readonly uid: string;
-  readonly username: string;
-  readonly password: string;
-  /** Key ids, or exactly `["*"]`. */
-  readonly keys: readonly string[];
-  readonly createdAt: number;
-  /** The second factor: its sealed secret, and the last step whose code was used. */
-  readonly totp?: { readonly sealed: string; readonly lastStep: number };
-  /** A second factor that has not been confirmed yet. */
-  readonly pending?: { readonly sealed: string; readonly at: number };
-  /** Hashes of the recovery codes that are left. */
-  readonly recovery: readonly string[];
-}
-
-/** A user with the very text it was read from: a change asks that it be still there. */
-export interface Read {
-  readonly user: User;
-  readonly text: string;
-}
+import { normalName, userKey } from "./user.ts";
+import type { Read, User } from "./user.ts";
 
 const USERNAME = /^[a-z0-9][a-z0-9._@+-]{0,63}$/;
 const PAGE = 500;
@@ -48,11 +28,6 @@ const deed = (action: AuditAction, target: string, actor: Actor = COMMAND, detai
   keys: "*",
   ...(detail !== undefined && { detail }),
 });
-
-/** Names are kept in lower case. */
-export const normalName = (username: string): string => username.trim().toLowerCase();
-export const userKey = (username: string): string => `user:${username}`;
-export const totpAad = ({ uid }: User): string => `totp:${uid}`;
 
 export interface UserBook extends Users {
   read(username: string): Promise<Read | undefined>;
