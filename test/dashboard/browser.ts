@@ -84,18 +84,8 @@ export function useBrowser(): {
         complaints,
         limited,
         async go(view, heading) {
-          const there = page.getByRole("heading", { level: 1, name: heading });
-          // The page may be on a way of its own (home, after a login) when we ask: then it is asked again.
-          for (let tries = 0; tries < 2; tries++) {
-            await page.goto(`${relay.url}/developers#/${view}`);
-            const seen = await there.waitFor({ timeout: 5_000 }).then(
-              () => true,
-              () => false,
-            );
-            if (seen) return;
-          }
           await page.goto(`${relay.url}/developers#/${view}`);
-          await there.waitFor();
+          await page.getByRole("heading", { level: 1, name: heading }).waitFor();
         },
         async [Symbol.asyncDispose]() {
           await context.close();

@@ -26,7 +26,8 @@ export const place = cell<Place>(read());
 /** Called when another view is opened: the main heading takes the focus, so that it is read out. */
 export const arrived = { focus: false };
 
-addEventListener("hashchange", () => {
+/** Takes the address as it is now. */
+function follow(): void {
   const before = place.now.parts.join("/");
   const next = read();
   if (next.parts.join("/") !== before) {
@@ -34,7 +35,8 @@ addEventListener("hashchange", () => {
     arrived.focus = true;
   }
   place.set(next);
-});
+}
+addEventListener("hashchange", follow);
 
 type Query = Readonly<Record<string, string | undefined>>;
 
@@ -48,14 +50,19 @@ export function go(parts: readonly string[], query: Query = {}): void {
   location.hash = to(parts, query);
 }
 
+// An address changes a moment before anybody is told of it: these two go by the address itself, for somebody may just
+// have gone elsewhere.
+
 /** Changes the query of this view, without a step in the history. */
 export function refine(query: Query): void {
-  history.replaceState(null, "", to(place.now.parts, { ...place.now.query, ...query }));
-  place.set(read());
+  const here = read();
+  history.replaceState(null, "", to(here.parts, { ...here.query, ...query }));
+  follow();
 }
 
-/** Goes on to the view that was meant, in the place of this one. */
+/** Goes on from the start to the view that was meant, in its place; nowhere when somebody has left the start already. */
 export function settle(parts: readonly string[]): void {
+  if (read().parts.length > 0) return;
   history.replaceState(null, "", to(parts));
   place.set(read());
 }
