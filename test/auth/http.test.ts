@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../core/runtime/clock.ts";
 import { jwt } from "../../plugins/auth/jwt.ts";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { startRelay } from "../support/relay.ts";
@@ -230,14 +231,14 @@ describe("accounts, from the set-up code to a suspension", () => {
 
 describe("logins are limited", () => {
   it("by address: three in five seconds, whoever they are for", async () => {
-    await using relay = await startRelay({ limits: {}, abuse: {} });
+    // Three passwords take their time to be hashed: windows run by the monotonic clock, which stands still here.
+    const clock = { ...systemClock(), monotonic: () => 1_000 };
+    await using relay = await startRelay({ limits: {}, abuse: {} }, undefined, clock);
     const attempt = (username: string) =>
       relay.call("POST", "/auth/login", { token: null, body: { username, password: "wrong horse battery" } });
     const answers = [await attempt("a"), await attempt("b"), await attempt("c"), await attempt("d")];
     expect(answers.map(({ status }) => status)).toEqual([401, 401, 401, 429]);
     expect(answers[0]?.headers["x-ratelimit-limit"]).toBe("10");
-    expect(answers[3]?.json).toMatchObject({ code: "BURST_EXCEEDED", retryAfter: expect.any(Number) });
-    // Three passwords take their time to be hashed.
-    expect([3, 4, 5]).toContain(answers[3]?.json.retryAfter);
+    expect(answers[3]?.json).toMatchObject({ code: "BURST_EXCEEDED", retryAfter: 5 });
   });
 });
