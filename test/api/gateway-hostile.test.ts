@@ -43,12 +43,18 @@ describe("framing", () => {
     });
   }
 
-  it("in a coding beyond chunked is not passed on", async () => {
+  it("in a coding beyond chunked is refused with the head, before anything is counted", async () => {
     await using upstream = await startUpstream();
     await using gateway = await startGateway({ upstream: upstream.url });
-    const lines = ["POST /v1/qr/create HTTP/1.1", "Host: x", "Connection: close", "Transfer-Encoding: gzip, chunked"];
-    const answer = await sendRaw(gateway.port, `${head(lines)}0\r\n\r\n`);
-    expect([statusOf(answer), upstream.seen.length]).toEqual([400, 0]);
+    for (const path of ["/v1/qr/create", "/v1/nowhere"]) {
+      const lines = [`POST ${path} HTTP/1.1`, "Host: x", "X-API-Key: a", "Transfer-Encoding: gzip, chunked"];
+      const answer = await sendRaw(gateway.port, `${head(lines)}0\r\n\r\n`);
+      // It is the framing that cannot be read, so this is no matter of media types, and the connection is of no more use.
+      expect([statusOf(answer), upstream.seen.length]).toEqual([400, 0]);
+      expect(answer).toMatch(/"code":"VALIDATION_FAILED"/);
+      expect(answer).toMatch(/^connection: close\r$/im);
+      expect(answer).not.toMatch(/^x-ratelimit-/im);
+    }
   });
 
   it("of a body where none belongs is refused", async () => {

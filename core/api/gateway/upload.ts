@@ -10,11 +10,11 @@ const DRAINED = 16 * 1024 * 1024;
 export const hasBody = (req: IncomingMessage): boolean =>
   req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > 0;
 
-/** @throws Problem for a body that is announced as too long, or framed in a way that is not passed on */
+/**
+ * Whether the body may come: transfer codings beyond chunked have been refused with the head already.
+ * @throws Problem for a body that is announced as too long, or where none belongs
+ */
 export function checkBody(req: IncomingMessage, maxBytes: number): void {
-  const coding = req.headers["transfer-encoding"];
-  if (coding !== undefined && coding.trim().toLowerCase() !== "chunked")
-    throw new Problem("UNSUPPORTED_MEDIA_TYPE", "Send no Transfer-Encoding but chunked.", CLOSE);
   if (hasBody(req) && (req.method === "GET" || req.method === "HEAD")) {
     // Servers that expect none take it for the next request on the connection.
     const errors = [{ path: "", message: "must not be there" }];
