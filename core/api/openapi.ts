@@ -1,11 +1,14 @@
 /** The OpenAPI 3.1 document, made from the very schemas that validate. */
-import { z } from "zod";
+import type { z } from "zod";
 import { PROBLEMS } from "../model/problem.ts";
 import type { ProblemCode } from "../model/problem.ts";
 import type { Route } from "../ports/plugin.ts";
 import { accountRoutes } from "./accounts.ts";
 import type { AnyOperation } from "./endpoint.ts";
+import { gatewayRoute } from "./gateway/described.ts";
+import { jsonSchema } from "./json-schema.ts";
 import { publishing } from "./publishing.ts";
+import type { KnownRoute } from "./publishing.ts";
 import { problem } from "./shapes.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -15,6 +18,8 @@ export interface DocumentDeps {
   /** Routes of plug-ins: listed, and described where they are known. */
   readonly routes: readonly Route[];
   readonly version: string;
+  /** In which clients of `/v1` send their key. @default "X-API-Key" */
+  readonly keyHeader?: string | undefined;
 }
 
 /** What every operation can answer with, whatever it does. */
@@ -36,17 +41,19 @@ const WITH_BODY: readonly ProblemCode[] = [
   "UNSUPPORTED_MEDIA_TYPE",
 ];
 
-export function openApiDocument({ operations, routes, version }: DocumentDeps): Json {
+export function openApiDocument({ operations, routes, version, keyHeader = "X-API-Key" }: DocumentDeps): Json {
   const schemas: Record<string, unknown> = {};
   const shape = (schema: z.ZodType, io: "input" | "output"): Json => jsonSchema(schema, io, schemas);
   const paths: Record<string, Record<string, unknown>> = {};
+  const used = new Set(["bearer"]);
   const add = (method: string, path: string, item: Json): void => {
     (paths[path] ??= {})[method.toLowerCase()] = item;
+    for (const one of (item["security"] ?? []) as readonly Json[]) for (const name in one) used.add(name);
   };
 
   shape(problem, "output");
   for (const one of operations) add(one.method, one.path, describeOperation(one, shape));
-  for (const route of routes) add(route.method, route.path, describeRoute(route, shape));
+  for (const route of routes) add(route.method, shown(route.path), describeRoute(route, shape));
 
   return {
     openapi: "3.1.0",
@@ -61,13 +68,25 @@ export function openApiDocument({ operations, routes, version }: DocumentDeps): 
     paths,
     components: {
       schemas,
-      securitySchemes: {
-        bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "An access token." },
-        publish: { type: "http", scheme: "bearer", description: "A publish token." },
-      },
+      securitySchemes: Object.fromEntries(Object.entries(schemes(keyHeader)).filter(([name]) => used.has(name))),
     },
   };
 }
+
+const schemes = (keyHeader: string): Json => ({
+  bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "An access token." },
+  publish: { type: "http", scheme: "bearer", description: "A publish token." },
+  apiKey: {
+    type: "apiKey",
+    in: "header",
+    name: keyHeader,
+    description: "The key that the upstream asks for: the relay counts by it and checks nothing.",
+  },
+  check: { type: "http", scheme: "bearer", description: "The token of `limits.check`." },
+});
+
+/** A path as OpenAPI can write it. */
+const shown = (path: string): string => path.replace("{*}", "{path}");
 
 type Shape = (schema: z.ZodType, io: "input" | "output") => Json;
 
@@ -78,7 +97,7 @@ function describeOperation(spec: AnyOperation, shape: Shape): Json {
     operationId: operationId(spec.method, spec.path),
     summary,
     tags: [tag],
-    parameters: [...pathParameters(spec.path), ...(query ? queryParameters(shape(query, "input")) : [])],
+    parameters: [...pathParameters(spec.path), ...parameters("query", query, shape)],
     ...(body && {
       requestBody: {
         required: bodyOptional !== true,
@@ -110,7 +129,13 @@ function success({ data, paged, type }: AnyOperation["reply"], shape: Shape): Js
   return { description: "Success.", content: { "application/json": { schema } } };
 }
 
-function failures(codes: readonly ProblemCode[]): Json {
+const PROBLEM = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
+const ANYTHING = { "*/*": {} };
+/** What an upstream answers of these is told in our words. */
+const OURS_ALONE: readonly number[] = [429, 503];
+
+/** @param through an upstream may answer with the same status in its own way */
+function failures(codes: readonly ProblemCode[], through = false): Json {
   const byStatus = new Map<number, ProblemCode[]>();
   for (const code of new Set(codes)) {
     const status = PROBLEMS[code][0];
@@ -118,7 +143,7 @@ function failures(codes: readonly ProblemCode[]): Json {
   }
   const out: Record<string, unknown> = {};
   for (const [status, all] of byStatus) {
-    const content = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
+    const content = { ...PROBLEM, ...(through && !OURS_ALONE.includes(status) && ANYTHING) };
     out[status] = { description: all.map((code) => `\`${code}\`: ${PROBLEMS[code][1]}.`).join(" "), content };
   }
   return out;
@@ -126,36 +151,49 @@ function failures(codes: readonly ProblemCode[]): Json {
 
 /** A plug-in's route has no schema of ours, but for those that the contract with publishers and probes fixes. */
 function describeRoute({ method, path }: Route, shape: Shape): Json {
-  const known = publishing[`${method} ${path}`] ?? accountRoutes[`${method} ${path}`];
-  const head = { operationId: operationId(method, path), parameters: pathParameters(path) };
+  const known = publishing[`${method} ${path}`] ?? accountRoutes[`${method} ${path}`] ?? gatewayRoute(path);
+  const operation = operationId(method, shown(path));
   if (known === undefined) {
-    const body = { description: "What the route answers." };
-    const failed = { content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } } };
     return {
-      ...head,
+      operationId: operation,
+      parameters: pathParameters(path),
       summary: `${method} ${path}`,
       tags: ["Routes of plug-ins"],
       security: [],
-      responses: { "2XX": body, default: { description: "A problem.", ...failed } },
+      responses: {
+        "2XX": { description: "What the route answers." },
+        default: { description: "A problem.", content: PROBLEM },
+      },
     };
   }
-  const { summary, tag, security, body, replies, problems, type = "application/json" } = known;
-  const schemaOf = (schema: z.ZodType): Json => ({ content: { [type]: { schema: shape(schema, "output") } } });
+  const { summary, tag, security, query, headers, problems, through } = known;
   return {
-    ...head,
+    operationId: operation,
+    parameters: [
+      ...pathParameters(shown(path)),
+      ...parameters("query", query, shape),
+      ...parameters("header", headers, shape),
+    ],
     summary,
     tags: [tag],
     security,
-    ...(body && {
-      requestBody: { required: true, content: { "application/json": { schema: shape(body, "input") } } },
-    }),
-    responses: {
-      ...Object.fromEntries(
-        replies.map(([status, schema]) => [status, { description: "Answer.", ...(schema && schemaOf(schema)) }]),
-      ),
-      ...failures(problems),
-    },
+    ...requestBody(known, method, shape),
+    responses: { ...replies(known, shape), ...failures(problems, through) },
   };
+}
+
+function requestBody({ body, through }: KnownRoute, method: Route["method"], shape: Shape): Json {
+  if (body !== undefined)
+    return { requestBody: { required: true, content: { "application/json": { schema: shape(body, "input") } } } };
+  return through && method !== "GET" ? { requestBody: { required: false, content: ANYTHING } } : {};
+}
+
+function replies({ replies: own, type = "application/json", through }: KnownRoute, shape: Shape): Json {
+  if (through) return { default: { description: "The upstream's own answer, whatever it is.", content: ANYTHING } };
+  const contentOf = (schema: z.ZodType): Json => ({ content: { [type]: { schema: shape(schema, "output") } } });
+  return Object.fromEntries(
+    own.map(([status, schema]) => [status, { description: "Answer.", ...(schema && contentOf(schema)) }]),
+  );
 }
 
 const pathParameters = (path: string): readonly Json[] =>
@@ -166,42 +204,15 @@ const pathParameters = (path: string): readonly Json[] =>
     schema: { type: "string" },
   }));
 
-function queryParameters(schema: Json): readonly Json[] {
-  const properties = (schema["properties"] ?? {}) as Record<string, Json>;
-  return Object.entries(properties).map(([name, one]) => ({ name, in: "query", required: false, schema: one }));
+function parameters(where: "query" | "header", schema: z.ZodType | undefined, shape: Shape): readonly Json[] {
+  const properties = schema === undefined ? {} : ((shape(schema, "input")["properties"] ?? {}) as Record<string, Json>);
+  return Object.entries(properties).map(([name, one]) => ({ name, in: where, required: false, schema: one }));
 }
 
 /** `POST /api-keys/{keyId}/webhooks` → `postApiKeysKeyIdWebhooks`: stable, and unique as the pair is. */
 const operationId = (method: string, path: string): string =>
   method.toLowerCase() +
   path.replaceAll(/[^A-Za-z0-9]+(\w)?/g, (_, first: string | undefined) => (first ?? "").toUpperCase());
-
-/** Schemas with an id go to the components, once; what is not of JSON Schema or mere noise is left out. */
-function jsonSchema(schema: z.ZodType, io: "input" | "output", components: Record<string, unknown>): Json {
-  const made = z.toJSONSchema(schema, {
-    io,
-    unrepresentable: "any",
-    override: ({ jsonSchema: one }) => {
-      if (one.format === "date-time") delete one.pattern;
-      if (one.minimum === Number.MIN_SAFE_INTEGER) delete one.minimum;
-      if (one.maximum === Number.MAX_SAFE_INTEGER) delete one.maximum;
-    },
-  });
-  const { $schema: _schema, $defs = {}, ...rest } = relinked(made) as Record<string, unknown>;
-  for (const [name, definition] of Object.entries($defs as Json)) components[name] ??= definition;
-  return rest;
-}
-
-function relinked(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(relinked);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [
-      name,
-      name === "$ref" && typeof one === "string" ? one.replace("#/$defs/", "#/components/schemas/") : relinked(one),
-    ]),
-  );
-}
 
 /** `/openapi.json`: made at the first question, since most starts never get one. */
 export function openApiRoutes(deps: DocumentDeps): readonly Route[] {

@@ -7,6 +7,11 @@ export interface KnownRoute {
   readonly tag: string;
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly body?: z.ZodType;
+  readonly query?: z.ZodType | undefined;
+  /** Request headers that mean something to it. */
+  readonly headers?: z.ZodType;
+  /** Handed on: bodies are of any type, and most answers are not ours. */
+  readonly through?: true;
   /** The whole body; without one there is none. */
   readonly replies: readonly (readonly [status: number, body: z.ZodType | undefined])[];
   readonly problems: readonly ProblemCode[];

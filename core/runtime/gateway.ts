@@ -40,6 +40,10 @@ export function gatewayRoutes(house: House, { limitsCheck, limits, gateway }: Pl
   return [...house.get(GATEWAY).routes, ...(check ?? [])];
 }
 
+/** Of those, the ones that lead somewhere: without an upstream `/v1` is `GET /v1/health` alone. */
+export const servedRoutes = (routes: readonly Route[], { gateway }: Pick<Plan, "gateway">): readonly Route[] =>
+  gateway === undefined ? routes.filter(({ path: at }) => !at.startsWith("/v1/") || at === "/v1/health") : routes;
+
 export const closeGateway = (house: House): Promise<void> => house.get(GATEWAY).dispose();
 
 type UpstreamDeps = NonNullable<Parameters<typeof createGateway>[0]["upstream"]>;

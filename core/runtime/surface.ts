@@ -9,7 +9,7 @@ import type { Auth } from "../ports/auth.ts";
 import { VERSION } from "../model/version.ts";
 import type { Route } from "../ports/plugin.ts";
 import type { Source } from "../ports/source.ts";
-import { gatewayRoutes } from "./gateway.ts";
+import { gatewayRoutes, servedRoutes } from "./gateway.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import { FIGURES_READ, metricsRoutes } from "./metrics-route.ts";
 import * as path from "./path.ts";
@@ -55,15 +55,22 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
     const own = healthRoutes({ clock: get(path.CLOCK), readiness: () => readiness(house, state()) });
     const operations = get(OPERATIONS);
     const brought = [...(get(AUTH).routes ?? []), ...get(SOURCES).flatMap((source) => source.routes ?? [])];
-    const routes = [...own, ...brought];
-    const described = [...routes, ...openApiRoutes({ operations, routes, version: VERSION }), ...docsRoutes()];
-    const { metrics } = get(path.PLAN);
-    const page = get(path.PLAN).dashboard ? dashboard(get) : [];
+    const plan = get(path.PLAN);
+    const passing = gatewayRoutes(house, plan);
+    const documented = openApiRoutes({
+      operations,
+      routes: [...own, ...brought, ...servedRoutes(passing, plan)],
+      version: VERSION,
+      keyHeader: plan.gateway?.keyHeader,
+    });
     return [
-      ...described,
-      ...page,
-      ...metricsRoutes(get(FIGURES_READ), metrics),
-      ...gatewayRoutes(house, get(path.PLAN)),
+      ...own,
+      ...brought,
+      ...documented,
+      ...docsRoutes(),
+      ...(plan.dashboard ? dashboard(get) : []),
+      ...metricsRoutes(get(FIGURES_READ), plan.metrics),
+      ...passing,
     ];
   });
 }

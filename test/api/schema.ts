@@ -127,6 +127,7 @@ export function invent(schema: Schema, components: Schema, random: () => number)
   if (schema["$ref"] !== undefined)
     return invent(components[(schema["$ref"] as string).split("/").at(-1) ?? ""] as Schema, components, random);
   if (schema["anyOf"] !== undefined) return invent(pick(schema["anyOf"] as Schema[]), components, random);
+  if (schema["const"] !== undefined) return schema["const"];
   if (schema["enum"] !== undefined) return pick(schema["enum"] as unknown[]);
   if (schema["examples"] !== undefined && random() < 0.8) return pick(schema["examples"] as unknown[]);
   if (schema["format"] === "date-time") return new Date(1.76e12 + Math.floor(random() * 1e11)).toISOString();
