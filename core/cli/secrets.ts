@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { keyFile } from "../runtime/key-file.ts";
-import { keyFolder, MASTER, NEXT_MASTER, OLD_MASTER } from "../runtime/keys.ts";
+import { keyFolder, MASTER, NEXT_MASTER, OLD_MASTER } from "../runtime/master-keys.ts";
 import type { Around } from "./around.ts";
 import { openApi } from "./client.ts";
 import type { Command, Given } from "./command.ts";

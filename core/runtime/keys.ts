@@ -16,7 +16,8 @@ import { StartError } from "../model/errors.ts";
 import { ownClaims } from "../model/token.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
-import { keyFile, readKeyFile } from "./key-file.ts";
+import { keyFile } from "./key-file.ts";
+import { heldKeys, keyBytes, keyFolder, lineUp, MASTER } from "./master-keys.ts";
 
 export interface KeyOptions {
   readonly dataDir: string;
@@ -69,7 +70,7 @@ export async function loadKeys(options: KeyOptions): Promise<LoadedKeys> {
       if (shared) wrong.push(`${what} must be given, because the storage is shared with other nodes`);
     } else if (!isGood(text)) wrong.push(`${what} ${rule}`);
   };
-  const isKey = (text: string): boolean => bytes(text) !== undefined;
+  const isKey = (text: string): boolean => keyBytes(text) !== undefined;
   want("the master key (RELAY_MASTER_KEY)", given.master, isKey, "must be 32 bytes in base64");
   want("the signing key (RELAY_SIGNING_KEY)", given.signing, isKey, "must be 32 bytes in base64");
   const isToken = (text: string): boolean => VISIBLE.test(text.trim());
@@ -94,27 +95,15 @@ export async function loadKeys(options: KeyOptions): Promise<LoadedKeys> {
     return file.text;
   };
   const random = (): string => randomBytes(32).toString("base64");
-  const older = [...(options.older ?? [])];
-  const filed = async (name: string): Promise<string | undefined> => {
-    const text = given.master === undefined ? await readKeyFile(join(folder, name)) : undefined;
-    if (text !== undefined && !isKey(text))
-      throw new StartError(78, `${join(folder, name)} is damaged: put it back from a backup`);
-    return text;
-  };
-  // The sealing anew has begun, and this key may have sealed some of it already.
-  const next = await filed(NEXT_MASTER);
-  const present = next === undefined ? await get(MASTER, given.master, random, isKey) : await filed(MASTER);
-  const master = next ?? (present as string);
-  for (const text of [present, await filed(OLD_MASTER)]) if (text !== undefined && text !== master) older.push(text);
+  const held = await heldKeys(dataDir, given.master);
+  // With a next one the sealing anew has begun, and it may have sealed some of it already.
+  const present = held.next === undefined ? await get(MASTER, given.master, random, isKey) : held.present;
+  const { master, older } = lineUp({ ...held, present }, options.older);
   const signing = await get("signing", given.signing, random, isKey);
   const freshToken = (): string => `relay_publish_${randomBytes(32).toString("base64url")}`;
   const publishToken = await get("publish-token", given.publishToken, freshToken, isToken);
-  return { keys: makeKeys({ master, signing, publishToken, older }), made };
+  return { keys: makeKeys({ master: master as string, signing, publishToken, older }), made };
 }
-
-/** In the key folder: the master key, the one that is to take its place, and the one whose place it took. */
-export const [MASTER, NEXT_MASTER, OLD_MASTER] = ["master", "master.next", "master.old"] as const;
-export const keyFolder = (dataDir: string): string => join(dataDir, "keys");
 
 /** Keys from their texts (32 bytes in base64 each), without a file. */
 export function makeKeys(given: {
@@ -123,10 +112,10 @@ export function makeKeys(given: {
   readonly publishToken: string;
   readonly older?: readonly string[];
 }): RelayKeys {
-  let master = bytes(given.master);
-  const seed = bytes(given.signing);
+  let master = keyBytes(given.master);
+  const seed = keyBytes(given.signing);
   if (master === undefined || seed === undefined) throw new StartError(78, "a key must be 32 bytes in base64");
-  const older = (given.older ?? []).map(bytes).filter((key) => key !== undefined);
+  const older = (given.older ?? []).map(keyBytes).filter((key) => key !== undefined);
   const present = (): Buffer => master as Buffer;
   const privateKey = createPrivateKey({ key: Buffer.concat([PKCS8, seed]), format: "der", type: "pkcs8" });
   const { x } = createPublicKey(privateKey).export({ format: "jwk" }) as { x: string };
@@ -142,7 +131,7 @@ export function makeKeys(given: {
       return older.map(fingerprint);
     },
     adopt(text) {
-      const next = bytes(text);
+      const next = keyBytes(text);
       if (next === undefined) throw new StartError(78, "a master key must be 32 bytes in base64");
       if (next.equals(present())) return;
       older.unshift(present());
@@ -191,14 +180,6 @@ function unseal(key: Buffer, sealed: string, aad: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** The 32 bytes that a text stands for, in base64 of either alphabet; undefined when it is anything else. */
-function bytes(text: string): Buffer | undefined {
-  const trimmed = text.trim();
-  if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(trimmed)) return undefined;
-  const raw = Buffer.from(trimmed, "base64");
-  return raw.length === 32 ? raw : undefined;
 }
 
 /**

@@ -10,7 +10,8 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { promoteKeyFile, readKeyFile } from "./key-file.ts";
-import { keyFolder, MASTER, NEXT_MASTER, OLD_MASTER, type RelayKeys } from "./keys.ts";
+import type { RelayKeys } from "./keys.ts";
+import { keyFolder, MASTER, NEXT_MASTER, OLD_MASTER } from "./master-keys.ts";
 import { token } from "./tokens.ts";
 
 /** How it stands: `blocked` when something can be opened by none of the keys; then nothing is switched. */
@@ -146,6 +147,29 @@ export async function settleKeyFiles(
   if ((await readKeyFile(next)) !== undefined) await promoteKeyFile(master, next, old);
 }
 
+/** How a relay's master keys stand to what is stored: `rekeying` when its present one has not sealed all of it yet. */
+export type MasterKeyState = "unclaimed" | "present" | "rekeying" | "replaced" | "unlike";
+
+export interface MasterKeyJudged {
+  readonly state: MasterKeyState;
+  /** How many of the older keys have been replaced here: nothing that is stored needs them. */
+  readonly spent: number;
+}
+
+/** Looks, and changes nothing. */
+export async function judgeMasterKey(
+  storage: Pick<Storage, "getItem">,
+  keys: Pick<RelayKeys, "masterFingerprint" | "olderFingerprints">,
+): Promise<MasterKeyJudged> {
+  const retired = (await storage.getItem(RETIRED))?.split(" ") ?? [];
+  const stored = await storage.getItem(FINGERPRINT);
+  const spent = keys.olderFingerprints.filter((one) => retired.includes(one)).length;
+  if (retired.includes(keys.masterFingerprint)) return { state: "replaced", spent };
+  if (stored === undefined) return { state: "unclaimed", spent };
+  if (stored === keys.masterFingerprint) return { state: "present", spent };
+  return { state: keys.olderFingerprints.includes(stored) ? "rekeying" : "unlike", spent };
+}
+
 /**
  * What is sealed in this storage can be opened by its master key only: a node with another must not serve, unless it
  * still has the old one beside a new one.
@@ -156,20 +180,20 @@ export async function ownMasterKey(
   keys: Pick<RelayKeys, "masterFingerprint" | "olderFingerprints">,
   log: Pick<Log, "warn">,
 ): Promise<void> {
-  const unlike = (): StartError =>
-    new StartError(
-      78,
-      "this storage belongs to another master key: give the one it was made with (RELAY_MASTER_KEY or keys/master)",
-    );
-  const retired = (await storage.getItem(RETIRED))?.split(" ") ?? [];
-  if (retired.includes(keys.masterFingerprint))
-    throw new StartError(78, "this master key has been replaced: give the one that replaced it");
   for (;;) {
-    const stored = await storage.getItem(FINGERPRINT);
-    if (stored === keys.masterFingerprint) return;
-    if (stored !== undefined) {
-      if (!keys.olderFingerprints.includes(stored)) throw unlike();
-      return log.warn("not everything is sealed by the present master key yet: run relay secrets rekey");
+    switch ((await judgeMasterKey(storage, keys)).state) {
+      case "present":
+        return;
+      case "replaced":
+        throw new StartError(78, "this master key has been replaced: give the one that replaced it");
+      case "unlike":
+        throw new StartError(
+          78,
+          "this storage belongs to another master key: give the one it was made with (RELAY_MASTER_KEY or keys/master)",
+        );
+      case "rekeying":
+        return log.warn("not everything is sealed by the present master key yet: run relay secrets rekey");
+      case "unclaimed":
     }
     try {
       return await storage.commit([{ op: "put", key: FINGERPRINT, value: keys.masterFingerprint, if: null }]);

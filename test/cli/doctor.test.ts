@@ -1,5 +1,14 @@
 // relay doctor: each check seen to pass and to fail, as a process and piece by piece.
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -97,6 +106,73 @@ describe("relay doctor", () => {
     expect((await doctor()).of("master key")).toMatchObject([
       { state: "bad", todo: expect.stringContaining("backup") },
     ]);
+  });
+
+  it("tells how far a new master key is: prepared, begun, over, and when a key has been replaced", async () => {
+    config("");
+    const file = (name: string): string => join(folder, "data", "keys", name);
+    const other = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
+    const state = async (env: Record<string, string> = {}) => {
+      const { of, code } = await doctor([], env);
+      const [one, ...more] = of("master key");
+      expect(more).toEqual([]);
+      return { ...one, code };
+    };
+    {
+      await using relay = startCommand(["start"], { cwd: folder });
+      await relay.waitFor(/listening at/);
+      relay.kill("SIGTERM");
+      await relay.ended;
+    }
+    const first = readFileSync(file("master"), "utf8").trim();
+    expect(await state()).toEqual({ check: "master key", state: "good", found: "is the one of this storage", code: 0 });
+    expect(await state({ RELAY_MASTER_KEY: first, RELAY_MASTER_KEY_OLDER: other(7) })).toMatchObject({
+      state: "good",
+      found: expect.stringContaining("1 more may open what is sealed"),
+    });
+    expect(await state({ RELAY_MASTER_KEY: other(7), RELAY_MASTER_KEY_OLDER: `${other(8)},${first}` })).toMatchObject({
+      state: "warn",
+      code: 0,
+    });
+    expect(await state({ RELAY_MASTER_KEY: other(7), RELAY_MASTER_KEY_OLDER: other(8) })).toMatchObject({
+      state: "bad",
+      found: "is another than the one of this storage, and so is the older one",
+      code: 78,
+    });
+
+    writeFileSync(file("master.next"), `${other(7)}\n`, { mode: 0o600 });
+    expect(await state()).toMatchObject({
+      state: "warn",
+      found: expect.stringContaining("begun"),
+      todo: expect.stringContaining("relay secrets rekey"),
+      code: 0,
+    });
+    writeFileSync(file("master.next"), "no key");
+    expect(await state()).toMatchObject({ state: "bad", found: expect.stringContaining("master.next is damaged") });
+    writeFileSync(file("master.next"), `${other(7)}\n`);
+    // It looks, and changes nothing.
+    expect(readdirSync(join(folder, "data", "keys")).toSorted()).toEqual([
+      "master",
+      "master.next",
+      "publish-token",
+      "signing",
+    ]);
+    {
+      await using relay = startCommand(["start"], { cwd: folder });
+      const [, url = ""] = await relay.waitFor(/listening at (http\S+)/);
+      const rekeyed = await runCommand(["secrets", "rekey"], { cwd: folder, env: { RELAY_URL: url } });
+      expect(rekeyed.code, rekeyed.stderr).toBe(0);
+      relay.kill("SIGTERM");
+      await relay.ended;
+    }
+    expect(await state()).toMatchObject({ state: "good", found: expect.stringContaining("1 that it replaced") });
+    expect(await state({ RELAY_MASTER_KEY: first })).toMatchObject({
+      state: "bad",
+      found: expect.stringContaining("has been replaced"),
+      code: 78,
+    });
+    rmSync(file("master.old"));
+    expect(await state()).toMatchObject({ state: "good", found: "is the one of this storage" });
   });
 
   it("finds a clock that was set back, and a folder that is a file", async () => {

@@ -1,17 +1,13 @@
 /** The storage, opened as a start would open it; where a relay runs on it already, that relay is asked instead. */
-import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { metaKey } from "../../model/keys.ts";
 import { StartError } from "../../model/errors.ts";
 import type { Storage } from "../../ports/storage.ts";
-import { makeKeys } from "../../runtime/keys.ts";
 import type { Plan } from "../../runtime/plan.ts";
 import type { Around } from "../around.ts";
 import { openStorage } from "../offline.ts";
 import { bad, good, reasonOf, warn, type Finding } from "./finding.ts";
 import { seconds } from "./folder.ts";
+import { checkMasterKey } from "./master-key.ts";
 
 /** Nodes that share a storage, and the storage itself, may differ by so much, ms. */
 const APART_MS = 1_000;
@@ -49,7 +45,7 @@ export async function checkStorage(plan: Plan, around: Around): Promise<Finding[
           )
         : good("storage", `${name}: ${[storage.durability, ...status].join(", ")}`),
     );
-    found.push(await checkKey(plan, storage));
+    found.push(await checkMasterKey(plan, storage));
     return [...found, ...(await checkTime(storage, around))];
   } catch (error) {
     return [bad("storage", `${name}: ${reasonOf(error)}`, "see that it runs and can be reached from here", "outside")];
@@ -62,32 +58,6 @@ const DURABLE: Readonly<Record<string, string>> = {
   redis: "set appendonly yes and appendfsync always, or wait for replicas with redis({ replicas: 1 })",
   other: "use sqlite(), filesystem() or redis() where events must not be lost",
 };
-
-/** Sealed with one master key, opened with no other. */
-async function checkKey({ dataDir, keys }: Plan, storage: Storage): Promise<Finding> {
-  const text = keys.master ?? (await readFile(join(dataDir, "keys", "master"), "utf8").catch(() => undefined))?.trim();
-  const stored = await storage.getItem(metaKey("master-key"));
-  if (text === undefined) {
-    return stored === undefined
-      ? good("master key", "is made at the first start")
-      : bad(
-          "master key",
-          "is not there, but what is stored needs it",
-          "put keys/master back from its backup, or give RELAY_MASTER_KEY",
-        );
-  }
-  try {
-    const { masterFingerprint } = makeKeys({
-      master: text,
-      signing: randomBytes(32).toString("base64"),
-      publishToken: "-",
-    });
-    if (stored === undefined || stored === masterFingerprint) return good("master key", "is the one of this storage");
-  } catch (error) {
-    return bad("master key", reasonOf(error), "put it back from its backup");
-  }
-  return bad("master key", "is another than the one of this storage", "give the one that it was made with");
-}
 
 async function checkTime(storage: Storage, { clock }: Around): Promise<Finding[]> {
   if (storage.time === undefined) return [];

@@ -1,0 +1,67 @@
+/** The master key against what is stored, as a start judges it, and how far a change of it is. Nothing is changed here. */
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { Storage } from "../../ports/storage.ts";
+import { makeKeys } from "../../runtime/keys.ts";
+import { heldKeys, lineUp } from "../../runtime/master-keys.ts";
+import type { Plan } from "../../runtime/plan.ts";
+import { judgeMasterKey } from "../../runtime/rekey.ts";
+import { bad, good, reasonOf, warn, type Finding } from "./finding.ts";
+
+const WHAT = "master key";
+
+export async function checkMasterKey({ dataDir, keys }: Plan, storage: Pick<Storage, "getItem">): Promise<Finding> {
+  try {
+    const { master, older } = lineUp(await heldKeys(dataDir, keys.master, textOf), keys.older);
+    // Its own part in the fingerprints is none.
+    const signing = randomBytes(32).toString("base64");
+    if (master === undefined) {
+      const none = makeKeys({ master: signing, signing, publishToken: "-" });
+      if ((await judgeMasterKey(storage, none)).state === "unclaimed") return good(WHAT, "is made at the first start");
+      const todo = "put keys/master back from its backup, or give RELAY_MASTER_KEY";
+      return bad(WHAT, "is not there, but what is stored needs it", todo);
+    }
+    const made = makeKeys({ master, signing, publishToken: "-", older });
+    if (made.olderFingerprints.length < older.length)
+      return bad(WHAT, "an older one is no key", "give 32 bytes in base64 each (RELAY_MASTER_KEY_OLDER)");
+    const { state, spent } = await judgeMasterKey(storage, made);
+    return told(state, older.length, spent);
+  } catch (error) {
+    return bad(WHAT, reasonOf(error), "put it back from its backup");
+  }
+}
+
+/** @param older how many keys there are beside it; `spent` of them are needed by nothing that is stored */
+function told(state: Awaited<ReturnType<typeof judgeMasterKey>>["state"], older: number, spent: number): Finding {
+  switch (state) {
+    case "unclaimed":
+    case "present": {
+      const notes = [
+        ...(older > spent ? [`${older - spent} more may open what is sealed, and a rekey to it may begin`] : []),
+        ...(spent > 0 ? [`${spent} that it replaced may be taken away when no backup needs it`] : []),
+      ];
+      return good(WHAT, ["is the one of this storage", ...notes].join("; "));
+    }
+    case "rekeying":
+      return warn(
+        WHAT,
+        "a rekey has begun: what is stored still needs the older one, which is there too",
+        "run relay secrets rekey while the relay runs, and keep both until it is done",
+      );
+    case "replaced":
+      return bad(WHAT, "has been replaced by another in this storage", "give the one that replaced it");
+    case "unlike": {
+      const others = older === 0 ? "" : older === 1 ? ", and so is the older one" : `, and so are ${older} older ones`;
+      return bad(WHAT, `is another than the one of this storage${others}`, "give the one that it was made with");
+    }
+  }
+}
+
+async function textOf(path: string): Promise<string | undefined> {
+  try {
+    return (await readFile(path, "utf8")).trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
