@@ -1,4 +1,5 @@
 // Words between nodes on a real Redis, and how old a node's knowledge may be when it begins an attempt.
+import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FRESH_MS } from "../../core/flow/deliver.ts";
 import type { Nodes, Storage } from "../../core/ports/storage.ts";
@@ -57,11 +58,18 @@ describe.skipIf(missing !== undefined)(
       });
       foreign.nodes.answer(async () => void heard.push("foreign"));
       one.nodes.answer(async () => void heard.push("one"));
+      // Listens on the wire: how often it was asked, and how often somebody said that it is done.
+      const said: string[] = [];
+      const ear = new Redis(server.url);
+      ear.on("message", (_, text: string) => void said.push(text));
+      await ear.subscribe(`{${prefix}}:words`);
+      const count = (part: string): number => said.filter((text) => text.includes(part)).length;
       let over = false;
       const asking = one.nodes.ask("stop sub_1", WAIT).finally(() => (over = true));
       await eventually("both have heard", () => heard.length === 2);
-      // Long enough to be asked again.
-      await new Promise((resolve) => setTimeout(resolve, 900));
+      // The quick one has answered twice, so all were asked again.
+      await eventually("it is asked again", () => count('"word":"stop sub_1"') > 1 && count('"to":') > 1);
+      ear.disconnect();
       expect(over).toBe(false);
       slow.resolve();
       expect(await asking).toBe(true);
