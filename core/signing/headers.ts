@@ -4,7 +4,7 @@
  * Two families, each over the same body: `X-Relay-Webhook-Signature` (hex HMAC-SHA256 of the raw body) and Standard
  * Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
  */
-import { createHmac, hash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Signable } from "../model/signable.ts";
 import { VERSION } from "../model/version.ts";
 import type { SigningKey } from "./secret.ts";
@@ -46,8 +46,7 @@ export function signedHeaders(
   return headers;
 }
 
-const hexSignature = (key: SigningKey, body: Uint8Array): string =>
-  createHmac("sha256", key.whole).update(body).digest("hex");
+const hexSignature = (key: SigningKey, body: Uint8Array): string => key.whole.sign("", body, "hex");
 
 const standardSignature = (key: SigningKey, id: string, timestamp: string, body: Uint8Array): string =>
-  `v1,${createHmac("sha256", key.decoded).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;
+  `v1,${key.decoded.sign(`${id}.${timestamp}.`, body, "base64")}`;
