@@ -1,6 +1,8 @@
 // The measure that everything is compared with: undici's request over TLS keep-alive, nothing else, in a process of its own.
-import { createHmac } from "node:crypto";
+// What it sends is a delivery in all its headers, made once: so both give the receiver the same to read and to check.
 import { Pool } from "undici";
+import { signedHeaders } from "../../core/signing/headers.ts";
+import { signingKey } from "../../core/signing/secret.ts";
 import { deliveryLike, nowMs } from "./event.ts";
 import type { LoopReply, LoopRequest } from "./messages.ts";
 
@@ -8,10 +10,8 @@ async function run({ url, ca, secret, connections, seconds }: LoopRequest): Prom
   const { origin, pathname: path } = new URL(url);
   const pool = new Pool(origin, { connections, pipelining: 1, connect: { ca } });
   const body = Buffer.from(deliveryLike());
-  const headers = {
-    "content-type": "application/json",
-    "x-relay-webhook-signature": createHmac("sha256", secret).update(body).digest("hex"),
-  };
+  const event = { eventId: "evt_00000000000000000000000000", type: "bench:event", body, attempt: 1, cycle: 0 };
+  const headers = signedHeaders(event, [signingKey(secret)], Date.now());
   let requests = 0;
   const cpu = process.cpuUsage();
   const from = nowMs();
