@@ -62,6 +62,9 @@ export interface Intake {
   acceptOperational(keyId: string, type: string, data: unknown): Promise<void>;
 }
 
+/** The live subscriptions of each key of a request. */
+type Wanting = ReadonlyMap<string, readonly Subscription[]>;
+
 /** Commits that lose against others' are tried again; each time at least one of the others has won for good. */
 const ROUNDS = 8;
 
@@ -105,10 +108,13 @@ export function createIntake(deps: IntakeDeps): Intake {
     let was: string | null = null;
     for (let round = 0; round < ROUNDS; round++) {
       const writing = nothingWritten();
-      const accepted = await write(writing, drafts, twice, stored, request.traceparent);
+      const wanting = await fanouts(drafts);
+      const accepted = await write(writing, drafts, wanting, twice, stored, request.traceparent);
       if (idempotency !== undefined) {
         writing.changes.unshift(...rememberRequest(idempotency, accepted, clock.now(), was));
       }
+      // Told of a change meanwhile. From here to the storage nothing can come between.
+      if (!(await holds(wanting))) continue;
       try {
         const fresh = writing.changes.length === 0 || (await pressure.commit(committed(storage, writing.changes)));
         announce(writing, fresh);
@@ -131,11 +137,11 @@ export function createIntake(deps: IntakeDeps): Intake {
   async function write(
     writing: Writing,
     drafts: readonly Draft[],
+    wanting: Wanting,
     twice: ReadonlyMap<Draft, Draft>,
     stored: Stored,
     traceparent: string | undefined,
   ): Promise<readonly Accepted[]> {
-    const wanting = await fanouts(drafts);
     const now = clock.now();
     const answers = new Map<Draft, Accepted>();
     const accepted: Accepted[] = [];
@@ -164,12 +170,18 @@ export function createIntake(deps: IntakeDeps): Intake {
     return accepted;
   }
 
-  async function fanouts(drafts: readonly Draft[]): Promise<ReadonlyMap<string, readonly Subscription[]>> {
+  async function fanouts(drafts: readonly Draft[]): Promise<Wanting> {
     const found = new Map<string, readonly Subscription[]>();
     for (const { keyId } of drafts) {
       if (!found.has(keyId)) found.set(keyId, await directory.of(keyId));
     }
     return found;
+  }
+
+  /** Whether these are still the newest that this node knows of. */
+  async function holds(wanting: Wanting): Promise<boolean> {
+    for (const [keyId, list] of wanting) if ((await directory.of(keyId)) !== list) return false;
+    return true;
   }
 
   /** After the commit. Dying before it costs nothing: the next sweep finds the due lines; it may have found old ones. */
