@@ -212,6 +212,12 @@ export function faultsFor(storage: string, scene: Pick<Scene, "small" | "clockFi
   return { faults, missing };
 }
 
+/** Where only kills are asked for: of the relays, and as often of the Redis that they share. Nothing else is missed. */
+export const killsFor = (storage: string): Choice => ({
+  faults: storage === "redis" ? [killed, { ...redisKilled, weight: killed.weight }] : [killed],
+  missing: [],
+});
+
 export function choose(faults: readonly Fault[], random: Random): Fault {
   let left = random.next() * faults.reduce((sum, { weight }) => sum + weight, 0);
   return faults.find(({ weight }) => (left -= weight) < 0) ?? (faults[0] as Fault);
