@@ -7,7 +7,7 @@ import { findProgram, sleep, start } from "./process.ts";
 import { KEY, startPublisher } from "./publisher.ts";
 import { random } from "./random.ts";
 import { openReceivers, type Receivers } from "./receivers.ts";
-import { openRedis } from "./redis.ts";
+import { openPair, openRedis } from "./redis.ts";
 import { accessToken, makeRelay, type Relay } from "./relay.ts";
 import { verify, type Verdict } from "./verify.ts";
 
@@ -36,6 +36,8 @@ export interface Ordeal extends Verdict {
   readonly accepted: number;
   readonly refused: Readonly<Record<string, number>>;
   readonly requests: number;
+  /** How often another Redis became the master, in whatever fault. */
+  readonly failovers: number;
 }
 
 /** Short, so that what a killed node held comes back within the run. */
@@ -56,11 +58,13 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
   await mkdir(data);
   const clockFile = FAKETIME === undefined || options.kills !== undefined ? undefined : join(data, "clock");
   if (clockFile !== undefined) await setClock(clockFile, "+0s");
-  const redis = storage === "redis" ? await openRedis(join(folder, "redis")) : undefined;
+  // Kills are about the disk: one Redis that has nobody to take its place.
+  const open = options.kills === undefined ? openPair : openRedis;
+  const redis = storage === "redis" ? await open(join(folder, "redis")) : undefined;
   await using receivers = await openReceivers(RECEIVERS, chance);
   const relays: Relay[] = [];
   try {
-    const expression = redis === undefined ? `${storage}()` : `redis({ url: "${redis.url}", leaseMs: ${LEASE_MS} })`;
+    const expression = redis === undefined ? `${storage}()` : `redis({ ${redis.options}, leaseMs: ${LEASE_MS} })`;
     for (const name of redis === undefined ? ["a"] : ["a", "b"]) {
       const env = clockFile === undefined ? {} : fakeTime(clockFile);
       relays.push(await makeRelay({ name, folder: data, ca: receivers.ca, storage: expression, env }));
@@ -91,6 +95,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     }
 
     receivers.calm();
+    await redis?.calm();
     for (const relay of relays) await relay.start();
     await publisher.finish();
     await drained(relays);
@@ -108,6 +113,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
       accepted: publisher.acknowledged(),
       refused: Object.fromEntries(publisher.refused),
       requests: receivers.requests(),
+      failovers: redis?.failovers() ?? 0,
     };
   } finally {
     for (const relay of relays) await relay.kill();
