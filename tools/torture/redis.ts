@@ -56,8 +56,10 @@ const DOWN_MS = 1_000;
 const FAILOVER_MS = 1_500;
 /** Longer than a run takes after its last fault. */
 const CALM_MS = 600_000;
-/** Longer than a sentinel ever took; but one on a machine that stood still rests for half a minute. */
+/** Longer than a sentinel ever took. */
 const PATIENCE_MS = 15_000;
+/** A sentinel on a machine that stood still believes nothing of what it sees for half a minute. */
+const WHOLE_MS = 60_000;
 /** So long may one that was named master be a replica, before it is told. */
 const NAMED_MS = 2_000;
 
@@ -93,7 +95,7 @@ export async function openPair(folder: string): Promise<TorturedRedis> {
   /** One master, whom the sentinel names, and a replica that has caught up with it; the sentinel knows of both. */
   async function whole(): Promise<void> {
     let replicaSince: number | undefined;
-    for (const until = performance.now() + 2 * PATIENCE_MS; performance.now() < until; await sleep(30)) {
+    for (const until = performance.now() + WHOLE_MS; performance.now() < until; await sleep(30)) {
       const watched = await sentinel.ask("SENTINEL", "MASTER", "mymaster");
       if (watched.includes("failover_in_progress")) continue;
       const first = await named();
