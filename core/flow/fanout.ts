@@ -37,3 +37,25 @@ export function rememberedFanout(): typeof fanout {
     return answer;
   };
 }
+
+export interface Subscribers {
+  /** The live subscriptions of a key; the same list until one of them changes. */
+  of(keyId: string): Promise<readonly Subscription[]>;
+}
+/** The live subscriptions of each key of a request. */
+export type Wanting = ReadonlyMap<string, readonly Subscription[]>;
+
+export async function wantingOf(
+  directory: Subscribers,
+  drafts: readonly { readonly keyId: string }[],
+): Promise<Wanting> {
+  const found = new Map<string, readonly Subscription[]>();
+  for (const { keyId } of drafts) if (!found.has(keyId)) found.set(keyId, await directory.of(keyId));
+  return found;
+}
+
+/** Whether these are still the newest that this node knows of. When they are, it answers before anything else is heard. */
+export async function holds(directory: Subscribers, wanting: Wanting): Promise<boolean> {
+  for (const [keyId, list] of wanting) if ((await directory.of(keyId)) !== list) return false;
+  return true;
+}

@@ -4,14 +4,13 @@ import { MAX_BATCH_EVENTS, type RelayEvent } from "../model/event.ts";
 import { ordinals, ordinalTime } from "../model/ids.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
-import type { Subscription } from "../model/subscription.ts";
 import { isoTime } from "../model/time.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { nothingWritten, writeEvent, type Writing } from "./draft.ts";
-import { rememberedFanout } from "./fanout.ts";
+import { holds, rememberedFanout, wantingOf, type Subscribers, type Wanting } from "./fanout.ts";
 import { createNamesUsed } from "./names-used.ts";
 import { createPressure } from "./pressure.ts";
 import { readPublications, type Draft } from "./publication.ts";
@@ -30,8 +29,7 @@ export interface IntakeDeps {
   readonly storage: Pick<Storage, "commit" | "getItem" | "getMany"> & {
     readonly queue: Pick<Storage["queue"], "add" | "depth">;
   };
-  /** The live subscriptions of a key; the same list until one of them changes. */
-  readonly directory: { of(keyId: string): Promise<readonly Subscription[]> };
+  readonly directory: Subscribers;
   readonly clock: Clock;
   /** The catalogue as it is now; `undefined`: every well-formed name. The same list until it changes. */
   readonly events?: () => readonly string[] | undefined;
@@ -105,10 +103,13 @@ export function createIntake(deps: IntakeDeps): Intake {
     let was: string | null = null;
     for (let round = 0; round < ROUNDS; round++) {
       const writing = nothingWritten();
-      const accepted = await write(writing, drafts, twice, stored, request.traceparent);
+      const wanting = await wantingOf(directory, drafts);
+      const accepted = await write(writing, drafts, wanting, twice, stored, request.traceparent);
       if (idempotency !== undefined) {
         writing.changes.unshift(...rememberRequest(idempotency, accepted, clock.now(), was));
       }
+      // Told of a change meanwhile. From here to the storage nothing can come between.
+      if (!(await holds(directory, wanting))) continue;
       try {
         const fresh = writing.changes.length === 0 || (await pressure.commit(committed(storage, writing.changes)));
         announce(writing, fresh);
@@ -131,11 +132,11 @@ export function createIntake(deps: IntakeDeps): Intake {
   async function write(
     writing: Writing,
     drafts: readonly Draft[],
+    wanting: Wanting,
     twice: ReadonlyMap<Draft, Draft>,
     stored: Stored,
     traceparent: string | undefined,
   ): Promise<readonly Accepted[]> {
-    const wanting = await fanouts(drafts);
     const now = clock.now();
     const answers = new Map<Draft, Accepted>();
     const accepted: Accepted[] = [];
@@ -162,14 +163,6 @@ export function createIntake(deps: IntakeDeps): Intake {
     }
     if (!writing.events.every(names.known)) writing.changes.push(...(await names.missing(writing.events, now)));
     return accepted;
-  }
-
-  async function fanouts(drafts: readonly Draft[]): Promise<ReadonlyMap<string, readonly Subscription[]>> {
-    const found = new Map<string, readonly Subscription[]>();
-    for (const { keyId } of drafts) {
-      if (!found.has(keyId)) found.set(keyId, await directory.of(keyId));
-    }
-    return found;
   }
 
   /** After the commit. Dying before it costs nothing: the next sweep finds the due lines; it may have found old ones. */

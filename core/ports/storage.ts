@@ -42,7 +42,8 @@ export interface Storage extends Omit<Driver, "getItem" | "watch"> {
   /**
    * All or nothing, in the order given, durable when it resolves. A rejected commit has changed nothing, except
    * `StorageError("uncertain")`, after which it may have: repeat it, ids are derived so that this is safe.
-   * @throws ConflictError naming the keys whose `if` did not hold
+   * @throws ConflictError naming the keys whose `if` did not hold; or `subscription:` when it has new events (put with
+   * `if: null`) and another node has changed subscriptions of theirs that this one had not been told of. It is told then.
    * @throws StorageError `unavailable`, `full` or `uncertain`
    */
   commit(changes: readonly Change[]): Promise<void>;

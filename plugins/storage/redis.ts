@@ -67,8 +67,9 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
     }
     const channelNow = (): Channel => told;
     const due = (inMs: number): void => queue.told(inMs);
-    const step = steps(reading, now, due);
-    const committing = commits(writing === reading ? step : steps(writing, now, due), clock, node, channelNow);
+    // Extending, too: what was not copied when its attempt begins could be lost, and be published anew as another event.
+    const step = steps(writing, now, due);
+    const committing = commits(step, clock, node, channelNow);
     const queue = sharedQueue({
       calls: reading,
       step,

@@ -283,6 +283,20 @@ describe.skipIf(missing !== undefined)("redis() with replicas", () => {
     expect(await recovery(storage)).toBeLessThan(5_000);
   });
 
+  it("lets no attempt begin on what too few replicas have", async () => {
+    const node = await server();
+    const replica = keep(await startReplica(node));
+    const storage = await open({ url: node.url, replicas: 1 });
+    replica.pause();
+    expect((await timed(enqueue(storage, due("a", 1, clock.now())))).fault).toBe("uncertain");
+    const [lease] = await claim(storage.queue);
+    if (lease === undefined) throw new Error("nothing was claimed");
+    expect((await timed(storage.queue.extend(lease))).fault).toBeDefined();
+    replica.resume();
+    expect(await recovery(storage)).toBeLessThan(5_000);
+    expect(await storage.queue.extend(lease)).toBe(true);
+  });
+
   it("loses nothing that it acknowledged when the master dies and a sentinel promotes the replica", async () => {
     const master = await server();
     const replica = keep(await startReplica(master, { config: SAFE }));

@@ -49,10 +49,20 @@ export function desk({
     subscriptions: [],
     another,
   };
+  // The same list until one of them changes.
+  let lists = new Map<string, readonly Subscription[]>();
+  let from = made.subscriptions;
+  async function of(keyId: string): Promise<readonly Subscription[]> {
+    if (from !== made.subscriptions) lists = new Map();
+    from = made.subscriptions;
+    const list = lists.get(keyId) ?? from.filter((sub) => sub.keyId === keyId);
+    lists.set(keyId, list);
+    return list;
+  }
   function another(): Intake {
     return createIntake({
       storage: store,
-      directory: { of: async (keyId) => made.subscriptions.filter((sub) => sub.keyId === keyId) },
+      directory: { of },
       clock,
       maxPending: 0,
       events: () => events,

@@ -128,7 +128,8 @@ export function simShared(world: World): SimShared {
   async function open(life: Life): Promise<Storage> {
     const { watch, tell, watched } = watchers();
     const own = `${life.name}.${++opened}`;
-    const uncertain = new WeakMap<readonly Change[], string>();
+    /** Commits that may have happened: their id, and the epoch at which they were decided. */
+    const uncertain = new WeakMap<readonly Change[], { readonly id: string; readonly at: number }>();
     let known = epoch;
     let commits = 0;
     let claims = 0;
@@ -195,11 +196,11 @@ export function simShared(world: World): SimShared {
       });
     }
 
-    async function write(changes: readonly Change[], run: (id: string) => number): Promise<void> {
-      const id = uncertain.get(changes) ?? `${own}.${++commits}`;
+    async function write(changes: readonly Change[], run: (id: string, at: number) => number): Promise<void> {
+      const { id, at: from } = uncertain.get(changes) ?? { id: `${own}.${++commits}`, at: known };
       const keys = watched(changes);
       try {
-        const at = await call(true, () => (made.has(id) ? epoch : run(id)));
+        const at = await call(true, () => (made.has(id) ? epoch : run(id, from)));
         if (keys !== undefined) advance(at, keys);
       } catch (error) {
         if (error instanceof StaleError) {
@@ -207,7 +208,7 @@ export function simShared(world: World): SimShared {
           throw new ConflictError(["subscription:"]);
         }
         if (error instanceof StorageError && error.fault === "uncertain") {
-          uncertain.set(changes, id);
+          uncertain.set(changes, { id, at: from });
           if (keys !== undefined) tell(keys);
         }
         throw error;
@@ -218,14 +219,12 @@ export function simShared(world: World): SimShared {
       call(false, () => keys.map(rows.get));
     const range: Storage["range"] = (prefix, options) => call(false, () => rows.range(prefix, options));
     // Events are fanned out by what a node remembers: the store refuses them when that is not the newest.
-    const commit: Storage["commit"] = (changes) => {
-      const at = known;
-      return write(changes, (id) => {
+    const commit: Storage["commit"] = (changes) =>
+      write(changes, (id, at) => {
         if (at !== epoch && changes.some(({ op, key }) => op === "put" && key.startsWith("event:")))
           throw new StaleError(epoch);
         return carryOut(id, changes);
       });
-    };
 
     const queue: Queue = {
       add() {},

@@ -11,6 +11,8 @@ export interface TcpShim extends AsyncDisposable {
   pass(): void;
   /** Answers of the server are lost, its commands arrive. */
   swallowReplies(): void;
+  /** Connections to Redis that have subscribed hear nothing any more; all else comes through. */
+  hush(): void;
   /** Resets every connection. */
   cut(): void;
 }
@@ -18,12 +20,15 @@ export interface TcpShim extends AsyncDisposable {
 export async function tcpShim(target: number): Promise<TcpShim> {
   let requests = true;
   let replies = true;
+  let hushed = false;
+  const subscribed = new Set<readonly [Socket, Socket]>();
   const pairs = new Set<readonly [Socket, Socket]>();
 
-  function flow([client, server]: readonly [Socket, Socket]): void {
+  function flow(pair: readonly [Socket, Socket]): void {
+    const [client, server] = pair;
     if (requests) client.resume();
     else client.pause();
-    if (replies) server.resume();
+    if (replies && !(hushed && subscribed.has(pair))) server.resume();
     else server.pause();
   }
 
@@ -33,11 +38,18 @@ export async function tcpShim(target: number): Promise<TcpShim> {
     pairs.add(pair);
     const end = (): void => {
       pairs.delete(pair);
+      subscribed.delete(pair);
       client.destroy();
       server.destroy();
     };
     for (const socket of pair) socket.on("error", end).on("close", end);
-    client.on("data", (chunk) => void server.write(chunk));
+    client.on("data", (chunk: Buffer) => {
+      if (/\r\nsubscribe\r\n/i.test(chunk.toString("latin1"))) {
+        subscribed.add(pair);
+        flow(pair);
+      }
+      server.write(chunk);
+    });
     server.on("data", (chunk) => void client.write(chunk));
     flow(pair);
   }).listen(0, "127.0.0.1");
@@ -52,7 +64,14 @@ export async function tcpShim(target: number): Promise<TcpShim> {
     port: (listener.address() as AddressInfo).port,
     swallow: () => set(false, false),
     swallowReplies: () => set(true, false),
-    pass: () => set(true, true),
+    hush() {
+      hushed = true;
+      set(requests, replies);
+    },
+    pass() {
+      hushed = false;
+      set(true, true);
+    },
     cut() {
       for (const [client, server] of pairs) {
         client.resetAndDestroy();

@@ -4,7 +4,7 @@ import { open, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findProgram, sleep, start } from "./process.ts";
 import type { Random } from "./random.ts";
-import type { TorturedRedis } from "./redis.ts";
+import type { Blow, TorturedRedis } from "./redis.ts";
 import type { Relay } from "./relay.ts";
 import { MOODS, type Receivers } from "./receivers.ts";
 
@@ -151,38 +151,35 @@ const stepped: Fault = {
   },
 };
 
-const redisKilled: Fault = {
-  name: "Redis SIGKILL",
-  weight: 3,
+/** Strikes one of the servers of Redis, mostly the master, for a while. */
+const redisStruck = (name: string, weight: number, blow: Blow, forMs: (random: Random) => number): Fault => ({
+  name,
+  weight,
   async act({ redis, random }) {
-    await redis?.kill();
-    await sleep(random.int(0, 800));
-    await redis?.start();
+    const heal = await redis?.strike(blow, random.chance(0.25) ? "replica" : "master");
+    await sleep(forMs(random));
+    await heal?.();
   },
-};
-const redisStopped: Fault = {
-  name: "Redis SIGSTOP",
-  weight: 2,
-  async act({ redis, random }) {
-    redis?.signal("SIGSTOP");
-    await sleep(random.pick([200, 1_500, 3_500]));
-    redis?.signal("SIGCONT");
-  },
-};
-const redisHole: Fault = {
-  name: "Redis black hole",
-  weight: 2,
-  async act({ redis, random }) {
-    redis?.cut("hole");
-    await sleep(random.int(200, 3_000));
-    redis?.mend();
-  },
-};
+});
+const redisKilled = redisStruck("Redis SIGKILL", 3, "kill", (random) => random.int(0, 800));
+const redisStopped = redisStruck("Redis SIGSTOP", 2, "stop", (random) => random.pick([200, 1_500, 3_500]));
+const redisHole = redisStruck("Redis black hole", 2, "hole", (random) => random.int(200, 3_000));
 const redisReset: Fault = {
   name: "Redis reset",
   weight: 2,
   async act({ redis }) {
-    redis?.cut("reset");
+    redis?.reset();
+  },
+};
+/** The master goes, its replica takes its place, and the old one comes back as a replica. */
+const redisFailover: Fault = {
+  name: "Redis failover",
+  weight: 4,
+  async act({ redis, random }) {
+    const heal = await redis?.strike(random.pick(["kill", "stop", "hole"] as const));
+    await redis?.promoted();
+    await sleep(random.int(0, 500));
+    await heal?.();
   },
 };
 
@@ -196,7 +193,7 @@ export interface Choice {
 export function faultsFor(storage: string, scene: Pick<Scene, "small" | "clockFile">): Choice {
   const faults = [killed, ended, stopped, moody];
   const missing: string[] = [];
-  if (storage === "redis") faults.push(redisKilled, redisStopped, redisHole, redisReset);
+  if (storage === "redis") faults.push(redisKilled, redisStopped, redisHole, redisReset, redisFailover);
   else {
     if (findProgram("strace") === undefined) missing.push("EIO on fsync, slow fsync: strace is not installed");
     else {
@@ -211,6 +208,12 @@ export function faultsFor(storage: string, scene: Pick<Scene, "small" | "clockFi
   else missing.push("clock steps: libfaketime is not installed");
   return { faults, missing };
 }
+
+/** Where only kills are asked for: of the relays, and as often of the Redis that they share. Nothing else is missed. */
+export const killsFor = (storage: string): Choice => ({
+  faults: storage === "redis" ? [killed, { ...redisKilled, weight: killed.weight }] : [killed],
+  missing: [],
+});
 
 export function choose(faults: readonly Fault[], random: Random): Fault {
   let left = random.next() * faults.reduce((sum, { weight }) => sum + weight, 0);

@@ -2,12 +2,12 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { choose, FAKETIME, fakeTime, faultsFor, setClock, type Scene } from "./faults.ts";
+import { choose, FAKETIME, fakeTime, faultsFor, killsFor, setClock, type Scene } from "./faults.ts";
 import { findProgram, sleep, start } from "./process.ts";
 import { KEY, startPublisher } from "./publisher.ts";
 import { random } from "./random.ts";
 import { openReceivers, type Receivers } from "./receivers.ts";
-import { openRedis } from "./redis.ts";
+import { openPair, openRedis } from "./redis.ts";
 import { accessToken, makeRelay, type Relay } from "./relay.ts";
 import { verify, type Verdict } from "./verify.ts";
 
@@ -19,7 +19,7 @@ export interface OrdealOptions {
   readonly seed: number;
   /** How long it is tortured; left out when `kills` says it. */
   readonly seconds: number;
-  /** Only SIGKILL, so often. */
+  /** Only SIGKILL, so often in all: of relays, and of Redis where there is one. */
   readonly kills?: number;
   readonly say: (text: string) => void;
   /** Ends the torture before its time; the verdict comes all the same. */
@@ -36,6 +36,8 @@ export interface Ordeal extends Verdict {
   readonly accepted: number;
   readonly refused: Readonly<Record<string, number>>;
   readonly requests: number;
+  /** How often another Redis became the master, in whatever fault. */
+  readonly failovers: number;
 }
 
 /** Short, so that what a killed node held comes back within the run. */
@@ -56,11 +58,13 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
   await mkdir(data);
   const clockFile = FAKETIME === undefined || options.kills !== undefined ? undefined : join(data, "clock");
   if (clockFile !== undefined) await setClock(clockFile, "+0s");
-  const redis = storage === "redis" ? await openRedis(join(folder, "redis")) : undefined;
+  // Kills are about the disk: one Redis that has nobody to take its place.
+  const open = options.kills === undefined ? openPair : openRedis;
+  const redis = storage === "redis" ? await open(join(folder, "redis")) : undefined;
   await using receivers = await openReceivers(RECEIVERS, chance);
   const relays: Relay[] = [];
   try {
-    const expression = redis === undefined ? `${storage}()` : `redis({ url: "${redis.url}", leaseMs: ${LEASE_MS} })`;
+    const expression = redis === undefined ? `${storage}()` : `redis({ ${redis.options}, leaseMs: ${LEASE_MS} })`;
     for (const name of redis === undefined ? ["a"] : ["a", "b"]) {
       const env = clockFile === undefined ? {} : fakeTime(clockFile);
       relays.push(await makeRelay({ name, folder: data, ca: receivers.ca, storage: expression, env }));
@@ -76,20 +80,22 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     });
     const scene: Scene = { relays, receivers, random: chance, folder, small, redis, clockFile };
     const counts: Record<string, number> = {};
-    const { faults, missing } = faultsFor(storage, scene);
+    const { faults, missing } = options.kills === undefined ? faultsFor(storage, scene) : killsFor(storage);
     const until = performance.now() + options.seconds * 1_000;
-    const more = (): boolean =>
-      options.kills === undefined ? performance.now() < until : (counts["SIGKILL"] ?? 0) < options.kills;
+    let done = 0;
+    const more = (): boolean => (options.kills === undefined ? performance.now() < until : done < options.kills);
     while (more() && options.signal?.aborted !== true) {
       await sleep(chance.int(20, options.kills === undefined ? 600 : 400));
-      const fault = options.kills === undefined ? choose(faults, chance) : (faults[0] as (typeof faults)[number]);
+      const fault = choose(faults, chance);
       await fault.act(scene);
-      const count = (counts[fault.name] = (counts[fault.name] ?? 0) + 1);
-      if (options.kills !== undefined && count % 50 === 0)
-        say(`${count} kills, ${publisher.acknowledged()} acknowledged`);
+      counts[fault.name] = (counts[fault.name] ?? 0) + 1;
+      done++;
+      if (options.kills !== undefined && done % 50 === 0)
+        say(`${done} kills, ${publisher.acknowledged()} acknowledged`);
     }
 
     receivers.calm();
+    await redis?.calm();
     for (const relay of relays) await relay.start();
     await publisher.finish();
     await drained(relays);
@@ -103,11 +109,11 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
       seed,
       tookMs: Math.round(performance.now() - began),
       faults: counts,
-      // Where only kills are asked for, nothing else is missed.
-      missing: options.kills === undefined ? missing : [],
+      missing,
       accepted: publisher.acknowledged(),
       refused: Object.fromEntries(publisher.refused),
       requests: receivers.requests(),
+      failovers: redis?.failovers() ?? 0,
     };
   } finally {
     for (const relay of relays) await relay.kill();

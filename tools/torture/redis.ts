@@ -1,101 +1,152 @@
-// A Redis that may be killed, stopped and cut off: a server of our own, and a line to it that we hold.
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
-import { mkdir } from "node:fs/promises";
-import { findProgram, freePort, sleep, start, type Started } from "./process.ts";
+// The Redis of a tortured relay: one server; or a master, its replica and a sentinel that lets the one follow the other.
+import { join } from "node:path";
+import { sleep } from "./process.ts";
+import { openServer, type RedisServer } from "./redis-server.ts";
+
+export type Blow = "kill" | "stop" | "hole";
 
 export interface TorturedRedis {
-  /** Through the line that may be cut. */
-  readonly url: string;
-  kill(): Promise<void>;
-  start(): Promise<void>;
-  signal(name: "SIGSTOP" | "SIGCONT"): void;
-  /** Nothing goes through any more, and nobody is told; or everything is reset at once. */
-  cut(how: "hole" | "reset"): void;
-  mend(): void;
+  /** What `redis(…)` is told of it, as it stands in a config. */
+  readonly options: string;
+  /** Strikes a server; returns what makes all as it was before, another master apart. */
+  strike(blow: Blow, whom?: "master" | "replica"): Promise<() => Promise<void>>;
+  /** Resets every connection. */
+  reset(): void;
+  /** Resolves when another one has become the master since the last blow; to false when it does not come to that. */
+  promoted(): Promise<boolean>;
+  /** How often another one became the master. */
+  failovers(): number;
+  /** From now on nobody is made master in the place of one that is only slow. */
+  calm(): Promise<void>;
   end(): Promise<void>;
 }
 
+/** @returns what ends it */
+async function struck(server: RedisServer, blow: Blow): Promise<() => Promise<void>> {
+  switch (blow) {
+    case "kill":
+      await server.kill();
+      return () => server.begin();
+    case "stop":
+      server.signal("SIGSTOP");
+      return async () => server.signal("SIGCONT");
+    case "hole":
+      server.hole();
+      return async () => server.mend();
+  }
+}
+
+/** One server that syncs before it answers: what it acknowledged is there when it comes back. */
 export async function openRedis(folder: string): Promise<TorturedRedis> {
-  const program = findProgram("redis-server");
-  if (program === undefined) throw new Error("redis-server is not installed");
-  await mkdir(folder, { recursive: true });
-  const port = await freePort();
-  const pairs = new Set<readonly [Socket, Socket]>();
-  let holed = false;
-  let server: Started | undefined;
-
-  const line = createServer((near) => {
-    const far = connect(port, "127.0.0.1");
-    const pair = [near, far] as const;
-    pairs.add(pair);
-    const end = (): void => {
-      pairs.delete(pair);
-      near.destroy();
-      far.destroy();
-    };
-    near.on("error", end).on("close", end);
-    far.on("error", end).on("close", end);
-    near.on("data", (chunk) => void (holed || far.write(chunk)));
-    far.on("data", (chunk) => void (holed || near.write(chunk)));
-  });
-  await new Promise<void>((done) => line.listen(0, "127.0.0.1", done));
-
-  async function begin(): Promise<void> {
-    const options = ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", ""];
-    const durable = ["--appendonly", "yes", "--appendfsync", "always"];
-    server = start([program as string, ...options, ...durable]);
-    while (!(await ping(port))) {
-      if (!server.alive()) throw new Error(`redis-server ended: ${server.said()}`);
-      await sleep(10);
-    }
-  }
-
-  function drop(): void {
-    for (const [near, far] of pairs) {
-      near.resetAndDestroy();
-      far.destroy();
-    }
-  }
-
-  await begin();
+  const server = await openServer(folder);
   return {
-    url: `redis://127.0.0.1:${(line.address() as AddressInfo).port}`,
-    start: begin,
-    async kill() {
-      server?.signal("SIGKILL");
-      await server?.gone;
-    },
-    signal: (name) => server?.signal(name),
-    cut(how) {
-      if (how === "hole") holed = true;
-      else drop();
-    },
-    mend() {
-      if (!holed) return;
-      holed = false;
-      // What was swallowed is gone: a connection that missed some of its bytes must not go on.
-      drop();
-    },
-    async end() {
-      drop();
-      line.close();
-      server?.signal("SIGKILL");
-      server?.signal("SIGCONT");
-      await server?.gone;
-    },
+    options: `url: "redis://127.0.0.1:${server.port}"`,
+    strike: (blow) => struck(server, blow),
+    reset: server.drop,
+    promoted: async () => false,
+    failovers: () => 0,
+    calm: async () => undefined,
+    end: server.end,
   };
 }
 
-function ping(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1");
-    const end = (good: boolean): void => {
-      socket.destroy();
-      resolve(good);
-    };
-    socket.on("error", () => end(false)).on("close", () => end(false));
-    socket.on("data", (chunk) => end(chunk.toString().startsWith("+PONG")));
-    socket.write("PING\r\n");
-    setTimeout(() => end(false), 500).unref();
-  });
+/** A master that is away for so long is replaced. */
+const DOWN_MS = 1_000;
+/** Sentinels begin no second failover within twice this. */
+const FAILOVER_MS = 1_500;
+/** Longer than a run takes after its last fault. */
+const CALM_MS = 600_000;
+/** Longer than a sentinel ever took. */
+const PATIENCE_MS = 15_000;
+/** A sentinel on a machine that stood still believes nothing of what it sees for half a minute. */
+const WHOLE_MS = 60_000;
+/** So long may one that was named master be a replica, before it is told. */
+const NAMED_MS = 2_000;
+
+/**
+ * Each of them is reached through its line only, by the relays, the sentinel and each other: one behind a black hole is
+ * a master of its own for as long as it lasts. A commit counts when both have it (`replicas: 1`), so either may go.
+ */
+export async function openPair(folder: string): Promise<TorturedRedis> {
+  const one = await openServer(join(folder, "one"));
+  const two = await openServer(join(folder, "two"));
+  const replicate = (server: RedisServer, master: RedisServer): Promise<string> =>
+    server.ask("REPLICAOF", "127.0.0.1", String(master.port));
+  await replicate(two, one);
+  const sentinel = await openServer(join(folder, "sentinel"), [
+    `sentinel monitor mymaster 127.0.0.1 ${one.port} 1`,
+    `sentinel down-after-milliseconds mymaster ${DOWN_MS}`,
+    `sentinel failover-timeout mymaster ${FAILOVER_MS}`,
+  ]);
+  let master = one;
+  let failovers = 0;
+  const other = (server: RedisServer): RedisServer => (server === one ? two : one);
+  const replication = (server: RedisServer): Promise<string> => server.ask("INFO", "replication");
+
+  /** Whom the sentinel sends the relays to. */
+  async function named(): Promise<RedisServer> {
+    const said = await sentinel.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster");
+    const now = said.includes(`\r\n${two.port}\r\n`) ? two : said.includes(`\r\n${one.port}\r\n`) ? one : master;
+    if (now !== master) failovers++;
+    master = now;
+    return now;
+  }
+
+  /** One master, whom the sentinel names, and a replica that has caught up with it; the sentinel knows of both. */
+  async function whole(): Promise<void> {
+    let replicaSince: number | undefined;
+    for (const until = performance.now() + WHOLE_MS; performance.now() < until; await sleep(30)) {
+      const watched = await sentinel.ask("SENTINEL", "MASTER", "mymaster");
+      if (watched.includes("failover_in_progress")) continue;
+      const first = await named();
+      const second = other(first);
+      const [own, its] = await Promise.all([replication(first), replication(second)]);
+      if (own.includes("role:slave")) {
+        replicaSince ??= performance.now();
+        if (performance.now() - replicaSince > NAMED_MS) await first.ask("REPLICAOF", "NO", "ONE");
+        continue;
+      }
+      replicaSince = undefined;
+      const follows = its.includes("role:slave") && its.includes(`master_port:${first.port}\r`);
+      // A sentinel sends back one that comes again, too, but takes its time.
+      if (its !== "" && !follows) await replicate(second, first);
+      const known = await sentinel.ask("SENTINEL", "REPLICAS", "mymaster");
+      const all = own.includes("role:master") && follows && its.includes("master_link_status:up");
+      if (all && known.includes(String(second.port)) && !/_down|disconnected/.test(known + watched)) return;
+    }
+    throw new Error("the two servers of Redis did not find together again");
+  }
+
+  await whole();
+  return {
+    options: `sentinels: [{ host: "127.0.0.1", port: ${sentinel.port} }], replicas: 1`,
+    async strike(blow, whom = "master") {
+      const first = await named();
+      const heal = await struck(whom === "master" ? first : other(first), blow);
+      return async () => {
+        await heal();
+        await whole();
+      };
+    },
+    reset() {
+      one.drop();
+      two.drop();
+    },
+    async promoted() {
+      const before = failovers;
+      for (const until = performance.now() + PATIENCE_MS; performance.now() < until; await sleep(30)) {
+        await named();
+        if (failovers > before) return true;
+      }
+      return false;
+    },
+    failovers: () => failovers,
+    async calm() {
+      await sentinel.ask("SENTINEL", "SET", "mymaster", "down-after-milliseconds", String(CALM_MS));
+      await whole();
+    },
+    async end() {
+      for (const server of [sentinel, one, two]) await server.end();
+    },
+  };
 }

@@ -42,6 +42,7 @@ function rows(one: Ordeal): readonly (readonly [string, string | number])[] {
     ["took", `${(one.tookMs / 1_000).toFixed(1)} s`],
     ["faults", counts(one.faults)],
     ...one.missing.map((text) => ["left out", text] as const),
+    ...(one.failovers > 0 ? [["new masters", one.failovers] as const] : []),
     ["acknowledged", one.accepted],
     ["not acknowledged", counts(one.refused)],
     ["stored", one.survey.records["event"] ?? 0],

@@ -3,9 +3,12 @@ import { createHash } from "node:crypto";
 import { loadConfig } from "../../config/load.ts";
 import { processAround } from "../../core/cli/around.ts";
 import { openStorage } from "../../core/cli/offline.ts";
+import { StorageError } from "../../core/model/errors.ts";
+import type { Storage } from "../../core/ports/storage.ts";
 import { survey, type Survey } from "../../core/flow/survey.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
+import { sleep } from "./process.ts";
 import type { Published } from "./publisher.ts";
 import type { Receivers } from "./receivers.ts";
 import { KEYS } from "./relay.ts";
@@ -30,6 +33,26 @@ export interface Evidence {
   readonly receiverOf: ReadonlyMap<string, number>;
   /** How often an attempt may have been cut off. */
   readonly interruptions: number;
+}
+
+const PATIENCE_MS = 20_000;
+
+/** Read by somebody who has time: a machine that was tortured may answer late. */
+function patient(storage: Storage): Storage {
+  const patiently =
+    <Args extends unknown[], Result>(read: (...args: Args) => Promise<Result>) =>
+    async (...args: Args): Promise<Result> => {
+      for (const until = Date.now() + PATIENCE_MS; ;) {
+        try {
+          return await read(...args);
+        } catch (error) {
+          if (!(error instanceof StorageError) || error.fault !== "unavailable" || Date.now() > until) throw error;
+          await sleep(200);
+        }
+      }
+    };
+  const { getItem, getMany, range } = storage;
+  return { ...storage, getItem: patiently(getItem), getMany: patiently(getMany), range: patiently(range) };
 }
 
 /** Opens the storage as the next process would; no relay may use it. */
@@ -64,7 +87,7 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
   }
 
   try {
-    const found = await survey(storage, { each });
+    const found = await survey(patient(storage), { each });
     for (const { key, message } of found.faults) violations.push(`${key} ${message}`);
     let lost = 0;
     for (const { ref, accepted } of ledger.values()) {

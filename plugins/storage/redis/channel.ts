@@ -13,6 +13,8 @@ export interface Channel {
   own(epoch: number, keys: readonly string[]): void;
   /** Redis is at this epoch: whoever missed something is told before this returns. */
   seen(epoch: number): void;
+  /** All up to this epoch has been told here. */
+  readonly epoch: number;
   /** True while messages arrive. */
   readonly listening: boolean;
   close(): Promise<void>;
@@ -115,6 +117,9 @@ export async function channel(
     },
     own: advance,
     seen,
+    get epoch() {
+      return epoch;
+    },
     get listening() {
       return listening;
     },

@@ -4,11 +4,11 @@ import { inRedis } from "./lua.ts";
 /**
  * Many steps in one call, each by itself: now, then of each its kind, how many arguments, and those:
  *
- * - `commit`: id, its set, whether that is new, message for watchers, changes…
- * - `settle`: the same with sub, ordinal, token, line to keep and lease ms before the changes
+ * - `commit`: id, its set, whether that is new, message for watchers, epoch that new events were fanned out at or empty, changes…
+ * - `settle`: the same with sub, ordinal, token, line to keep and lease ms in place of the epoch
  * - `extend`: sub, ordinal, token, lease ms
  *
- * Answers how soon a claim may find something that it would not have found so soon before, in ms, or -1; then in turn `{0, epoch}`, `{1, keys that are not as expected…}` or `{2}` for a lease that was lost. The epoch
+ * Answers how soon a claim may find something that it would not have found so soon before, in ms, or -1; then in turn `{0, epoch}`, `{1, keys that are not as expected…}`, `{2}` for a lease that was lost or `{3, epoch}` for events fanned out by old subscriptions. The epoch
  * counts commits that watchers are told of: by it whoever goes on to send knows whether what it remembers still holds.
  * What was made under the same id before is not made again.
  */
@@ -29,8 +29,12 @@ end
 
 local function commit(at, last)
   local id, bucket, fresh, message = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  if not needsRoom(at + 4, last) then evenWhenFull() end
-  local failed = carryOut(id, bucket, fresh, at + 4, last)
+  if outdated(ARGV[at + 4], at + 5, last) then
+    if call('SISMEMBER', P .. ':c:' .. bucket, id) == 1 then return made(message) end
+    return {3, epoch}
+  end
+  if not needsRoom(at + 5, last) then evenWhenFull() end
+  local failed = carryOut(id, bucket, fresh, at + 5, last)
   if failed == 'again' then return made(message) end
   return failed or {0, tell(message)}
 end

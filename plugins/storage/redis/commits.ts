@@ -9,7 +9,9 @@ import type { Kind, StepReply, Steps } from "./steps.ts";
 const BUCKET_MS = 5_000;
 /** So many of a node's first commits in a set see to it that it is forgotten: one of them may get lost. */
 const FRESH = 16;
-const WATCHED = ["subscription:", "control:"];
+/** What an outdated fan-out conflicts with. */
+const SUBSCRIPTIONS = "subscription:";
+const WATCHED = [SUBSCRIPTIONS, "control:"];
 
 export interface Commits {
   /** Resolves when none is under way. */
@@ -21,36 +23,41 @@ export interface Commits {
 
 export function commits(step: Steps, clock: Pick<Clock, "now">, node: string, channel: () => Channel): Commits {
   let made = 0;
-  /** Ids of commits that may have happened: repeated with the same list, they are not made twice. */
-  const uncertain = new WeakMap<readonly Change[], { readonly id: string; readonly bucket: number }>();
+  /** Commits that may have happened: repeated with the same list, they are not made twice. */
+  const uncertain = new WeakMap<readonly Change[], Identity>();
   let bucketNow = 0;
   let inBucket = 0;
 
-  function newId(): { readonly id: string; readonly bucket: number } {
+  function identity(changes: readonly Change[]): Identity {
     const bucket = Math.floor(clock.now() / BUCKET_MS);
     if (bucket !== bucketNow) inBucket = 0;
     bucketNow = bucket;
-    return { id: `${node}.${(++made).toString(36)}`, bucket };
+    const known = changes.some(isNewEvent) ? channel().epoch : "";
+    return { id: `${node}.${(++made).toString(36)}`, bucket, known };
   }
 
   async function run(kind: Kind, held: readonly (string | number)[], changes: readonly Change[]): Promise<void> {
-    const commitId = uncertain.get(changes) ?? newId();
+    const own = uncertain.get(changes) ?? identity(changes);
     const watched = watchedKeys(changes);
     const message = watched.length === 0 ? "" : JSON.stringify(watched);
     const fresh = inBucket++ < FRESH ? 1 : 0;
-    const args = [commitId.id, commitId.bucket, fresh, message, ...held, ...changes.flatMap(flatten)];
+    const head = [own.id, own.bucket, fresh, message, ...(kind === "settle" ? held : [own.known])];
     let reply: StepReply;
     try {
-      reply = await step(kind, args);
+      reply = await step(kind, [...head, ...changes.flatMap(flatten)]);
     } catch (error) {
       if (error instanceof StorageError && error.fault === "uncertain") {
-        uncertain.set(changes, commitId);
+        uncertain.set(changes, own);
         // It may have happened: whoever remembers these keys must look again.
         if (watched.length > 0) channel().own(0, watched);
       }
       throw error;
     }
     if (reply.end === "lost") throw new LeaseLostError();
+    if (reply.end === "outdated") {
+      channel().seen(reply.epoch);
+      throw new ConflictError([SUBSCRIPTIONS]);
+    }
     if (reply.end === "conflict") throw new ConflictError(reply.keys);
     if (watched.length > 0) channel().own(reply.epoch, watched);
   }
@@ -73,6 +80,18 @@ export function commits(step: Steps, clock: Pick<Clock, "now">, node: string, ch
     settle: (held, changes) => track(run("settle", held, changes)),
   };
 }
+
+/** What makes a commit the same commit when it is repeated. */
+interface Identity {
+  readonly id: string;
+  readonly bucket: number;
+  /** The epoch known when its events were fanned out; empty when it has none. */
+  readonly known: number | "";
+}
+
+/** One that was fanned out by what this node remembers of subscriptions. */
+const isNewEvent = (change: Change): boolean =>
+  change.op === "put" && change.if === null && change.key.startsWith("event:");
 
 function watchedKeys(changes: readonly Change[]): readonly string[] {
   return changes

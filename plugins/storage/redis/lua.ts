@@ -7,8 +7,8 @@
  * `:q:s:<sub>` due lines by the time at which they may be claimed · `:q:l:<sub>` leases by ordinal ·
  * `:q:leases` how many · `:q:ready` subscriptions with something due, in the order of service ·
  * `:q:later` the others by their next time, or earlier · `:q:pause` · `:q:turn` · `:q:whole` set while no line of the shelf
- * is missing here · `:q:idle` until when idle nodes sleep · `:epoch` · `:nodes` by their last
- * sign of life · `:n:<key>` limiter state.
+ * is missing here · `:q:idle` until when idle nodes sleep · `:epoch` how many commits watchers were told of · `:touched` key
+ * ids by the epoch at which a subscription of theirs changed last · `:nodes` by their last sign of life · `:n:<key>` limiter state.
  *
  * A claimed line stays in `:q:s` with the time at which its lease lapses as its score: what a dead node held comes back
  * by itself, and nobody has to look for it.
@@ -81,6 +81,13 @@ end
 -- Shelves that are listed: looked at once a script.
 local listed = {}
 
+-- Key ids whose subscriptions this step changes.
+local touched = nil
+local function touch(rest)
+  touched = touched or {}
+  touched[string.match(rest, '^[^:]*')] = true
+end
+
 local function put(key, value)
   call('SET', P .. ':r:' .. key, value)
   local group, rest = groupOf(key)
@@ -89,14 +96,14 @@ local function put(key, value)
     listed[group] = true
     if call('ZCARD', index) == 1 then call('ZADD', P .. ':shelves', 0, group) end
   end
-  if group == 'due:' then queueAdd(rest) end
+  if group == 'due:' then queueAdd(rest) elseif group == 'subscription:' then touch(rest) end
 end
 
 local function remove(key)
   local group, rest = groupOf(key)
   call('UNLINK', P .. ':r:' .. key)
   call('ZREM', P .. ':i:' .. group, rest)
-  if group == 'due:' then queueRemove(rest) end
+  if group == 'due:' then queueRemove(rest) elseif group == 'subscription:' then touch(rest) end
 end
 
 -- Five arguments a change: op, key, value, kind of condition, text of the condition.
@@ -138,6 +145,8 @@ local epoch = nil
 local function tell(message)
   if message == '' then return 0 end
   epoch = call('INCR', P .. ':epoch')
+  for key in pairs(touched or {}) do call('HSET', P .. ':touched', key, epoch) end
+  touched = nil
   call('PUBLISH', P .. ':changed', epoch .. ' ' .. message)
   return epoch
 end
@@ -146,6 +155,20 @@ local function epochNow(message)
   if message == '' then return 0 end
   if not epoch then epoch = tonumber(call('GET', P .. ':epoch') or 0) end
   return epoch
+end
+
+-- True when new events were fanned out by subscriptions as they were before a change of theirs: the epoch that their node
+-- knows is older. An epoch that is ahead of ours is one of data that we have lost.
+local function outdated(known, from, last)
+  if known == '' then return false end
+  local mine = tonumber(known)
+  if epochNow('any') == mine then return false end
+  if epoch < mine then return true end
+  for i = from, last, 5 do
+    local key = ARGV[i] == 'put' and ARGV[i + 3] == 'absent' and string.match(ARGV[i + 1], '^event:([^:]*):')
+    if key and tonumber(call('HGET', P .. ':touched', key) or 0) > mine then return true end
+  end
+  return false
 end
 
 local function leaseOf(sub, ordinal, token)

@@ -17,7 +17,8 @@ export type Kind = "commit" | "settle" | "extend";
 export type StepReply =
   | { readonly end: "done"; readonly epoch: number }
   | { readonly end: "conflict"; readonly keys: readonly string[] }
-  | { readonly end: "lost" };
+  | { readonly end: "lost" }
+  | { readonly end: "outdated"; readonly epoch: number };
 
 export type Steps = (kind: Kind, args: readonly (string | number)[]) => Promise<StepReply>;
 
@@ -78,11 +79,12 @@ export function steps(calls: Calls, now: Now, due: (inMs: number) => void): Step
     });
 }
 
-type RawReply = readonly [0, number] | readonly [1, ...string[]] | readonly [2];
+type RawReply = readonly [0, number] | readonly [1, ...string[]] | readonly [2] | readonly [3, number];
 
 function readable(reply: RawReply): StepReply {
   if (reply[0] === 0) return { end: "done", epoch: reply[1] };
   if (reply[0] === 2) return { end: "lost" };
+  if (reply[0] === 3) return { end: "outdated", epoch: reply[1] };
   const [, ...keys] = reply;
   return { end: "conflict", keys };
 }

@@ -1,0 +1,130 @@
+// A node that stands still for a minute, longer than its leases are: an operator's SIGSTOP, a machine that was suspended.
+import { describe, expect, it } from "vitest";
+import type { ChildRelay } from "../support/child-relay.ts";
+import { monitor } from "../support/monitor.ts";
+import { needs } from "../support/needs.ts";
+import { eventually, startNodes } from "../support/nodes.ts";
+import { startReceiver, type Receiver } from "../support/receiver.ts";
+
+const missing = needs("redis");
+const STOPPED_MS = 60_000;
+/** What each node has under way at most, of one subscription. */
+const UNDER_WAY = 16;
+
+async function subscribe(node: ChildRelay, key: string, receiver: Receiver, path: string): Promise<string> {
+  const url = receiver.url(path);
+  const made = await node.call("POST", `/api-keys/${key}/webhooks`, { url, events: ["*"] });
+  expect(made.status).toBe(201);
+  return made.json.data.id as string;
+}
+
+async function publish(node: ChildRelay, key: string, count: number, head: string): Promise<readonly number[]> {
+  const events = Array.from({ length: count }, (_, i) => ({ type: "a:b", keyId: key, data: i, id: `${head}:${i}` }));
+  const told = await node.publish(events);
+  expect(told.status).toBe(202);
+  return told.json.data.map(({ deliveries }: { deliveries: number }) => deliveries);
+}
+
+/** All that is known of the events of a key. */
+async function known(node: ChildRelay, key: string): Promise<readonly Shown[]> {
+  const page = await node.call("GET", `/api-keys/${key}/events?limit=200`);
+  const ids = (page.json.data as { id: string }[]).map(({ id }) => id);
+  return Promise.all(ids.map(async (id) => (await node.call("GET", `/api-keys/${key}/events/${id}`)).json.data));
+}
+interface Shown {
+  readonly id: string;
+  readonly status: string;
+  readonly deliveries: readonly { readonly attempts: readonly { number: number; statusCode?: number }[] }[];
+}
+
+describe.skipIf(missing !== undefined)(
+  `a node of two, stopped for a minute${missing === undefined ? "" : ` (${missing})`}`,
+  () => {
+    it("loses nothing, repeats only what it held, and is refused what it would write of that", async () => {
+      const held: (() => void)[] = [];
+      let holds = true;
+      await using receiver = await startReceiver({
+        script: async () => {
+          if (holds) await new Promise<void>((resolve) => held.push(resolve));
+          return 200;
+        },
+      });
+      // The lease that it comes with: 45 s.
+      await using nodes = await startNodes();
+      const [a, b] = nodes.all as [ChildRelay, ChildRelay];
+      const sub = await subscribe(a, "key_1", receiver, "/first");
+      // It knows of nobody who wants these.
+      expect(await publish(b, "key_2", 1, "early")).toEqual([0]);
+      await publish(b, "key_1", 60, "before");
+      await receiver.waitFor(2 * UNDER_WAY);
+
+      b.running.kill("SIGSTOP");
+      const stoppedAt = performance.now();
+      const leases = await nodes.redis.command("HVALS", `{relay}:q:l:${sub}`);
+      holds = false;
+      for (const answer of held) answer();
+      await publish(a, "key_1", 20, "meanwhile");
+      await subscribe(a, "key_2", receiver, "/second");
+      await eventually("the other one has done its part", async () => {
+        const { backlog } = (await a.call("GET", "/relay/status")).json.data;
+        return backlog.waiting === 0 && backlog.leased === UNDER_WAY;
+      });
+      // Of the leases as they were, those that are left are those of the one that stands still.
+      const left = await nodes.redis.command("HVALS", `{relay}:q:l:${sub}`);
+      const tokens = tokensIn(left);
+      expect(tokens).toHaveLength(UNDER_WAY);
+      expect(tokensIn(leases)).toEqual(expect.arrayContaining([...tokens]));
+      const ordinals = new Set([...left.matchAll(/ \d{13}:(\w+)/g)].map(([, ordinal]) => ordinal as string));
+
+      await eventually(
+        "all is delivered without it",
+        async () => (await a.call("GET", "/api-keys/key_1/events?status=delivered&limit=200")).json.data.length === 80,
+        STOPPED_MS,
+      );
+      const tookOverMs = performance.now() - stoppedAt;
+      await new Promise((resolve) => setTimeout(resolve, stoppedAt + STOPPED_MS - performance.now()));
+      const before = await known(a, "key_1");
+      const sent = receiver.requests.length;
+      using told = await monitor(nodes.redis);
+      // Asked while it stands still, answered when it goes on.
+      const late = publish(b, "key_2", 1, "late");
+      b.running.kill("SIGCONT");
+
+      expect(await late).toEqual([1]);
+      const settled = (): ReadonlySet<string> => new Set(told.lines().flatMap(settledIn));
+      await eventually("it has tried to write of all that it held", () => tokens.every((one) => settled().has(one)));
+      await eventually("it is at work again", async () => {
+        const { backlog } = (await b.call("GET", "/relay/status")).json.data;
+        return backlog.underWay === 0 && backlog.leased === 0 && backlog.waiting === 0;
+      });
+      expect(await known(b, "key_1")).toEqual(before);
+      for (const { status, deliveries } of before) {
+        expect(status).toBe("delivered");
+        expect(deliveries.map(({ attempts }) => attempts)).toMatchObject([[{ number: 1, statusCode: 200 }]]);
+      }
+      // Taken over when its leases had lapsed, not before.
+      expect(tookOverMs).toBeGreaterThan(40_000);
+      expect(receiver.requests).toHaveLength(sent + 1);
+      const times = new Map<string, number>();
+      for (const { headers } of receiver.requests) {
+        const id = String(headers["webhook-id"]);
+        times.set(id, (times.get(id) ?? 0) + 1);
+      }
+      const again = [...times].filter(([, count]) => count > 1);
+      expect(again.every(([, count]) => count === 2)).toBe(true);
+      expect(again).toHaveLength(ordinals.size);
+      expect(times.size).toBe(81);
+      expect(b.running.stderr() + b.running.stdout()).not.toContain('"level":"error"');
+    }, 110_000);
+  },
+);
+
+/** Of lease entries, each a token and a line. */
+const tokensIn = (reply: string): readonly string[] =>
+  [...reply.matchAll(/^(\S+) \d{13}:/gm)].map(([, token]) => token as string);
+
+/** Tokens of the leases that a call wants to settle: length, id, set, whether that is new, message, sub, ordinal, token. */
+const settledIn = (line: string): readonly string[] =>
+  [...line.matchAll(/"settle" "\d+" "[^"]*" "\d+" "\d" "" "[^"]*" "[^"]*" "([^"]*)"/g)].map(
+    ([, token]) => token as string,
+  );

@@ -1,0 +1,146 @@
+// A node that messages about subscriptions do not reach: it accepts nothing by what it remembers.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createDirectory } from "../../core/flow/directory.ts";
+import { createIntake, type Intake } from "../../core/flow/intake.ts";
+import { ConflictError } from "../../core/model/errors.ts";
+import { subscriptionKey } from "../../core/model/keys.ts";
+import type { Subscription } from "../../core/model/subscription.ts";
+import type { Change, Storage } from "../../core/ports/storage.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { redis } from "../../plugins/storage/redis.ts";
+import { paid, publish, subscription } from "../support/intake.ts";
+import { needs } from "../support/needs.ts";
+import { pluginContext } from "../support/plugin-context.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
+import { startRedis, type RedisServer } from "../support/redis.ts";
+import { tcpShim, type TcpShim } from "../support/tcp-shim.ts";
+
+const missing = needs("redis");
+const clock = systemClock();
+const FIRST = subscription("01h00000000000000000000001");
+const SECOND = subscription("01h00000000000000000000002");
+const stored = (sub: Subscription): Change => ({
+  op: "put",
+  key: subscriptionKey(sub.keyId, sub.id),
+  value: JSON.stringify(sub),
+});
+const isNew = (ordinal: number): Change => ({ op: "put", key: `event:key_1:${ordinal}`, value: "{}", if: null });
+
+describe.skipIf(missing !== undefined)(
+  `a node that has missed messages${missing === undefined ? "" : ` (${missing})`}`,
+  () => {
+    let server: RedisServer;
+    let shim: TcpShim;
+    let relays = 0;
+    /** Hears all. */
+    let near: Storage;
+    /** Hears nothing once the line is hushed. */
+    let deaf: Storage;
+    const ends: (() => unknown)[] = [];
+    beforeAll(async () => {
+      server = await startRedis();
+      shim = await tcpShim(server.port);
+    });
+    afterAll(async () => {
+      await shim?.[Symbol.asyncDispose]();
+      await server?.[Symbol.asyncDispose]();
+    });
+    afterEach(async () => {
+      for (const end of ends.splice(0).toReversed()) await end();
+      shim.pass();
+    });
+
+    async function open(url: string, prefix: string): Promise<Storage> {
+      const storage = await redis({ url, prefix }).setup(pluginContext(clock, "/nonexistent"));
+      ends.push(() => storage.dispose());
+      return storage;
+    }
+    async function both(): Promise<void> {
+      const prefix = `stale${++relays}`;
+      near = await open(server.url, prefix);
+      deaf = await open(`redis://127.0.0.1:${shim.port}`, prefix);
+    }
+    function intakeOn(storage: Storage): Intake {
+      const directory = createDirectory(storage);
+      ends.push(() => directory[Symbol.dispose]());
+      return createIntake({ storage, directory, clock, maxPending: 0, log: quietLog(), metrics: quietMetrics() });
+    }
+    const deliveries = async (intake: Intake): Promise<number | undefined> =>
+      (await intake.accept(publish([paid()])))[0]?.deliveries;
+
+    it("fans out by the subscriptions that there are, made or deleted by others", async () => {
+      await both();
+      await near.commit([stored(FIRST)]);
+      const intake = intakeOn(deaf);
+      expect(await deliveries(intake)).toBe(1);
+      shim.hush();
+      await near.commit([stored(SECOND)]);
+      expect(await deliveries(intake)).toBe(2);
+      await near.commit([stored({ ...FIRST, deletedAt: clock.now() })]);
+      expect(await deliveries(intake)).toBe(1);
+      await near.commit([stored({ ...SECOND, deletedAt: clock.now() })]);
+      expect(await deliveries(intake)).toBe(0);
+    });
+
+    it("is refused new events until it knows that it has missed something, and nothing else", async () => {
+      await both();
+      shim.hush();
+      await near.commit([stored(FIRST)]);
+      const told: string[] = [];
+      deaf.watch((keys) => void told.push(...keys));
+      await deaf.commit([{ op: "put", key: "meta:a", value: "x" }]);
+      await deaf.commit([{ op: "put", key: "event:key_1:0", value: "{}" }]);
+      expect(told).toEqual([]);
+      await expect(deaf.commit([isNew(1)])).rejects.toBeInstanceOf(ConflictError);
+      expect(told).toContain("subscription:");
+      expect(await near.getItem("event:key_1:1")).toBeUndefined();
+      await deaf.commit([isNew(1)]);
+      expect(await near.getItem("event:key_1:1")).toBe("{}");
+    });
+
+    it("is refused what it decided before a change, though it tries again after it heard of that", async () => {
+      await both();
+      const changes = [isNew(1)];
+      shim.swallow();
+      await expect(deaf.commit(changes)).rejects.toMatchObject({ fault: "uncertain" });
+      await near.commit([stored(FIRST)]);
+      const heard = new Promise<void>((resolve) => deaf.watch(() => resolve()));
+      shim.cut();
+      shim.pass();
+      await heard;
+      // Until the new connection is there, nothing is known of it.
+      let end: unknown;
+      do end = await deaf.commit(changes).catch((error: unknown) => error);
+      while ((end as { fault?: string } | undefined)?.fault !== undefined);
+      expect(end).toBeInstanceOf(ConflictError);
+      expect(await near.getItem("event:key_1:1")).toBeUndefined();
+    });
+
+    it("is refused when a restored Redis counts anew, and goes on by what is there now", async () => {
+      await both();
+      await near.commit([stored(FIRST)]);
+      const intake = intakeOn(deaf);
+      expect(await deliveries(intake)).toBe(1);
+      shim.hush();
+      await server.command("FLUSHALL");
+      expect(await deliveries(intake)).toBe(0);
+    });
+
+    it("keeps publishing while others change subscriptions of other keys all the time", async () => {
+      await both();
+      await near.commit([stored(FIRST)]);
+      const intakes = [intakeOn(near), intakeOn(deaf)];
+      shim.hush();
+      let changing = true;
+      let changes = 0;
+      const change = (async () => {
+        for (; changing; changes++)
+          await near.commit([stored({ ...SECOND, keyId: "key_2", description: `${changes}` })]);
+      })();
+      for (let i = 0; i < 100; i++) for (const intake of intakes) expect(await deliveries(intake)).toBe(1);
+      changing = false;
+      await change;
+      expect(changes).toBeGreaterThan(50);
+    });
+  },
+);
