@@ -1,4 +1,4 @@
-/** The writer's thread, asked one thing at a time. It may die; then every question says so. */
+/** The writer's thread. It answers in the order in which it was asked. It may die; then every question says so. */
 import { isSea, getAsset } from "node:sea";
 import { Worker } from "node:worker_threads";
 import type { Answer, Ask, WorkerStart } from "./worker.ts";
@@ -19,26 +19,21 @@ export async function startThread(
   const worker = start(workerData);
   let dead = false;
   let last = "it ended";
-  let answered: ((answer: Answer) => void) | undefined;
+  const asked: ((answer: Answer) => void)[] = [];
 
-  const tell = (answer: Answer): void => {
-    const own = answered;
-    answered = undefined;
-    own?.(answer);
-  };
-  worker.on("message", tell);
+  worker.on("message", (answer: Answer) => asked.shift()?.(answer));
   worker.on("error", (error) => {
     last = error instanceof Error ? error.message : String(error);
   });
   worker.on("exit", () => {
     dead = true;
     // It may have committed before it died.
-    tell({ fault: "uncertain", message: `the storage thread died: ${last}` });
+    for (const tell of asked.splice(0)) tell({ fault: "uncertain", message: `the storage thread died: ${last}` });
   });
 
   const next = (): Promise<Answer> =>
     new Promise((resolve) => {
-      answered = resolve;
+      asked.push(resolve);
     });
   const thread: Thread = {
     get dead() {

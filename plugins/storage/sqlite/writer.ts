@@ -7,8 +7,12 @@ import type { Answer, Ask, WorkerStart } from "./worker.ts";
 /** Most commits and characters of one batch; a single commit may be longer. */
 const BATCH_COMMITS = 1_024;
 const BATCH_CHARS = 4 * 1024 * 1024;
-/** Most turns of the event loop in which a batch is collected. */
+/** Most turns of the event loop in which a batch is collected while the thread is idle. */
 const TURNS = 4;
+/** So many commits go at once: the thread makes them durable while this one is still busy with what comes after them. */
+const ENOUGH = 64;
+/** Most batches at the thread: one under way, and one that waits there, so that it need not wait for us. */
+const AHEAD = 2;
 
 export interface Writer {
   commit(changes: readonly Change[]): Promise<void>;
@@ -42,7 +46,9 @@ export async function openWriter(
   let thread = await open();
   let waiting: Waiting[] = [];
   const questions: Question[] = [];
-  let busy = false;
+  let asking = 0;
+  let collecting = false;
+  let opening: Promise<void> | undefined;
 
   async function open(): Promise<Thread> {
     const { thread: fresh, first } = await launch(start);
@@ -51,43 +57,48 @@ export async function openWriter(
     throw errorOf(first);
   }
 
-  function begin(): void {
-    if (busy) return;
-    busy = true;
-    void work();
+  /** Sends what is enough for a batch; the rest when the thread would be idle without it. */
+  function send(): void {
+    while (asking < AHEAD && waiting.length >= ENOUGH) void sendBatch();
+    if (asking === 0 && !collecting && waiting.length + questions.length > 0) void sendRest();
   }
 
   /**
-   * Until the end of this turn of the event loop, so that all of its commits go together; and of a few more, as long as
+   * At the end of this turn of the event loop, so that all of its commits go together; or of one of the next, as long as
    * each brings more of them. A batch costs its fsync and two messages whatever is in it, and a turn of a busy loop is
    * far shorter than that; an idle one ends at once.
    */
-  async function collect(): Promise<void> {
+  async function sendRest(): Promise<void> {
+    collecting = true;
     for (let turns = 0, had = -1; turns < TURNS && waiting.length > had; turns++) {
       had = waiting.length;
       await new Promise((turned) => setImmediate(turned));
     }
+    collecting = false;
+    if (asking > 0) return;
+    if (waiting.length > 0) await sendBatch();
+    else await sendQuestion();
   }
 
-  async function work(): Promise<void> {
-    for (;;) {
-      await collect();
-      const batch = gather();
-      const question = batch === undefined ? questions.shift() : undefined;
-      if (batch !== undefined) settle(batch, await ask(encode(batch)));
-      else if (question !== undefined) question.resolve(await ask(question.ask));
-      else break;
-    }
-    busy = false;
+  async function sendBatch(): Promise<void> {
+    const batch = gather();
+    settle(batch, await ask(encode(batch)));
+    send();
   }
 
-  function gather(): readonly Waiting[] | undefined {
+  async function sendQuestion(): Promise<void> {
+    const question = questions.shift();
+    if (question === undefined) return;
+    question.resolve(await ask(question.ask));
+    send();
+  }
+
+  function gather(): readonly Waiting[] {
     let chars = 0;
     let n = 0;
     for (; n < waiting.length && n < BATCH_COMMITS && chars < BATCH_CHARS; n++) {
       for (const change of (waiting[n] as Waiting).changes) if (change.op === "put") chars += change.value.length;
     }
-    if (n === 0) return undefined;
     const batch = waiting;
     waiting = batch.splice(n);
     return batch;
@@ -95,11 +106,22 @@ export async function openWriter(
 
   /** Asks the thread, or a new one if it died. Never rejects. */
   async function ask(question: Ask): Promise<Answer> {
+    asking++;
     try {
-      if (thread.dead) thread = await open();
+      if (thread.dead) await (opening ??= reopen());
       return await thread.ask(question);
     } catch (error) {
       return { fault: "unavailable", message: error instanceof Error ? error.message : String(error) };
+    } finally {
+      asking--;
+    }
+  }
+
+  async function reopen(): Promise<void> {
+    try {
+      thread = await open();
+    } finally {
+      opening = undefined;
     }
   }
 
@@ -126,7 +148,7 @@ export async function openWriter(
   function put(ask: Question["ask"]): Promise<Answer> {
     return new Promise((resolve) => {
       questions.push({ ask, resolve });
-      begin();
+      send();
     });
   }
 
@@ -134,7 +156,7 @@ export async function openWriter(
     commit: (changes) =>
       new Promise((resolve, reject) => {
         waiting.push({ changes, resolve, reject });
-        begin();
+        send();
       }),
     async count(from, to) {
       const answer = await put({ count: [from, to] });
