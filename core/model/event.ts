@@ -28,7 +28,11 @@ export const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 /** Record text: one line of JSON about the event, then the delivery body as it is. */
 export function encodeEvent(event: RelayEvent): string {
   const { id, type, ordinal, keyId, createdAt, acceptedAt, subscriptionIds: subs, traceparent } = event;
-  return `${JSON.stringify({ id, type, keyId, ordinal, createdAt, acceptedAt, subs, traceparent })}\n${event.body}`;
+  // As in the body: ids, names and ordinals are of alphabets that need no JSON escapes.
+  const list = subs.length === 0 ? "[]" : `["${subs.join('","')}"]`;
+  const trace = traceparent === undefined ? "" : `,"traceparent":${JSON.stringify(traceparent)}`;
+  const who = `"id":"${id}","type":"${type}","keyId":"${keyId}","ordinal":"${ordinal}"`;
+  return `{${who},"createdAt":${createdAt},"acceptedAt":${acceptedAt},"subs":${list}${trace}}\n${event.body}`;
 }
 
 /** @throws SyntaxError when the text is not a record made by `encodeEvent` */

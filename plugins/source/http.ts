@@ -1,6 +1,7 @@
 /** The http source: `POST /events` with a publish token. */
 import { StartError } from "../../core/model/errors.ts";
 import { Problem, type FieldError } from "../../core/model/problem.ts";
+import { isoTime } from "../../core/model/time.ts";
 import type { Plugin, PluginContext, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest, Source, SourceInfo } from "../../core/ports/source.ts";
 import { readBody } from "./http/body.ts";
@@ -88,7 +89,7 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
     return {
       status: 202,
       headers: { "Content-Type": "application/json", "Relay-Durability": info.durability },
-      body: JSON.stringify({ data, meta: { timestamp: new Date(clock.now()).toISOString() } }),
+      body: JSON.stringify({ data, meta: { timestamp: isoTime(clock.now()) } }),
     };
   }
 
