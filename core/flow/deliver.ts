@@ -7,22 +7,23 @@
 import pRetry from "p-retry";
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery, Due } from "../model/delivery.ts";
-import { ConflictError, LeaseLostError } from "../model/errors.ts";
+import { LeaseLostError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
 import { deliveryKey } from "../model/keys.ts";
 import type { RetryOptions, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
-import { attemptLine } from "./attempt-line.ts";
+import { isQuiet, NotDelivered } from "./not-delivered.ts";
 import type { HotEvents, Loaded } from "./hot.ts";
 import { judge, type Outcome } from "./outcome.ts";
 import { persist } from "./persist.ts";
 import { decodeDelivery, deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "./records.ts";
-import type { Send } from "./send.ts";
+import type { Send, Sent } from "./send.ts";
 import { createSettle } from "./settle.ts";
 import type { Slots } from "./slots.ts";
 import { endedBy } from "./standing.ts";
+import { createTell, type Seen } from "./tell.ts";
 import type { Directory } from "./directory.ts";
 
 /**
@@ -33,9 +34,6 @@ export const FRESH_MS = 5_000;
 
 /** The most attempts that any policy may ask for. */
 const MOST_ATTEMPTS = 5;
-
-/** What others on this node want to know of each attempt: health, figures, the live stream. Called after its commit. */
-export type Seen = (sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome) => void;
 
 /** Changes for a commit of somebody else, and what to do when it is done. */
 export interface Notice {
@@ -71,17 +69,6 @@ export interface DeliverDeps {
   readonly metrics: Metrics;
 }
 
-/** "Not delivered, and here is when it is due again". It never leaves this file. */
-class NotDelivered extends Error {
-  readonly at: number;
-  readonly held: boolean;
-  constructor(at: number, held: boolean) {
-    super("not delivered");
-    this.at = at;
-    this.held = held;
-  }
-}
-
 /**
  * Makes the attempts that are left, one slot being taken already. Resolves when the delivery has ended, went back to the
  * queue, or was lost; the slot is given back by then. When `draining` aborts, waits end at once and their deliveries go
@@ -90,12 +77,9 @@ class NotDelivered extends Error {
  */
 export type Deliver = (lease: Lease, signal: AbortSignal, draining?: AbortSignal) => Promise<void>;
 
-/** Not held: it went back to the queue with its time. Lost, or its line changed: another holder goes on, or nobody may. */
-const quiet = (error: unknown): boolean =>
-  error instanceof NotDelivered || error instanceof LeaseLostError || error instanceof ConflictError;
-
 export function createDeliver(deps: DeliverDeps): Deliver {
   const { storage, directory, hot, send, slots, clock, log, metrics } = deps;
+  const tell = createTell(deps);
   let heldWaits = 0;
 
   async function load(line: Due): Promise<Delivery | undefined> {
@@ -111,7 +95,8 @@ export function createDeliver(deps: DeliverDeps): Deliver {
     let delivery: Delivery | undefined;
     let loaded: Loaded | undefined;
     let hasSlot = true;
-
+    /** Counted among the waits that are held. */
+    let holding = false;
     const settle = createSettle(lease, { storage, clock, signal, log });
 
     async function attempt(): Promise<void> {
@@ -131,11 +116,22 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       if (clock.monotonic() - asked > FRESH_MS) return await attempt();
       const number = delivery.attempts.length + 1;
       const sent = await send(sub as Subscription, loaded, { cycle, number }, signal);
+      const early = slots.giveEarly(subscriptionId);
+      if (early) hasSlot = false;
+      try {
+        await judged(sub as Subscription, sent, number);
+      } finally {
+        if (early) slots.stored(subscriptionId);
+      }
+    }
+
+    async function judged(sub: Subscription, sent: Sent, number: number): Promise<void> {
       const now = clock.now();
-      const retry = sub?.retry ?? deps.retry;
+      const retry = sub.retry ?? deps.retry;
       const outcome = judge(sent.reply, { attempt: number, retry, now, random: deps.random() });
-      delivery = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
-      await record(sub as Subscription, delivery, sent.attempt, outcome);
+      const made = delivery as Delivery;
+      delivery = { ...made, attempts: [...made.attempts, sent.attempt], updatedAt: now };
+      await record(sub, delivery, sent.attempt, outcome);
     }
 
     /** A gate that is shut: the delivery goes back as it was, and nothing of its subscription is claimed until then. */
@@ -173,15 +169,15 @@ export function createDeliver(deps: DeliverDeps): Deliver {
         case "retry": {
           delivery = { ...now, nextAttemptAt: outcome.at };
           const next = dueOf(delivery, outcome.at);
-          const held = outcome.at - now.updatedAt <= deps.holdMs && heldWaits < deps.mostHeld;
+          const held = outcome.at - now.updatedAt <= deps.holdMs && hold();
           await settle(movedChanges(line, next, delivery), held ? { keep: next } : { next });
           line = next;
-          tell(sub, made, outcome);
+          tell(sub, delivery, made, outcome, loaded?.event.traceparent);
           await pause(outcome.pauseUntil);
           throw new NotDelivered(outcome.at, held);
         }
       }
-      tell(sub, made, outcome);
+      tell(sub, delivery as Delivery, made, outcome, loaded?.event.traceparent);
       if (outcome.kind === "exhausted") await pause(outcome.pauseUntil);
     }
 
@@ -198,24 +194,16 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       await storage.queue.pause(subscriptionId, until);
     };
 
-    function tell(sub: Subscription, made: Attempt, outcome: Outcome): void {
-      const result = made.statusCode === undefined ? (made.error as string) : `${Math.floor(made.statusCode / 100)}xx`;
-      metrics.count("attempts", { result });
-      metrics.observe("attempt_seconds", made.durationMs / 1000);
-      if (made.number === 1 && cycle === 0) {
-        metrics.observe("accept_to_first_attempt_seconds", (made.startedAt - ordinalTime(ordinal)) / 1000);
-      }
-      if (outcome.kind !== "retry") metrics.count("deliveries", { outcome: outcome.kind });
-      log.info("attempt", attemptLine(delivery as Delivery, made, outcome, loaded?.event.traceparent));
-      for (const one of deps.seen) one(sub, delivery as Delivery, made, outcome);
+    function giveSlot(): void {
+      if (!hasSlot) return;
+      hasSlot = false;
+      slots.give(subscriptionId);
     }
 
     /** A held wait keeps its lease but gives back its slot and drops the body. */
     async function wait(until: number): Promise<void> {
       loaded = undefined;
-      hasSlot = false;
-      slots.give(subscriptionId);
-      heldWaits++;
+      giveSlot();
       const ends = draining === undefined ? signal : AbortSignal.any([signal, draining]);
       try {
         await clock.sleep(Math.min(until, clock.now() + deps.holdMs), ends);
@@ -225,8 +213,19 @@ export function createDeliver(deps: DeliverDeps): Deliver {
         await storage.queue.release(lease, until);
         throw new NotDelivered(until, false);
       } finally {
-        heldWaits--;
+        unhold();
       }
+    }
+
+    function hold(): boolean {
+      if (heldWaits >= deps.mostHeld) return false;
+      heldWaits++;
+      return (holding = true);
+    }
+
+    function unhold(): void {
+      if (holding) heldWaits--;
+      holding = false;
     }
 
     try {
@@ -242,9 +241,10 @@ export function createDeliver(deps: DeliverDeps): Deliver {
         },
       });
     } catch (error) {
-      if (!quiet(error)) throw error;
+      if (!isQuiet(error)) throw error;
     } finally {
-      if (hasSlot) slots.give(subscriptionId);
+      giveSlot();
+      unhold();
     }
   };
 }

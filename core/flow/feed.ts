@@ -2,7 +2,7 @@
 import { attemptId, deliveryId } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { isoTime } from "../model/time.ts";
-import type { Seen } from "./deliver.ts";
+import type { Seen } from "./tell.ts";
 
 export interface FeedMessage {
   readonly event: "event" | "attempt" | "subscription";

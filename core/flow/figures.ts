@@ -8,7 +8,7 @@ import type { RelayEvent } from "../model/event.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
-import type { Seen } from "./deliver.ts";
+import type { Seen } from "./tell.ts";
 import { ALL_GRAINS, createFigureRows, GRAINS, startOf } from "./figure-rows.ts";
 import { latencyCell } from "./latency.ts";
 import * as tally from "./tally.ts";

@@ -9,6 +9,14 @@ export interface Slots {
   given(): number;
   take(subscriptionId: string): void;
   give(subscriptionId: string): void;
+  /**
+   * The attempt is off the wire, and what came of it is not stored yet: gives the slot back at once, so that the wire
+   * does not wait for the disk. False, and the slot is kept, while as many results as there are slots wait to be stored:
+   * so few are sent again after a crash.
+   */
+  giveEarly(subscriptionId: string): boolean;
+  /** The result of an attempt whose slot was given back early is stored, or never will be. */
+  stored(subscriptionId: string): void;
   /** Waits for a slot; those who wait come before new claims. @throws the signal's reason */
   wait(subscriptionId: string, signal: AbortSignal): Promise<void>;
   /** Resolves when a slot is given back next, or `signal` aborts. */
@@ -22,6 +30,9 @@ interface Waiter {
 
 export function createSlots(total: number, perSubscription: number): Slots {
   const busy = new Map<string, number>();
+  /** Of each subscription, how many results wait to be stored without a slot. */
+  const storing = new Map<string, number>();
+  let storingInAll = 0;
   const waiters = new Set<Waiter>();
   const watchers = new Set<() => void>();
   let held = 0;
@@ -58,6 +69,20 @@ export function createSlots(total: number, perSubscription: number): Slots {
     given: () => given,
     take,
     give,
+    giveEarly(id) {
+      const own = storing.get(id) ?? 0;
+      if (own >= perSubscription || storingInAll >= total) return false;
+      storing.set(id, own + 1);
+      storingInAll++;
+      give(id);
+      return true;
+    },
+    stored(id) {
+      storingInAll--;
+      const left = (storing.get(id) ?? 1) - 1;
+      if (left > 0) storing.set(id, left);
+      else storing.delete(id);
+    },
     async wait(subscriptionId, signal) {
       signal.throwIfAborted();
       if (fits(subscriptionId)) return take(subscriptionId);

@@ -1,6 +1,7 @@
 /** The path, composed: which room is built from which. Read it downwards. */
 import { createTrail, type Trail } from "../flow/audit.ts";
-import { createDeliver, type Deliver, type Seen } from "../flow/deliver.ts";
+import { createDeliver, type Deliver } from "../flow/deliver.ts";
+import type { Seen } from "../flow/tell.ts";
 import { createDirectory, type Directory } from "../flow/directory.ts";
 import { createFeed, type LiveFeed } from "../flow/feed.ts";
 import { failureNotice } from "../flow/notice.ts";
