@@ -1,4 +1,5 @@
-// What being watched costs: the relay with log and figures beside one without either, in turns, in one run.
+// What being watched costs: the relay with log and figures beside one without either, in turns, in one run. Each round has
+// processes of its own: V8 compiles one a little better than the next, by some percent, for as long as it lives.
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,8 +17,8 @@ import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/re
 const { values: options } = parseArgs({
   options: {
     json: { type: "boolean", default: false },
-    /** Of each turn. */
-    seconds: { type: "string", default: "4" },
+    /** Of each turn; a round has two for each relay. */
+    seconds: { type: "string", default: "3" },
     rounds: { type: "string", default: "4" },
     storage: { type: "string", default: "sqlite()" },
   },
@@ -25,6 +26,8 @@ const { values: options } = parseArgs({
 const seconds = Math.min(Math.max(Number(options.seconds) || 4, 1), 60);
 const rounds = Math.min(Math.max(Number(options.rounds) || 4, 1), 20);
 const CONNECTIONS = 64;
+/** Until V8 has compiled what is hot. */
+const WARM_SECONDS = 8;
 const BARE = join(import.meta.dirname, "observers/bare.ts");
 
 const round = (value: number, digits = 1): number => Number(value.toFixed(digits));
@@ -44,6 +47,11 @@ interface Turn {
   readonly eventsPerSecond: number;
   readonly cpuPerEvent: number;
 }
+
+const mean = (turns: readonly Turn[]): Turn => {
+  const of = (figure: keyof Turn): number => turns.reduce((sum, one) => sum + one[figure], 0) / turns.length;
+  return { eventsPerSecond: of("eventsPerSecond"), cpuPerEvent: of("cpuPerEvent") };
+};
 
 async function turn(
   { relay, running, secret }: Subject,
@@ -99,22 +107,20 @@ async function measure(folder: string) {
     own(running.child);
     return { relay, running, secret: await relay.subscribe(KEY_ID, `https://127.0.0.1:${port}/hook`) };
   };
-  const [full, bare] = [await subject("full"), await subject("bare", BARE)];
-  say("warming up …");
-  for (const one of [full, bare]) await turn(one, receiver, publisher, Math.max(2, seconds / 2));
   const turns = { full: [] as Turn[], bare: [] as Turn[] };
   for (let i = 0; i < rounds; i++) {
     say(`round ${i + 1} of ${rounds} …`);
+    const one = { full: await subject("full"), bare: await subject("bare", BARE) };
     // The order changes, so that neither profits from what the machine does meanwhile.
-    const both = [
-      ["full", full],
-      ["bare", bare],
-    ] as const;
-    for (const [name, one] of i % 2 === 0 ? both : both.toReversed()) {
-      turns[name].push(await turn(one, receiver, publisher, seconds));
+    const order = i % 2 === 0 ? (["full", "bare"] as const) : (["bare", "full"] as const);
+    for (const name of order) await turn(one[name], receiver, publisher, WARM_SECONDS);
+    const made = { full: [] as Turn[], bare: [] as Turn[] };
+    for (const name of [...order, ...order.toReversed()]) {
+      made[name].push(await turn(one[name], receiver, publisher, seconds));
     }
+    for (const name of order) turns[name].push(mean(made[name]));
+    await Promise.all([one.full.running.stop(), one.bare.running.stop()]);
   }
-  await Promise.all([full.running.stop(), bare.running.stop()]);
   const ofAll = (name: "full" | "bare", figure: keyof Turn): number => middle(turns[name].map((one) => one[figure]));
   const cpu = middle(turns.full.map((one, i) => one.cpuPerEvent / (turns.bare[i] as Turn).cpuPerEvent));
   const throughput = middle(turns.full.map((one, i) => one.eventsPerSecond / (turns.bare[i] as Turn).eventsPerSecond));
@@ -144,7 +150,7 @@ const deadline = setTimeout(
     endAll();
     process.exit(1);
   },
-  (seconds * rounds * 4 + 90) * 1_000,
+  ((seconds * 8 + WARM_SECONDS * 4 + 10) * rounds + 30) * 1_000,
 );
 let failed = false;
 try {
