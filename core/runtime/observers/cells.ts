@@ -41,9 +41,10 @@ export class Cells {
   }
 
   #key(labels: Readonly<Record<string, string>> | undefined): string {
-    const first = this.#labels[0];
+    const [first, second, third] = this.#labels;
     if (first === undefined) return "";
-    if (this.#labels.length === 1) return labels?.[first] ?? "";
+    if (second === undefined) return labels?.[first] ?? "";
+    if (third === undefined) return `${labels?.[first] ?? ""}\u0000${labels?.[second] ?? ""}`;
     return this.#labels.map((name) => labels?.[name] ?? "").join("\u0000");
   }
 

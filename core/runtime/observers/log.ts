@@ -115,18 +115,20 @@ const masked = (line: string): string =>
 
 type Value = string | number | boolean;
 
-/** Hands over the fields that may be written, cut to size. */
-function allowed(fields: LogFields | undefined, use: (name: string, value: Value) => void): void {
-  let omitted = "";
+/** What a field's value is written as: cut to size. A query of a URL may carry a token. */
+function cut(name: string, value: Value): Value {
+  if (typeof value !== "string") return value;
+  const text = name === "url" ? value.replace(/[?#].*$/s, "") : value;
+  return text.length > MAX_FIELD ? `${text.slice(0, MAX_FIELD)}…` : text;
+}
+
+/** Names that may not be written: their values are left out. */
+function omitted(fields: LogFields | undefined): string | undefined {
+  let names = "";
   for (const name in fields) {
-    const value = fields[name];
-    if (value === undefined) continue;
-    // A query may carry a token.
-    if (name === "url") use(name, String(value).replace(/[?#].*$/s, "").slice(0, MAX_FIELD));
-    else if (!LOG_FIELDS.has(name)) omitted += omitted === "" ? name : ` ${name}`;
-    else use(name, typeof value === "string" && value.length > MAX_FIELD ? `${value.slice(0, MAX_FIELD)}…` : value);
+    if (fields[name] !== undefined && !LOG_FIELDS.has(name)) names += names === "" ? name : ` ${name}`;
   }
-  if (omitted !== "") use("omitted", omitted.slice(0, MAX_FIELD));
+  return names === "" ? undefined : names.slice(0, MAX_FIELD);
 }
 
 /** Text that stands in JSON as it is. */
@@ -134,18 +136,33 @@ const PLAIN = /^[ !#-[\]-~]*$/;
 const quoted = (value: Value): string =>
   typeof value === "string" && PLAIN.test(value) ? `"${value}"` : JSON.stringify(value);
 
+/** What stands before each field's value. */
+const HEADS: ReadonlyMap<string, string> = new Map([...LOG_FIELDS].map((name) => [name, `,"${name}":`]));
+
 function json(level: string, message: string, fields: LogFields | undefined): string {
   let line = `{"level":"${level}","time":"${isoTime()}"`;
-  allowed(fields, (name, value) => (line += `,"${name}":${quoted(value)}`));
-  return `${masked(`${line},"msg":${quoted(message.slice(0, MAX_FIELD))}}`)}\n`;
+  let whole = true;
+  for (const name in fields) {
+    const value = fields[name];
+    if (value === undefined) continue;
+    const head = HEADS.get(name);
+    if (head === undefined) whole = false;
+    else line += head + quoted(cut(name, value));
+  }
+  if (!whole) line += `,"omitted":${quoted(omitted(fields) as string)}`;
+  return masked(`${line},"msg":${quoted(cut("msg", message))}}\n`);
 }
 
 function forPeople(level: string, message: string, fields: LogFields | undefined): string {
   // Control characters of a far side never reach the terminal.
   const text = (value: unknown): string => JSON.stringify(value).replace(/^"([\w .:/@+-]*)"$/, "$1");
   let line = `${isoTime().slice(11)} ${level.padEnd(5)} ${text(message)}`;
-  allowed(fields, (name, value) => (line += ` ${name}=${text(value)}`));
-  return masked(`${line}\n`);
+  for (const name in fields) {
+    const value = fields[name];
+    if (value !== undefined && LOG_FIELDS.has(name)) line += ` ${name}=${text(cut(name, value))}`;
+  }
+  const names = omitted(fields);
+  return masked(`${line}${names === undefined ? "" : ` omitted=${text(names)}`}\n`);
 }
 
 let stamp = "";
