@@ -141,6 +141,37 @@ describe("unstorage(driver) says what it cannot promise", () => {
     expect(log.lines.filter(({ level }) => level === "error")).toHaveLength(1);
   });
 
+  it("reads an item again that was being written while it was read", async () => {
+    const inner = memoryDriver();
+    const half = Promise.withResolvers<void>();
+    const seen = Promise.withResolvers<void>();
+    let slow = false;
+    const driver: Driver = {
+      ...inner,
+      async getItem(name, options) {
+        if (slow && name.includes("alice")) await half.promise;
+        const item = await inner.getItem(name, options);
+        seen.resolve();
+        return item;
+      },
+      async setItem(name, value, options) {
+        if (slow && name.includes("alice")) {
+          await inner.setItem?.(name, value.slice(0, 12), options);
+          half.resolve();
+          await seen.promise;
+        }
+        await inner.setItem?.(name, value, options);
+      },
+    };
+    const storage = await unstorage(driver).setup(pluginContext(clock, "/nonexistent"));
+    const put = (value: string) => storage.commit([{ op: "put", key: "user:alice", value }]);
+    await put("one");
+    slow = true;
+    const [value] = await Promise.all([storage.getItem("user:alice"), put("two")]);
+    expect(value).toBe("two");
+    await storage.dispose();
+  });
+
   it("knows a torn item for what it is", async () => {
     const inner = memoryDriver();
     const storage = await unstorage(inner).setup(pluginContext(clock, "/nonexistent"));

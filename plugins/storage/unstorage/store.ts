@@ -45,18 +45,28 @@ export async function openDriver(driver: Driver, log: Log): Promise<Store> {
     if (decided !== undefined) return decided ?? undefined;
     if (keys.get(key) === undefined) return undefined;
     const name = itemName(key);
-    let item: unknown;
+    const before = unfinished;
+    let value: string | undefined;
     try {
-      item = await driver.getItem(name, {});
+      value = itemValue(await item(name), name);
+    } catch (error) {
+      // Most drivers write in place: an item that was written meanwhile may have been seen half.
+      if (unfinished !== before && (error as StorageError).fault === "broken") return await read(key);
+      throw error;
+    }
+    if (value !== undefined || keys.get(key) === undefined) return value;
+    if (unfinished !== before) return await read(key);
+    keys.delete(key);
+    log.error("the driver has lost a record", { key });
+    return undefined;
+  }
+
+  async function item(name: string): Promise<unknown> {
+    try {
+      return await driver.getItem(name, {});
     } catch (error) {
       throw new StorageError("unavailable", "the driver cannot read", { cause: error });
     }
-    const value = itemValue(item, name);
-    if (value === undefined && keys.get(key) !== undefined && !unfinished.has(key)) {
-      keys.delete(key);
-      log.error("the driver has lost a record", { key });
-    }
-    return value;
   }
 
   /** Carries out what is decided. May be repeated. */
