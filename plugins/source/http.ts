@@ -85,11 +85,11 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
       requestId: request.requestId,
       source: "http",
     });
-    const data: readonly Accepted[] | Accepted | undefined = body.batch ? accepted : accepted[0];
+    const data = body.batch ? `[${accepted.map(textOf).join(",")}]` : textOf(accepted[0] as Accepted);
     return {
       status: 202,
       headers: { "Content-Type": "application/json", "Relay-Durability": info.durability },
-      body: JSON.stringify({ data, meta: { timestamp: isoTime(clock.now()) } }),
+      body: `{"data":${data},"meta":{"timestamp":"${isoTime(clock.now())}"}}`,
     };
   }
 
@@ -126,6 +126,10 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
     },
   };
 }
+
+/** Ids, names and times are of alphabets that need no JSON escapes. */
+const textOf = ({ id, type, keyId, createdAt, deliveries, duplicate }: Accepted): string =>
+  `{"id":"${id}","type":"${type}","keyId":"${keyId}","createdAt":"${createdAt}","deliveries":${deliveries},"duplicate":${duplicate}}`;
 
 /** A batch can have thousands of problems: the first ones are listed, the others counted. */
 function shortened(problem: Problem): Problem {

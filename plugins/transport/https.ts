@@ -1,6 +1,7 @@
 /** The https transport: one POST over HTTP/1.1 and TLS through the guarded connector, on undici's own client. */
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
+import { Callings } from "./https/callings.ts";
 import { Connections } from "./https/connections.ts";
 import { Deadlines } from "./https/deadlines.ts";
 import { Exchange } from "./https/exchange.ts";
@@ -41,11 +42,12 @@ export const https = (options: HttpsOptions = {}): Plugin<"transport", Transport
     const { keepAliveMs = 4_000, maxIdle = 1_024, maxAgeMs = 60_000 } = options;
     const connections = new Connections({ Client, clock, connect, keepAliveMs, maxIdle, maxAgeMs });
     const deadlines = new Deadlines(clock);
+    const callings = new Callings();
     return {
       schemes: ["https"],
       send: (request, signal) => {
         if (signal.aborted) return Promise.reject(signal.reason);
-        return new Exchange(request, signal, connections, deadlines).start();
+        return new Exchange(request, signal, connections, deadlines, callings).start();
       },
       forget: (subscriptionId) => connections.forget(subscriptionId),
       dispose: async () => {

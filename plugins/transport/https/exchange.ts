@@ -1,6 +1,7 @@
-/** One request and what comes of it. The object itself is undici's handler, the abort listener and the deadline: one allocation. */
+/** One request and what comes of it. The object itself is undici's handler, and what is called off or expires: one allocation. */
 import type { Dispatcher } from "undici";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
+import type { Called, Callings } from "./callings.ts";
 import type { Connection, Connections, User } from "./connections.ts";
 import type { Deadlines, Timed } from "./deadlines.ts";
 import { failure } from "./failure.ts";
@@ -12,18 +13,18 @@ const KEPT_BYTES = 4_096;
 /** Connections that are opened for one request, when they are closed before a byte of it is written. */
 const MOST_DIALS = 3;
 
-const ONCE = { once: true } as const;
 const EMPTY = new Uint8Array(0);
 
 type Controller = Dispatcher.DispatchController;
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-export class Exchange implements Dispatcher.DispatchHandler, Timed, User, EventListenerObject {
+export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called {
   endsAt = 0;
   readonly #request: TransportRequest;
   readonly #signal: AbortSignal;
   readonly #connections: Connections;
   readonly #deadlines: Deadlines;
+  readonly #callings: Callings;
   readonly #done = Promise.withResolvers<Reply>();
   #connection: Connection | undefined;
   #dial: AbortController | undefined;
@@ -35,16 +36,23 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, EventL
   #read = 0;
   #kept: Uint8Array = EMPTY;
 
-  constructor(request: TransportRequest, signal: AbortSignal, connections: Connections, deadlines: Deadlines) {
+  constructor(
+    request: TransportRequest,
+    signal: AbortSignal,
+    connections: Connections,
+    deadlines: Deadlines,
+    callings: Callings,
+  ) {
     this.#request = request;
     this.#signal = signal;
     this.#connections = connections;
     this.#deadlines = deadlines;
+    this.#callings = callings;
   }
 
   start(): Promise<Reply> {
     this.#deadlines.add(this, this.#request.timeoutMs);
-    this.#signal.addEventListener("abort", this, ONCE);
+    this.#callings.add(this.#signal, this);
     this.#dispatch(false);
     return this.#done.promise;
   }
@@ -117,7 +125,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, EventL
   }
 
   /** The caller gives up. */
-  handleEvent(): void {
+  callOff(): void {
     this.#end(undefined, this.#signal.reason);
   }
 
@@ -136,7 +144,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, EventL
     if (this.#settled) return;
     this.#settled = true;
     this.#deadlines.remove(this, this.#request.timeoutMs);
-    this.#signal.removeEventListener("abort", this);
+    this.#callings.remove(this.#signal, this);
     if (this.#connection !== undefined) {
       this.#dial?.abort();
       this.#connections.drop(this.#connection);

@@ -1,0 +1,28 @@
+/** Who is called off with which signal. Attempts share few signals: one listener each, where one an attempt costs as much as a hash. */
+
+export interface Called {
+  /** Called once, when the signal aborts. */
+  callOff(): void;
+}
+
+export class Callings {
+  readonly #bySignal = new WeakMap<AbortSignal, Set<Called>>();
+
+  add(signal: AbortSignal, called: Called): void {
+    let all = this.#bySignal.get(signal);
+    if (all === undefined) {
+      const made = new Set<Called>();
+      this.#bySignal.set(signal, (all = made));
+      const callOff = (): void => {
+        for (const one of made) one.callOff();
+        made.clear();
+      };
+      signal.addEventListener("abort", callOff, { once: true });
+    }
+    all.add(called);
+  }
+
+  remove(signal: AbortSignal, called: Called): void {
+    this.#bySignal.get(signal)?.delete(called);
+  }
+}
