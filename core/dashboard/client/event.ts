@@ -18,6 +18,9 @@ interface EventProps {
   readonly id: string;
 }
 
+/** When names could not be asked for, or not now, ms: by then the short window of the limits is over. */
+const AGAIN_MS = 5_000;
+
 export const EventView = part(({ keyId, id }: EventProps) => {
   const { data, error, again } = useLoad(
     (signal) => ask<EventDetail>("GET", path("/api-keys/{}/events/{}", [keyId, id]), { signal }),
@@ -30,8 +33,22 @@ export const EventView = part(({ keyId, id }: EventProps) => {
   const names = useCell(known);
   const unknown = data?.data.deliveries.some(({ subscriptionId }) => !names.has(subscriptionId)) === true;
   useEffect(() => {
-    // Their names, where that costs no request too many; the ids will do otherwise.
-    if (unknown && spent.count < MOST_REQUESTS) void loadStats(keyId, "24h").catch(() => undefined);
+    if (!unknown) return undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let left = false;
+    // Their names, where that costs no request too many, or else a little later; the ids will do meanwhile.
+    const look = (): void => {
+      if (spent.count < MOST_REQUESTS) loadStats(keyId, "24h").catch(later);
+      else later();
+    };
+    const later = (): void => {
+      if (!left) timer = setTimeout(look, AGAIN_MS);
+    };
+    look();
+    return () => {
+      left = true;
+      clearTimeout(timer);
+    };
   }, [unknown, keyId]);
   const kicker = [
     el.a({ href: to(["k", keyId, "events"]) }, "Events"),
