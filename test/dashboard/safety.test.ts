@@ -80,7 +80,8 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
     await picture(page, "hostile");
     await page.locator(".endpoint a").first().click();
     await page.getByRole("heading", { level: 1, name: HOSTILE[0] as string }).waitFor();
-    expect(await page.title()).toBe(`${HOSTILE[0]} · Relay`);
+    // The title follows what is drawn.
+    await expect.poll(() => page.title()).toBe(`${HOSTILE[0]} · Relay`);
     expect(await page.evaluate(STRANGE)).toBe(0);
     expect(await page.evaluate("window.pwned")).toBeUndefined();
     expect(await page.evaluate("({}).pwned")).toBeUndefined();
