@@ -19,7 +19,7 @@ import type { HotEvents, Loaded } from "./hot.ts";
 import { judge, type Outcome } from "./outcome.ts";
 import { persist } from "./persist.ts";
 import { decodeDelivery, deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "./records.ts";
-import type { Send, Sent } from "./send.ts";
+import type { Send } from "./send.ts";
 import { createSettle } from "./settle.ts";
 import type { Slots } from "./slots.ts";
 import { endedBy } from "./standing.ts";
@@ -116,22 +116,11 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       if (clock.monotonic() - asked > FRESH_MS) return await attempt();
       const number = delivery.attempts.length + 1;
       const sent = await send(sub as Subscription, loaded, { cycle, number }, signal);
-      const early = slots.giveEarly(subscriptionId);
-      if (early) hasSlot = false;
-      try {
-        await judged(sub as Subscription, sent, number);
-      } finally {
-        if (early) slots.stored(subscriptionId);
-      }
-    }
-
-    async function judged(sub: Subscription, sent: Sent, number: number): Promise<void> {
       const now = clock.now();
-      const retry = sub.retry ?? deps.retry;
+      const retry = sub?.retry ?? deps.retry;
       const outcome = judge(sent.reply, { attempt: number, retry, now, random: deps.random() });
-      const made = delivery as Delivery;
-      delivery = { ...made, attempts: [...made.attempts, sent.attempt], updatedAt: now };
-      await record(sub, delivery, sent.attempt, outcome);
+      delivery = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
+      await record(sub as Subscription, delivery, sent.attempt, outcome);
     }
 
     /** A gate that is shut: the delivery goes back as it was, and nothing of its subscription is claimed until then. */
@@ -150,7 +139,7 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       switch (outcome.kind) {
         case "delivered":
           delivery = { ...now, status: "delivered", nextAttemptAt: undefined };
-          await settle(deliveredChanges(line, delivery));
+          await settleOffWire(deliveredChanges(line, delivery));
           break;
         case "gone":
         case "exhausted":
@@ -179,6 +168,17 @@ export function createDeliver(deps: DeliverDeps): Deliver {
       }
       tell(sub, delivery as Delivery, made, outcome, loaded?.event.traceparent);
       if (outcome.kind === "exhausted") await pause(outcome.pauseUntil);
+    }
+
+    /** Only what went well: any other outcome may ask for rest, and keeps its slot until that is known. */
+    async function settleOffWire(changes: readonly Change[]): Promise<void> {
+      const early = slots.giveEarly(subscriptionId);
+      hasSlot = !early;
+      try {
+        await settle(changes);
+      } finally {
+        if (early) slots.stored(subscriptionId);
+      }
     }
 
     /** A failure is told of in its own commit, to subscriptions that ask for operational events. */

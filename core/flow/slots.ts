@@ -10,7 +10,7 @@ export interface Slots {
   take(subscriptionId: string): void;
   give(subscriptionId: string): void;
   /**
-   * The attempt is off the wire, and what came of it is not stored yet: gives the slot back at once, so that the wire
+   * The attempt is off the wire, and that it succeeded is not stored yet: gives the slot back at once, so that the wire
    * does not wait for the disk. False, and the slot is kept, while as many results as there are slots wait to be stored:
    * so few are sent again after a crash.
    */

@@ -24,6 +24,29 @@ describe("a subscription whose receiver asks for rest", () => {
     expect([await test.status(held), await test.status(asked)]).toEqual(["delivered", "delivered"]);
   });
 
+  it("is sent nothing more while that is still being stored", async () => {
+    await using test = await testPath({ retry: { attempts: 1 }, delivery: { perSubscription: 1 } });
+    const { queue } = test.storage;
+    const stored = Promise.withResolvers<void>();
+    const settle = queue.settle.bind(queue);
+    queue.settle = async (...args) => {
+      await stored.promise;
+      return settle(...args);
+    };
+    test.answers = [replied(503, { retryAfter: "600" })];
+    await test.subscribe();
+    for (let i = 0; i < 2; i++) await test.publish();
+    await test.start();
+    await test.whenSent(1);
+    await test.clock.advance(1_000);
+    expect(test.sent).toHaveLength(1);
+    stored.resolve();
+    await test.clock.advance(598_000);
+    expect(test.sent).toHaveLength(1);
+    await test.clock.advance(3_000);
+    await test.whenSent(2);
+  });
+
   it("rests as long as it asked for, though its breaker would rest it for less", async () => {
     await using test = await testPath({ retry: { attempts: 1 }, health: HEALTH, delivery: { perSubscription: 3 } });
     const replies = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
