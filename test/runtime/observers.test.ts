@@ -1,11 +1,13 @@
 import { execFile } from "node:child_process";
+import fs from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createLog, createMetrics } from "../../core/runtime/observers.ts";
 import { FIGURES, promName } from "../../core/runtime/observers/table.ts";
+import { turn } from "../support/clock.ts";
 
 let folder: string;
 beforeAll(async () => void (folder = await mkdtemp(join(tmpdir(), "relay-log-"))));
@@ -67,6 +69,27 @@ describe("the log", () => {
       code: 3,
     });
     expect((await lines(file)).map((line) => line["count"])).toEqual(Array.from({ length: 1000 }, (_, i) => i));
+  });
+
+  it("is flushed when its lines are written, not when their writing has begun", async () => {
+    const file = join(folder, "flush");
+    const log = createLog("info", { dest: file });
+    const asked = Promise.withResolvers<void>();
+    const go = Promise.withResolvers<void>();
+    const write = fs.write as (...args: readonly unknown[]) => void;
+    using _slow = vi.spyOn(fs, "write").mockImplementation(((...args: readonly unknown[]) => {
+      asked.resolve();
+      void go.promise.then(() => write(...args));
+    }) as typeof fs.write);
+    log.info("line");
+    let flushed = false;
+    const done = log.flush().then(() => (flushed = true));
+    await asked.promise;
+    await turn();
+    expect(flushed).toBe(false);
+    go.resolve();
+    await done;
+    expect(await lines(file)).toHaveLength(1);
   });
 
   it("writes readable lines for people, without control characters", async () => {

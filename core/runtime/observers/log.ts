@@ -51,6 +51,8 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): R
     // Opened here and now: what is written before an asynchronous open is lost when the process exits.
     dest: typeof options.dest === "string" ? openSync(options.dest, "a", 0o600) : (options.dest ?? 2),
     sync: false,
+    // Written at once; with 0 a flush would not wait for it.
+    minLength: 1,
     maxWrite: BLOCK,
     maxLength: MOST_WAITING,
   });
