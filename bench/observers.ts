@@ -23,7 +23,7 @@ const { values: options } = parseArgs({
     storage: { type: "string", default: "sqlite()" },
   },
 });
-const seconds = Math.min(Math.max(Number(options.seconds) || 4, 1), 60);
+const seconds = Math.min(Math.max(Number(options.seconds) || 3, 1), 60);
 const rounds = Math.min(Math.max(Number(options.rounds) || 4, 1), 20);
 const CONNECTIONS = 64;
 /** Until V8 has compiled what is hot. */

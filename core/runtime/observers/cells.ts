@@ -41,10 +41,9 @@ export class Cells {
   }
 
   #key(labels: Readonly<Record<string, string>> | undefined): string {
-    const [first, second, third] = this.#labels;
+    const first = this.#labels[0];
     if (first === undefined) return "";
-    if (second === undefined) return labels?.[first] ?? "";
-    if (third === undefined) return `${labels?.[first] ?? ""}\u0000${labels?.[second] ?? ""}`;
+    if (this.#labels.length === 1) return labels?.[first] ?? "";
     return this.#labels.map((name) => labels?.[name] ?? "").join("\u0000");
   }
 
