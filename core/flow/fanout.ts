@@ -45,6 +45,7 @@ export interface Subscribers {
 /** The live subscriptions of each key of a request. */
 export type Wanting = ReadonlyMap<string, readonly Subscription[]>;
 
+/** @throws StorageError when the subscriptions cannot be read */
 export async function wantingOf(
   directory: Subscribers,
   drafts: readonly { readonly keyId: string }[],

@@ -10,6 +10,7 @@ import type { Outcome } from "./outcome.ts";
 /** What others on this node want to know of each attempt: health, figures, the live stream. Called after its commit. */
 export type Seen = (sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome) => void;
 
+/** Tells of one attempt. To be called after its commit, once. */
 export type Tell = (
   sub: Subscription,
   delivery: Delivery,
@@ -19,6 +20,7 @@ export type Tell = (
   traceparent: string | undefined,
 ) => void;
 
+/** @param deps.seen called in this order, after figures and log */
 export function createTell(deps: {
   readonly metrics: Metrics;
   readonly log: Log;

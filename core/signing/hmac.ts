@@ -12,6 +12,7 @@ const COPIED = 8_192;
 /** Where the inner text is put together. Used and done with in one call. */
 const scratch = Buffer.allocUnsafeSlow(BLOCK + COPIED);
 
+/** A key, ready to sign many messages. */
 export class HmacKey {
   readonly #key: KeyObject;
   readonly #inner: Buffer;
@@ -28,7 +29,10 @@ export class HmacKey {
     }
   }
 
-  /** @param head ASCII that stands before the body */
+  /**
+   * The HMAC-SHA256 (RFC 2104) of the head and the body behind it.
+   * @param head ASCII that stands before the body
+   */
   sign(head: string, body: Uint8Array, encoding: "hex" | "base64"): string {
     const start = BLOCK + head.length;
     const end = start + body.length;

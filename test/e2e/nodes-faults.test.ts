@@ -87,23 +87,16 @@ describe.skipIf(missing !== undefined)(`a node of two${missing === undefined ? "
   });
 
   it("stopped for longer than its leases: what it settles late is refused, and there is one end", async () => {
-    const held: (() => void)[] = [];
-    let holds = true;
-    await using receiver = await startReceiver({
-      script: async () => {
-        if (holds) await new Promise<void>((resolve) => held.push(resolve));
-        return 200;
-      },
-    });
+    const go = Promise.withResolvers<200>();
+    await using receiver = await startReceiver({ script: () => go.promise });
     await using nodes = await startNodes({ config: CONFIG, leaseMs: LEASE_MS });
     const [a, b] = nodes.all as [ChildRelay, ChildRelay];
     await subscribe(a, receiver);
     await publish(b, 60);
     await receiver.waitFor(2 * UNDER_WAY);
     b.running.kill("SIGSTOP");
-    holds = false;
     // Its answers are on their way, and wait for it.
-    for (const answer of held) answer();
+    go.resolve(200);
     await delivered(a, 60, 12_000);
     const before = receiver.requests.length;
     b.running.kill("SIGCONT");

@@ -79,6 +79,7 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): R
   function exiting(): void {
     pass();
     try {
+      // Not behind a block that is being written just now: none is lost, but that one may come last.
       stream.flushSync();
     } catch {} // Nobody reads it any more.
   }

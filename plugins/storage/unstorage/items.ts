@@ -58,6 +58,14 @@ export function itemValue(item: unknown, name: string): string | undefined {
   throw new StorageError("broken", `the item ${name} is not what was written`);
 }
 
+/** @throws StorageError `unavailable` when the driver cannot read */
+export async function get(driver: Driver, name: string): Promise<unknown> {
+  try {
+    return await driver.getItem(name, {});
+  } catch (error) {
+    throw new StorageError("unavailable", "the driver cannot read", { cause: error });
+  }
+}
 export const put = async (driver: Driver, name: string, text: string): Promise<void> =>
   driver.setItem?.(name, text, {});
 export const drop = async (driver: Driver, name: string): Promise<void> => driver.removeItem?.(name, {});

@@ -10,7 +10,7 @@ import { unmet } from "../embedded/conditions.ts";
 import { pool } from "../embedded/pool.ts";
 import { sortedMap } from "../embedded/sorted.ts";
 import type { Store } from "../embedded/storage.ts";
-import { JOURNAL, drop, itemKey, itemName, itemText, itemValue, put } from "./items.ts";
+import { JOURNAL, drop, get, itemKey, itemName, itemText, itemValue, put } from "./items.ts";
 
 /** Items read or written at once. */
 const AT_ONCE = 16;
@@ -35,6 +35,8 @@ export async function openDriver(driver: Driver, log: Log): Promise<Store> {
     log.warn("the driver holds items that are none of the relay's; they are left alone", { items: foreign });
   /** Decided, in the journal, and perhaps not in the items yet. */
   let unfinished: Writes = new Map();
+  /** Reads under way: each is told when its item is written meanwhile. */
+  const readings = new Set<{ readonly key: string; overtaken: boolean }>();
   /** A journal that should not be there could not be removed. */
   let stale = false;
   const pending: Pending[] = [];
@@ -45,28 +47,23 @@ export async function openDriver(driver: Driver, log: Log): Promise<Store> {
     if (decided !== undefined) return decided ?? undefined;
     if (keys.get(key) === undefined) return undefined;
     const name = itemName(key);
-    const before = unfinished;
+    const reading = { key, overtaken: false };
+    readings.add(reading);
     let value: string | undefined;
     try {
-      value = itemValue(await item(name), name);
+      value = itemValue(await get(driver, name), name);
     } catch (error) {
       // Most drivers write in place: an item that was written meanwhile may have been seen half.
-      if (unfinished !== before && (error as StorageError).fault === "broken") return await read(key);
+      if (reading.overtaken && (error as StorageError).fault === "broken") return await read(key);
       throw error;
+    } finally {
+      readings.delete(reading);
     }
     if (value !== undefined || keys.get(key) === undefined) return value;
-    if (unfinished !== before) return await read(key);
+    if (reading.overtaken) return await read(key);
     keys.delete(key);
     log.error("the driver has lost a record", { key });
     return undefined;
-  }
-
-  async function item(name: string): Promise<unknown> {
-    try {
-      return await driver.getItem(name, {});
-    } catch (error) {
-      throw new StorageError("unavailable", "the driver cannot read", { cause: error });
-    }
   }
 
   /** Carries out what is decided. May be repeated. */
@@ -82,6 +79,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<Store> {
 
   function decide(writes: Writes): void {
     unfinished = writes;
+    for (const reading of readings) if (writes.has(reading.key)) reading.overtaken = true;
     for (const [key, value] of writes) {
       if (value === null) keys.delete(key);
       else keys.set(key, "");

@@ -1,13 +1,16 @@
 /** Who is called off with which signal. Attempts share few signals: one listener each, where one an attempt costs as much as a hash. */
 
+/** An attempt that can be called off. */
 export interface Called {
   /** Called once, when the signal aborts. */
   callOff(): void;
 }
 
+/** The attempts under way, by the signal that calls them off. */
 export class Callings {
   readonly #bySignal = new WeakMap<AbortSignal, Set<Called>>();
 
+  /** Calls it off when the signal aborts from here on; that it has aborted already is the caller's to see. */
   add(signal: AbortSignal, called: Called): void {
     let all = this.#bySignal.get(signal);
     if (all === undefined) {
@@ -22,6 +25,7 @@ export class Callings {
     all.add(called);
   }
 
+  /** To be called when the attempt has ended. */
   remove(signal: AbortSignal, called: Called): void {
     this.#bySignal.get(signal)?.delete(called);
   }
