@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createLog, createMetrics } from "../../core/runtime/observers.ts";
 import { FIGURES, promName } from "../../core/runtime/observers/table.ts";
@@ -43,6 +44,22 @@ describe("the log", () => {
     const text = await readFile(file, "utf8");
     expect(text).not.toContain("hunter2");
     expect(text).not.toContain("\u001b");
+  });
+
+  it("writes JSON whatever the values are, in the order of the fields", async () => {
+    const file = join(folder, "any");
+    const log = createLog("info", { dest: file });
+    const value = fc.oneof(fc.string({ unit: "binary", maxLength: 30 }), fc.double(), fc.integer(), fc.boolean());
+    const names = ["eventId", "attempt", "error", "durationMs", "password"] as const;
+    const fields = fc.dictionary(fc.constantFrom(...names), value, { noNullPrototype: true });
+    const all = fc.sample(fc.tuple(fc.string({ unit: "binary", maxLength: 30 }), fields), 500);
+    for (const [message, about] of all) log.info(message, about);
+    await log.flush();
+    const written = (await lines(file)).map((line) => JSON.stringify({ ...line, time: undefined }));
+    const expected = all.map(([msg, { password, ...rest }]) =>
+      JSON.stringify({ level: "info", ...rest, omitted: password === undefined ? undefined : "password", msg }),
+    );
+    expect(written).toEqual(expected);
   });
 
   it("keeps to its level, which can be changed on the way", async () => {
