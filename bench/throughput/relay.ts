@@ -70,14 +70,15 @@ export default relay.defineRelay({
         stdio: ["ignore", "ignore", "pipe"],
         env: clean(),
       });
-      // Read as a container's runtime reads it. In a file beside the database the log would go to disk with every sync.
-      let said = "";
-      child.stderr.on("data", (chunk: Buffer) => (said = (said + chunk.toString("latin1")).slice(-2_000)));
+      // Read as a container's runtime reads it, and as cheaply as can be: the reader shares the cores. In a file beside the
+      // database the log would go to disk with every sync.
+      let said: Buffer | undefined;
+      child.stderr.on("data", (chunk: Buffer) => (said = chunk));
       const ended = new Promise<void>((done) => child.once("exit", () => done()));
       while (!(await healthy(url))) {
         if (child.exitCode !== null || nowMs() - from > START_MS) {
           child.kill("SIGKILL");
-          throw new Error(`the relay did not start:\n${said}`);
+          throw new Error(`the relay did not start:\n${said?.toString("latin1", -2_000)}`);
         }
         await new Promise((done) => setTimeout(done, 2));
       }
