@@ -102,12 +102,13 @@ export function readBody(req: IncomingMessage, maxBytes: number): Promise<Uint8A
       } else if (first === undefined) first = chunk;
       else (chunks ??= [first]).push(chunk);
     });
-    req.once("end", () => resolve(chunks ? Buffer.concat(chunks, size) : (first ?? Buffer.alloc(0))));
+    // Each comes once, and a promise settles once: `once` would only make an object of each.
+    req.on("end", () => resolve(chunks ? Buffer.concat(chunks, size) : (first ?? Buffer.alloc(0))));
     const gone = (): void => {
       if (!req.readableEnded) reject(new Gone());
     };
-    req.once("error", gone);
-    req.once("close", gone);
+    req.on("error", gone);
+    req.on("close", gone);
   });
 }
 

@@ -1,6 +1,7 @@
 /** Who wants the events of a key: subscriptions as they stand in storage, kept in memory until a commit touches them. */
 import { StorageError } from "../model/errors.ts";
 import { parseSubscriptionKey, subscriptionKey, subscriptionsOf } from "../model/keys.ts";
+import type { Soon } from "../model/soon.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
@@ -14,9 +15,9 @@ const ALL = "subscription:";
 
 export interface Directory {
   /** The live subscriptions of a key, oldest id first. */
-  of(keyId: string): Promise<readonly Subscription[]>;
+  of(keyId: string): Soon<readonly Subscription[]>;
   /** One subscription, also a deleted one; `undefined` when there never was one. */
-  get(keyId: string, id: string): Promise<Subscription | undefined>;
+  get(keyId: string, id: string): Soon<Subscription | undefined>;
 }
 
 /** @throws StorageError `broken` when the text is not a record */
@@ -40,12 +41,13 @@ export async function* everyEntry(storage: Pick<Storage, "range">, prefix: strin
 }
 
 interface Shelf {
-  readonly live: Promise<readonly Subscription[]>;
-  readonly byId: Map<string, Promise<Subscription>>;
+  /** Its reading, once that has begun; then what was read. */
+  live: Soon<readonly Subscription[]>;
+  readonly byId: Map<string, Subscription>;
 }
 
 /**
- * A promise stands in the map from before its reading begins, and a change takes it out: so a reading that a change
+ * A shelf stands in the map from before its reading begins, and a change takes it out: so a reading that a change
  * overtook is never kept.
  */
 export function createDirectory(storage: Pick<Storage, "range" | "getItem" | "watch">): Directory & Disposable {
@@ -66,10 +68,10 @@ export function createDirectory(storage: Pick<Storage, "range" | "getItem" | "wa
     }
   });
 
-  async function read(keyId: string, byId: Shelf["byId"]): Promise<readonly Subscription[]> {
+  async function read(keyId: string, into: Shelf): Promise<readonly Subscription[]> {
     const live = await liveOf(storage, keyId);
-    for (const subscription of live) byId.set(subscription.id, Promise.resolve(subscription));
-    return live;
+    for (const subscription of live) into.byId.set(subscription.id, subscription);
+    return (into.live = live);
   }
 
   function shelf(keyId: string): Shelf {
@@ -81,10 +83,11 @@ export function createDirectory(storage: Pick<Storage, "range" | "getItem" | "wa
       }
       return known;
     }
-    const byId: Shelf["byId"] = new Map();
-    const made: Shelf = { live: read(keyId, byId), byId };
+    const made: Shelf = { live: [], byId: new Map() };
     shelves.set(keyId, made);
-    made.live.catch(() => {
+    const reading = read(keyId, made);
+    made.live = reading;
+    reading.catch(() => {
       if (shelves.get(keyId) === made) shelves.delete(keyId);
     });
     if (shelves.size > KEYS_HELD) shelves.delete(shelves.keys().next().value as string);
@@ -111,10 +114,9 @@ export function createDirectory(storage: Pick<Storage, "range" | "getItem" | "wa
   return {
     of: (keyId) => shelf(keyId).live,
     get(keyId, id) {
-      const held = shelf(keyId);
-      const known = held.byId.get(id);
-      if (known) return known;
-      return held.live.then(() => held.byId.get(id) ?? deleted(keyId, id));
+      const { live, byId } = shelf(keyId);
+      if (live instanceof Promise) return live.then(() => byId.get(id) ?? deleted(keyId, id));
+      return byId.get(id) ?? deleted(keyId, id);
     },
     [Symbol.dispose]() {
       unwatch();

@@ -83,12 +83,12 @@ export function createDispatcher(deps: {
   function begin(lease: Lease): void {
     slots.take(lease.subscriptionId);
     const lane = laneOf(lease.subscriptionId);
-    const run = finish(lease, lane).finally(() => {
+    total++;
+    const run = finish(lease, lane).then(() => {
       total--;
       lane.running.delete(run);
       if (lane.running.size === 0 && lanes.get(lease.subscriptionId) === lane) lanes.delete(lease.subscriptionId);
     });
-    total++;
     lane.running.add(run);
   }
 
@@ -101,6 +101,7 @@ export function createDispatcher(deps: {
     return lane;
   }
 
+  /** Never rejects. */
   async function finish(lease: Lease, lane: Lane): Promise<void> {
     try {
       await deliver(lease, lane.abort.signal, claiming.signal);

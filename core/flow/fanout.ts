@@ -1,4 +1,5 @@
 /** Fan-out: which subscriptions an event goes to, decided once, when it is accepted. */
+import type { Soon } from "../model/soon.ts";
 import { wants, type Subscription } from "../model/subscription.ts";
 
 export interface Fanout {
@@ -39,8 +40,8 @@ export function rememberedFanout(): typeof fanout {
 }
 
 export interface Subscribers {
-  /** The live subscriptions of a key; the same list until one of them changes. */
-  of(keyId: string): Promise<readonly Subscription[]>;
+  /** The live subscriptions of a key, at once when they have been read; the same list until one of them changes. */
+  of(keyId: string): Soon<readonly Subscription[]>;
 }
 /** The live subscriptions of each key of a request. */
 export type Wanting = ReadonlyMap<string, readonly Subscription[]>;
@@ -55,8 +56,8 @@ export async function wantingOf(
   return found;
 }
 
-/** Whether these are still the newest that this node knows of. When they are, it answers before anything else is heard. */
-export async function holds(directory: Subscribers, wanting: Wanting): Promise<boolean> {
-  for (const [keyId, list] of wanting) if ((await directory.of(keyId)) !== list) return false;
+/** Whether these are still the newest that this node knows of; what has changed must be read anew, and is a promise. */
+export function holds(directory: Subscribers, wanting: Wanting): boolean {
+  for (const [keyId, list] of wanting) if (directory.of(keyId) !== list) return false;
   return true;
 }

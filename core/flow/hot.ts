@@ -2,6 +2,7 @@
 import { decodeEvent, type RelayEvent } from "../model/event.ts";
 import { eventKey } from "../model/keys.ts";
 import { StorageError } from "../model/errors.ts";
+import type { Soon } from "../model/soon.ts";
 import type { Storage } from "../ports/storage.ts";
 
 /** An event with its body as the bytes that are signed and sent. */
@@ -13,7 +14,7 @@ export interface Loaded {
 export interface HotEvents {
   put(event: RelayEvent): void;
   /** @throws StorageError `broken` when the event is not in storage or cannot be read */
-  load(keyId: string, ordinal: string): Promise<Loaded>;
+  load(keyId: string, ordinal: string): Soon<Loaded>;
 }
 
 /** Rough cost of an event beside its body. */
@@ -40,23 +41,27 @@ export function createHotEvents(storage: Pick<Storage, "getItem">, maxBytes = 16
     bytes -= loaded.body.length + PER_EVENT;
   }
 
+  async function read(keyId: string, ordinal: string): Promise<Loaded> {
+    const text = await storage.getItem(eventKey(keyId, ordinal));
+    if (text === undefined) throw new StorageError("broken", `event ${ordinal} is due but not stored`);
+    try {
+      const event = decodeEvent(text);
+      return { event, body: Buffer.from(event.body, "utf8") };
+    } catch (cause) {
+      throw new StorageError("broken", `event ${ordinal} cannot be read`, { cause });
+    }
+  }
+
   return {
     put: hold,
-    async load(keyId, ordinal) {
+    load(keyId, ordinal) {
       const known = held.get(ordinal);
       if (known !== undefined && known.event.keyId === keyId) {
         // Most events have one delivery and most of those one attempt: what is not held need not be collected late.
         if (known.event.subscriptionIds.length === 1) drop(ordinal, known);
         return known;
       }
-      const text = await storage.getItem(eventKey(keyId, ordinal));
-      if (text === undefined) throw new StorageError("broken", `event ${ordinal} is due but not stored`);
-      try {
-        const event = decodeEvent(text);
-        return { event, body: Buffer.from(event.body, "utf8") };
-      } catch (cause) {
-        throw new StorageError("broken", `event ${ordinal} cannot be read`, { cause });
-      }
+      return read(keyId, ordinal);
     },
   };
 }

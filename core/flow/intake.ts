@@ -104,18 +104,24 @@ export function createIntake(deps: IntakeDeps): Intake {
     for (let round = 0; round < ROUNDS; round++) {
       const writing = nothingWritten();
       const wanting = await wantingOf(directory, drafts);
-      const accepted = await write(writing, drafts, wanting, twice, stored, request.traceparent);
+      const accepted = write(writing, drafts, wanting, twice, stored, request.traceparent);
+      if (!writing.events.every(names.known)) {
+        writing.changes.push(...(await names.missing(writing.events, clock.now())));
+      }
       if (idempotency !== undefined) {
         writing.changes.unshift(...rememberRequest(idempotency, accepted, clock.now(), was));
       }
       // Told of a change meanwhile. From here to the storage nothing can come between.
-      if (!(await holds(directory, wanting))) continue;
+      if (!holds(directory, wanting)) continue;
+      const commit = pressure.began();
       try {
-        const fresh = writing.changes.length === 0 || (await pressure.commit(committed(storage, writing.changes)));
+        const fresh = writing.changes.length === 0 || (await committed(storage, writing.changes));
         announce(writing, fresh);
         return accepted;
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
+      } finally {
+        pressure.ended(commit);
       }
       if (idempotency !== undefined) {
         const before = await recallRequest(storage, idempotency, clock.now());
@@ -129,23 +135,22 @@ export function createIntake(deps: IntakeDeps): Intake {
     });
   }
 
-  async function write(
+  function write(
     writing: Writing,
     drafts: readonly Draft[],
     wanting: Wanting,
     twice: ReadonlyMap<Draft, Draft>,
     stored: Stored,
     traceparent: string | undefined,
-  ): Promise<readonly Accepted[]> {
-    const now = clock.now();
-    const answers = new Map<Draft, Accepted>();
+  ): readonly Accepted[] {
+    const answers = twice.size > 0 ? new Map<Draft, Accepted>() : undefined;
     const accepted: Accepted[] = [];
     for (const draft of drafts) {
       const first = twice.get(draft);
       const known = stored.events.get(draft);
       let answer: Accepted;
       if (first !== undefined) {
-        answer = { ...(answers.get(first) as Accepted), duplicate: true };
+        answer = { ...(answers?.get(first) as Accepted), duplicate: true };
       } else if (known !== undefined) {
         answer = answerOf(known, true);
       } else {
@@ -158,10 +163,9 @@ export function createIntake(deps: IntakeDeps): Intake {
         const made = { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent, data };
         answer = answerOf(writeEvent(writing, made, fan(type, wanting.get(keyId) ?? [])), false);
       }
-      if (twice.size > 0) answers.set(draft, answer);
+      answers?.set(draft, answer);
       accepted.push(answer);
     }
-    if (!writing.events.every(names.known)) writing.changes.push(...(await names.missing(writing.events, now)));
     return accepted;
   }
 

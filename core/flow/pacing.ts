@@ -3,12 +3,13 @@
  * with a later due time, so that nothing sleeps under a lease.
  */
 import Bottleneck from "bottleneck";
+import type { Soon } from "../model/soon.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 
 export interface Pacing {
   /** Epoch ms until which an attempt must wait; `undefined`: it may be made now. */
-  admit(sub: Subscription): Promise<number | undefined>;
+  admit(sub: Subscription): Soon<number | undefined>;
   dispose(): Promise<void>;
 }
 
@@ -31,18 +32,18 @@ export function createPacing(clock: Clock): Pacing {
     return limiter;
   }
 
+  async function ask(id: string, perSecond: number): Promise<number | undefined> {
+    try {
+      await limiterOf(id, perSecond).schedule(() => Promise.resolve());
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof Bottleneck.BottleneckError)) throw error;
+      return clock.now() + Math.max(1, Math.ceil(1_000 / perSecond));
+    }
+  }
+
   return {
-    async admit(sub) {
-      if (sub.rateLimit === undefined) return undefined;
-      const { perSecond } = sub.rateLimit;
-      try {
-        await limiterOf(sub.id, perSecond).schedule(() => Promise.resolve());
-        return undefined;
-      } catch (error) {
-        if (!(error instanceof Bottleneck.BottleneckError)) throw error;
-        return clock.now() + Math.max(1, Math.ceil(1_000 / perSecond));
-      }
-    },
+    admit: (sub) => (sub.rateLimit === undefined ? undefined : ask(sub.id, sub.rateLimit.perSecond)),
     async dispose() {
       await Promise.all([...held.values()].map(({ limiter }) => limiter.disconnect()));
       held.clear();

@@ -12,7 +12,8 @@ const LONGEST_WAIT_MS = 5_000;
  */
 export async function persist<T>(
   write: () => Promise<T>,
-  { clock, signal, log }: { readonly clock: Clock; readonly signal: AbortSignal; readonly log: Log },
+  signal: AbortSignal,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<T> {
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
     try {

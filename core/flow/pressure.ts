@@ -10,6 +10,11 @@ const LOOK_MS = 250;
 const REOPEN_AT = 0.8;
 const RETRY_AFTER_S = 2;
 
+interface Commit {
+  /** On the monotonic clock, ms. */
+  readonly since: number;
+}
+
 export interface Pressure {
   /** Looks at the backlog again when the last look is old. Never rejects. */
   look(): Promise<void> | undefined;
@@ -17,14 +22,15 @@ export interface Pressure {
   admit(): void;
   /** Counts deliveries that were just added. */
   added(count: number): void;
-  /** Watches one commit; returns what ends the watch. */
-  commit<T>(work: Promise<T>): Promise<T>;
+  /** A commit begins. Returns what `ended` is to be told. */
+  began(): Commit;
+  ended(commit: Commit): void;
 }
 
 /** @param maxPending 0: no limit */
 export function createPressure(queue: Pick<Queue, "depth">, clock: Clock, maxPending: number): Pressure {
   // In the order of their begin, so that the first one is the oldest.
-  const commits = new Set<{ readonly since: number }>();
+  const commits = new Set<Commit>();
   let pending = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let looking: Promise<void> | undefined;
@@ -74,14 +80,11 @@ export function createPressure(queue: Pick<Queue, "depth">, clock: Clock, maxPen
       pending += count;
       if (!closed) judge();
     },
-    async commit(work) {
-      const watched = { since: clock.monotonic() };
-      commits.add(watched);
-      try {
-        return await work;
-      } finally {
-        commits.delete(watched);
-      }
+    began() {
+      const commit = { since: clock.monotonic() };
+      commits.add(commit);
+      return commit;
     },
+    ended: (commit) => void commits.delete(commit),
   };
 }

@@ -1,10 +1,29 @@
 /** What the path writes for a delivery: pure functions from what happened to the changes of one commit. */
+import type { Attempt } from "../model/attempt.ts";
 import type { Delivery, Due, EndReason } from "../model/delivery.ts";
 import { attemptsKey, deliveryKey, dueKey, dueValue, failedKey } from "../model/keys.ts";
 import type { Change } from "../ports/storage.ts";
 
 export const decodeDelivery = (text: string): Delivery => JSON.parse(text) as Delivery;
-export const encodeDelivery = (delivery: Delivery): string => JSON.stringify(delivery);
+
+/** JSON. By hand, for there is one to each attempt: ids, names and ordinals are of alphabets that need no escapes. */
+export function encodeDelivery(delivery: Delivery): string {
+  const { keyId, eventId, ordinal, subscriptionId, status, reason, cycle, generation, attempts } = delivery;
+  const who = `"keyId":"${keyId}","eventId":"${eventId}","ordinal":"${ordinal}","subscriptionId":"${subscriptionId}"`;
+  const how = reason === undefined ? `"status":"${status}"` : `"status":"${status}","reason":"${reason}"`;
+  const made = attempts.length === 1 ? encodeAttempt(attempts[0] as Attempt) : attempts.map(encodeAttempt).join(",");
+  const next = delivery.nextAttemptAt === undefined ? "" : `"nextAttemptAt":${delivery.nextAttemptAt},`;
+  return `{${who},${how},"cycle":${cycle},"generation":${generation},"attempts":[${made}],${next}"updatedAt":${delivery.updatedAt}}`;
+}
+
+/** What the far side said needs escapes. */
+function encodeAttempt(attempt: Attempt): string {
+  const { cycle, number, startedAt, durationMs, statusCode, error, detail, responseExcerpt } = attempt;
+  if (statusCode === undefined || error !== undefined || detail !== undefined || responseExcerpt !== undefined)
+    return JSON.stringify(attempt);
+  const when = `"startedAt":${startedAt},"durationMs":${durationMs}`;
+  return `{"cycle":${cycle},"number":${number},${when},"statusCode":${statusCode}}`;
+}
 
 /** The delivery as it is before its first attempt, when no record of it exists. */
 export const freshDelivery = (due: Due, eventId: string): Delivery => ({

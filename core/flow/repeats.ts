@@ -25,13 +25,15 @@ const mismatch = (draft: Draft): FieldError => ({
   message: "was used for an event with another type, createdAt or data",
 });
 
+const NO_REPEATS: ReadonlyMap<Draft, Draft> = new Map();
+
 /**
  * Events that stand more than once in their own batch: the later one → the first.
  * @throws Problem IDEMPOTENCY_MISMATCH
  */
 export function repeatsWithin(drafts: readonly Draft[]): ReadonlyMap<Draft, Draft> {
+  if (drafts.length < 2) return NO_REPEATS;
   const repeats = new Map<Draft, Draft>();
-  if (drafts.length < 2) return repeats;
   const firsts = new Map<string, Draft>();
   const errors: FieldError[] = [];
   for (const draft of drafts) {

@@ -8,42 +8,39 @@ import type { Change, Lease, Storage } from "../ports/storage.ts";
 import { persist } from "./persist.ts";
 import { decodeDelivery, dueOf } from "./records.ts";
 
-/** As `Queue.settle`, tried again until the storage takes it. @throws ConflictError when the line is somebody else's now */
-export type Settle = (changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }) => Promise<void>;
+export interface SettleDeps {
+  readonly storage: Pick<Storage, "getItem" | "queue">;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+/** What becomes of the lease; see `Queue.settle`. */
+type Then = { readonly next?: Due; readonly keep?: Due } | undefined;
 
-export function createSettle(
+/**
+ * As `Queue.settle`, tried again until the storage takes it, or the signal aborts.
+ * @throws ConflictError when the line is somebody else's now; LeaseLostError; the signal's reason
+ */
+export async function settle(
   lease: Lease,
-  deps: {
-    readonly storage: Pick<Storage, "getItem" | "queue">;
-    readonly clock: Clock;
-    readonly signal: AbortSignal;
-    readonly log: Log;
-  },
-): Settle {
-  const { storage } = deps;
-  const key = deliveryKey(lease.subscriptionId, lease.ordinal);
-  const store: Settle = (changes, then) => persist(() => storage.queue.settle(lease, changes, then), deps);
-
-  /**
-   * The line is not as it was claimed. Somebody moved the delivery (a replay), and has it now; or it was we: a commit
-   * whose end the storage could not tell had happened. Either way the queue is told of the line as it is.
-   */
-  async function isOurs(changes: readonly Change[], then: Parameters<Settle>[1]): Promise<boolean> {
-    const text = await persist(() => storage.getItem(key), deps);
-    const written = changes.find((change) => change.op === "put" && change.key === key);
-    const ours = written?.op === "put" && written.value === text;
+  changes: readonly Change[],
+  then: Then,
+  signal: AbortSignal,
+  deps: SettleDeps,
+): Promise<void> {
+  const store = (what: readonly Change[], next: Then): Promise<void> =>
+    persist(() => deps.storage.queue.settle(lease, what, next), signal, deps);
+  try {
+    await store(changes, then);
+  } catch (error) {
+    if (!(error instanceof ConflictError)) throw error;
+    // The line is not as it was claimed. Somebody moved the delivery (a replay), and has it now; or it was we: a commit
+    // whose end the storage could not tell had happened. Either way the queue is told of the line as it is.
+    const key = deliveryKey(lease.subscriptionId, lease.ordinal);
+    const text = await persist(() => deps.storage.getItem(key), signal, deps);
+    const ours = changes.some((change) => change.op === "put" && change.key === key && change.value === text);
     const now = text === undefined ? undefined : decodeDelivery(text);
     const next = now?.nextAttemptAt === undefined ? undefined : dueOf(now, now.nextAttemptAt);
-    const asRead: Change = { op: "check", key, if: text ?? null };
-    await store([asRead], ours ? then : { next });
-    return ours;
+    await store([{ op: "check", key, if: text ?? null }], ours ? then : { next });
+    if (!ours) throw error;
   }
-
-  return async (changes, then) => {
-    try {
-      await store(changes, then);
-    } catch (error) {
-      if (!(error instanceof ConflictError) || !(await isOurs(changes, then))) throw error;
-    }
-  };
 }

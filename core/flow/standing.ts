@@ -18,3 +18,9 @@ export function endedBy(sub: Subscription | undefined, generation: number): Ende
     return { status: "failed", reason: "subscription_disabled" };
   return undefined;
 }
+
+/**
+ * What storage said of the lease and the subscription holds for so long, ms; a process that was stopped meanwhile, or
+ * cut off, asks again. So a change that other nodes cannot be told of holds there too once this is over.
+ */
+export const FRESH_MS = 5_000;

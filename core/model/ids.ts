@@ -64,10 +64,14 @@ function encodeTime(time: number): string {
   return out;
 }
 
+/** What each digit stands for, by its character. */
+const DIGITS = new Int8Array(128).fill(-1);
+for (let i = 0; i < ALPHABET.length; i++) DIGITS[ALPHABET.charCodeAt(i)] = i;
+
 /** Epoch ms at which an ordinal was minted. */
 export function ordinalTime(ordinal: string): number {
   let time = 0;
-  for (let i = 0; i < 10; i++) time = time * 32 + ALPHABET.indexOf(ordinal[i] as string);
+  for (let i = 0; i < 10; i++) time = time * 32 + (DIGITS[ordinal.charCodeAt(i)] as number);
   return time;
 }
 

@@ -52,7 +52,7 @@ export function desk({
   // The same list until one of them changes.
   let lists = new Map<string, readonly Subscription[]>();
   let from = made.subscriptions;
-  async function of(keyId: string): Promise<readonly Subscription[]> {
+  function of(keyId: string): readonly Subscription[] {
     if (from !== made.subscriptions) lists = new Map();
     from = made.subscriptions;
     const list = lists.get(keyId) ?? from.filter((sub) => sub.keyId === keyId);

@@ -36,8 +36,10 @@ export async function readBody(request: RouteRequest): Promise<PublishBody> {
   return { format, bytes, publications: items(text), batch: true };
 }
 
-function formatOf(contentType: string | undefined): Format {
-  const [type = "", ...parameters] = (contentType ?? "").split(";");
+function formatOf(contentType = ""): Format {
+  const plain = FORMATS.get(contentType);
+  if (plain !== undefined) return plain;
+  const [type = "", ...parameters] = contentType.split(";");
   const format = FORMATS.get(type.trim().toLowerCase());
   const utf8 = parameters.every((one) => !/^\s*charset\s*=/i.test(one) || /=\s*"?utf-?8"?\s*$/i.test(one));
   if (format !== undefined && utf8) return format;

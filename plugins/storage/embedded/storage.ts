@@ -33,12 +33,16 @@ export async function embedded(store: Store, clock: Clock, options: EmbeddedOpti
   function commit(changes: readonly Change[]): Promise<void> {
     if (closing !== undefined) return Promise.reject(new StorageError("unavailable", "the storage is closed"));
     const done = store.commit(changes);
-    const keys = watched(changes);
     const more = growth(changes);
-    if (keys === undefined && more === 0 && taps.size === 0) return done;
+    if (lines !== undefined && more !== 0) {
+      // Counted while it is under way: nobody has to wait until that is done.
+      lines += more;
+      done.catch(() => (lines = (lines as number) - more));
+    }
+    const keys = watched(changes);
+    if (keys === undefined && taps.size === 0) return done;
     return done.then(
       () => {
-        if (lines !== undefined) lines += more;
         if (keys !== undefined) tell(keys);
         for (const committed of taps) committed(changes, true);
       },

@@ -1,0 +1,249 @@
+/**
+ * The attempts of one delivery, while this node holds its lease.
+ *
+ * p-retry owns the loop, the count and the abort; the retry policy (pure) owns the times. Each result is committed
+ * inside the attempt, with its next time, before p-retry sees it: p-retry drops a success when the abort fires meanwhile.
+ */
+import pRetry from "p-retry";
+import type { Attempt } from "../model/attempt.ts";
+import type { Delivery, Due } from "../model/delivery.ts";
+import { LeaseLostError } from "../model/errors.ts";
+import type { Soon } from "../model/soon.ts";
+import type { RetryOptions, Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
+import type { Change, Lease, Storage } from "../ports/storage.ts";
+import { isQuiet, NotDelivered } from "./not-delivered.ts";
+import type { HotEvents, Loaded } from "./hot.ts";
+import { judge, type Outcome } from "./outcome.ts";
+import { persist } from "./persist.ts";
+import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "./records.ts";
+import type { Send } from "./send.ts";
+import { settle } from "./settle.ts";
+import type { Slots } from "./slots.ts";
+import { leftOff } from "./left-off.ts";
+import { endedBy, FRESH_MS } from "./standing.ts";
+import type { Notice } from "./notice.ts";
+import type { Tell } from "./tell.ts";
+import type { Directory } from "./directory.ts";
+
+/** The most attempts that any policy may ask for. */
+const MOST_ATTEMPTS = 5;
+
+export type Gate = (sub: Subscription) => Soon<number | undefined>;
+
+/** What the attempts of all deliveries share. */
+export interface AttemptDeps {
+  readonly storage: Pick<Storage, "getItem" | "queue">;
+  readonly directory: Directory;
+  readonly hot: HotEvents;
+  readonly send: Send;
+  readonly slots: Slots;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly retry: RetryOptions;
+  /** Longest wait that is held under the lease, ms. */
+  readonly holdMs: number;
+  readonly mostHeld: number;
+  /** Waits that are held now. */
+  heldWaits: number;
+  /** The endpoint answered 410: its subscription ends here. */
+  readonly gone: (keyId: string, subscriptionId: string, eventType: string) => Promise<void>;
+  /** Asked before each attempt, in order: until when it must wait (epoch ms), or `undefined` when it may be made. */
+  readonly gates: readonly Gate[];
+  readonly tell: Tell;
+  /** The receiver has asked for rest until then, epoch ms. */
+  readonly rests?: (subscriptionId: string, until: number) => void;
+  /** What else is to be stored with a failed delivery: the operational event that tells of it. */
+  readonly notice: Notice;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** One object a delivery: methods stand on the prototype, so that a delivery makes no closures of them. */
+export class Attempts {
+  readonly #lease: Lease;
+  readonly #signal: AbortSignal;
+  readonly #draining: AbortSignal | undefined;
+  readonly #deps: AttemptDeps;
+  #line: Due;
+  #delivery: Delivery | undefined;
+  #loaded: Loaded | undefined;
+  #hasSlot = true;
+  /** Counted among the waits that are held. */
+  #holding = false;
+
+  constructor(lease: Lease, signal: AbortSignal, draining: AbortSignal | undefined, deps: AttemptDeps) {
+    this.#lease = lease;
+    this.#signal = signal;
+    this.#draining = draining;
+    this.#deps = deps;
+    this.#line = lease;
+  }
+
+  /** See `Deliver`. To be called once. */
+  async run(): Promise<void> {
+    try {
+      this.#delivery = await leftOff(this.#line, this.#deps.storage);
+      await pRetry(() => this.#attempt(), {
+        retries: Math.max(0, MOST_ATTEMPTS - this.#lease.attempts - 1),
+        minTimeout: 0,
+        factor: 1,
+        signal: this.#signal,
+        onFailedAttempt: async ({ error }) => {
+          if (!(error instanceof NotDelivered) || !error.held) throw error;
+          await this.#wait(error.at);
+        },
+      });
+    } catch (error) {
+      if (!isQuiet(error)) throw error;
+    } finally {
+      this.#giveSlot();
+      this.#unhold();
+    }
+  }
+
+  async #attempt(): Promise<void> {
+    const { directory, hot, clock, storage, metrics, send, random } = this.#deps;
+    const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
+    const event = this.#loaded ?? hot.load(keyId, ordinal);
+    const loaded = event instanceof Promise ? await event : event;
+    this.#loaded = loaded;
+    const delivery = (this.#delivery ??= freshDelivery(this.#line, loaded.event.id));
+    const found = directory.get(keyId, subscriptionId);
+    const sub = found instanceof Promise ? await found : found;
+    const ended = endedBy(sub, generation);
+    if (ended !== undefined) {
+      const over = { ...delivery, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() };
+      await this.#settle(endedChanges(this.#line, over));
+      return metrics.count("deliveries", { outcome: ended.status });
+    }
+    for (const gate of this.#deps.gates) {
+      const answer = gate(sub as Subscription);
+      const until = answer instanceof Promise ? await answer : answer;
+      if (until !== undefined) await this.#turnAway(until);
+    }
+    // The last look before the first byte: the lease, on every node's word, and the subscription as it is now.
+    const asked = clock.monotonic();
+    if (!(await storage.queue.extend(this.#lease))) throw new LeaseLostError();
+    const again = directory.get(keyId, subscriptionId);
+    if ((again instanceof Promise ? await again : again) !== sub) return await this.#attempt();
+    if (clock.monotonic() - asked > FRESH_MS) return await this.#attempt();
+    const number = delivery.attempts.length + 1;
+    const sent = await send(sub as Subscription, loaded, { cycle, number }, this.#signal);
+    const now = clock.now();
+    const retry = sub?.retry ?? this.#deps.retry;
+    const outcome = judge(sent.reply, { attempt: number, retry, now, random: random() });
+    const tried = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
+    await this.#record(sub as Subscription, tried, sent.attempt, outcome);
+  }
+
+  /** A gate is shut: the delivery goes back as it was, and nothing of its subscription is claimed until then. */
+  async #turnAway(until: number): Promise<never> {
+    const { queue } = this.#deps.storage;
+    await queue.pause(this.#lease.subscriptionId, until);
+    await queue.release(this.#lease);
+    throw new NotDelivered(until, false);
+  }
+
+  /** Commits what came of an attempt. @throws NotDelivered after the commit, when another attempt is to follow */
+  async #record(sub: Subscription, tried: Delivery, made: Attempt, outcome: Outcome): Promise<void> {
+    const { tell, holdMs, gone, clock, log } = this.#deps;
+    const { event } = this.#loaded as Loaded;
+    let now: Delivery;
+    switch (outcome.kind) {
+      case "delivered":
+        this.#delivery = now = { ...tried, status: "delivered", nextAttemptAt: undefined };
+        await this.#settleOffWire(deliveredChanges(this.#line, now));
+        break;
+      case "gone":
+      case "exhausted": {
+        const reason = outcome.kind === "gone" ? "endpoint_gone" : "exhausted";
+        this.#delivery = now = { ...tried, status: "failed", reason, nextAttemptAt: undefined };
+        await this.#end(sub, now);
+        if (outcome.kind === "gone")
+          await persist(() => gone(now.keyId, sub.id, event.type), this.#signal, { clock, log });
+        break;
+      }
+      case "retry": {
+        this.#delivery = now = { ...tried, nextAttemptAt: outcome.at };
+        const next = dueOf(now, outcome.at);
+        const held = outcome.at - now.updatedAt <= holdMs && this.#hold();
+        await this.#settle(movedChanges(this.#line, next, now), held ? { keep: next } : { next });
+        this.#line = next;
+        tell(sub, now, made, outcome, event.traceparent);
+        await this.#pause(outcome.pauseUntil);
+        throw new NotDelivered(outcome.at, held);
+      }
+    }
+    tell(sub, now, made, outcome, event.traceparent);
+    if (outcome.kind === "exhausted") await this.#pause(outcome.pauseUntil);
+  }
+
+  #settle(changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }): Promise<void> {
+    return settle(this.#lease, changes, then, this.#signal, this.#deps);
+  }
+
+  /** Only what went well: any other outcome may ask for rest, and keeps its slot until that is known. */
+  async #settleOffWire(changes: readonly Change[]): Promise<void> {
+    const { slots } = this.#deps;
+    const { subscriptionId } = this.#lease;
+    const early = slots.giveEarly(subscriptionId);
+    this.#hasSlot = !early;
+    try {
+      await this.#settle(changes);
+    } finally {
+      if (early) slots.stored(subscriptionId);
+    }
+  }
+
+  /** A failure is told of in its own commit, to subscriptions that ask for operational events. */
+  async #end(sub: Subscription, failed: Delivery): Promise<void> {
+    const told = await this.#deps.notice(sub, this.#loaded as Loaded, failed);
+    await this.#settle([...endedChanges(this.#line, failed), ...(told?.changes ?? [])]);
+    told?.committed();
+  }
+
+  async #pause(until: number | undefined): Promise<void> {
+    if (until === undefined) return;
+    const { subscriptionId } = this.#lease;
+    this.#deps.rests?.(subscriptionId, until);
+    await this.#deps.storage.queue.pause(subscriptionId, until);
+  }
+
+  #giveSlot(): void {
+    if (!this.#hasSlot) return;
+    this.#hasSlot = false;
+    this.#deps.slots.give(this.#lease.subscriptionId);
+  }
+
+  /** A held wait keeps its lease but gives back its slot and drops the body. */
+  async #wait(until: number): Promise<void> {
+    const { clock, slots, holdMs, storage } = this.#deps;
+    this.#loaded = undefined;
+    this.#giveSlot();
+    const ends = this.#draining === undefined ? this.#signal : AbortSignal.any([this.#signal, this.#draining]);
+    try {
+      await clock.sleep(Math.min(until, clock.now() + holdMs), ends);
+      await slots.wait(this.#lease.subscriptionId, ends);
+      this.#hasSlot = true;
+    } catch {
+      await storage.queue.release(this.#lease, until);
+      throw new NotDelivered(until, false);
+    } finally {
+      this.#unhold();
+    }
+  }
+
+  #hold(): boolean {
+    if (this.#deps.heldWaits >= this.#deps.mostHeld) return false;
+    this.#deps.heldWaits++;
+    return (this.#holding = true);
+  }
+
+  #unhold(): void {
+    if (this.#holding) this.#deps.heldWaits--;
+    this.#holding = false;
+  }
+}
