@@ -28,7 +28,9 @@ export interface Dispatcher {
 /** All that is under way for one subscription. One signal serves them all: making one an attempt costs more than a hash. */
 interface Lane {
   readonly abort: AbortController;
-  readonly running: Set<Promise<void>>;
+  running: number;
+  /** To be called when nothing of it runs any more. */
+  readonly ended: (() => void)[];
 }
 
 export function createDispatcher(deps: {
@@ -84,18 +86,25 @@ export function createDispatcher(deps: {
     slots.take(lease.subscriptionId);
     const lane = laneOf(lease.subscriptionId);
     total++;
-    const run = finish(lease, lane).then(() => {
-      total--;
-      lane.running.delete(run);
-      if (lane.running.size === 0 && lanes.get(lease.subscriptionId) === lane) lanes.delete(lease.subscriptionId);
-    });
-    lane.running.add(run);
+    lane.running++;
+    void finish(lease, lane);
   }
+
+  function end(subscriptionId: string, lane: Lane): void {
+    total--;
+    lane.running--;
+    if (lane.running > 0) return;
+    if (lanes.get(subscriptionId) === lane) lanes.delete(subscriptionId);
+    for (const tell of lane.ended.splice(0)) tell();
+  }
+
+  const quiet = (lane: Lane): Promise<void> | undefined =>
+    lane.running === 0 ? undefined : new Promise((resolve) => void lane.ended.push(resolve));
 
   function laneOf(subscriptionId: string): Lane {
     const known = lanes.get(subscriptionId);
     if (known !== undefined) return known;
-    const lane: Lane = { abort: new AbortController(), running: new Set() };
+    const lane: Lane = { abort: new AbortController(), running: 0, ended: [] };
     setMaxListeners(0, lane.abort.signal);
     lanes.set(subscriptionId, lane);
     return lane;
@@ -115,6 +124,8 @@ export function createDispatcher(deps: {
         });
       }
       await giveBack(lease, lane.abort.signal.aborted ? undefined : clock.now() + FAULT_REST_MS);
+    } finally {
+      end(lease.subscriptionId, lane);
     }
   }
 
@@ -129,7 +140,7 @@ export function createDispatcher(deps: {
 
   async function abort(lane: Lane): Promise<void> {
     lane.abort.abort(new Error("the delivery was called off"));
-    await Promise.all(lane.running);
+    await quiet(lane);
   }
 
   return {
@@ -147,7 +158,7 @@ export function createDispatcher(deps: {
       claiming.abort();
       await loop;
       const all = [...lanes.values()];
-      const done = Promise.all(all.flatMap((lane) => [...lane.running]));
+      const done = Promise.all(all.map(quiet));
       const over = new AbortController();
       const grace = clock.sleep(clock.now() + graceMs, over.signal).catch(() => undefined);
       await Promise.race([done, grace]);

@@ -23,11 +23,8 @@ export interface LiveFeed {
 export function createFeed(): LiveFeed {
   const listeners = new Map<string, Set<(message: FeedMessage) => void>>();
 
-  function tell(keyId: string, make: () => FeedMessage): void {
-    const told = listeners.get(keyId);
-    if (told === undefined) return;
-    const message = make();
-    for (const one of told) one(message);
+  function tell(keyId: string, message: FeedMessage): void {
+    for (const one of listeners.get(keyId) ?? []) one(message);
   }
 
   return {
@@ -41,7 +38,8 @@ export function createFeed(): LiveFeed {
       };
     },
     accepted({ id, type, keyId, createdAt, acceptedAt, subscriptionIds }) {
-      tell(keyId, () => ({
+      if (!listeners.has(keyId)) return;
+      tell(keyId, {
         event: "event",
         data: {
           id,
@@ -51,10 +49,11 @@ export function createFeed(): LiveFeed {
           acceptedAt: isoTime(acceptedAt),
           deliveries: subscriptionIds.length,
         },
-      }));
+      });
     },
     seen(sub, { eventId, ordinal, status, reason, nextAttemptAt }, made) {
-      tell(sub.keyId, () => ({
+      if (!listeners.has(sub.keyId)) return;
+      tell(sub.keyId, {
         event: "attempt",
         data: {
           id: attemptId(ordinal, sub.id, made.cycle, made.number),
@@ -71,8 +70,8 @@ export function createFeed(): LiveFeed {
           reason,
           nextAttemptAt: nextAttemptAt === undefined ? undefined : isoTime(nextAttemptAt),
         },
-      }));
+      });
     },
-    changed: (keyId, id) => tell(keyId, () => ({ event: "subscription", data: { id } })),
+    changed: (keyId, id) => tell(keyId, { event: "subscription", data: { id } }),
   };
 }

@@ -16,14 +16,16 @@ export function encodeDelivery(delivery: Delivery): string {
   return `{${who},${how},"cycle":${cycle},"generation":${generation},"attempts":[${made}],${next}"updatedAt":${delivery.updatedAt}}`;
 }
 
-/** What the far side said needs escapes. */
+/** By hand only where the far side has said nothing but a status: what it said needs escapes. */
 function encodeAttempt(attempt: Attempt): string {
-  const { cycle, number, startedAt, durationMs, statusCode, error, detail, responseExcerpt } = attempt;
-  if (statusCode === undefined || error !== undefined || detail !== undefined || responseExcerpt !== undefined)
-    return JSON.stringify(attempt);
+  const { cycle, number, startedAt, durationMs, statusCode } = attempt;
+  if (statusCode === undefined || hasSaid(attempt)) return JSON.stringify(attempt);
   const when = `"startedAt":${startedAt},"durationMs":${durationMs}`;
   return `{"cycle":${cycle},"number":${number},${when},"statusCode":${statusCode}}`;
 }
+
+const hasSaid = ({ error, detail, responseExcerpt, responseTruncated }: Attempt): boolean =>
+  error !== undefined || detail !== undefined || responseExcerpt !== undefined || responseTruncated !== undefined;
 
 /** The delivery as it is before its first attempt, when no record of it exists. */
 export const freshDelivery = (due: Due, eventId: string): Delivery => ({

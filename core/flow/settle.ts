@@ -27,20 +27,25 @@ export async function settle(
   signal: AbortSignal,
   deps: SettleDeps,
 ): Promise<void> {
-  const store = (what: readonly Change[], next: Then): Promise<void> =>
-    persist(() => deps.storage.queue.settle(lease, what, next), signal, deps);
   try {
-    await store(changes, then);
+    await persist(() => deps.storage.queue.settle(lease, changes, then), signal, deps);
   } catch (error) {
-    if (!(error instanceof ConflictError)) throw error;
-    // The line is not as it was claimed. Somebody moved the delivery (a replay), and has it now; or it was we: a commit
-    // whose end the storage could not tell had happened. Either way the queue is told of the line as it is.
-    const key = deliveryKey(lease.subscriptionId, lease.ordinal);
-    const text = await persist(() => deps.storage.getItem(key), signal, deps);
-    const ours = changes.some((change) => change.op === "put" && change.key === key && change.value === text);
-    const now = text === undefined ? undefined : decodeDelivery(text);
-    const next = now?.nextAttemptAt === undefined ? undefined : dueOf(now, now.nextAttemptAt);
-    await store([{ op: "check", key, if: text ?? null }], ours ? then : { next });
-    if (!ours) throw error;
+    if (!(error instanceof ConflictError) || !(await isOurs(lease, changes, then, signal, deps))) throw error;
   }
+}
+
+/**
+ * The line is not as it was claimed. Somebody moved the delivery (a replay), and has it now; or it was we: a commit
+ * whose end the storage could not tell had happened. Either way the queue is told of the line as it is.
+ */
+async function isOurs(...[lease, changes, then, signal, deps]: Parameters<typeof settle>): Promise<boolean> {
+  const { storage } = deps;
+  const key = deliveryKey(lease.subscriptionId, lease.ordinal);
+  const text = await persist(() => storage.getItem(key), signal, deps);
+  const ours = changes.some((change) => change.op === "put" && change.key === key && change.value === text);
+  const now = text === undefined ? undefined : decodeDelivery(text);
+  const next = now?.nextAttemptAt === undefined ? undefined : dueOf(now, now.nextAttemptAt);
+  const asRead: Change = { op: "check", key, if: text ?? null };
+  await persist(() => storage.queue.settle(lease, [asRead], ours ? then : { next }), signal, deps);
+  return ours;
 }

@@ -25,18 +25,20 @@ export function signedHeaders(
   const [current, previous] = keys;
   if (current === undefined) throw new Error("a delivery needs at least one live secret");
   const timestamp = String(Math.floor(now / 1000));
-  const headers: Record<string, string> = { ...extra };
-  headers["content-type"] = "application/json";
-  headers["accept-encoding"] = "identity";
-  headers["user-agent"] = USER_AGENT;
-  headers["x-relay-webhook-signature"] = hexSignature(current, event.body);
-  headers["webhook-id"] = event.eventId;
-  headers["webhook-timestamp"] = timestamp;
-  headers["webhook-signature"] = standardSignature(current, event.eventId, timestamp, event.body);
-  headers["x-relay-event"] = event.type;
-  headers["x-relay-attempt"] = String(event.attempt);
-  // RFC 9530
-  headers["content-digest"] = `sha-256=:${hash("sha256", event.body, "base64")}:`;
+  const own = {
+    "content-type": "application/json",
+    "accept-encoding": "identity",
+    "user-agent": USER_AGENT,
+    "x-relay-webhook-signature": hexSignature(current, event.body),
+    "webhook-id": event.eventId,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": standardSignature(current, event.eventId, timestamp, event.body),
+    "x-relay-event": event.type,
+    "x-relay-attempt": String(event.attempt),
+    // RFC 9530
+    "content-digest": `sha-256=:${hash("sha256", event.body, "base64")}:`,
+  };
+  const headers: Record<string, string> = extra === undefined ? own : { ...extra, ...own };
   if (event.cycle > 0) headers["x-relay-replay"] = String(event.cycle);
   if (event.traceparent !== undefined) headers["traceparent"] = event.traceparent;
   if (previous !== undefined) {

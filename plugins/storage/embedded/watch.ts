@@ -8,7 +8,7 @@ export interface Watchers {
   readonly tell: (keys: readonly string[]) => void;
 }
 
-const SHELVES = ["subscription:", "control:"];
+const isWatched = (key: string): boolean => key.startsWith("subscription:") || key.startsWith("control:");
 
 export function watchers(): Watchers {
   const listeners = new Set<(keys: readonly string[]) => void>();
@@ -22,7 +22,7 @@ export function watchers(): Watchers {
     watched(changes) {
       let keys: string[] | undefined;
       for (const { op, key } of changes) {
-        if (op !== "check" && SHELVES.some((shelf) => key.startsWith(shelf))) (keys ??= []).push(key);
+        if (op !== "check" && isWatched(key)) (keys ??= []).push(key);
       }
       return keys;
     },
