@@ -98,8 +98,8 @@ export function createDispatcher(deps: {
     for (const tell of lane.ended.splice(0)) tell();
   }
 
-  const quiet = (lane: Lane): Promise<void> | undefined =>
-    lane.running === 0 ? undefined : new Promise((resolve) => void lane.ended.push(resolve));
+  const quiet = (lane: Lane): Promise<void> =>
+    lane.running === 0 ? Promise.resolve() : new Promise((resolve) => void lane.ended.push(resolve));
 
   function laneOf(subscriptionId: string): Lane {
     const known = lanes.get(subscriptionId);
