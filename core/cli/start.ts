@@ -1,5 +1,6 @@
 /** `relay start`: runs the relay until it is told to stop. */
 import { flushCompileCache } from "node:module";
+import { tidyHeap, youngHeap } from "../runtime/heap.ts";
 import type { Plan } from "../runtime/plan.ts";
 import type { Around } from "./around.ts";
 import type { Command } from "./command.ts";
@@ -48,10 +49,10 @@ export async function runRelay(
   file?: string,
   reread?: ReturnType<typeof rereader>,
 ): Promise<number> {
-  const [{ composeRelay }, { createLog, createMetrics }, { tidyHeap }, { readTraceSettings }] = await Promise.all([
+  youngHeap();
+  const [{ composeRelay }, { createLog, createMetrics }, { readTraceSettings }] = await Promise.all([
     import("../runtime/compose.ts"),
     import("../runtime/observers.ts"),
-    import("../runtime/heap.ts"),
     import("../runtime/telemetry.ts"),
   ]);
   const traces = readTraceSettings(around.env);

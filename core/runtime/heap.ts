@@ -1,8 +1,21 @@
-/** What a start leaves behind in the heap (sources read, modules compiled) is collected once, before the first events come. */
+/** What V8's heap is told, and when. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** Collects everything that nobody holds, and gives the pages back: about 20 MB after a start. Blocks for about 20 ms. */
+/**
+ * Everything is made young. V8 learns, in some processes and not in others, to make objects old at once where a burst has
+ * kept them for long; dead ones among them then keep whatever they point at until the next major collection. Measured at
+ * full speed: each young collection promotes 2.5 MB instead of 1.0, and takes 4.6 ms instead of 2.5. To be called before
+ * anything is compiled.
+ */
+export function youngHeap(): void {
+  setFlagsFromString("--no-allocation-site-pretenuring");
+}
+
+/**
+ * Collects what a start leaves behind (sources read, modules compiled), once, before the first events come, and gives the
+ * pages back: about 20 MB. Blocks for about 20 ms.
+ */
 export function tidyHeap(): void {
   // V8 shows its collector only to contexts made while the flag is set.
   setFlagsFromString("--expose-gc");
