@@ -3,6 +3,7 @@ import { decodeEvent, type RelayEvent } from "../model/event.ts";
 import { eventKey } from "../model/keys.ts";
 import { StorageError } from "../model/errors.ts";
 import type { Soon } from "../model/soon.ts";
+import type { Ticket } from "../model/ticket.ts";
 import type { Storage } from "../ports/storage.ts";
 
 /** An event with its body as the bytes that are signed and sent. */
@@ -23,22 +24,23 @@ const PER_EVENT = 512;
 /** @param maxBytes of bodies held. @default 16 MiB */
 export function createHotEvents(storage: Pick<Storage, "getItem">, maxBytes = 16 * 1024 * 1024): HotEvents {
   // By ordinal: they are unique over all keys but for forged clocks, so the key is compared too.
-  const held = new Map<string, Loaded>();
+  const held = new Map<string, Ticket<Loaded>>();
   let bytes = 0;
 
   function hold(event: RelayEvent): void {
     const loaded = { event, body: Buffer.from(event.body, "utf8") };
-    held.set(event.ordinal, loaded);
+    held.set(event.ordinal, { of: loaded });
     bytes += loaded.body.length + PER_EVENT;
     while (bytes > maxBytes && held.size > 1) {
-      const [oldest, old] = held.entries().next().value as [string, Loaded];
-      drop(oldest, old);
+      const [oldest, ticket] = held.entries().next().value as [string, Ticket<Loaded>];
+      drop(oldest, ticket);
     }
   }
 
-  function drop(ordinal: string, loaded: Loaded): void {
+  function drop(ordinal: string, ticket: Ticket<Loaded>): void {
     held.delete(ordinal);
-    bytes -= loaded.body.length + PER_EVENT;
+    bytes -= (ticket.of as Loaded).body.length + PER_EVENT;
+    ticket.of = undefined;
   }
 
   async function read(keyId: string, ordinal: string): Promise<Loaded> {
@@ -55,13 +57,12 @@ export function createHotEvents(storage: Pick<Storage, "getItem">, maxBytes = 16
   return {
     put: hold,
     load(keyId, ordinal) {
-      const known = held.get(ordinal);
-      if (known !== undefined && known.event.keyId === keyId) {
-        // Most events have one delivery and most of those one attempt: what is not held need not be collected late.
-        if (known.event.subscriptionIds.length === 1) drop(ordinal, known);
-        return known;
-      }
-      return read(keyId, ordinal);
+      const ticket = held.get(ordinal);
+      const known = ticket?.of;
+      if (ticket === undefined || known?.event.keyId !== keyId) return read(keyId, ordinal);
+      // Most events have one delivery and most of those one attempt: what is not held need not be collected late.
+      if (known.event.subscriptionIds.length === 1) drop(ordinal, ticket);
+      return known;
     },
   };
 }

@@ -58,7 +58,7 @@ export function createSlots(total: number, perSubscription: number): Slots {
       waiter.go();
       break;
     }
-    if (held >= total) return;
+    if (held >= total || watchers.size === 0) return;
     for (const tell of watchers) tell();
     watchers.clear();
   }

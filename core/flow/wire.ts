@@ -1,5 +1,6 @@
 /** What is on the wire now: a rotation is over only when nothing that the old secret alone has signed is under way. */
 import type { Clock } from "../ports/clock.ts";
+import type { Ticket } from "../model/ticket.ts";
 import type { Send } from "./send.ts";
 
 export interface Wire {
@@ -9,16 +10,18 @@ export interface Wire {
 }
 
 export function createWire(send: Send, clock: Clock): Wire {
-  const lines = new Map<string, Set<Promise<unknown>>>();
+  const lines = new Map<string, Set<Ticket<Promise<unknown>>>>();
   return {
     send(sub, loaded, turn, signal) {
       // Signed as it begins: what begins later is signed with what is live then.
       const sent = send(sub, loaded, turn, signal);
       let line = lines.get(sub.id);
       if (line === undefined) lines.set(sub.id, (line = new Set()));
-      line.add(sent);
+      const ticket: Ticket<Promise<unknown>> = { of: sent };
+      line.add(ticket);
       const ended = (): void => {
-        line.delete(sent);
+        ticket.of = undefined;
+        line.delete(ticket);
         if (line.size === 0 && lines.get(sub.id) === line) lines.delete(sub.id);
       };
       sent.then(ended, ended);
@@ -29,7 +32,7 @@ export function createWire(send: Send, clock: Clock): Wire {
       if (line === undefined) return;
       const over = new AbortController();
       const most = clock.sleep(clock.now() + mostMs, over.signal).catch(() => undefined);
-      await Promise.race([Promise.allSettled(line), most]);
+      await Promise.race([Promise.allSettled([...line].map(({ of }) => of)), most]);
       over.abort();
     },
   };

@@ -1,6 +1,7 @@
 /** The http source: `POST /events` with a publish token. */
 import { StartError } from "../../core/model/errors.ts";
 import { Problem, type FieldError } from "../../core/model/problem.ts";
+import type { Ticket } from "../../core/model/ticket.ts";
 import { isoTime } from "../../core/model/time.ts";
 import type { Plugin, PluginContext, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest, Source, SourceInfo } from "../../core/ports/source.ts";
@@ -49,7 +50,7 @@ function tokensOf({ tokens }: HttpOptions, { publishToken }: PluginContext): rea
 function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<PluginContext, "clock">): Source {
   let accept: Accept | undefined;
   let info: SourceInfo = { durability: "volatile" };
-  const underWay = new Set<Promise<unknown>>();
+  const underWay = new Set<Ticket<Promise<unknown>>>();
   // The server asks for the principal first: the same request is not hashed twice.
   const authenticated = new WeakMap<RouteRequest, PublishToken>();
 
@@ -96,13 +97,15 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
   /** Asks again whether we are open: the body may have taken its time. */
   async function acceptNow(request: AcceptRequest): Promise<readonly Accepted[]> {
     const work = open()(request);
-    underWay.add(work);
+    const ticket: Ticket<Promise<unknown>> = { of: work };
+    underWay.add(ticket);
     try {
       return await work;
     } catch (error) {
       throw error instanceof Problem ? shortened(error) : error;
     } finally {
-      underWay.delete(work);
+      ticket.of = undefined;
+      underWay.delete(ticket);
     }
   }
 
@@ -122,7 +125,7 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
     },
     async stop() {
       accept = undefined;
-      await Promise.allSettled(underWay);
+      await Promise.allSettled([...underWay].map(({ of }) => of));
     },
   };
 }

@@ -1,4 +1,5 @@
 /** Deadlines for many attempts at the price of one timer: nearly all attempts end long before theirs. */
+import type { Ticket } from "../../../core/model/ticket.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 
 export interface Timed {
@@ -14,24 +15,25 @@ const LONGEST_MS = 1_000;
 export class Deadlines {
   readonly #clock: Clock;
   /** By timeout: with one timeout, what began first ends first, so a line is always in order. */
-  readonly #lines = new Map<number, Set<Timed>>();
+  readonly #lines = new Map<number, Set<Ticket<Timed>>>();
   readonly #end = new AbortController();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  add(timed: Timed, timeoutMs: number): void {
-    timed.endsAt = this.#clock.monotonic() + timeoutMs;
+  /** @param ticket to be emptied when it is removed */
+  add(ticket: Ticket<Timed>, timeoutMs: number): void {
+    if (ticket.of !== undefined) ticket.of.endsAt = this.#clock.monotonic() + timeoutMs;
     const line = this.#lines.get(timeoutMs);
-    if (line !== undefined) return void line.add(timed);
-    const begun = new Set([timed]);
+    if (line !== undefined) return void line.add(ticket);
+    const begun = new Set([ticket]);
     this.#lines.set(timeoutMs, begun);
     this.#watch(begun, timeoutMs).catch(() => undefined);
   }
 
-  remove(timed: Timed, timeoutMs: number): void {
-    this.#lines.get(timeoutMs)?.delete(timed);
+  remove(ticket: Ticket<Timed>, timeoutMs: number): void {
+    this.#lines.get(timeoutMs)?.delete(ticket);
   }
 
   /** Nothing expires any more. */
@@ -40,17 +42,17 @@ export class Deadlines {
     this.#lines.clear();
   }
 
-  async #watch(line: Set<Timed>, timeoutMs: number): Promise<void> {
+  async #watch(line: Set<Ticket<Timed>>, timeoutMs: number): Promise<void> {
     for (;;) {
       const [first] = line;
       if (first === undefined) break;
-      const left = first.endsAt - this.#clock.monotonic();
+      const left = (first.of?.endsAt ?? 0) - this.#clock.monotonic();
       if (left > 0) {
         await this.#clock.sleep(this.#clock.now() + Math.min(left, LONGEST_MS), this.#end.signal);
         continue;
       }
       line.delete(first);
-      first.expire();
+      first.of?.expire();
     }
     this.#lines.delete(timeoutMs);
   }

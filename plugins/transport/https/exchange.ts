@@ -1,5 +1,6 @@
 /** One request and what comes of it. The object itself is undici's handler, and what is called off or expires: one allocation. */
 import type { Dispatcher } from "undici";
+import type { Ticket } from "../../../core/model/ticket.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import type { Called, Callings } from "./callings.ts";
 import type { Connection, Connections, User } from "./connections.ts";
@@ -26,6 +27,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called
   readonly #deadlines: Deadlines;
   readonly #callings: Callings;
   readonly #done = Promise.withResolvers<Reply>();
+  /** Stands for it among those that expire and that can be called off. */
+  readonly #ticket: Ticket<Exchange> = { of: this };
   #connection: Connection | undefined;
   #dial: AbortController | undefined;
   #dials = 0;
@@ -51,8 +54,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called
   }
 
   start(): Promise<Reply> {
-    this.#deadlines.add(this, this.#request.timeoutMs);
-    this.#callings.add(this.#signal, this);
+    this.#deadlines.add(this.#ticket, this.#request.timeoutMs);
+    this.#callings.add(this.#signal, this.#ticket);
     this.#dispatch(false);
     return this.#done.promise;
   }
@@ -143,8 +146,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called
   #end(reply: Reply | undefined, reason?: unknown): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#deadlines.remove(this, this.#request.timeoutMs);
-    this.#callings.remove(this.#signal, this);
+    this.#deadlines.remove(this.#ticket, this.#request.timeoutMs);
+    this.#callings.remove(this.#signal, this.#ticket);
+    this.#ticket.of = undefined;
     if (this.#connection !== undefined) {
       this.#dial?.abort();
       this.#connections.drop(this.#connection);
