@@ -2,10 +2,9 @@
 import { loadConfig } from "../../config/load.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { composeRelay } from "../../core/runtime/compose.ts";
-import { tidyHeap, youngHeap } from "../../core/runtime/heap.ts";
+import { tidyHeap } from "../../core/runtime/heap.ts";
 import { createLog } from "../../core/runtime/observers.ts";
 
-youngHeap();
 const { plan } = await loadConfig({
   flags: { config: process.argv[2] as string },
   env: process.env,

@@ -1,6 +1,6 @@
 /** `relay start`: runs the relay until it is told to stop. */
 import { flushCompileCache } from "node:module";
-import { tidyHeap, youngHeap } from "../runtime/heap.ts";
+import { tidyHeap } from "../runtime/heap.ts";
 import type { Plan } from "../runtime/plan.ts";
 import type { Around } from "./around.ts";
 import type { Command } from "./command.ts";
@@ -49,7 +49,6 @@ export async function runRelay(
   file?: string,
   reread?: ReturnType<typeof rereader>,
 ): Promise<number> {
-  youngHeap();
   const [{ composeRelay }, { createLog, createMetrics }, { readTraceSettings }] = await Promise.all([
     import("../runtime/compose.ts"),
     import("../runtime/observers.ts"),

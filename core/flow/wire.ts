@@ -28,11 +28,11 @@ export function createWire(send: Send, clock: Clock): Wire {
       return sent;
     },
     async quiet(subscriptionId, mostMs) {
-      const line = lines.get(subscriptionId);
-      if (line === undefined) return;
+      const sent = [...(lines.get(subscriptionId) ?? [])].flatMap(({ of }) => of ?? []);
+      if (sent.length === 0) return;
       const over = new AbortController();
       const most = clock.sleep(clock.now() + mostMs, over.signal).catch(() => undefined);
-      await Promise.race([Promise.allSettled([...line].map(({ of }) => of)), most]);
+      await Promise.race([Promise.allSettled(sent), most]);
       over.abort();
     },
   };

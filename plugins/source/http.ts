@@ -125,7 +125,7 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
     },
     async stop() {
       accept = undefined;
-      await Promise.allSettled([...underWay].map(({ of }) => of));
+      await Promise.allSettled([...underWay].flatMap(({ of }) => of ?? []));
     },
   };
 }
