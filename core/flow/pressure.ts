@@ -1,4 +1,5 @@
 /** Back-pressure: when publishing has to wait, because too much is pending or the storage does not keep up. */
+import { Chain, type Link } from "../model/chain.ts";
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Queue } from "../ports/storage.ts";
@@ -23,14 +24,13 @@ export interface Pressure {
   /** Counts deliveries that were just added. */
   added(count: number): void;
   /** A commit begins. Returns what `ended` is to be told. */
-  began(): Commit;
-  ended(commit: Commit): void;
+  began(): Link<Commit>;
+  ended(commit: Link<Commit>): void;
 }
 
 /** @param maxPending 0: no limit */
 export function createPressure(queue: Pick<Queue, "depth">, clock: Clock, maxPending: number): Pressure {
-  // In the order of their begin, so that the first one is the oldest.
-  const commits = new Set<Commit>();
+  const commits = new Chain<Commit>();
   let pending = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let looking: Promise<void> | undefined;
@@ -67,8 +67,7 @@ export function createPressure(queue: Pick<Queue, "depth">, clock: Clock, maxPen
           retryAfter: RETRY_AFTER_S,
         });
       }
-      if (commits.size === 0) return;
-      const [oldest] = commits;
+      const oldest = commits.first;
       if (oldest !== undefined && clock.monotonic() - oldest.since > SLOW_COMMIT_MS) {
         throw new Problem("PROVIDER_BACKPRESSURE", "The storage is slow. Publish again later.", {
           retryAfter: RETRY_AFTER_S,
@@ -80,11 +79,7 @@ export function createPressure(queue: Pick<Queue, "depth">, clock: Clock, maxPen
       pending += count;
       if (!closed) judge();
     },
-    began() {
-      const commit = { since: clock.monotonic() };
-      commits.add(commit);
-      return commit;
-    },
-    ended: (commit) => void commits.delete(commit),
+    began: () => commits.add({ since: clock.monotonic() }),
+    ended: (commit) => commits.remove(commit),
   };
 }

@@ -1,6 +1,6 @@
 /** What is on the wire now: a rotation is over only when nothing that the old secret alone has signed is under way. */
 import type { Clock } from "../ports/clock.ts";
-import type { Ticket } from "../model/ticket.ts";
+import { Chain } from "../model/chain.ts";
 import type { Send } from "./send.ts";
 
 export interface Wire {
@@ -10,25 +10,23 @@ export interface Wire {
 }
 
 export function createWire(send: Send, clock: Clock): Wire {
-  const lines = new Map<string, Set<Ticket<Promise<unknown>>>>();
+  const lines = new Map<string, Chain<Promise<unknown>>>();
   return {
     send(sub, loaded, turn, signal) {
       // Signed as it begins: what begins later is signed with what is live then.
       const sent = send(sub, loaded, turn, signal);
       let line = lines.get(sub.id);
-      if (line === undefined) lines.set(sub.id, (line = new Set()));
-      const ticket: Ticket<Promise<unknown>> = { of: sent };
-      line.add(ticket);
+      if (line === undefined) lines.set(sub.id, (line = new Chain()));
+      const link = line.add(sent);
       const ended = (): void => {
-        ticket.of = undefined;
-        line.delete(ticket);
-        if (line.size === 0 && lines.get(sub.id) === line) lines.delete(sub.id);
+        line.remove(link);
+        if (line.first === undefined && lines.get(sub.id) === line) lines.delete(sub.id);
       };
       sent.then(ended, ended);
       return sent;
     },
     async quiet(subscriptionId, mostMs) {
-      const sent = [...(lines.get(subscriptionId) ?? [])].flatMap(({ of }) => of ?? []);
+      const sent = [...(lines.get(subscriptionId) ?? [])];
       if (sent.length === 0) return;
       const over = new AbortController();
       const most = clock.sleep(clock.now() + mostMs, over.signal).catch(() => undefined);

@@ -1,7 +1,7 @@
 /** The http source: `POST /events` with a publish token. */
+import { Chain } from "../../core/model/chain.ts";
 import { StartError } from "../../core/model/errors.ts";
 import { Problem, type FieldError } from "../../core/model/problem.ts";
-import type { Ticket } from "../../core/model/ticket.ts";
 import { isoTime } from "../../core/model/time.ts";
 import type { Plugin, PluginContext, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest, Source, SourceInfo } from "../../core/ports/source.ts";
@@ -50,7 +50,7 @@ function tokensOf({ tokens }: HttpOptions, { publishToken }: PluginContext): rea
 function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<PluginContext, "clock">): Source {
   let accept: Accept | undefined;
   let info: SourceInfo = { durability: "volatile" };
-  const underWay = new Set<Ticket<Promise<unknown>>>();
+  const underWay = new Chain<Promise<unknown>>();
   // The server asks for the principal first: the same request is not hashed twice.
   const authenticated = new WeakMap<RouteRequest, PublishToken>();
 
@@ -97,15 +97,13 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
   /** Asks again whether we are open: the body may have taken its time. */
   async function acceptNow(request: AcceptRequest): Promise<readonly Accepted[]> {
     const work = open()(request);
-    const ticket: Ticket<Promise<unknown>> = { of: work };
-    underWay.add(ticket);
+    const link = underWay.add(work);
     try {
       return await work;
     } catch (error) {
       throw error instanceof Problem ? shortened(error) : error;
     } finally {
-      ticket.of = undefined;
-      underWay.delete(ticket);
+      underWay.remove(link);
     }
   }
 
@@ -125,7 +123,7 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
     },
     async stop() {
       accept = undefined;
-      await Promise.allSettled([...underWay].flatMap(({ of }) => of ?? []));
+      await Promise.allSettled(underWay);
     },
   };
 }

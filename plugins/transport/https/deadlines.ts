@@ -1,5 +1,5 @@
 /** Deadlines for many attempts at the price of one timer: nearly all attempts end long before theirs. */
-import type { Ticket } from "../../../core/model/ticket.ts";
+import { Chain, type Link } from "../../../core/model/chain.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 
 export interface Timed {
@@ -15,25 +15,27 @@ const LONGEST_MS = 1_000;
 export class Deadlines {
   readonly #clock: Clock;
   /** By timeout: with one timeout, what began first ends first, so a line is always in order. */
-  readonly #lines = new Map<number, Set<Ticket<Timed>>>();
+  readonly #lines = new Map<number, Chain<Timed>>();
   readonly #end = new AbortController();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** @param ticket to be emptied when it is removed */
-  add(ticket: Ticket<Timed>, timeoutMs: number): void {
-    if (ticket.of !== undefined) ticket.of.endsAt = this.#clock.monotonic() + timeoutMs;
+  /** Returns what `remove` is to be given. */
+  add(timed: Timed, timeoutMs: number): Link<Timed> {
+    timed.endsAt = this.#clock.monotonic() + timeoutMs;
     const line = this.#lines.get(timeoutMs);
-    if (line !== undefined) return void line.add(ticket);
-    const begun = new Set([ticket]);
+    if (line !== undefined) return line.add(timed);
+    const begun = new Chain<Timed>();
+    const link = begun.add(timed);
     this.#lines.set(timeoutMs, begun);
     this.#watch(begun, timeoutMs).catch(() => undefined);
+    return link;
   }
 
-  remove(ticket: Ticket<Timed>, timeoutMs: number): void {
-    this.#lines.get(timeoutMs)?.delete(ticket);
+  remove(link: Link<Timed>, timeoutMs: number): void {
+    this.#lines.get(timeoutMs)?.remove(link);
   }
 
   /** Nothing expires any more. */
@@ -42,17 +44,16 @@ export class Deadlines {
     this.#lines.clear();
   }
 
-  async #watch(line: Set<Ticket<Timed>>, timeoutMs: number): Promise<void> {
+  async #watch(line: Chain<Timed>, timeoutMs: number): Promise<void> {
     for (;;) {
-      const [first] = line;
+      const { first } = line;
       if (first === undefined) break;
-      const left = (first.of?.endsAt ?? 0) - this.#clock.monotonic();
+      const left = first.endsAt - this.#clock.monotonic();
       if (left > 0) {
         await this.#clock.sleep(this.#clock.now() + Math.min(left, LONGEST_MS), this.#end.signal);
         continue;
       }
-      line.delete(first);
-      first.of?.expire();
+      line.takeFirst()?.expire();
     }
     this.#lines.delete(timeoutMs);
   }

@@ -1,6 +1,6 @@
 /** One request and what comes of it. The object itself is undici's handler, and what is called off or expires: one allocation. */
 import type { Dispatcher } from "undici";
-import type { Ticket } from "../../../core/model/ticket.ts";
+import type { Link } from "../../../core/model/chain.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import type { Called, Callings } from "./callings.ts";
 import type { Connection, Connections, User } from "./connections.ts";
@@ -27,8 +27,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called
   readonly #deadlines: Deadlines;
   readonly #callings: Callings;
   readonly #done = Promise.withResolvers<Reply>();
-  /** Stands for it among those that expire and that can be called off. */
-  readonly #ticket: Ticket<Exchange> = { of: this };
+  #deadline: Link<Timed> | undefined;
+  #calling: Link<Called> | undefined;
   #connection: Connection | undefined;
   #dial: AbortController | undefined;
   #dials = 0;
@@ -54,8 +54,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called
   }
 
   start(): Promise<Reply> {
-    this.#deadlines.add(this.#ticket, this.#request.timeoutMs);
-    this.#callings.add(this.#signal, this.#ticket);
+    this.#deadline = this.#deadlines.add(this, this.#request.timeoutMs);
+    this.#calling = this.#callings.add(this.#signal, this);
     this.#dispatch(false);
     return this.#done.promise;
   }
@@ -146,9 +146,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called
   #end(reply: Reply | undefined, reason?: unknown): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#deadlines.remove(this.#ticket, this.#request.timeoutMs);
-    this.#callings.remove(this.#signal, this.#ticket);
-    this.#ticket.of = undefined;
+    if (this.#deadline !== undefined) this.#deadlines.remove(this.#deadline, this.#request.timeoutMs);
+    if (this.#calling !== undefined) this.#callings.remove(this.#signal, this.#calling);
     if (this.#connection !== undefined) {
       this.#dial?.abort();
       this.#connections.drop(this.#connection);
