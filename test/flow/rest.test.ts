@@ -1,7 +1,7 @@
 // A receiver that asks for rest (Retry-After) gets it from everything of its subscription, whatever else happens.
 import { describe, expect, it } from "vitest";
 import * as path from "../../core/runtime/path.ts";
-import { replied, testPath } from "../support/path.ts";
+import { holdSettles, replied, testPath } from "../support/path.ts";
 
 const HEALTH = { breakerAfter: 3, breakerPauseMs: 10_000, breakerMaxPauseMs: 10_000, disableAfterMs: 432_000_000 };
 
@@ -26,13 +26,7 @@ describe("a subscription whose receiver asks for rest", () => {
 
   it("is sent nothing more while that is still being stored", async () => {
     await using test = await testPath({ retry: { attempts: 1 }, delivery: { perSubscription: 1 } });
-    const { queue } = test.storage;
-    const stored = Promise.withResolvers<void>();
-    const settle = queue.settle.bind(queue);
-    queue.settle = async (...args) => {
-      await stored.promise;
-      return settle(...args);
-    };
+    const stored = holdSettles(test.storage);
     test.answers = [replied(503, { retryAfter: "600" })];
     await test.subscribe();
     for (let i = 0; i < 2; i++) await test.publish();
@@ -40,7 +34,7 @@ describe("a subscription whose receiver asks for rest", () => {
     await test.whenSent(1);
     await test.clock.advance(1_000);
     expect(test.sent).toHaveLength(1);
-    stored.resolve();
+    stored.letGo();
     await test.clock.advance(598_000);
     expect(test.sent).toHaveLength(1);
     await test.clock.advance(3_000);

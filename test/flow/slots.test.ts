@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import * as path from "../../core/runtime/path.ts";
 import { createSlots } from "../../core/flow/slots.ts";
-import { replied, testPath } from "../support/path.ts";
+import { holdSettles, replied, testPath } from "../support/path.ts";
 
 describe("a slot", () => {
   it("may be given back before its result is stored, as often as there are slots of the subscription, and no more", () => {
@@ -30,13 +30,7 @@ describe("a slot", () => {
 describe("the wire", () => {
   it("does not wait for the disk, but goes no further ahead of it than its slots", async () => {
     await using test = await testPath({ delivery: { perSubscription: 2 } });
-    const { queue } = test.storage;
-    const stored = Promise.withResolvers<void>();
-    const settle = queue.settle.bind(queue);
-    queue.settle = async (...args) => {
-      await stored.promise;
-      return settle(...args);
-    };
+    const stored = holdSettles(test.storage);
     await test.subscribe();
     await test.start();
     for (let i = 0; i < 10; i++) await test.publish();
@@ -45,7 +39,7 @@ describe("the wire", () => {
     // Two wait to be stored without a slot, two hold theirs until they are.
     expect(test.sent).toHaveLength(4);
     expect(test.get(path.DISPATCHER).underWay()).toBe(4);
-    stored.resolve();
+    stored.letGo();
     await test.whenSent(10);
   });
 

@@ -127,3 +127,14 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
   path.furnishPath(house);
   return test;
 }
+
+/** From here on nothing that a lease settles is stored before `letGo` is called. */
+export function holdSettles({ queue }: { readonly queue: Storage["queue"] }): { letGo(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const settle = queue.settle.bind(queue);
+  queue.settle = async (...args) => {
+    await promise;
+    return settle(...args);
+  };
+  return { letGo: resolve };
+}

@@ -37,6 +37,8 @@ export interface RelayLog extends Log {
 const MOST_WAITING = 4 * 1024 * 1024;
 /** Written in blocks of this many characters, so that a line is not a system call. */
 const BLOCK = 65_536;
+/** Characters that are gathered at most, though the turn goes on. */
+const MOST_GATHERED = 1024 * 1024;
 /** Longest that a line waits for its block, ms. */
 const LONGEST_WAIT_MS = 100;
 
@@ -68,6 +70,8 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): R
   // Gathered here and not in the stream, which measures all that waits anew with each line: 39 KB of copies a line.
   let block = "";
   let ticking = false;
+  /** It is full, and goes at the end of this turn. */
+  let passing = false;
 
   /** Here all of them are masked: a line by itself would have to be copied together first. */
   function pass(): void {
@@ -94,8 +98,16 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): R
 
   function add(line: string): void {
     block += line;
-    if (block.length >= BLOCK) return pass();
     waiting.add(exiting);
+    if (block.length >= MOST_GATHERED) return pass();
+    // Not in the middle of a turn: what is being written at an exit cannot be waited for, and would come last.
+    if (block.length >= BLOCK && !passing) {
+      passing = true;
+      setImmediate(() => {
+        passing = false;
+        pass();
+      });
+    }
     if (!ticking) void tick();
   }
 
