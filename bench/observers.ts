@@ -11,7 +11,7 @@ import { createMetrics } from "../core/runtime/observers.ts";
 import { watchedStorage } from "../core/runtime/storage-watch.ts";
 import { KEY_ID } from "./throughput/event.ts";
 import type { FromReceiver, PublishReply, PublishRequest } from "./throughput/messages.ts";
-import { cpuMicroseconds, endAll, own, type Peer, start } from "./throughput/process.ts";
+import { cpuMicroseconds, endAll, median, own, type Peer, start } from "./throughput/process.ts";
 import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
 
 const { values: options } = parseArgs({
@@ -32,10 +32,6 @@ const BARE = join(import.meta.dirname, "observers/bare.ts");
 
 const round = (value: number, digits = 1): number => Number(value.toFixed(digits));
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
-const middle = (values: readonly number[]): number => {
-  const sorted = values.toSorted((a, b) => a - b);
-  return ((sorted[(sorted.length - 1) >> 1] as number) + (sorted[sorted.length >> 1] as number)) / 2;
-};
 
 type Figures = Extract<FromReceiver, { kind: "figures" }>;
 interface Subject {
@@ -121,9 +117,9 @@ async function measure(folder: string) {
     for (const name of order) turns[name].push(mean(made[name]));
     await Promise.all([one.full.running.stop(), one.bare.running.stop()]);
   }
-  const ofAll = (name: "full" | "bare", figure: keyof Turn): number => middle(turns[name].map((one) => one[figure]));
-  const cpu = middle(turns.full.map((one, i) => one.cpuPerEvent / (turns.bare[i] as Turn).cpuPerEvent));
-  const throughput = middle(turns.full.map((one, i) => one.eventsPerSecond / (turns.bare[i] as Turn).eventsPerSecond));
+  const ofAll = (name: "full" | "bare", figure: keyof Turn): number => median(turns[name].map((one) => one[figure]));
+  const cpu = median(turns.full.map((one, i) => one.cpuPerEvent / (turns.bare[i] as Turn).cpuPerEvent));
+  const throughput = median(turns.full.map((one, i) => one.eventsPerSecond / (turns.bare[i] as Turn).eventsPerSecond));
   return {
     cores: availableParallelism(),
     node: process.version,

@@ -8,6 +8,7 @@ const children = new Set<ChildProcess>();
 /** A child that answers each message with one message. */
 export interface Peer {
   ask<Reply>(message: object): Promise<Reply>;
+  end(): void;
 }
 
 export function start(script: string): Peer {
@@ -24,6 +25,7 @@ export function start(script: string): Peer {
         });
         child.send(message);
       }),
+    end: () => void child.kill("SIGKILL"),
   };
 }
 
@@ -61,4 +63,9 @@ export async function memoryOf(pid: number): Promise<Memory> {
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = Float64Array.from(values).sort();
   return sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))] ?? Number.NaN;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return ((sorted[(sorted.length - 1) >> 1] as number) + (sorted[sorted.length >> 1] as number)) / 2;
 }
