@@ -5,11 +5,11 @@
  *
  * Measured for a batch of 32, half accepts (900-byte event + due line), half ends (250-byte delivery, due line deleted),
  * CPU per commit with 1 / 10 / 100 keys: records in a rowid table and due lines WITHOUT ROWID, 4 KiB pages, 6.7 / 10.6 /
- * 14.4 µs. Losing: one rowid table 7.3 / 11.0 / 14.7 (and a backlog's lines scattered among the events); everything
- * WITHOUT ROWID 6.3 / 11.7 / 27.9; 16 KiB pages 6.1 / – / 16.6; 1 KiB pages 8.7 / – / 16.3; BLOB instead of TEXT +4 %;
- * REPLACE instead of upsert, mmap, exclusive locking mode: no difference. Texts in an array cross in 0.5 µs a commit on
- * either side; one long text with lengths 0.6, encoded bytes 0.6 (0.8 beyond Latin-1).
+ * 14.4 µs. Losing: one rowid table 7.3 / 11.0 / 14.7; everything WITHOUT ROWID 6.3 / 11.7 / 27.9; 16 KiB pages 6.1 / – /
+ * 16.6; 1 KiB 8.7 / – / 16.3; BLOB instead of TEXT +4 %; 8 KiB, REPLACE, mmap, exclusive locking mode: no difference.
+ * Texts in an array cross in 0.5 µs a commit on either side; one long text with lengths, or encoded bytes, 0.6.
  */
+import { flushCompileCache } from "node:module";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 
@@ -43,7 +43,6 @@ export type Answer =
 /** Primary result codes of SQLite. */
 const [CORRUPT, FULL, NOTADB] = [11, 13, 26];
 const codeOf = (error: unknown): number => ((error as { errcode?: number }).errcode ?? 0) & 0xff;
-
 const SCHEMA = 1;
 /** "Rlay": what PRAGMA application_id says of our files. */
 const APPLICATION = 0x52_6c_61_79;
@@ -54,9 +53,8 @@ const TABLES = `
   PRAGMA application_id = ${APPLICATION};
   PRAGMA user_version = ${SCHEMA};
   COMMIT`;
-/** Pages in the log from which they are copied into the database. */
+/** Pages in the log from which they are copied into the database. Looked at now and then: it may be longer by some batches. */
 const CHECKPOINT_PAGES = 2_000;
-/** How often the log's length is looked at: it may be longer by what so many batches write. */
 const LOOK_EVERY = 16;
 
 interface Shelf {
@@ -248,3 +246,5 @@ try {
 } catch (error) {
   say(error instanceof Refused ? { refused: error.message } : failed(error));
 }
+// Threads are ended from outside, and what they have compiled would be lost with them.
+flushCompileCache();
