@@ -13,7 +13,7 @@ import { fill } from "./backlog/fill.ts";
 import { context, endServers, redisServer } from "./queue/surroundings.ts";
 import { KEY_ID, nowMs } from "./throughput/event.ts";
 import type { FromReceiver, PublishReply, PublishRequest } from "./throughput/messages.ts";
-import { cpuMicroseconds, endAll, memoryOf, own, type Peer, start } from "./throughput/process.ts";
+import { cpuMicroseconds, endAll, median, memoryOf, own, type Peer, start } from "./throughput/process.ts";
 import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
 
 const { values: options } = parseArgs({
@@ -50,11 +50,6 @@ const LIMITS = { rssMb: 400, firstDeliveryMs: 5_000, ratio: 0.8 };
 
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
-const middle = (values: readonly number[]): number => {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (i: number): number => sorted[i] ?? Number.NaN;
-  return (at(Math.floor((sorted.length - 1) / 2)) + at(Math.ceil((sorted.length - 1) / 2))) / 2;
-};
 
 interface World {
   readonly receiver: Peer;
@@ -187,8 +182,8 @@ async function measure(folder: string) {
   const { usedBytes } = await looked.status();
   await looked.dispose();
   const ratios = turns.map(({ ratio }) => ratio);
-  const ratio = middle(ratios);
-  const cpu = (of: "empty" | "full"): number => middle(turns.map((one) => one[of].cpuPerEvent));
+  const ratio = median(ratios);
+  const cpu = (of: "empty" | "full"): number => median(turns.map((one) => one[of].cpuPerEvent));
   return {
     storage: onRedis ? `redis, appendfsync ${fsync}` : "sqlite",
     pending,
@@ -197,8 +192,8 @@ async function measure(folder: string) {
     rssMb: round(rss, 1),
     anonymousMb: round(anonymous, 1),
     ...(onRedis && { redisUsedMb: round(Number(usedBytes) / 1_048_576, 1) }),
-    emptyPerSecond: round(middle(turns.map((one) => one.empty.perSecond))),
-    backlogPerSecond: round(middle(turns.map((one) => one.full.perSecond))),
+    emptyPerSecond: round(median(turns.map((one) => one.empty.perSecond))),
+    backlogPerSecond: round(median(turns.map((one) => one.full.perSecond))),
     emptyCpuMicroseconds: round(cpu("empty")),
     backlogCpuMicroseconds: round(cpu("full")),
     ratios: ratios.map((one) => round(one, 2)),
