@@ -30,6 +30,8 @@ function clientOptions(options: RedisOptions): ClientOptions {
     connectTimeout: 1_500,
     keepAlive: 10_000,
     retryStrategy: () => AGAIN_MS,
+    // A Redis that loads its data says how long that will take, and says hours when it has just begun.
+    maxLoadingRetryTime: AGAIN_MS,
     // After a failover the old master says READONLY: look for the new one.
     reconnectOnError: (error) => error.message.startsWith("READONLY"),
     ...(username === undefined ? {} : { username }),
