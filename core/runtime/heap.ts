@@ -13,8 +13,8 @@ const FLAGS = [
   // next burst ran at three quarters of its speed for seconds. Ten quiet minutes are worth that.
   "--memory-reducer-delay-ms=600000",
   "--gc-memory-reducer-start-delay-ms=600000",
-  // Room for as much as is alive, before the next major collection: one in six seconds at full speed instead of one a
-  // second, for about 30 MB.
+  // Room for as much as is alive, before the next major collection: at full speed one in six seconds, not in one and a
+  // half, for about 30 MB.
   "--heap-growing-percent=100",
 ];
 
