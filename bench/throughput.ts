@@ -150,7 +150,7 @@ const deadline = setTimeout(
     endAll();
     process.exit(1);
   },
-  (2 * rounds * (seconds * 3 + 10) + 240) * 1_000,
+  (2 * rounds * (seconds * 4 + 10) + 240) * 1_000,
 );
 let failed = false;
 try {

@@ -27,6 +27,9 @@ interface Raw {
   readonly cpu: number;
 }
 
+/** By then the raw loop's rate no longer rises. */
+const LOOP_WARM_SECONDS = 3;
+
 /** What a run of the raw loop reaches, in a process of its own: V8 compiles one better than the next. */
 async function rawLoop(world: World, forSeconds: number): Promise<Raw> {
   const { receiver, url, ca, secret, connections } = world;
@@ -43,9 +46,6 @@ async function rawLoop(world: World, forSeconds: number): Promise<Raw> {
     loop.end();
   }
 }
-/** By then its rate no longer rises. */
-const LOOP_WARM_SECONDS = 3;
-
 export interface Passed {
   readonly events: number;
   readonly eventsPerSecond: number;
@@ -80,7 +80,7 @@ export interface Round {
   readonly ratio: number;
 }
 
-/** The raw loop, the relay at full speed, the raw loop again, and so on: the machine is now faster, now slower. */
+/** The raw loop, the relay at full speed, the raw loop again, each for as long: all open their connections within that. */
 export async function takeRounds(
   world: World,
   running: RunningRelay,
@@ -88,10 +88,10 @@ export async function takeRounds(
   seconds: number,
 ): Promise<Round[]> {
   const rounds: Round[] = [];
-  let before = await rawLoop(world, seconds / 2);
+  let before = await rawLoop(world, seconds);
   for (let i = 0; i < count; i++) {
     const full = await pass(world, running, seconds);
-    const after = await rawLoop(world, seconds / 2);
+    const after = await rawLoop(world, seconds);
     const raw = { perSecond: (before.perSecond + after.perSecond) / 2, cpu: (before.cpu + after.cpu) / 2 };
     rounds.push({ full, raw, ratio: full.eventsPerSecond / raw.perSecond });
     before = after;
