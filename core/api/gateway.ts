@@ -1,5 +1,5 @@
 /** The gateway: `/v1` matched, limited and passed on to the upstream, both bodies streaming. It authenticates nobody. */
-import { retryAfterAt } from "../flow/retry.ts";
+import { retryAfterMs } from "../flow/retry.ts";
 import type { Limiter, Verdict } from "../limits/limiter.ts";
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -134,9 +134,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
   /** The upstream's own refusal, in our words. */
   function busy({ head, exchange }: Answering): Problem {
     exchange.drop();
-    const now = clock.now();
-    const at = retryAfterAt(valuesOf(head.headers, "retry-after")[0], now) ?? now;
-    const retryAfter = Math.min(WAIT_MAX_S, Math.max(WAIT_MIN_S, Math.ceil((at - now) / 1_000)));
+    const ms = retryAfterMs(valuesOf(head.headers, "retry-after")[0], clock.now()) ?? 0;
+    const retryAfter = Math.min(WAIT_MAX_S, Math.max(WAIT_MIN_S, Math.ceil(ms / 1_000)));
     if (head.status === 503) quietUntil = clock.monotonic() + retryAfter * 1_000;
     return new Problem("PROVIDER_BACKPRESSURE", "The upstream is busy; come back later.", { retryAfter });
   }

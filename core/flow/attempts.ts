@@ -50,11 +50,11 @@ export interface AttemptDeps {
   heldWaits: number;
   /** The endpoint answered 410: its subscription ends here. */
   readonly gone: (keyId: string, subscriptionId: string, eventType: string) => Promise<void>;
-  /** Asked before each attempt, in order: until when it must wait (epoch ms), or `undefined` when it may be made. */
+  /** Asked before each attempt, in order: how long it must wait, ms, or `undefined` when it may be made. */
   readonly gates: readonly Gate[];
   readonly tell: Tell;
-  /** The receiver has asked for rest until then, epoch ms. */
-  readonly rests?: (subscriptionId: string, until: number) => void;
+  /** The receiver has asked for rest, for so long. */
+  readonly rests?: (subscriptionId: string, ms: number) => void;
   /** What else is to be stored with a failed delivery: the operational event that tells of it. */
   readonly notice: Notice;
   readonly log: Log;
@@ -121,8 +121,8 @@ export class Attempts {
     }
     for (const gate of this.#deps.gates) {
       const answer = gate(sub as Subscription);
-      const until = answer instanceof Promise ? await answer : answer;
-      if (until !== undefined) await this.#turnAway(until);
+      const ms = answer instanceof Promise ? await answer : answer;
+      if (ms !== undefined) await this.#turnAway(ms);
     }
     // The last look before the first byte: the lease, on every node's word, and the subscription as it is now.
     const asked = clock.monotonic();
@@ -139,12 +139,13 @@ export class Attempts {
     await this.#record(sub as Subscription, tried, sent.attempt, outcome);
   }
 
-  /** A gate is shut: the delivery goes back as it was, and nothing of its subscription is claimed until then. */
-  async #turnAway(until: number): Promise<never> {
-    const { queue } = this.#deps.storage;
-    await queue.pause(this.#lease.subscriptionId, until);
+  /** A gate is shut: the delivery goes back as it was, and nothing of its subscription is claimed for so long. */
+  async #turnAway(ms: number): Promise<never> {
+    const { clock, storage } = this.#deps;
+    const { queue } = storage;
+    await queue.pause(this.#lease.subscriptionId, ms);
     await queue.release(this.#lease);
-    throw new NotDelivered(until, false);
+    throw new NotDelivered(clock.now() + ms, false);
   }
 
   /** Commits what came of an attempt. @throws NotDelivered after the commit, when another attempt is to follow */
@@ -173,12 +174,12 @@ export class Attempts {
         await this.#settle(movedChanges(this.#line, next, now), held ? { keep: next } : { next });
         this.#line = next;
         tell(sub, now, made, outcome, event.traceparent);
-        await this.#pause(outcome.pauseUntil);
+        await this.#pause(outcome.pauseMs);
         throw new NotDelivered(outcome.at, held);
       }
     }
     tell(sub, now, made, outcome, event.traceparent);
-    if (outcome.kind === "exhausted") await this.#pause(outcome.pauseUntil);
+    if (outcome.kind === "exhausted") await this.#pause(outcome.pauseMs);
   }
 
   #settle(changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }): Promise<void> {
@@ -205,11 +206,11 @@ export class Attempts {
     told?.committed();
   }
 
-  async #pause(until: number | undefined): Promise<void> {
-    if (until === undefined) return;
+  async #pause(ms: number | undefined): Promise<void> {
+    if (ms === undefined) return;
     const { subscriptionId } = this.#lease;
-    this.#deps.rests?.(subscriptionId, until);
-    await this.#deps.storage.queue.pause(subscriptionId, until);
+    this.#deps.rests?.(subscriptionId, ms);
+    await this.#deps.storage.queue.pause(subscriptionId, ms);
   }
 
   #giveSlot(): void {

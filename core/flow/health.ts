@@ -35,7 +35,7 @@ export interface HealthState {
 export interface Health {
   /** Loads what outlives a restart: since when a subscription has only failed. */
   start(): Promise<void>;
-  /** Epoch ms until which an attempt must rest; `undefined`: it may be made now. */
+  /** How long an attempt must rest, ms; `undefined`: it may be made now. */
   admit(sub: Subscription): number | undefined;
   /** Takes note of an attempt, after its commit. */
   seen(sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome): void;
@@ -52,7 +52,8 @@ interface Streak {
   failures: number;
   since: number;
   restMs: number;
-  restsUntil: number;
+  /** By the monotonic clock: a wall clock that is set back lengthens no rest. */
+  restEnds: number;
   /** One attempt is through after a rest; the others wait for its outcome. */
   probing: boolean;
   stored: boolean;
@@ -96,7 +97,7 @@ export function createHealth(deps: {
       failures: 0,
       since: now,
       restMs: 0,
-      restsUntil: 0,
+      restEnds: 0,
       probing: false,
       stored: false,
     };
@@ -109,16 +110,17 @@ export function createHealth(deps: {
     // Attempts that were under way when the breaker opened change nothing about the rest.
     if (streak.failures < breakerAfter || (streak.restMs > 0 && !streak.probing)) return;
     streak.restMs = streak.restMs === 0 ? breakerPauseMs : Math.min(streak.restMs * 2, breakerMaxPauseMs);
-    streak.restsUntil = now + streak.restMs;
+    const { restMs } = streak;
+    streak.restEnds = clock.monotonic() + restMs;
     streak.probing = false;
     metrics.count("breakers_opened");
     log.warn("the breaker rests a subscription", {
       subscriptionId: sub.id,
       keyId: sub.keyId,
       count: streak.failures,
-      dueAt: streak.restsUntil,
+      dueAt: now + restMs,
     });
-    later("rest", () => storage.queue.pause(sub.id, streak.restsUntil));
+    later("rest", () => storage.queue.pause(sub.id, restMs));
     if (streak.stored) return;
     streak.stored = true;
     later("streak", () => storage.commit([{ op: "put", key: healthKey(sub.id), value: String(streak.since) }]));
@@ -132,7 +134,7 @@ export function createHealth(deps: {
           failures: options.breakerAfter,
           since: Number(value),
           restMs: 0,
-          restsUntil: 0,
+          restEnds: 0,
           probing: false,
           stored: true,
         };
@@ -142,10 +144,10 @@ export function createHealth(deps: {
     admit(sub) {
       const streak = streaks.get(sub.id);
       if (streak === undefined || streak.restMs === 0) return undefined;
-      const now = clock.now();
-      if (now < streak.restsUntil) return streak.restsUntil;
+      const now = clock.monotonic();
+      if (now < streak.restEnds) return streak.restEnds - now;
       streak.probing = true;
-      streak.restsUntil = now + PROBE_MS;
+      streak.restEnds = now + PROBE_MS;
       return undefined;
     },
     seen(sub, _delivery, _attempt, outcome) {
@@ -159,17 +161,17 @@ export function createHealth(deps: {
     forget: (id) => clear(id, streaks.get(id)),
     async probe(id) {
       const streak = streaks.get(id);
-      if (streak !== undefined) streak.restsUntil = 0;
+      if (streak !== undefined) streak.restEnds = 0;
       await storage.queue.pause(id, 0);
     },
     state(id) {
       const streak = streaks.get(id);
       if (streak === undefined) return HEALTHY;
-      const rests = streak.restMs > 0 && !streak.probing && streak.restsUntil > clock.now();
+      const leftMs = streak.restMs > 0 && !streak.probing ? streak.restEnds - clock.monotonic() : 0;
       return {
         failures: streak.failures,
         failingSince: streak.since,
-        restsUntil: rests ? streak.restsUntil : undefined,
+        restsUntil: leftMs > 0 ? clock.now() + leftMs : undefined,
       };
     },
     async settled() {

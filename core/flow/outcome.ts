@@ -1,13 +1,13 @@
 /** What a reply means: one pure function. Errors are our faults and never come here; outcomes are theirs. */
 import type { RetryOptions } from "../model/subscription.ts";
 import type { Reply } from "../ports/transport.ts";
-import { retryAfterAt, retryDelayMs } from "./retry.ts";
+import { retryAfterMs, retryDelayMs } from "./retry.ts";
 
 export type Outcome =
   | { readonly kind: "delivered" }
-  /** `pauseUntil`: the receiver asked for quiet until then (epoch ms). */
-  | { readonly kind: "retry"; readonly at: number; readonly pauseUntil?: number }
-  | { readonly kind: "exhausted"; readonly pauseUntil?: number }
+  /** `at` is epoch ms. `pauseMs`: the receiver asked for quiet for so long. */
+  | { readonly kind: "retry"; readonly at: number; readonly pauseMs?: number }
+  | { readonly kind: "exhausted"; readonly pauseMs?: number }
   /** 410: the endpoint is gone for good. */
   | { readonly kind: "gone" };
 
@@ -27,9 +27,9 @@ export function judge(reply: Reply, { attempt, retry, now, random }: Standing): 
     if (reply.status === 410) return { kind: "gone" };
   }
   const asks = reply.kind === "response" && (reply.status === 429 || reply.status === 503);
-  const pauseUntil = asks ? retryAfterAt(reply.retryAfter, now) : undefined;
-  const pause = pauseUntil === undefined ? {} : { pauseUntil };
+  const pauseMs = asks ? retryAfterMs(reply.retryAfter, now) : undefined;
+  const pause = pauseMs === undefined ? {} : { pauseMs };
   if (attempt >= retry.attempts) return { kind: "exhausted", ...pause };
-  const own = now + retryDelayMs(attempt, retry, random);
-  return { kind: "retry", at: Math.max(own, pauseUntil ?? 0), ...pause };
+  const own = retryDelayMs(attempt, retry, random);
+  return { kind: "retry", at: now + Math.max(own, pauseMs ?? 0), ...pause };
 }

@@ -5,10 +5,9 @@
 import Bottleneck from "bottleneck";
 import type { Soon } from "../model/soon.ts";
 import type { Subscription } from "../model/subscription.ts";
-import type { Clock } from "../ports/clock.ts";
 
 export interface Pacing {
-  /** Epoch ms until which an attempt must wait; `undefined`: it may be made now. */
+  /** How long an attempt must wait, ms; `undefined`: it may be made now. */
   admit(sub: Subscription): Soon<number | undefined>;
   dispose(): Promise<void>;
 }
@@ -16,7 +15,7 @@ export interface Pacing {
 /** Subscriptions whose pace is remembered. */
 const HELD = 10_000;
 
-export function createPacing(clock: Clock): Pacing {
+export function createPacing(): Pacing {
   const held = new Map<string, { readonly perSecond: number; readonly limiter: Bottleneck }>();
 
   function limiterOf(id: string, perSecond: number): Bottleneck {
@@ -38,7 +37,7 @@ export function createPacing(clock: Clock): Pacing {
       return undefined;
     } catch (error) {
       if (!(error instanceof Bottleneck.BottleneckError)) throw error;
-      return clock.now() + Math.max(1, Math.ceil(1_000 / perSecond));
+      return Math.max(1, Math.ceil(1_000 / perSecond));
     }
   }
 

@@ -6,9 +6,9 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 
 export interface Rests {
-  /** @param until epoch ms; the latest word counts */
-  note(subscriptionId: string, until: number): void;
-  /** Epoch ms until which an attempt must wait; `undefined`: it may be made now. */
+  /** It rests for so long from now; the latest word counts. */
+  note(subscriptionId: string, ms: number): void;
+  /** How long an attempt must wait, ms; `undefined`: it may be made now. */
   admit(sub: Pick<Subscription, "id">): number | undefined;
   /** How long it still lasts, ms; 0 when there is none. */
   leftMs(subscriptionId: string): number;
@@ -19,11 +19,12 @@ export interface Rests {
 /** Receivers that rest at once; beyond it the oldest word goes. */
 const HELD = 10_000;
 
-export function createRests(clock: Pick<Clock, "now">): Rests {
+export function createRests(clock: Pick<Clock, "monotonic">): Rests {
+  /** By the monotonic clock, when each ends. */
   const rests = new Map<string, number>();
 
   function leftMs(subscriptionId: string): number {
-    const left = (rests.get(subscriptionId) ?? 0) - clock.now();
+    const left = (rests.get(subscriptionId) ?? 0) - clock.monotonic();
     if (left > 0) return left;
     rests.delete(subscriptionId);
     return 0;
@@ -31,11 +32,14 @@ export function createRests(clock: Pick<Clock, "now">): Rests {
 
   return {
     leftMs,
-    admit: ({ id }) => (leftMs(id) > 0 ? rests.get(id) : undefined),
-    note(subscriptionId, until) {
+    admit({ id }) {
+      const left = leftMs(id);
+      return left > 0 ? left : undefined;
+    },
+    note(subscriptionId, ms) {
       rests.delete(subscriptionId);
       if (rests.size >= HELD) rests.delete(rests.keys().next().value as string);
-      rests.set(subscriptionId, until);
+      rests.set(subscriptionId, clock.monotonic() + ms);
     },
     forget: (subscriptionId) => void rests.delete(subscriptionId),
   };

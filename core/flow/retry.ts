@@ -17,15 +17,15 @@ export function retryDelayMs(n: number, retry: RetryOptions, random: number): nu
 }
 
 /**
- * `Retry-After` as the epoch ms it asks for, clamped to 1 s … 1 h from now (RFC 9110, 10.2.3: seconds or a date).
+ * How long `Retry-After` asks to wait, ms, clamped to 1 s … 1 h (RFC 9110, 10.2.3: seconds or a date).
  * `undefined` when there is none that can be read.
  */
-export function retryAfterAt(header: string | undefined, now: number): number | undefined {
+export function retryAfterMs(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
   const wait = /^\d+$/.test(text) ? Number(text) * 1_000 : httpDate(text) - now;
   if (Number.isNaN(wait)) return undefined;
-  return now + Math.min(Math.max(wait, RETRY_AFTER_MIN_MS), RETRY_AFTER_MAX_MS);
+  return Math.min(Math.max(wait, RETRY_AFTER_MIN_MS), RETRY_AFTER_MAX_MS);
 }
 
 /** RFC 9110 dates begin with a day's name; `Date.parse` alone would take "5 apples". */

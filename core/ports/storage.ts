@@ -112,8 +112,11 @@ export interface Queue {
   settle(lease: Lease, changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }): Promise<void>;
   /** Gives the delivery back unharmed, due again at `dueAt` (epoch ms; now when left out). The stored line stays as it is. */
   release(lease: Lease, dueAt?: number): Promise<void>;
-  /** Nothing of this subscription is claimed before `until` (epoch ms; 0 lifts it). Stored lines stay as they are. */
-  pause(subscriptionId: string, until: number): Promise<void>;
+  /**
+   * Nothing of this subscription is claimed for `ms` from now; 0 lifts it. A length, not a time: the clock of a node that
+   * was wrong for a moment must not decide how long all wait. Stored lines stay as they are.
+   */
+  pause(subscriptionId: string, ms: number): Promise<void>;
   /** Drops what it holds of this subscription and makes every lease of it lost, on every node, before it resolves. */
   cancel(subscriptionId: string): Promise<void>;
   /** Refills from storage: what is due and not known here, and what lapsed leases left behind. Resolves to the number found. */

@@ -175,7 +175,7 @@ export function furnishPath(house: House): void {
   );
   house.make(SLOTS, (get) => createSlots(get(PLAN).delivery.concurrency, get(PLAN).delivery.perSubscription));
   house.make(RESTS, (get) => createRests(get(CLOCK)));
-  house.make(PACING, (get) => createPacing(get(CLOCK)));
+  house.make(PACING, () => createPacing());
   // Health disables through the subscriptions, which revive it: each is asked for only when the other needs it.
   house.make(HEALTH, (get) =>
     createHealth({

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { excerptText } from "../../core/flow/excerpt.ts";
 import { judge } from "../../core/flow/outcome.ts";
-import { retryAfterAt, retryDelayMs } from "../../core/flow/retry.ts";
+import { retryAfterMs, retryDelayMs } from "../../core/flow/retry.ts";
 import { endedBy } from "../../core/flow/standing.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Reply } from "../../core/ports/transport.ts";
@@ -34,14 +34,14 @@ describe("the retry policy", () => {
   });
 
   it("reads Retry-After as seconds or a date, clamped to one second and one hour", () => {
-    expect(retryAfterAt("120", now)).toBe(now + 120_000);
-    expect(retryAfterAt("0", now)).toBe(now + 1_000);
-    expect(retryAfterAt("999999999999", now)).toBe(now + 3_600_000);
-    expect(retryAfterAt(new Date(now + 60_000).toUTCString(), now)).toBe(now + 60_000);
-    expect(retryAfterAt(new Date(now - 60_000).toUTCString(), now)).toBe(now + 1_000);
+    expect(retryAfterMs("120", now)).toBe(120_000);
+    expect(retryAfterMs("0", now)).toBe(1_000);
+    expect(retryAfterMs("999999999999", now)).toBe(3_600_000);
+    expect(retryAfterMs(new Date(now + 60_000).toUTCString(), now)).toBe(60_000);
+    expect(retryAfterMs(new Date(now - 60_000).toUTCString(), now)).toBe(1_000);
     for (const junk of ["", "soon", "-5", "1.5", "5 apples", "NaN", "Infinity"])
-      expect(retryAfterAt(junk, now)).toBeUndefined();
-    expect(retryAfterAt(undefined, now)).toBeUndefined();
+      expect(retryAfterMs(junk, now)).toBeUndefined();
+    expect(retryAfterMs(undefined, now)).toBeUndefined();
   });
 });
 
@@ -73,12 +73,12 @@ describe("the outcome of a reply", () => {
   });
 
   it("listens to Retry-After on 429 and 503 alone, which makes the wait longer, never shorter", () => {
-    expect(judge(answer(503, "60"), standing)).toEqual({ kind: "retry", at: now + 60_000, pauseUntil: now + 60_000 });
-    expect(judge(answer(429, "1"), standing)).toEqual({ kind: "retry", at: now + 5_000, pauseUntil: now + 1_000 });
+    expect(judge(answer(503, "60"), standing)).toEqual({ kind: "retry", at: now + 60_000, pauseMs: 60_000 });
+    expect(judge(answer(429, "1"), standing)).toEqual({ kind: "retry", at: now + 5_000, pauseMs: 1_000 });
     expect(judge(answer(500, "60"), standing)).toEqual({ kind: "retry", at: now + 5_000 });
     expect(judge(answer(503, "60"), { ...standing, attempt: 5 })).toEqual({
       kind: "exhausted",
-      pauseUntil: now + 60_000,
+      pauseMs: 60_000,
     });
   });
 

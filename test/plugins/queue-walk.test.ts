@@ -204,7 +204,7 @@ class Walk {
         return this.start(this.queue.release(lease, one.in === undefined ? undefined : now + one.in));
       }
       case "pause":
-        return this.queue.pause(`sub_${one.sub}`, now + one.for);
+        return this.queue.pause(`sub_${one.sub}`, one.for);
       case "cancel":
         await this.quiet();
         return this.cancel(`sub_${one.sub}`);

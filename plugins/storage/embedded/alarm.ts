@@ -34,7 +34,8 @@ export function alarm(clock: Clock, due: (lane: Lane) => void): Alarm {
       () => {
         if (sleep !== own) return;
         sleep = undefined;
-        look(clock.now());
+        // Its time has passed, even when the wall clock was set back meanwhile.
+        look(Math.max(at, clock.now()));
         arm();
       },
       () => {},
@@ -42,11 +43,13 @@ export function alarm(clock: Clock, due: (lane: Lane) => void): Alarm {
   }
 
   function look(now: number): void {
-    for (let at = times.peek(); at !== undefined && at <= now; at = times.peek()) {
-      const lane = times.pop() as Lane;
-      lane.timerAt = Number.POSITIVE_INFINITY;
-      due(lane);
-    }
+    let at = times.peek();
+    if (at === undefined || at > now) return;
+    const lanes: Lane[] = [];
+    for (; at !== undefined && at <= now; at = times.peek()) lanes.push(times.pop() as Lane);
+    for (const lane of lanes) lane.timerAt = Number.POSITIVE_INFINITY;
+    // Only now: a lane may be set anew, for the same time when the wall clock was set back.
+    for (const lane of lanes) due(lane);
   }
 
   function ring(): void {

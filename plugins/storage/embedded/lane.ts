@@ -1,6 +1,7 @@
 /** One subscription's part of the queue: the first of its due lines, and where in storage the rest begins. */
 import { dueKey } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
 
 export interface Line {
   /** As it stands in storage. */
@@ -27,7 +28,8 @@ export interface Lane {
   left: { readonly behind: string; readonly at: number } | undefined;
   /** A sweep has passed over all of it: whatever it does not hold is behind `behind`. */
   whole: boolean;
-  pausedUntil: number;
+  /** By the monotonic clock; 0: no pause. */
+  pauseEnds: number;
   /** The soonest time at which the queue's timers look at this lane. */
   timerAt: number;
   /** A claim left it alone because it had enough under way. */
@@ -45,17 +47,28 @@ export const newLane = (id: string): Lane => ({
   behindAt: Number.POSITIVE_INFINITY,
   left: undefined,
   whole: false,
-  pausedUntil: 0,
+  pauseEnds: 0,
   timerAt: Number.POSITIVE_INFINITY,
   blocked: false,
   settling: 0,
   settled: [],
 });
 
-/** When something of it may be claimed next; infinity when it has nothing. */
-export function nextAt(lane: Lane): number {
+/** How long nothing of it may be claimed, ms. */
+export function pausedMs(lane: Lane, clock: Pick<Clock, "monotonic">): number {
+  if (lane.pauseEnds === 0) return 0;
+  const left = lane.pauseEnds - clock.monotonic();
+  if (left > 0) return left;
+  lane.pauseEnds = 0;
+  return 0;
+}
+
+/** When something of it may be claimed next, epoch ms; infinity when it has nothing. */
+export function nextAt(lane: Lane, clock: Pick<Clock, "now" | "monotonic">): number {
   const first = lane.waiting[0];
-  return Math.max(lane.pausedUntil, first === undefined ? lane.behindAt : Math.min(first.at, lane.behindAt));
+  const at = first === undefined ? lane.behindAt : Math.min(first.at, lane.behindAt);
+  const left = pausedMs(lane, clock);
+  return left > 0 ? Math.max(clock.now() + left, at) : at;
 }
 
 /** Puts a line in its place among those that wait. */

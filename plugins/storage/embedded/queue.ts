@@ -8,7 +8,7 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, ClaimRequest, Entry, Lease, Queue, RangeOptions } from "../../../core/ports/storage.ts";
 import { alarm } from "./alarm.ts";
 import { createFeeder } from "./feeder.ts";
-import { isBehind, leaveToStorage, type Lane, type Line } from "./lane.ts";
+import { isBehind, leaveToStorage, pausedMs, type Lane, type Line } from "./lane.ts";
 import { createWindow } from "./window.ts";
 
 /** A lane with fewer lines than this asks storage for more. */
@@ -69,9 +69,10 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
     // A lane that gave a line goes to the end and is met again; one that is left alone stays and is not.
     for (const lane of window.ready) {
       if (leases.length >= limit) return;
-      const line = lane.pausedUntil <= now ? lane.waiting[0] : undefined;
+      const open = pausedMs(lane, clock) === 0;
+      const line = open ? lane.waiting[0] : undefined;
       if (line === undefined || line.at > now) {
-        if (lane.behindAt <= now && lane.pausedUntil <= now) feeder.hungry(lane);
+        if (open && lane.behindAt <= now) feeder.hungry(lane);
         else window.touch(lane);
         continue;
       }
@@ -167,10 +168,10 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
       window.touch(lane);
     },
 
-    async pause(subscriptionId, until) {
-      const lane = until > clock.now() ? window.laneOf(subscriptionId) : window.lanes.get(subscriptionId);
+    async pause(subscriptionId, ms) {
+      const lane = ms > 0 ? window.laneOf(subscriptionId) : window.lanes.get(subscriptionId);
       if (lane === undefined) return;
-      lane.pausedUntil = until;
+      lane.pauseEnds = ms > 0 ? clock.monotonic() + ms : 0;
       window.touch(lane);
     },
 

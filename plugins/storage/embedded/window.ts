@@ -5,7 +5,7 @@
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Alarm } from "./alarm.ts";
-import { dequeue, enqueue, evictLast, newLane, nextAt, type Lane, type Line } from "./lane.ts";
+import { dequeue, enqueue, evictLast, newLane, nextAt, pausedMs, type Lane, type Line } from "./lane.ts";
 
 export interface Window {
   readonly lanes: ReadonlyMap<string, Lane>;
@@ -59,11 +59,11 @@ export function createWindow(deps: {
     const most = share(latest.length);
     for (const lane of latest) while (lane.waiting.length > most) evict(lane);
     if (waiting <= size) return;
-    latest.sort((a, b) => nextAt(b) - nextAt(a));
+    latest.sort((a, b) => nextAt(b, clock) - nextAt(a, clock));
     for (const lane of latest) {
       if (waiting <= size * 0.9) break;
       while (lane.waiting.length > 0) evict(lane);
-      if (lane.lines.size > 0 || lane.pausedUntil > clock.now()) continue;
+      if (lane.lines.size > 0 || pausedMs(lane, clock) > 0) continue;
       drop(lane);
       forgot();
     }
@@ -76,9 +76,8 @@ export function createWindow(deps: {
   }
 
   function prune(): void {
-    const now = clock.now();
     for (const lane of lanes.values()) {
-      if (lane.lines.size === 0 && lane.behind === undefined && lane.pausedUntil <= now) drop(lane);
+      if (lane.lines.size === 0 && lane.behind === undefined && pausedMs(lane, clock) === 0) drop(lane);
     }
     crowded = Math.max(size, lanes.size * 2);
   }
@@ -98,7 +97,7 @@ export function createWindow(deps: {
     },
     touch(lane) {
       if (lanes.get(lane.id) !== lane) return; // Dropped meanwhile.
-      const next = nextAt(lane);
+      const next = nextAt(lane, clock);
       if (next <= clock.now()) {
         ready.add(lane);
         bell.ring();

@@ -98,24 +98,24 @@ for _, lease in ipairs(leases) do reply[#reply + 1] = lease end
 return reply
 `);
 
-/** now, sub, ordinal, token, due at or empty. */
+/** now, sub, ordinal, token, due in how many ms or empty. */
 export const RELEASE = inRedis(`
-local sub, ordinal, token, at = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local sub, ordinal, token, inMs = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local line = leaseOf(sub, ordinal, token)
 if not line then return 0 end
 endLease(sub, ordinal)
-if not at then at = math.min(now, tonumber(string.match(line, '^(%d+)'))) end
+local at = inMs and now + inMs or math.min(now, tonumber(string.match(line, '^(%d+)')))
 call('ZADD', P .. ':q:s:' .. sub, at, line)
 file(sub, at)
 wake()
 return 1
 `);
 
-/** now, sub, until. */
+/** now, sub, how many ms. */
 export const PAUSE = inRedis(`
-local sub, untilAt = ARGV[2], tonumber(ARGV[3])
+local sub, ms = ARGV[2], tonumber(ARGV[3])
 evenWhenFull()
-if untilAt > now then call('HSET', P .. ':q:pause', sub, untilAt) else call('HDEL', P .. ':q:pause', sub) end
+if ms > 0 then call('HSET', P .. ':q:pause', sub, now + ms) else call('HDEL', P .. ':q:pause', sub) end
 call('ZREM', P .. ':q:ready', sub)
 call('ZREM', P .. ':q:later', sub)
 local head = call('ZRANGE', P .. ':q:s:' .. sub, 0, 0, 'WITHSCORES')

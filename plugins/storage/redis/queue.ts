@@ -135,15 +135,16 @@ export function sharedQueue(deps: {
     },
 
     async release({ subscriptionId, ordinal, token }, dueAt) {
-      const args = [now(), subscriptionId, ordinal, token, dueAt ?? ""];
+      const inMs = dueAt === undefined ? "" : Math.max(0, dueAt - clock.now());
+      const args = [now(), subscriptionId, ordinal, token, inMs];
       await calls.run(SCRIPTS.release, args, { repeatable: true, changes: false });
       freed(subscriptionId);
       told((dueAt ?? 0) - clock.now());
     },
 
-    async pause(subscriptionId, until) {
-      await calls.run(SCRIPTS.pause, [now(), subscriptionId, until], { repeatable: true, changes: false });
-      if (until <= clock.now()) ring();
+    async pause(subscriptionId, ms) {
+      await calls.run(SCRIPTS.pause, [now(), subscriptionId, ms], { repeatable: true, changes: false });
+      if (ms <= 0) ring();
     },
 
     async cancel(subscriptionId) {
