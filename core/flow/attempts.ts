@@ -8,58 +8,20 @@ import pRetry from "p-retry";
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery, Due } from "../model/delivery.ts";
 import { LeaseLostError } from "../model/errors.ts";
-import type { Soon } from "../model/soon.ts";
-import type { RetryOptions, Subscription } from "../model/subscription.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { Log, Metrics } from "../ports/plugin.ts";
-import type { Change, Lease, Storage } from "../ports/storage.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Change, Lease } from "../ports/storage.ts";
+import type { AttemptDeps } from "./attempt-deps.ts";
 import { isQuiet, NotDelivered } from "./not-delivered.ts";
-import type { HotEvents, Loaded } from "./hot.ts";
+import type { Loaded } from "./hot.ts";
 import { judge, type Outcome } from "./outcome.ts";
 import { persist } from "./persist.ts";
 import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "./records.ts";
-import type { Send } from "./send.ts";
 import { settle } from "./settle.ts";
-import type { Slots } from "./slots.ts";
 import { leftOff } from "./left-off.ts";
 import { endedBy, FRESH_MS } from "./standing.ts";
-import type { Notice } from "./notice.ts";
-import type { Tell } from "./tell.ts";
-import type { Directory } from "./directory.ts";
 
 /** The most attempts that any policy may ask for. */
 const MOST_ATTEMPTS = 5;
-
-export type Gate = (sub: Subscription) => Soon<number | undefined>;
-
-/** What the attempts of all deliveries share. */
-export interface AttemptDeps {
-  readonly storage: Pick<Storage, "getItem" | "queue">;
-  readonly directory: Directory;
-  readonly hot: HotEvents;
-  readonly send: Send;
-  readonly slots: Slots;
-  readonly clock: Clock;
-  /** In [0, 1). */
-  readonly random: () => number;
-  readonly retry: RetryOptions;
-  /** Longest wait that is held under the lease, ms. */
-  readonly holdMs: number;
-  readonly mostHeld: number;
-  /** Waits that are held now. */
-  heldWaits: number;
-  /** The endpoint answered 410: its subscription ends here. */
-  readonly gone: (keyId: string, subscriptionId: string, eventType: string) => Promise<void>;
-  /** Asked before each attempt, in order: how long it must wait, ms, or `undefined` when it may be made. */
-  readonly gates: readonly Gate[];
-  readonly tell: Tell;
-  /** The receiver has asked for rest, for so long. */
-  readonly rests?: (subscriptionId: string, ms: number) => void;
-  /** What else is to be stored with a failed delivery: the operational event that tells of it. */
-  readonly notice: Notice;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}
 
 /** One object a delivery: methods stand on the prototype, so that a delivery makes no closures of them. */
 export class Attempts {
@@ -101,6 +63,7 @@ export class Attempts {
     } finally {
       this.#giveSlot();
       this.#unhold();
+      this.#deps.left?.(this.#lease.subscriptionId, this.#lease.ordinal);
     }
   }
 
@@ -120,7 +83,7 @@ export class Attempts {
       return metrics.count("deliveries", { outcome: ended.status });
     }
     for (const gate of this.#deps.gates) {
-      const answer = gate(sub as Subscription);
+      const answer = gate(sub as Subscription, ordinal);
       const ms = answer instanceof Promise ? await answer : answer;
       if (ms !== undefined) await this.#turnAway(ms);
     }
@@ -142,9 +105,8 @@ export class Attempts {
   /** A gate is shut: the delivery goes back as it was, and nothing of its subscription is claimed for so long. */
   async #turnAway(ms: number): Promise<never> {
     const { clock, storage } = this.#deps;
-    const { queue } = storage;
-    await queue.pause(this.#lease.subscriptionId, ms);
-    await queue.release(this.#lease);
+    await storage.queue.pause(this.#lease.subscriptionId, ms);
+    await storage.queue.release(this.#lease);
     throw new NotDelivered(clock.now() + ms, false);
   }
 
@@ -208,9 +170,8 @@ export class Attempts {
 
   async #pause(ms: number | undefined): Promise<void> {
     if (ms === undefined) return;
-    const { subscriptionId } = this.#lease;
-    this.#deps.rests?.(subscriptionId, ms);
-    await this.#deps.storage.queue.pause(subscriptionId, ms);
+    this.#deps.rests?.(this.#lease.subscriptionId, ms);
+    await this.#deps.storage.queue.pause(this.#lease.subscriptionId, ms);
   }
 
   #giveSlot(): void {

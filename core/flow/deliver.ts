@@ -1,6 +1,7 @@
 /** Deliveries: what they share, and how one begins. */
 import type { Lease } from "../ports/storage.ts";
-import { Attempts, type AttemptDeps } from "./attempts.ts";
+import type { AttemptDeps } from "./attempt-deps.ts";
+import { Attempts } from "./attempts.ts";
 import { createTell, type Seen } from "./tell.ts";
 
 export interface DeliverDeps extends Omit<AttemptDeps, "tell" | "heldWaits"> {

@@ -35,8 +35,10 @@ export interface HealthState {
 export interface Health {
   /** Loads what outlives a restart: since when a subscription has only failed. */
   start(): Promise<void>;
-  /** How long an attempt must rest, ms; `undefined`: it may be made now. */
-  admit(sub: Subscription): number | undefined;
+  /** How long an attempt of this delivery must rest, ms; `undefined`: it may be made now. */
+  admit(sub: Subscription, ordinal: string): number | undefined;
+  /** The delivery is no longer under way here. If it was let through and nothing was seen of it, another may be. */
+  left(subscriptionId: string, ordinal: string): void;
   /** Takes note of an attempt, after its commit. */
   seen(sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome): void;
   /** Starts afresh: re-enabled. */
@@ -54,13 +56,13 @@ interface Streak {
   restMs: number;
   /** By the monotonic clock: a wall clock that is set back lengthens no rest. */
   restEnds: number;
-  /** One attempt is through after a rest; the others wait for its outcome. */
-  probing: boolean;
+  /** The delivery (ordinal) that is through after a rest; the others wait for its outcome. */
+  probe: string | undefined;
   stored: boolean;
 }
 
 const HEALTHY: HealthState = { failures: 0 };
-/** A probe that is never heard of again (its lease was lost) holds the others this long, ms. */
+/** A probe that goes on for so long, ms, holds the others no more. */
 const PROBE_MS = 60_000;
 
 export function createHealth(deps: {
@@ -90,6 +92,7 @@ export function createHealth(deps: {
 
   function failed(
     sub: Subscription,
+    ordinal: string,
     { disableAfterMs, breakerAfter, breakerPauseMs, breakerMaxPauseMs }: HealthOptions,
   ): void {
     const now = clock.now();
@@ -98,7 +101,7 @@ export function createHealth(deps: {
       since: now,
       restMs: 0,
       restEnds: 0,
-      probing: false,
+      probe: undefined,
       stored: false,
     };
     streaks.set(sub.id, streak);
@@ -108,11 +111,11 @@ export function createHealth(deps: {
       return later("disable", () => deps.disable(sub.keyId, sub.id));
     }
     // Attempts that were under way when the breaker opened change nothing about the rest.
-    if (streak.failures < breakerAfter || (streak.restMs > 0 && !streak.probing)) return;
+    if (streak.failures < breakerAfter || (streak.restMs > 0 && streak.probe !== ordinal)) return;
     streak.restMs = streak.restMs === 0 ? breakerPauseMs : Math.min(streak.restMs * 2, breakerMaxPauseMs);
     const { restMs } = streak;
     streak.restEnds = clock.monotonic() + restMs;
-    streak.probing = false;
+    streak.probe = undefined;
     metrics.count("breakers_opened");
     log.warn("the breaker rests a subscription", {
       subscriptionId: sub.id,
@@ -135,24 +138,31 @@ export function createHealth(deps: {
           since: Number(value),
           restMs: 0,
           restEnds: 0,
-          probing: false,
+          probe: undefined,
           stored: true,
         };
         streaks.set(parseHealthKey(key), streak);
       }
     },
-    admit(sub) {
+    admit(sub, ordinal) {
       const streak = streaks.get(sub.id);
-      if (streak === undefined || streak.restMs === 0) return undefined;
+      if (streak === undefined || streak.restMs === 0 || streak.probe === ordinal) return undefined;
       const now = clock.monotonic();
-      if (now < streak.restEnds) return streak.restEnds - now;
-      streak.probing = true;
+      // Never longer than a rest: this is told to all nodes, and this one may die before it can take it back.
+      if (now < streak.restEnds) return Math.min(streak.restEnds - now, streak.restMs);
+      streak.probe = ordinal;
       streak.restEnds = now + PROBE_MS;
       return undefined;
     },
-    seen(sub, _delivery, _attempt, outcome) {
+    left(subscriptionId, ordinal) {
+      const streak = streaks.get(subscriptionId);
+      if (streak === undefined || streak.probe !== ordinal) return;
+      streak.probe = undefined;
+      streak.restEnds = 0;
+    },
+    seen(sub, { ordinal }, _attempt, outcome) {
       if (options === false) return;
-      if (outcome.kind !== "delivered") return failed(sub, options);
+      if (outcome.kind !== "delivered") return failed(sub, ordinal, options);
       const streak = streaks.get(sub.id);
       if (streak === undefined) return;
       if (streak.restMs === 0 && !streak.stored) streaks.delete(sub.id);
@@ -167,7 +177,7 @@ export function createHealth(deps: {
     state(id) {
       const streak = streaks.get(id);
       if (streak === undefined) return HEALTHY;
-      const leftMs = streak.restMs > 0 && !streak.probing ? streak.restEnds - clock.monotonic() : 0;
+      const leftMs = streak.restMs > 0 && streak.probe === undefined ? streak.restEnds - clock.monotonic() : 0;
       return {
         failures: streak.failures,
         failingSince: streak.since,

@@ -198,6 +198,7 @@ export function furnishPath(house: House): void {
       gone: (keyId, id, type) => get(SUBSCRIPTIONS).disable(keyId, id, "endpoint_gone", type),
       // The breaker's takes what it lets through for its probe: it is asked after the receiver's own word.
       gates: [get(RESTS).admit, get(HEALTH).admit, get(PACING).admit],
+      left: get(HEALTH).left,
       seen: [get(HEALTH).seen, get(FEED).seen, get(FIGURES).seen, ...telling(get)],
       notice: failureNotice(get(INTAKE)),
       rests: get(RESTS).note,
