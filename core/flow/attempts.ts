@@ -47,7 +47,8 @@ export class Attempts {
   /** See `Deliver`. To be called once. */
   async run(): Promise<void> {
     try {
-      this.#delivery = await leftOff(this.#line, this.#deps.storage);
+      const left = leftOff(this.#line, this.#deps.storage);
+      this.#delivery = left instanceof Promise ? await left : left;
       await pRetry(() => this.#attempt(), {
         retries: Math.max(0, MOST_ATTEMPTS - this.#lease.attempts - 1),
         minTimeout: 0,
@@ -89,7 +90,8 @@ export class Attempts {
     }
     // The last look before the first byte: the lease, on every node's word, and the subscription as it is now.
     const asked = clock.monotonic();
-    if (!(await storage.queue.extend(this.#lease))) throw new LeaseLostError();
+    const extended = storage.queue.extend(this.#lease);
+    if (!(extended instanceof Promise ? await extended : extended)) throw new LeaseLostError();
     const again = directory.get(keyId, subscriptionId);
     if ((again instanceof Promise ? await again : again) !== sub) return await this.#attempt();
     if (clock.monotonic() - asked > FRESH_MS) return await this.#attempt();
@@ -118,7 +120,13 @@ export class Attempts {
     switch (outcome.kind) {
       case "delivered":
         this.#delivery = now = { ...tried, status: "delivered", nextAttemptAt: undefined };
-        await this.#settleOffWire(deliveredChanges(this.#line, now));
+        // Only what went well gives its slot back early: any other outcome may ask for rest, and that is to be known first.
+        this.#hasSlot = !this.#deps.slots.giveEarly(sub.id);
+        try {
+          await this.#settle(deliveredChanges(this.#line, now));
+        } finally {
+          if (!this.#hasSlot) this.#deps.slots.stored(sub.id);
+        }
         break;
       case "gone":
       case "exhausted": {
@@ -146,19 +154,6 @@ export class Attempts {
 
   #settle(changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }): Promise<void> {
     return settle(this.#lease, changes, then, this.#signal, this.#deps);
-  }
-
-  /** Only what went well: any other outcome may ask for rest, and keeps its slot until that is known. */
-  async #settleOffWire(changes: readonly Change[]): Promise<void> {
-    const { slots } = this.#deps;
-    const { subscriptionId } = this.#lease;
-    const early = slots.giveEarly(subscriptionId);
-    this.#hasSlot = !early;
-    try {
-      await this.#settle(changes);
-    } finally {
-      if (early) slots.stored(subscriptionId);
-    }
   }
 
   /** A failure is told of in its own commit, to subscriptions that ask for operational events. */

@@ -47,11 +47,22 @@ export interface Subscribers {
 export type Wanting = ReadonlyMap<string, readonly Subscription[]>;
 
 /** @throws StorageError when the subscriptions cannot be read */
-export async function wantingOf(
+export function wantingOf(directory: Subscribers, drafts: readonly { readonly keyId: string }[]): Soon<Wanting> {
+  const found = new Map<string, readonly Subscription[]>();
+  for (const { keyId } of drafts) {
+    if (found.has(keyId)) continue;
+    const list = directory.of(keyId);
+    if (list instanceof Promise) return readWanting(directory, drafts, found);
+    found.set(keyId, list);
+  }
+  return found;
+}
+
+async function readWanting(
   directory: Subscribers,
   drafts: readonly { readonly keyId: string }[],
+  found: Map<string, readonly Subscription[]>,
 ): Promise<Wanting> {
-  const found = new Map<string, readonly Subscription[]>();
   for (const { keyId } of drafts) if (!found.has(keyId)) found.set(keyId, await directory.of(keyId));
   return found;
 }

@@ -74,7 +74,8 @@ export function createIntake(deps: IntakeDeps): Intake {
   const accept: Accept = async (request) => {
     const began = clock.monotonic();
     try {
-      await pressure.look();
+      const looking = pressure.look();
+      if (looking !== undefined) await looking;
       pressure.admit();
       const { publications } = request;
       if (publications.length > MAX_BATCH_EVENTS) {
@@ -103,7 +104,8 @@ export function createIntake(deps: IntakeDeps): Intake {
     let was: string | null = null;
     for (let round = 0; round < ROUNDS; round++) {
       const writing = nothingWritten();
-      const wanting = await wantingOf(directory, drafts);
+      const found = wantingOf(directory, drafts);
+      const wanting = found instanceof Promise ? await found : found;
       const accepted = write(writing, drafts, wanting, twice, stored, request.traceparent);
       if (!writing.events.every(names.known)) {
         writing.changes.push(...(await names.missing(writing.events, clock.now())));

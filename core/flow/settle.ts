@@ -5,7 +5,7 @@ import { deliveryKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
-import { persist } from "./persist.ts";
+import { persist, persistAfter } from "./persist.ts";
 import { decodeDelivery, dueOf } from "./records.ts";
 
 export interface SettleDeps {
@@ -15,22 +15,24 @@ export interface SettleDeps {
 }
 /** What becomes of the lease; see `Queue.settle`. */
 type Then = { readonly next?: Due; readonly keep?: Due } | undefined;
+type Settling = [lease: Lease, changes: readonly Change[], then: Then, signal: AbortSignal, deps: SettleDeps];
 
 /**
  * As `Queue.settle`, tried again until the storage takes it, or the signal aborts.
  * @throws ConflictError when the line is somebody else's now; LeaseLostError; the signal's reason
  */
-export async function settle(
-  lease: Lease,
-  changes: readonly Change[],
-  then: Then,
-  signal: AbortSignal,
-  deps: SettleDeps,
-): Promise<void> {
+export function settle(...args: Settling): Promise<void> {
+  const [lease, changes, then, , deps] = args;
+  return deps.storage.queue.settle(lease, changes, then).catch((error: unknown) => settleAfter(error, ...args));
+}
+
+/** Hardly ever: the first try failed. */
+async function settleAfter(first: unknown, ...args: Settling): Promise<void> {
+  const [lease, changes, then, signal, deps] = args;
   try {
-    await persist(() => deps.storage.queue.settle(lease, changes, then), signal, deps);
+    await persistAfter(first, () => deps.storage.queue.settle(lease, changes, then), signal, deps);
   } catch (error) {
-    if (!(error instanceof ConflictError) || !(await isOurs(lease, changes, then, signal, deps))) throw error;
+    if (!(error instanceof ConflictError) || !(await isOurs(...args))) throw error;
   }
 }
 
@@ -38,7 +40,7 @@ export async function settle(
  * The line is not as it was claimed. Somebody moved the delivery (a replay), and has it now; or it was we: a commit
  * whose end the storage could not tell had happened. Either way the queue is told of the line as it is.
  */
-async function isOurs(...[lease, changes, then, signal, deps]: Parameters<typeof settle>): Promise<boolean> {
+async function isOurs(...[lease, changes, then, signal, deps]: Settling): Promise<boolean> {
   const { storage } = deps;
   const key = deliveryKey(lease.subscriptionId, lease.ordinal);
   const text = await persist(() => storage.getItem(key), signal, deps);

@@ -11,22 +11,27 @@ const RETRY_AFTER_S = 5;
  * @returns whether it happened just now; what happened a while ago may have been found by others, and have ended
  * @throws ConflictError, StorageError
  */
-export async function committed(storage: Pick<Storage, "commit">, changes: readonly Change[]): Promise<boolean> {
+export function committed(storage: Pick<Storage, "commit">, changes: readonly Change[]): Promise<boolean> {
+  return storage.commit(changes).then(YES, (error: unknown) => madeSure(storage, changes, error));
+}
+
+const YES = (): boolean => true;
+
+async function madeSure(
+  storage: Pick<Storage, "commit">,
+  changes: readonly Change[],
+  error: unknown,
+): Promise<boolean> {
+  if (!(error instanceof StorageError) || error.fault !== "uncertain") throw error;
+  const first = changes.find(({ op, key }) => op === "put" && key.startsWith("event:"));
+  if (first === undefined) throw error;
   try {
     await storage.commit(changes);
     return true;
-  } catch (error) {
-    if (!(error instanceof StorageError) || error.fault !== "uncertain") throw error;
-    const first = changes.find(({ op, key }) => op === "put" && key.startsWith("event:"));
-    if (first === undefined) throw error;
-    try {
-      await storage.commit(changes);
-      return true;
-    } catch (second) {
-      if (second instanceof ConflictError && second.keys.includes(first.key)) return false;
-      // That the second try could not be made says nothing about the first.
-      throw second instanceof StorageError && second.fault !== "broken" ? error : second;
-    }
+  } catch (second) {
+    if (second instanceof ConflictError && second.keys.includes(first.key)) return false;
+    // That the second try could not be made says nothing about the first.
+    throw second instanceof StorageError && second.fault !== "broken" ? error : second;
   }
 }
 

@@ -6,6 +6,7 @@
  */
 import type { Driver } from "unstorage";
 import type { Due } from "../model/delivery.ts";
+import type { Soon } from "../model/soon.ts";
 import type { Take, Taken } from "../model/windows.ts";
 
 /** What a resolved `commit` means. `fsync`: on this machine's disk; `replicated`: as the shared store is set up; `volatile`: gone with the process. */
@@ -101,9 +102,9 @@ export interface Queue {
   wake(signal: AbortSignal): Promise<void>;
   /**
    * Renews the lease for another term, before each attempt.
-   * Resolves to false when it was lost, or its subscription cancelled, in the meantime: then nothing may be sent.
+   * False when it was lost, or its subscription cancelled, in the meantime: then nothing may be sent.
    */
-  extend(lease: Lease): Promise<boolean>;
+  extend(lease: Lease): Soon<boolean>;
   /**
    * Commits `changes` if the lease is still the newest, and ends it unless `keep` is given: then the lease goes on, its
    * line in the due index being `keep`. When the changes write a due line for later, `next` tells of it.

@@ -4,7 +4,7 @@ import { StartError } from "../../core/model/errors.ts";
 import { Problem, type FieldError } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/model/time.ts";
 import type { Plugin, PluginContext, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
-import type { Accept, Accepted, AcceptRequest, Source, SourceInfo } from "../../core/ports/source.ts";
+import type { Accept, Accepted, Source, SourceInfo } from "../../core/ports/source.ts";
 import { readBody } from "./http/body.ts";
 import { idempotencyOf, traceparentOf } from "./http/headers.ts";
 import { presentedToken, readTokens, tokenProblems, type PublishToken, type TokenOption } from "./http/tokens.ts";
@@ -78,7 +78,8 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
     info.admit?.();
     const body = await readBody(request);
     const idempotency = idempotencyOf(request.header("idempotency-key"), token, body);
-    const accepted = await acceptNow({
+    // Asked again whether we are open: the body may have taken its time.
+    const work = open()({
       publications: body.publications,
       keys: token.keys,
       idempotency,
@@ -86,25 +87,21 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
       requestId: request.requestId,
       source: "http",
     });
+    const link = underWay.add(work);
+    let accepted: readonly Accepted[];
+    try {
+      accepted = await work;
+    } catch (error) {
+      throw error instanceof Problem ? shortened(error) : error;
+    } finally {
+      underWay.remove(link);
+    }
     const data = body.batch ? `[${accepted.map(textOf).join(",")}]` : textOf(accepted[0] as Accepted);
     return {
       status: 202,
       headers: { "Content-Type": "application/json", "Relay-Durability": info.durability },
       body: `{"data":${data},"meta":{"timestamp":"${isoTime(clock.now())}"}}`,
     };
-  }
-
-  /** Asks again whether we are open: the body may have taken its time. */
-  async function acceptNow(request: AcceptRequest): Promise<readonly Accepted[]> {
-    const work = open()(request);
-    const link = underWay.add(work);
-    try {
-      return await work;
-    } catch (error) {
-      throw error instanceof Problem ? shortened(error) : error;
-    } finally {
-      underWay.remove(link);
-    }
   }
 
   return {

@@ -291,7 +291,7 @@ describe.skipIf(missing !== undefined)("redis() with replicas", () => {
     expect((await timed(enqueue(storage, due("a", 1, clock.now())))).fault).toBe("uncertain");
     const [lease] = await claim(storage.queue);
     if (lease === undefined) throw new Error("nothing was claimed");
-    expect((await timed(storage.queue.extend(lease))).fault).toBeDefined();
+    expect((await timed(Promise.resolve(storage.queue.extend(lease)))).fault).toBeDefined();
     replica.resume();
     expect(await recovery(storage)).toBeLessThan(5_000);
     expect(await storage.queue.extend(lease)).toBe(true);

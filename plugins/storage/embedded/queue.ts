@@ -131,7 +131,7 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
 
     wake: (signal) => bell.wait(signal),
 
-    extend: (lease) => Promise.resolve(held(lease) !== undefined),
+    extend: (lease) => held(lease) !== undefined,
 
     async settle(lease, changes, then) {
       const own = held(lease);
