@@ -158,9 +158,10 @@ export class Connections {
       keepAliveMaxTimeout: keepAliveMs,
       // A server that says how long it keeps a connection is left 1 s earlier.
       keepAliveTimeoutThreshold: 1_000,
-      // The attempt's own deadline ends it. These look at single waits only, and are here for a clock that was set back.
-      headersTimeout: BELT_MS,
-      bodyTimeout: BELT_MS,
+      // The attempt's own deadline ends it, by the monotonic clock. undici's would be a timer more for each request, which
+      // it keeps for half a second: long enough for V8 to make it old.
+      headersTimeout: 0,
+      bodyTimeout: 0,
       connect: (_options, told) => {
         // undici dials again by itself when a connection was closed before anything was written to it.
         const signal = connection.user?.dialling();
@@ -182,5 +183,3 @@ export class Connections {
     return connection;
   }
 }
-
-const BELT_MS = 60_000;
