@@ -68,7 +68,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
     const channelNow = (): Channel => told;
     const due = (inMs: number): void => queue.told(inMs);
     // Extending, too: what was not copied when its attempt begins could be lost, and be published anew as another event.
-    const step = steps(writing, now, due);
+    const step = steps(writing, now, clock, due);
     const committing = commits(step, clock, node, channelNow);
     const queue = sharedQueue({
       calls: reading,

@@ -52,6 +52,12 @@ describe.skipIf(missing !== undefined)(
       expect(await claimed()).toBe(1);
     });
 
+    it("accepts what is due at once, and what is due later, by how long that is", async () => {
+      await enqueue(wrong, due("c", 1, ahead.now()), due("d", 1, ahead.now() + 300));
+      expect(await claimOne(near.queue)).toMatchObject({ subscriptionId: "sub_c" });
+      expect(await claimed()).toBe(1);
+    });
+
     it("gives a delivery back for as long as it says", async () => {
       await enqueue(near, due("b", 1, clock.now()));
       const lease = await claimOne(wrong.queue);

@@ -2,7 +2,8 @@
 import { inRedis } from "./lua.ts";
 
 /**
- * Many steps in one call, each by itself: now, then of each its kind, how many arguments, and those:
+ * Many steps in one call, each by itself: now, the same on the node (what is due is due as soon from here as it is from
+ * there, however wrong its clock is), then of each its kind, how many arguments, and those:
  *
  * - `commit`: id, its set, whether that is new, message for watchers, epoch that new events were fanned out at or empty, changes…
  * - `settle`: the same with sub, ordinal, token, line to keep and lease ms in place of the epoch
@@ -66,7 +67,8 @@ local function extend(at)
 end
 
 local replies = {-1}
-local at = 2
+shift = now - tonumber(ARGV[2])
+local at = 3
 while at <= #ARGV do
   local kind, last = ARGV[at], at + 1 + tonumber(ARGV[at + 1])
   local step = kind == 'commit' and commit or kind == 'settle' and settle or extend

@@ -24,6 +24,8 @@ local call = redis.call
 local now = tonumber(ARGV[1])
 if not now then local t = call('TIME'); now = t[1] * 1000 + math.floor(t[2] / 1000) end
 local wakeAt = nil
+-- How much later it is here than on the node that wrote the lines of this script.
+local shift = 0
 
 -- Redis refuses what needs memory only as the first write of a script. What ends or hands on work goes on all the same:
 -- it is small, and without it memory would never become free.
@@ -58,8 +60,10 @@ local function file(sub, at)
 end
 
 local function queueAdd(rest)
-  local sub, line, at = parseDue(rest)
-  if sub and call('ZADD', P .. ':q:s:' .. sub, 'NX', at, line) == 1 then file(sub, tonumber(at)) end
+  local sub, line, time = parseDue(rest)
+  if not sub then return end
+  local at = tonumber(time) + shift
+  if call('ZADD', P .. ':q:s:' .. sub, 'NX', at, line) == 1 then file(sub, at) end
 end
 
 local function endLease(sub, ordinal)

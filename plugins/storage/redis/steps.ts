@@ -1,5 +1,6 @@
 /** Steps that many callers ask for at once go to Redis together: a call costs more than what most of them do. */
 import { StorageError } from "../../../core/model/errors.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
 import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
 import { STEPS } from "./commit-lua.ts";
@@ -30,7 +31,7 @@ interface Pending {
 }
 
 /** @param due told how soon a claim of this node may find something new */
-export function steps(calls: Calls, now: Now, due: (inMs: number) => void): Steps {
+export function steps(calls: Calls, now: Now, clock: Pick<Clock, "now">, due: (inMs: number) => void): Steps {
   const pending: Pending[] = [];
   let flights = 0;
   let scheduled = false;
@@ -58,7 +59,8 @@ export function steps(calls: Calls, now: Now, due: (inMs: number) => void): Step
     const args = group.flatMap(({ kind, args: own }) => [kind, own.length, ...own]);
     const changes = group.some(({ kind }) => kind !== "extend");
     try {
-      const [wakeIn, ...replies] = (await calls.run(SCRIPT, [now(), ...args], { repeatable: true, changes })) as [
+      const sent = [now(), clock.now(), ...args];
+      const [wakeIn, ...replies] = (await calls.run(SCRIPT, sent, { repeatable: true, changes })) as [
         number,
         ...RawReply[],
       ];
