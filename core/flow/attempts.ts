@@ -107,7 +107,7 @@ export class Attempts {
   /** A gate is shut: the delivery goes back as it was, and nothing of its subscription is claimed for so long. */
   async #turnAway(ms: number): Promise<never> {
     const { clock, storage } = this.#deps;
-    await storage.queue.pause(this.#lease.subscriptionId, ms);
+    await storage.queue.pause(this.#lease.subscriptionId, Math.ceil(ms));
     await storage.queue.release(this.#lease);
     throw new NotDelivered(clock.now() + ms, false);
   }

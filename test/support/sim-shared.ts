@@ -282,9 +282,9 @@ export function simShared(world: World): SimShared {
           if (dueAt === undefined) later.delete(held.line);
           else later.set(held.line, dueAt);
         }),
-      pause: (subscriptionId, until) =>
+      pause: (subscriptionId, ms) =>
         call(false, () => {
-          if (until > serverNow()) pauses.set(subscriptionId, until);
+          if (ms > 0) pauses.set(subscriptionId, serverNow() + ms);
           else pauses.delete(subscriptionId);
         }),
       cancel: (subscriptionId) =>

@@ -68,7 +68,8 @@ export function nextAt(lane: Lane, clock: Pick<Clock, "now" | "monotonic">): num
   const first = lane.waiting[0];
   const at = first === undefined ? lane.behindAt : Math.min(first.at, lane.behindAt);
   const left = pausedMs(lane, clock);
-  return left > 0 ? Math.max(clock.now() + left, at) : at;
+  // Whole milliseconds more, as the wall clock counts no parts of one: what is looked at too early is looked at again.
+  return left > 0 ? Math.max(clock.now() + Math.ceil(left), at) : at;
 }
 
 /** Puts a line in its place among those that wait. */
