@@ -46,6 +46,7 @@ async function rawLoop(world: World, forSeconds: number): Promise<Raw> {
     loop.end();
   }
 }
+
 export interface Passed {
   readonly events: number;
   readonly eventsPerSecond: number;

@@ -11,6 +11,7 @@ import type { Send } from "./send.ts";
 import type { Slots } from "./slots.ts";
 import type { Tell } from "./tell.ts";
 
+/** How long an attempt of this delivery (ordinal) must wait, ms, or `undefined` when it may be made. */
 export type Gate = (sub: Subscription, ordinal: string) => Soon<number | undefined>;
 
 /** What the attempts of all deliveries share. */
@@ -31,9 +32,9 @@ export interface AttemptDeps {
   heldWaits: number;
   /** The endpoint answered 410: its subscription ends here. */
   readonly gone: (keyId: string, subscriptionId: string, eventType: string) => Promise<void>;
-  /** Asked before each attempt, in order: how long it must wait, ms, or `undefined` when it may be made. */
+  /** Asked before each attempt, in order; the first that makes it wait is the last that is asked. */
   readonly gates: readonly Gate[];
-  /** A delivery that asked them has left, whatever became of it. */
+  /** Told when a delivery that may have asked them is under way here no more, whatever became of it. */
   readonly left?: (subscriptionId: string, ordinal: string) => void;
   readonly tell: Tell;
   /** The receiver has asked for rest, for so long. */

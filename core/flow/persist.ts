@@ -23,7 +23,10 @@ export async function persist<T>(write: () => Promise<T>, signal: AbortSignal, d
   }
 }
 
-/** `persist` where `write` has been tried once, and failed with `error`. */
+/**
+ * `persist` where `write` has been tried once, and failed with `error`.
+ * @throws as `persist`; at once, when `error` is not one to wait for
+ */
 export async function persistAfter<T>(
   error: unknown,
   write: () => Promise<T>,

@@ -169,24 +169,27 @@ describe("the executable", () => {
     skip(process.platform !== "linux", "the system's own figures are read from /proc");
     const cwd = await inFolder("figures");
     const works: number[] = [];
+    const nodes: number[] = [];
     for (let i = 0; i < 3; i++) {
       // How fast this machine is now, as it is shared with other tests and other people: a Node with nothing to do.
       const { stdout } = await run(process.execPath, [
         "-p",
         "const { user, system } = process.cpuUsage(); user + system",
       ]);
-      const nodeMs = Number(stdout) / 1_000;
+      nodes.push(Number(stdout) / 1_000);
       const { url, pid, stop } = await start(cwd);
       expect((await fetch(`${url}/healthz`)).status).toBe(200);
       // User and system time of all its threads, in hundredths of a second. Other people's work is not in it.
       const figures = (await readFile(`/proc/${pid}/stat`, "utf8")).replace(/^.*\) /s, "").split(" ");
-      works.push(((Number(figures[11]) + Number(figures[12])) * 10) / nodeMs);
+      works.push((Number(figures[11]) + Number(figures[12])) * 10);
       const restsIn = async (): Promise<number> =>
         Number(/VmRSS:\s+(\d+) kB/.exec(await readFile(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_000;
       await expect.poll(restsIn, { timeout: 8_000, interval: 100 }).toBeLessThanOrEqual(150);
       await stop();
     }
-    expect(Math.min(...works)).toBeLessThanOrEqual(9);
+    // A quarter of a second where Node takes 28 ms.
+    const usual = nodes.toSorted((a, b) => a - b)[1] as number;
+    expect(Math.min(...works) / usual).toBeLessThanOrEqual(9);
   });
 
   it("has the plug-ins inside that the config names, from files and from packages", async () => {

@@ -10,12 +10,7 @@ const HEALTH = { breakerAfter: 1, breakerPauseMs: REST_MS, breakerMaxPauseMs: RE
 /** A subscription that rests, with one more event waiting; its receiver is well again. */
 async function resting(): Promise<{ readonly test: TestPath; readonly waiting: string }> {
   const test = await testPath({ retry: { attempts: 1 }, health: HEALTH });
-  test.answers = [replied(500)];
-  await test.subscribe();
-  await test.start();
-  await test.publish();
-  await test.whenSent(1);
-  await test.clock.advance(0);
+  await test.publishRefused(replied(500));
   return { test, waiting: await test.publish() };
 }
 

@@ -37,31 +37,14 @@ describe("a wall clock that is set back by an hour", () => {
 });
 
 describe("a wall clock that is set back during a rest", () => {
-  it("lengthens none that a receiver has asked for", async () => {
-    await using test = await testPath({ retry: { attempts: 1 } });
-    test.answers = [replied(503, { retryAfter: "60" })];
-    await test.subscribe();
-    await test.start();
-    await test.publish();
-    await test.whenSent(1);
-    await test.clock.advance(0);
-    await test.clock.step(-HOUR_MS);
-    const id = await test.publish();
-    await test.clock.advance(59_000);
-    expect(test.sent).toHaveLength(1);
-    await test.clock.advance(2_000);
-    expect(await test.status(id)).toBe("delivered");
-  });
+  const health = { breakerAfter: 1, breakerPauseMs: 60_000, breakerMaxPauseMs: 60_000, disableAfterMs: 432_000_000 };
 
-  it("lengthens none of a breaker", async () => {
-    const health = { breakerAfter: 1, breakerPauseMs: 60_000, breakerMaxPauseMs: 60_000, disableAfterMs: 432_000_000 };
-    await using test = await testPath({ retry: { attempts: 1 }, health });
-    test.answers = [replied(500)];
-    await test.subscribe();
-    await test.start();
-    await test.publish();
-    await test.whenSent(1);
-    await test.clock.advance(0);
+  it.each([
+    ["that a receiver has asked for", replied(503, { retryAfter: "60" }), false],
+    ["of a breaker", replied(500), health],
+  ] as const)("lengthens none %s", async (_whose, first, breaker) => {
+    await using test = await testPath({ retry: { attempts: 1 }, health: breaker });
+    await test.publishRefused(first);
     await test.clock.step(-HOUR_MS);
     const id = await test.publish();
     await test.clock.advance(59_000);

@@ -43,6 +43,8 @@ export interface TestPath extends AsyncDisposable {
   whenSent(count: number): Promise<void>;
   subscribe(events?: readonly string[], keyId?: string): Promise<string>;
   publish(type?: string, more?: Record<string, unknown>): Promise<string>;
+  /** Subscribes, starts, publishes one event, and resolves when the answer to its first attempt is stored. */
+  publishRefused(answer: Reply): Promise<string>;
   status(eventId: string): Promise<EventStatus>;
   start(): Promise<void>;
 }
@@ -85,6 +87,15 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
       const text = JSON.stringify({ type, keyId: "key_1", data: { n: 1 }, ...more });
       const [accepted] = await house.get(path.INTAKE).accept({ publications: [{ text, path: "" }], source: "test" });
       return accepted?.id as string;
+    },
+    async publishRefused(answer) {
+      test.answers = [answer];
+      await test.subscribe();
+      await test.start();
+      const id = await test.publish();
+      await test.whenSent(1);
+      await clock.advance(0);
+      return id;
     },
     async status(eventId) {
       const page = await house.get(path.HISTORY).events("key_1", {}, { limit: 200 });
