@@ -19,6 +19,7 @@ export function context(dataDir: string): PluginContext {
     metrics: { count: silent, gauge: silent, observe: silent },
     connect: refuse,
     refused: async () => {},
+    guess: refuse,
     fetch: refuse,
     get storage(): never {
       return refuse();

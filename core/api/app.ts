@@ -23,7 +23,7 @@ export interface AppDeps extends Pick<CheckDeps, "stepUp"> {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly auth: Auth;
-  readonly limits: Pick<Limiter, "check" | "failed" | "unauthenticated">;
+  readonly limits: Pick<Limiter, "check" | "unauthenticated">;
   /** Addresses and CIDRs whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[];
   readonly operations: readonly AnyOperation[];
@@ -81,7 +81,7 @@ export function createApp(deps: AppDeps): NodeHandler {
       }
     } catch (error) {
       if (error instanceof Gone) return;
-      const problem = await judged(error, call, counted);
+      const problem = await judged(error, call);
       limitHeaders = counted.verdict?.headers ?? (error instanceof Refused ? error.verdict.headers : undefined);
       reply = problemReply(problem, call.requestId);
       if (problem.status === 429)
@@ -137,24 +137,21 @@ export function createApp(deps: AppDeps): NodeHandler {
     return who instanceof Promise ? who.then((name) => countCaller(route, name)) : countCaller(route, who);
   }
 
-  function countCaller({ limit, guessed }: Route, who: string | readonly string[]): Soon<Counted> {
-    const row = limit as string;
-    const guess = guessed ? { row, who: typeof who === "string" ? who : (who[0] as string) } : undefined;
-    const verdict = limits.check(row, who, { guessed });
-    return verdict instanceof Promise ? verdict.then((one) => passed(one, guess)) : passed(verdict, guess);
+  function countCaller({ limit }: Route, who: string | readonly string[]): Soon<Counted> {
+    const verdict = limits.check(limit as string, who);
+    return verdict instanceof Promise ? verdict.then(passed) : passed(verdict);
   }
 
-  function passed(verdict: Verdict | undefined, guess: Counted["guess"]): Counted {
+  function passed(verdict: Verdict | undefined): Counted {
     if (verdict?.code) throw new Refused(verdict);
-    return verdict === undefined && guess === undefined ? NOT_COUNTED : { verdict, guess };
+    return verdict === undefined ? NOT_COUNTED : { verdict };
   }
 
   /** What the client is told of an error, and what is counted and logged because of it. */
-  async function judged(error: unknown, call: Call, { guess }: Counted): Promise<Problem> {
+  async function judged(error: unknown, call: Call): Promise<Problem> {
     let problem = problemOf(error);
     try {
       if (problem.code === "UNAUTHENTICATED") {
-        if (guess !== undefined) await limits.failed(guess.row, guess.who);
         const verdict = await limits.unauthenticated(addressGroup(call.address));
         if (verdict.code) problem = new Refused(verdict);
       }
@@ -206,7 +203,6 @@ const CLOSE = { headers: { connection: "close" } } as const;
 interface Counted {
   readonly principal?: Principal;
   readonly verdict?: Verdict | undefined;
-  readonly guess?: { readonly row: string; readonly who: string } | undefined;
 }
 const NOT_COUNTED: Counted = {};
 

@@ -29,7 +29,8 @@ function surroundings({ dataDir, configDir }: Plan, { clock, say }: Around, keys
   const loud = (message: string): void => say(`relay: ${message}`);
   const log: Log = { debug: () => undefined, info: () => undefined, warn: loud, error: loud };
   const nowhere = (): Promise<never> => Promise.reject(new Error("a command connects to nothing"));
-  return { clock, log, metrics: nullMetrics, connect: nowhere, fetch: nowhere, keys, dataDir, configDir };
+  const guess = (): Promise<never> => Promise.reject(new Error("a command takes no guesses"));
+  return { clock, log, metrics: nullMetrics, connect: nowhere, fetch: nowhere, keys, guess, dataDir, configDir };
 }
 
 const unasked = (): never => {

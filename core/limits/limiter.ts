@@ -1,8 +1,9 @@
 /** The limiter: may this caller make one more request on this endpoint, and what the answer's headers say about it. */
 import type { LimitCode, Take, Taken } from "../model/windows.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Log, Metrics } from "../ports/plugin.ts";
+import type { Guess, Log, Metrics } from "../ports/plugin.ts";
 import type { Counters } from "../ports/storage.ts";
+import { createGuess, GUESSES, isGuessKey } from "./guesses.ts";
 import { limitHeaders, worst } from "./headers.ts";
 import { loadSuspensions, storeSuspension } from "./suspensions.ts";
 import type { SuspensionShelf } from "./suspensions.ts";
@@ -25,8 +26,6 @@ export interface LimiterDeps {
 export interface CheckOptions {
   /** How long the relay, the receiver or the upstream is busy yet, ms. Then nothing is consumed. */
   readonly busyMs?: number;
-  /** The endpoint takes codes that can be guessed: too many wrong ones (`failed`) suspend the first caller here. */
-  readonly guessed?: boolean;
 }
 
 export type RefusalCode = LimitCode | "PROVIDER_BACKPRESSURE";
@@ -52,8 +51,8 @@ export interface Limiter {
     callers: string | readonly (string | Caller)[],
     options?: CheckOptions,
   ): Verdict | undefined | Promise<Verdict | undefined>;
-  /** Counts a wrong code of the first caller of a `guessed` check. Resolves when a suspension that it began is stored. */
-  failed(row: string, caller: string): Promise<void>;
+  /** Counts guesses at codes, whatever rows and rules say. A suspension that a wrong one begins is stored before it rejects. */
+  readonly guess: Guess;
   /** Counts a request that failed to authenticate; a verdict with `code` when it must be answered 429 instead of 401. */
   unauthenticated(address: string): Promise<Verdict>;
   /** New rows and rules (a reload of the config); windows go on. */
@@ -126,21 +125,23 @@ export function createLimiter(deps: LimiterDeps): Limiter {
   }
 
   return {
-    check(row, callers, { busyMs = 0, guessed = false } = {}) {
+    check(row, callers, { busyMs = 0 } = {}) {
       const all = typeof callers === "string" ? [callers] : callers;
       const takes = takesOf.of(row, all);
       if (takes.length === 0) return busyMs > 0 ? busy(busyMs) : undefined;
-      const guess = guessed && all[0] !== undefined ? takesOf.guess(row, all[0]) : undefined;
-      if (guess !== undefined) takes.push(guess);
       const taken = counters.take(takes);
       return Array.isArray(taken)
         ? conclude(takes, taken as readonly Taken[], busyMs)
         : (taken as Promise<readonly Taken[]>).then((all) => conclude(takes, all, busyMs));
     },
-    async failed(row, caller) {
-      const take = takesOf.wrong(row, caller);
-      if (take !== undefined) await remember([take], await counters.take([take]));
-    },
+    guess: createGuess(
+      async (take) => {
+        const taken = await counters.take([take]);
+        await remember([take], taken);
+        return verdictOf([take], taken, 0);
+      },
+      () => abuse,
+    ),
     async unauthenticated(address) {
       const take = takesOf.stranger(address);
       return take === undefined ? NOT_COUNTED : verdictOf([take], await counters.take([take]), 0);
@@ -150,8 +151,11 @@ export function createLimiter(deps: LimiterDeps): Limiter {
       takesOf = createTakes(nextRows, nextAbuse);
     },
     async load() {
-      if (deps.storage === undefined || counters.restore === undefined || abuse === false) return 0;
-      return loadSuspensions(deps.storage, counters.restore, clock.now(), abuse.forgetMs);
+      if (deps.storage === undefined || counters.restore === undefined) return 0;
+      // Without a rule about abuse only wrong codes suspend.
+      const holds = abuse === false ? isGuessKey : () => true;
+      const forgetMs = Math.max(GUESSES.forgetMs, abuse === false ? 0 : abuse.forgetMs);
+      return loadSuspensions(deps.storage, counters.restore, clock.now(), forgetMs, holds);
     },
   };
 }

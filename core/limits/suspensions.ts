@@ -37,12 +37,16 @@ export async function storeSuspension(
   await storage.commit(changes);
 }
 
-/** Resolves to how many still last. */
+/**
+ * Resolves to how many still last.
+ * @param holds whether suspensions of this counter are in force
+ */
 export async function loadSuspensions(
   storage: SuspensionShelf,
   restore: NonNullable<Counters["restore"]>,
   now: number,
   forgetMs: number,
+  holds: (key: string) => boolean,
 ): Promise<number> {
   let lasting = 0;
   let after: string | undefined;
@@ -50,7 +54,7 @@ export async function loadSuspensions(
     const page = await storage.range(suspensionKey(""), { limit: PAGE, ...(after === undefined ? {} : { after }) });
     for (const { value } of page) {
       const one = parse(value);
-      if (one === undefined || now >= one.forgetAt) continue;
+      if (one === undefined || now >= one.forgetAt || !holds(one.key)) continue;
       // A wall clock that was set back must not make it longer than it was meant to be.
       const leftMs = Math.max(0, Math.min(one.until - now, one.until - one.struckAt));
       restore(one.key, { strikes: one.strikes, leftMs, ageMs: Math.min(forgetMs, Math.max(0, now - one.struckAt)) });

@@ -30,10 +30,6 @@ export interface Caller {
 export interface Takes {
   /** One take a caller; none where the row is missing or switched off. */
   of(row: string, callers: readonly (string | Caller)[]): Take[];
-  /** Asks whether wrong codes have suspended this caller here, and counts nothing. */
-  guess(row: string, caller: string | Caller): Take | undefined;
-  /** Counts a wrong code. */
-  wrong(row: string, caller: string | Caller): Take | undefined;
   /** Counts a failed authentication; none where that is switched off. */
   stranger(address: string): Take | undefined;
 }
@@ -43,16 +39,11 @@ const BURST = 5_000;
 /** The row of failed authentications, by address: no endpoint is called so. Only `false` in the rows switches it off. */
 export const STRANGERS_ROW = "failed authentication";
 const STRANGERS: LimitRow = { perMinute: 300, per5s: 300 };
-/** A window that never fills: only a suspension refuses. */
-const ENDLESS = { limit: Number.MAX_SAFE_INTEGER, windowMs: BURST };
-/** A window that is always full: each take on it is a refusal, and enough refusals suspend. */
-const CLOSED = { limit: 0, windowMs: BURST };
 
 export function createTakes(given: LimitRows, abuse: AbuseRule | false): Takes {
   const rows = byShape(given);
   const shapes = new Map<string, string>();
   const windows = new Map<LimitRow, Map<number, Omit<Take, "key">>>();
-  const codes = abuse === false ? undefined : ruleOf(abuse.failures, abuse.failuresWindowMs, abuse);
 
   const shapeOf = (row: string): string => {
     let shape = shapes.get(row);
@@ -74,14 +65,6 @@ export function createTakes(given: LimitRows, abuse: AbuseRule | false): Takes {
     return fresh;
   }
 
-  const codeTake = (row: string, caller: string | Caller, window: Take["burst"]): Take | undefined =>
-    codes && {
-      key: counterKey(`codes ${shapeOf(row)}`, nameOf(caller)),
-      sustained: window,
-      burst: window,
-      abuse: codes,
-    };
-
   return {
     of(row, callers) {
       const shape = shapeOf(row);
@@ -92,8 +75,6 @@ export function createTakes(given: LimitRows, abuse: AbuseRule | false): Takes {
         return { key: counterKey(shape, nameOf(caller)), sustained, burst, abuse };
       });
     },
-    guess: (row, caller) => codeTake(row, caller, ENDLESS),
-    wrong: (row, caller) => codeTake(row, caller, CLOSED),
     stranger(address) {
       if (given[STRANGERS_ROW] === false) return undefined;
       const { sustained, burst } = windowsOf(STRANGERS, 1);

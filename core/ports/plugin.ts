@@ -72,6 +72,13 @@ export interface Keys {
   publicJwk(): Readonly<Record<string, unknown>>;
 }
 
+/**
+ * Runs one guess of `who` at a code that opens `place`. A guess that rejects with UNAUTHENTICATED is counted as wrong: ten
+ * within ten minutes suspend `who` at `place`, on every node. No limits row and no `abuse` setting switches this off.
+ * @throws Problem ABUSE_SUSPEND while suspended, BURST_EXCEEDED when several are under way; else what `attempt` throws
+ */
+export type Guess = <T>(place: string, who: string, attempt: () => Promise<T>) => Promise<T>;
+
 /** Handed to `setup`. All that a plug-in may use of its surroundings is here. */
 export interface PluginContext {
   readonly clock: Clock;
@@ -88,6 +95,8 @@ export interface PluginContext {
    * Never rejects.
    */
   readonly refused: (entry: AuditEntry, alike: string) => Promise<void>;
+  /** Counts guesses at codes; see `Guess`. */
+  readonly guess: Guess;
   /** The relay's own publish token, for sources that were given none. */
   readonly publishToken?: string;
   /** Folder of the relay's own files; exists, mode 0700. */
@@ -146,7 +155,5 @@ export interface Route {
   readonly limit?: string;
   /** Who is counted, found before limits are checked; of several, all must pass. @throws Problem UNAUTHENTICATED */
   principal?(request: RouteRequest): Promise<string | readonly string[]> | string | readonly string[];
-  /** Where codes can be guessed: a 401 of `handle` counts against the first principal, and too many suspend it here. */
-  readonly guessed?: true;
   handle(request: RouteRequest): Promise<RouteReply>;
 }

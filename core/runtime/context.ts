@@ -2,7 +2,7 @@
 import { createTrail, type Trail } from "../flow/audit.ts";
 import { pluginPrefix } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Connect, Keys, Log, Metrics, Plugin, PluginContext, ScopedStorage } from "../ports/plugin.ts";
+import type { Connect, Guess, Keys, Log, Metrics, Plugin, PluginContext, ScopedStorage } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 
 export interface Surroundings {
@@ -12,6 +12,7 @@ export interface Surroundings {
   readonly connect: Connect;
   readonly fetch: PluginContext["fetch"];
   readonly keys: Keys;
+  readonly guess: Guess;
   readonly publishToken?: string;
   readonly dataDir: string;
   readonly configDir: string;

@@ -4,7 +4,7 @@ import { createGuard } from "../guard/index.ts";
 import type { Clock } from "../ports/clock.ts";
 import { contextOf, type Surroundings } from "./context.ts";
 import { makeDataDir } from "./data-dir.ts";
-import { furnishGateway } from "./gateway.ts";
+import { furnishGateway, LIMITER } from "./gateway.ts";
 import { loadKeys } from "./keys.ts";
 import type { Step } from "./lifecycle.ts";
 import type { RelayLog, RelayMetrics } from "./observers.ts";
@@ -54,6 +54,7 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
         connect: guard.connect,
         fetch: outbound.fetch,
         keys,
+        guess: (place, who, attempt) => house.get(LIMITER).guess(place, who, attempt),
         publishToken: keys.publishToken,
         dataDir,
         configDir,

@@ -229,6 +229,48 @@ describe("accounts, from the set-up code to a suspension", () => {
   });
 });
 
+describe("codes cannot be found by trying, with every limit switched off", () => {
+  it("ten wrong ones suspend a step-up, and a few at once are all that is tried", async () => {
+    await using relay = await startRelay();
+    const { token, code } = await enrolled(relay);
+    const tries = await Promise.all(
+      Array.from({ length: 60 }, () => relay.call("POST", "/auth/step-up", { token, body: { code: "no" } })),
+    );
+    const wrong = tries.filter(({ status }) => status === 401).length;
+    expect(wrong).toBeLessThan(13);
+    expect(new Set(tries.map(({ status }) => status))).toEqual(new Set([401, 429]));
+    for (let i = wrong; i < 10; i++) await relay.call("POST", "/auth/step-up", { token, body: { code: "no" } });
+    const right = await relay.call("POST", "/auth/step-up", { token, body: { code: code(1) } });
+    expect([right.status, right.json.code]).toEqual([429, "ABUSE_SUSPEND"]);
+    expect(Number(right.headers["retry-after"])).toBeGreaterThan(200);
+  });
+
+  it("wrong codes behind the right password suspend the login of that account", async () => {
+    await using relay = await startRelay({ abuse: { failures: 3 } });
+    const { code } = await enrolled(relay);
+    const attempt = (more: object) =>
+      relay.call("POST", "/auth/login", { token: null, body: { username: "alice", password: PASSWORD, ...more } });
+    for (let i = 0; i < 3; i++) expect((await attempt({ code: "000000" })).status).toBe(401);
+    const right = await attempt({ code: code(1) });
+    expect([right.status, right.json.code]).toEqual([429, "ABUSE_SUSPEND"]);
+    // Without the password nobody learns of it.
+    expect((await attempt({ password: "wrong horse battery", code: "000000" })).status).toBe(401);
+  });
+
+  /** The first account, with a second factor. */
+  async function enrolled(relay: TestRelay) {
+    const setup = (await readFile(join(relay.dataDir, "setup-code"), "utf8")).trim();
+    const body = { code: setup, username: "alice", password: PASSWORD };
+    const made = await relay.call("POST", "/auth/setup", { token: null, body });
+    const first = made.json.data.token as string;
+    const begun = await relay.call("POST", "/auth/totp", { token: first, body: { password: PASSWORD } });
+    const secret = new URL(begun.json.data.uri as string).searchParams.get("secret") as string;
+    const code = (ahead = 0): string => totpCode(secret, Math.floor(Date.now() / 30_000) + ahead);
+    const on = await relay.call("PUT", "/auth/totp", { token: first, body: { code: code() } });
+    return { token: on.json.data.token as string, code };
+  }
+});
+
 describe("logins are limited", () => {
   it("by address: three in five seconds, whoever they are for", async () => {
     // Three passwords take their time to be hashed: windows run by the monotonic clock, which stands still here.

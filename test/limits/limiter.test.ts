@@ -4,6 +4,7 @@ import { createLimiter } from "../../core/limits/limiter.ts";
 import type { AbuseRule, LimiterDeps, Verdict } from "../../core/limits/limiter.ts";
 import { restForm, routeShape } from "../../core/limits/routes.ts";
 import { addressGroup } from "../../core/model/address.ts";
+import { Problem } from "../../core/model/problem.ts";
 import type { Counters } from "../../core/ports/storage.ts";
 import { ABUSE } from "../../config/defaults.ts";
 import { defaultRows } from "../../config/limits.ts";
@@ -236,39 +237,83 @@ describe("a suspension", () => {
 });
 
 describe("codes that are guessed", () => {
-  const rows = { "POST /auth/step-up": { perMinute: 100, per5s: 100 }, "GET /b": { perMinute: 60, per5s: 60 } };
-  const guess = { guessed: true } as const;
+  const place = "POST /auth/step-up";
+  const right = (): Promise<string> => Promise.resolve("right");
+  const wrong = (): Promise<string> => Promise.reject(new Problem("UNAUTHENTICATED", "wrong"));
+  /** The code of the answer, and its Retry-After; "right" when the guess was. */
+  const ended = (guess: Promise<string>): Promise<unknown> =>
+    guess.catch((error: unknown) => {
+      const { code, extras } = error as Problem;
+      return extras.retryAfter === undefined ? code : [code, extras.retryAfter];
+    });
 
-  it("ten wrong ones within ten minutes suspend that account, there, for 300 s", async () => {
+  it.each([
+    ["as it is", ABUSE as AbuseRule | false, ROWS],
+    ["with abuse switched off", false as const, ROWS],
+    ["with every row switched off", false as const, { [place]: false, "failed authentication": false } as const],
+    ["with a rule that forgives much", { ...ABUSE, failures: 1_000, suspendMs: 1_000, maxSuspendMs: 1_000 }, ROWS],
+  ])("ten wrong ones within ten minutes suspend that account, there, for 300 s: %s", async (_name, abuse, rows) => {
     const storage = shelf();
-    const { clock, limiter, check } = setUp({ rows, storage });
+    const { clock, limiter } = setUp({ rows, storage, abuse });
     for (let i = 0; i < 10; i++) {
-      const verdict = await check("POST /auth/step-up", ["alice", "203.0.113.7"], guess);
-      expect(verdict.code).toBeUndefined();
-      expect(verdict.headers["X-RateLimit-Limit"]).toBe("100");
-      await limiter.failed("POST /auth/step-up", "alice");
+      expect(await ended(limiter.guess(place, "alice", wrong))).toBe("UNAUTHENTICATED");
       await clock.advance(50_000);
     }
-    const refused = await check("POST /auth/step-up", ["alice", "203.0.113.7"], guess);
-    expect([refused.code, refused.retryAfter]).toEqual(["ABUSE_SUSPEND", 250]);
-    expect((await check("POST /auth/step-up", ["bob", "203.0.113.7"], guess)).code).toBeUndefined();
-    expect((await check("GET /b", "alice")).code).toBeUndefined();
+    expect(await ended(limiter.guess(place, "alice", right))).toEqual(["ABUSE_SUSPEND", 250]);
+    expect(await limiter.guess(place, "bob", right)).toBe("right");
+    expect(await limiter.guess("POST /auth/login", "alice", right)).toBe("right");
+    expect((await limiter.check("GET /b", "alice"))?.code).toBeUndefined();
 
-    const restarted = setUp({ rows, storage });
+    const restarted = setUp({ rows, storage, abuse });
     await restarted.clock.step(500_000);
-    await restarted.limiter.load();
-    expect((await restarted.check("POST /auth/step-up", "alice", guess)).code).toBe("ABUSE_SUSPEND");
+    expect(await restarted.limiter.load()).toBe(1);
+    expect(await ended(restarted.limiter.guess(place, "alice", right))).toEqual(["ABUSE_SUSPEND", 250]);
     await clock.advance(250_000);
-    expect((await check("POST /auth/step-up", "alice", guess)).code).toBeUndefined();
+    expect(await limiter.guess(place, "alice", right)).toBe("right");
   });
 
-  it("ten over a longer time do not", async () => {
-    const { clock, limiter, check } = setUp({ rows });
+  it("a rule about abuse can make it stricter", async () => {
+    const { limiter } = setUp({ abuse: { ...ABUSE, failures: 2, suspendMs: 600_000 } });
+    for (let i = 0; i < 2; i++) await ended(limiter.guess(place, "alice", wrong));
+    expect(await ended(limiter.guess(place, "alice", right))).toEqual(["ABUSE_SUSPEND", 600]);
+  });
+
+  it("right ones in any number, and faults of ours, count for nothing", async () => {
+    const { limiter } = setUp();
+    const broken = (): Promise<string> => Promise.reject(new Problem("STORAGE_UNAVAILABLE", "later"));
     for (let i = 0; i < 30; i++) {
-      await limiter.failed("POST /auth/step-up", "alice");
+      expect(await limiter.guess(place, "alice", right)).toBe("right");
+      expect(await ended(limiter.guess(place, "alice", broken))).toBe("STORAGE_UNAVAILABLE");
+    }
+  });
+
+  it("many at once are not all tried before the first is counted", async () => {
+    const { limiter } = setUp();
+    let tried = 0;
+    const guess = async (): Promise<string> => {
+      tried++;
+      await new Promise(setImmediate);
+      return wrong();
+    };
+    const all = await Promise.all(Array.from({ length: 200 }, () => ended(limiter.guess(place, "alice", guess))));
+    expect(tried).toBe(3);
+    expect(all.filter((one) => Array.isArray(one) && one[0] === "BURST_EXCEEDED")).toHaveLength(197);
+  });
+
+  it("ten over a longer time do not suspend", async () => {
+    const { clock, limiter } = setUp();
+    for (let i = 0; i < 30; i++) {
+      await ended(limiter.guess(place, "alice", wrong));
       await clock.advance(67_000);
     }
-    expect((await check("POST /auth/step-up", "alice", guess)).code).toBeUndefined();
+    expect(await limiter.guess(place, "alice", right)).toBe("right");
+  });
+
+  it("suspensions of rows stay in storage, and out of force, while abuse is switched off", async () => {
+    const storage = shelf();
+    await drain(setUp({ storage }).check, "POST /a/{id}", "alice", 200);
+    expect(await setUp({ storage, abuse: false }).limiter.load()).toBe(0);
+    expect(await setUp({ storage }).limiter.load()).toBe(1);
   });
 });
 

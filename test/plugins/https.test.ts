@@ -47,6 +47,7 @@ const openLine = async (
     metrics: quietMetrics(),
     fetch: refuse,
     refused: refuse,
+    guess: refuse,
     storage: { getItem: refuse, range: refuse, commit: refuse },
     keys: { seal: refuse, open: refuse, signToken: refuse, publicJwk: refuse },
     dataDir: "",

@@ -27,7 +27,7 @@ const code = text(1, 64);
 const password = text(1, LONGEST_PASSWORD);
 
 export function enrolRoutes(parts: Parts): readonly Route[] {
-  const { storage, users, sessions, passwords, brake, keys, clock, log, setup } = parts;
+  const { storage, users, sessions, passwords, brake, guess, keys, clock, log, setup } = parts;
 
   async function first(request: RouteRequest): ReturnType<Route["handle"]> {
     const gone = new Problem("NOT_FOUND", "There is no such path.");
@@ -60,6 +60,23 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
   const refused = (action: AuditAction, user: User, request: RouteRequest, why: string): Promise<void> =>
     parts.refused(ownDeed(action, user, request, why), user.username);
 
+  /** The user, with the code used up where there is a factor to change. @throws Problem UNAUTHENTICATED */
+  async function proven(
+    user: User,
+    given: { readonly password: string; readonly code?: string },
+    request: RouteRequest,
+  ): Promise<User> {
+    if (!(await passwords.verify(given.password, user.password))) {
+      brake.failed(user.username);
+      await refused("second_factor.begun", user, request, "wrong password");
+      throw unauthenticated("The password is wrong.");
+    }
+    const allowed = user.totp === undefined ? user : useCode(user, given.code ?? "", keys, clock.now());
+    if (allowed !== undefined) return allowed;
+    await refused("second_factor.begun", user, request, "wrong code");
+    throw unauthenticated("Changing the second factor needs a code of the present one.");
+  }
+
   /** Begins an enrolment. What is in force stays so until the new one is confirmed. */
   async function begin(request: RouteRequest): ReturnType<Route["handle"]> {
     type Body = { readonly password: string; readonly code?: string };
@@ -67,16 +84,7 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
     const uri = await surely(storage, async () => {
       const { read } = await seat(parts, request);
       await brake.wait(read.user.username, request.signal);
-      if (!(await passwords.verify(body.password, read.user.password))) {
-        brake.failed(read.user.username);
-        await refused("second_factor.begun", read.user, request, "wrong password");
-        throw unauthenticated("The password is wrong.");
-      }
-      const allowed = read.user.totp === undefined ? read.user : useCode(read.user, body.code ?? "", keys, clock.now());
-      if (allowed === undefined) {
-        await refused("second_factor.begun", read.user, request, "wrong code");
-        throw unauthenticated("Changing the second factor needs a code of the present one.");
-      }
+      const allowed = await guess("POST /auth/totp", read.user.username, () => proven(read.user, body, request));
       const { user, uri } = beginTotp(allowed, keys, clock.now());
       return {
         changes: [users.change(read, user)],
@@ -92,15 +100,15 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
     const body = await readFields<{ readonly code: string }>(request, { code });
     const { user, session, codes } = await surely(storage, async () => {
       const { read, session } = await seat(parts, request);
-      let made: ReturnType<typeof confirmed>;
-      try {
-        made = confirmed(read.user, body.code, keys, clock.now());
-      } catch (error) {
-        if (error instanceof Problem && error.code === "UNAUTHENTICATED")
-          await refused("second_factor.on", read.user, request, "wrong code");
-        throw error;
-      }
-      const { user, codes } = made;
+      const { user, codes } = await guess("PUT /auth/totp", read.user.username, async () => {
+        try {
+          return confirmed(read.user, body.code, keys, clock.now());
+        } catch (error) {
+          if (error instanceof Problem && error.code === "UNAUTHENTICATED")
+            await refused("second_factor.on", read.user, request, "wrong code");
+          throw error;
+        }
+      });
       const risen = { ...session, amr: TWO_FACTORS, authAt: clock.now() };
       const others = await sessions.endAll(user.uid, session.id);
       const changes = [users.change(read, user), sessions.change(session, risen), ...others];
@@ -115,7 +123,7 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
   }
 
   const counted = accountAndAddress(parts);
-  const totp = { path: "/auth/totp", principal: counted, guessed: true } as const;
+  const totp = { path: "/auth/totp", principal: counted } as const;
   return [
     { method: "POST", path: "/auth/setup", limit: "POST /auth/setup", handle: first },
     { ...totp, method: "POST", limit: "POST /auth/totp", handle: begin },

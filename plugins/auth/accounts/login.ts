@@ -32,7 +32,7 @@ const WRONG_CODE = "The code is wrong, or was used before: take the next one.";
 const code = text(1, 64);
 
 export function loginRoutes(parts: Parts): readonly Route[] {
-  const { storage, users, sessions, passwords, brake, keys, clock, log } = parts;
+  const { storage, users, sessions, passwords, brake, guess, keys, clock, log } = parts;
 
   async function login(request: RouteRequest): ReturnType<Route["handle"]> {
     type Body = { readonly username: string; readonly password: string; readonly code?: string };
@@ -57,8 +57,13 @@ export function loginRoutes(parts: Parts): readonly Route[] {
         const headers = { "www-authenticate": stepUpChallenge(STEP_UP) };
         throw new Problem("STEP_UP_REQUIRED", "This account has a second factor: send its code too.", { headers });
       }
-      const used = useCode(user, body.code, keys, clock.now());
-      if (used === undefined) throw await refused(name, user, request);
+      const given = body.code;
+      // Counted by the account alone: who got here knows its password, and may come from many addresses.
+      const used = await guess("POST /auth/login", user.username, async () => {
+        const found = useCode(user, given, keys, clock.now());
+        if (found === undefined) throw await refused(name, user, request);
+        return found;
+      });
       const begun = sessions.begin(used, TWO_FACTORS);
       const audit = [ownDeed("login", used, request, TWO_FACTORS.join(" "))];
       return { changes: [users.change(read, used), begun.change], audit, result: { user: used, ...begun } };
@@ -83,11 +88,12 @@ export function loginRoutes(parts: Parts): readonly Route[] {
       const { read, session } = await seat(parts, request);
       if (read.user.totp === undefined)
         throw new Problem("CONFLICT", "This account has no second factor: turn one on with POST /auth/totp.");
-      const used = useCode(read.user, body.code, keys, clock.now());
-      if (used === undefined) {
+      const used = await guess("POST /auth/step-up", read.user.username, async () => {
+        const found = useCode(read.user, body.code, keys, clock.now());
+        if (found !== undefined) return found;
         await parts.refused(ownDeed("step_up", read.user, request, "wrong code"), read.user.username);
         throw unauthenticated(WRONG_CODE);
-      }
+      });
       const risen = { ...session, amr: TWO_FACTORS, authAt: clock.now() };
       const changes = [users.change(read, used), sessions.change(session, risen)];
       return { changes, audit: [ownDeed("step_up", used, request)], result: { user: used, session: risen } };
@@ -135,7 +141,6 @@ export function loginRoutes(parts: Parts): readonly Route[] {
       path: "/auth/step-up",
       limit: "POST /auth/step-up",
       principal: counted,
-      guessed: true,
       handle: stepUp,
     },
     { method: "POST", path: "/auth/refresh", limit: "POST /auth/refresh", handle: refresh },

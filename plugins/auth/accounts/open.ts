@@ -65,6 +65,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
   const parts: Parts = {
     ...{ storage, clock, keys, log, users, sessions, passwords, setup, authenticate, tokenMs, sessionMs },
     refused: ctx.refused,
+    guess: ctx.guess,
     brake: createBrake(clock),
     ...(origin === undefined ? {} : { origin }),
   };

@@ -27,6 +27,7 @@ export interface Parts {
   readonly setup: SetupCode;
   readonly authenticate: Auth["authenticate"];
   readonly refused: PluginContext["refused"];
+  readonly guess: PluginContext["guess"];
   readonly tokenMs: number;
   readonly sessionMs: number;
   /** The one `Origin` that may refresh; left out, the one that the request itself was sent to. */

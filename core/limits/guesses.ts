@@ -1,0 +1,77 @@
+/** Guesses at codes: wrong ones are counted and suspend, whatever the limits table and the rule about abuse say. */
+import { Problem } from "../model/problem.ts";
+import type { Abuse, Take } from "../model/windows.ts";
+import type { Guess } from "../ports/plugin.ts";
+import { counterKey } from "./keys.ts";
+import { routeShape } from "./routes.ts";
+import type { AbuseRule } from "./takes.ts";
+
+/** The rule of wrong codes. `abuse` in the config may make it stricter, never weaker. */
+export const GUESSES = {
+  failures: 10,
+  failuresWindowMs: 600_000,
+  suspendMs: 300_000,
+  maxSuspendMs: 3_600_000,
+  forgetMs: 86_400_000,
+} as const;
+
+/** Guesses of one caller at one place that may be under way: what comes at once has not been counted yet. */
+const AT_ONCE = 3;
+
+const PREFIX = "codes ";
+/** Whether a counter is one of wrong codes. */
+export const isGuessKey = (key: string): boolean => key.startsWith(PREFIX);
+
+/** A window that never fills: only a suspension refuses. */
+const ENDLESS = { limit: Number.MAX_SAFE_INTEGER, windowMs: 5_000 };
+/** A window that is always full: each take on it is a refusal, and enough refusals suspend. */
+const CLOSED = { limit: 0, windowMs: 5_000 };
+
+function ruleOf(abuse: AbuseRule | false): Abuse {
+  const given = abuse === false ? GUESSES : abuse;
+  return {
+    refusals: Math.min(GUESSES.failures, given.failures),
+    windowMs: Math.max(GUESSES.failuresWindowMs, given.failuresWindowMs),
+    suspendMs: Math.max(GUESSES.suspendMs, given.suspendMs),
+    maxSuspendMs: Math.max(GUESSES.maxSuspendMs, given.maxSuspendMs),
+    forgetMs: Math.max(GUESSES.forgetMs, given.forgetMs),
+  };
+}
+
+/** The code and the wait of a take that was refused; no code when it was not. */
+interface Asked {
+  readonly code?: string;
+  readonly retryAfter?: number;
+}
+
+/**
+ * @param take decides about a take; a suspension that it begins is stored when it resolves
+ * @param abuse the rule as it is now
+ */
+export function createGuess(take: (take: Take) => Promise<Asked>, abuse: () => AbuseRule | false): Guess {
+  const underWay = new Map<string, number>();
+  return async (place, who, attempt) => {
+    const key = counterKey(`${PREFIX}${routeShape(place)}`, who);
+    const count = underWay.get(key) ?? 0;
+    if (count >= AT_ONCE)
+      throw new Problem("BURST_EXCEEDED", "Several codes are being checked: send one at a time.", { retryAfter: 1 });
+    underWay.set(key, count + 1);
+    try {
+      const rule = ruleOf(abuse());
+      const { code, retryAfter } = await take({ key, sustained: ENDLESS, burst: ENDLESS, abuse: rule });
+      if (code !== undefined)
+        throw new Problem("ABUSE_SUSPEND", "Too many wrong codes: wait as long as Retry-After says.", { retryAfter });
+      try {
+        return await attempt();
+      } catch (error) {
+        if (error instanceof Problem && error.code === "UNAUTHENTICATED")
+          await take({ key, sustained: CLOSED, burst: CLOSED, abuse: rule });
+        throw error;
+      }
+    } finally {
+      const left = (underWay.get(key) ?? 1) - 1;
+      if (left > 0) underWay.set(key, left);
+      else underWay.delete(key);
+    }
+  };
+}
