@@ -1,13 +1,12 @@
 /** The shapes of requests and answers: what validates them, types them and documents them. */
 import { z } from "zod";
+import { isReservedHeader } from "../model/header-names.ts";
 import { isEventPattern } from "../model/names.ts";
 
 /** For the documentation: `isEventPattern` decides. */
 const EVENT_PATTERN = "^(?:[A-Za-z0-9_-]+|\\*)(?:[:.](?:[A-Za-z0-9_-]+|\\*))*$";
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\x20-\x7e]*$/;
-const RESERVED =
-  /^(?:host|content-.*|transfer-encoding|connection|upgrade|expect|te|trailer|proxy-.*|cookie|user-agent|webhook-.*|x-relay-.*|traceparent)$/i;
 const MAX_HEADERS = 20;
 
 const eventName = z
@@ -47,7 +46,7 @@ const headers = z
       const lower = name.toLowerCase();
       if (name.length > 128 || !HEADER_NAME.test(name))
         ctx.addIssue({ code: "custom", path: [name], message: "is not a header name" });
-      else if (RESERVED.test(name)) ctx.addIssue({ code: "custom", path: [name], message: "is the relay's own" });
+      else if (isReservedHeader(name)) ctx.addIssue({ code: "custom", path: [name], message: "is the relay's own" });
       else if (seen.has(lower)) ctx.addIssue({ code: "custom", path: [name], message: "stands more than once" });
       seen.add(lower);
     }

@@ -1,4 +1,5 @@
 /** Signs attempts with the secrets that are live at that moment; opened secrets are kept in memory, bounded. */
+import { isReservedHeader } from "../model/header-names.ts";
 import type { Signable } from "../model/signable.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
@@ -52,10 +53,10 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
 
   const openHeaders = (sub: Subscription, sealed: Readonly<Record<string, string>>): Record<string, string> =>
     Object.fromEntries(
-      Object.entries(sealed).map(([name, value]) => [
-        name.toLowerCase(),
-        keys.open(value, headerAad(sub.keyId, sub.id, name)),
-      ]),
+      Object.entries(sealed)
+        // An older record may hold a name that is reserved by now: its attempts could not be sent with it.
+        .filter(([name]) => !isReservedHeader(name))
+        .map(([name, value]) => [name.toLowerCase(), keys.open(value, headerAad(sub.keyId, sub.id, name))]),
     );
 
   return {

@@ -101,6 +101,17 @@ describe("a subscription", () => {
     expect(view(again)).not.toHaveProperty("headers");
   });
 
+  it.each(["Keep-Alive", "HTTP2-Settings", "X-Relay-Event", "Content-Type", "Host"])(
+    "a header of the connection or of the relay (%s) is refused",
+    async (name) => {
+      const got = await api.ask("POST", LIST, { body: { ...HOOK, headers: { [name]: "x" } } });
+      expect([got.status, got.json.errors]).toEqual([
+        400,
+        [{ path: `headers.${name}`, message: "is the relay's own" }],
+      ]);
+    },
+  );
+
   it("keeps a header by null, removes it by leaving it out, and clears them all by null", async () => {
     const { id } = await create({ headers: { "X-One": "1", "X-Two": "2" } });
     const target = `${LIST}/${String(id)}`;

@@ -9,6 +9,8 @@ export type FarSide =
   | { readonly do: "hang" }
   /** Answers as long as it is let, a little at a time, and never comes to an end. */
   | { readonly do: "drip" }
+  /** Answers with what its protocol forbids. */
+  | { readonly do: "garble" }
   /** Takes the request and ends the connection. */
   | { readonly do: "cut" }
   /** Holds every request until `count` are there, then answers them all with 200. */
@@ -114,6 +116,11 @@ export function describeTransport(it: It & { readonly skip?: It }, harness: Tran
     const reply = await send();
     expect(reply).toMatchObject({ kind: "response", status: 200, truncated: true });
     if (reply.kind === "response") expect(new TextDecoder().decode(reply.excerpt)).toBe(body.slice(0, 4096));
+  });
+
+  law("what the protocol forbids is a reply like any other, never a fault of ours", ["garble"], async (bench, send) => {
+    bench.far({ do: "garble" });
+    expect(await send()).toMatchObject({ kind: "error", error: "protocol" });
   });
 
   law("a far side that says nothing is a timeout, in time", ["hang"], async (bench, send) => {

@@ -160,3 +160,22 @@ describe("what an attempt goes by", () => {
     expect((await relay.publish(EVENT)).json.data.deliveries).toBe(0);
   });
 });
+
+describe("a receiver that speaks no valid HTTP", () => {
+  it.each([
+    ["a status below 100", "HTTP/1.1 000 X\r\ncontent-length: 0\r\n\r\n"],
+    ["a switch of protocols", "HTTP/1.1 101 Switching\r\n\r\n"],
+  ])("(%s) uses up the five attempts like any other, and a test event shows what it said", async (_, text) => {
+    await using receiver = await startReceiver({ otherwise: { do: "raw", text } });
+    await using relay = await startRelay({ storage: memory() });
+    const id = await subscribe(relay, receiver);
+    const { json } = await relay.publish(EVENT);
+    const event = `/api-keys/key_1/events/${json.data.id}`;
+    await eventually("it has failed", async () => (await relay.call("GET", event)).json.data.status === "failed");
+    const [delivery] = (await relay.call("GET", event)).json.data.deliveries;
+    expect(delivery.reason).toBe("exhausted");
+    expect(delivery.attempts.map((one: { error?: string }) => one.error)).toEqual(Array(5).fill("protocol"));
+    const pinged = await relay.call("POST", `${HOOKS}/${id}/test`);
+    expect([pinged.status, pinged.json.data.error]).toEqual([200, "protocol"]);
+  });
+});

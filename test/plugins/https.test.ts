@@ -105,6 +105,8 @@ describe("the law of transports", () => {
             return { do: "drip", everyMs: 10, status: 200 };
           case "hang":
             return { do: "hang" };
+          case "garble":
+            return { do: "raw", text: "HTTP/1.1 000 X\r\ncontent-length: 0\r\n\r\n" };
           case "gather":
             await new Promise<void>((resolve) => {
               gathered.push(resolve);
@@ -302,9 +304,61 @@ describe("what goes wrong is told by its stage", () => {
     ],
     ["headers without end", `HTTP/1.1 200 OK\r\nx: ${"a".repeat(200_000)}`],
     ["two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"],
+    ["a status below 100", "HTTP/1.1 000 X\r\ncontent-length: 0\r\n\r\n"],
+    ["a status of 99", "HTTP/1.1 099 X\r\n\r\n"],
+    ["a switch of protocols to none", "HTTP/1.1 101 Switching\r\n\r\n"],
+    ["an answer to nothing before the answer", "HTTP/1.1 101 Switching\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"],
+    ["eleven answers before the answer", `${"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(11)}HTTP/1.1 200 OK\r\n\r\n`],
   ])("%s: protocol", async (_, text) => {
     expect(await failing({ do: "raw", text })).toMatchObject({ kind: "error", error: "protocol" });
   });
+
+  it("a status below 100 on a connection that stays open: protocol, at once", async () => {
+    const text = "HTTP/1.1 000 X\r\ncontent-length: 0\r\n\r\n";
+    expect(await failing({ do: "raw", text, open: true })).toMatchObject({ kind: "error", error: "protocol" });
+  });
+
+  it.each(["keep-alive", "http2-settings", "expect", "upgrade", "bad header"])(
+    "a request that the client library does not send (%s): protocol, and it is an attempt",
+    async (name) => {
+      const { line } = await facing([200]);
+      const reply = await line.send({ headers: { [name]: "x" } });
+      if (name === "http2-settings") expect(reply).toMatchObject({ kind: "response" });
+      else expect(reply).toMatchObject({ kind: "error", error: "protocol" });
+    },
+  );
+
+  it("of answers before the answer without end no more than ten are taken", async () => {
+    const again = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(100);
+    const { receiver, line } = await facing([{ do: "pour", head: "", again }]);
+    expect(await line.send()).toMatchObject({ kind: "error", error: "protocol" });
+    await receiver.waitForAborted(1);
+    expect(receiver.written()).toBeLessThan(8_000_000);
+  });
+
+  it.each([
+    ["a chunk extension", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;x=", "y".repeat(10_000)],
+    ["trailers", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n", `x: ${"y".repeat(1_000)}\r\n`],
+  ])("%s without end is read no further than a body", async (_, head, again) => {
+    const { receiver, line } = await facing([{ do: "pour", head, again }]);
+    expect(await line.send()).toMatchObject({ kind: "response", status: 200, truncated: true });
+    await receiver.waitForAborted(1);
+    // What the sockets on both sides hold comes on top of what is read.
+    expect(receiver.written()).toBeLessThan(8_000_000);
+  });
+
+  it.each([1, 3, 9, 12, 22, 1_000])(
+    "a 100 that nobody asked for is not the answer, however it is cut (into pieces of %s)",
+    async (size) => {
+      const text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\nx: y\r\n\r\n";
+      const { receiver, line } = await facing([{ do: "pieces", text, size, status: 202 }, 201]);
+      const reply = await line.send();
+      expect(reply).toMatchObject({ kind: "response", status: 202 });
+      expect(excerptOf(reply)).toBe("ok");
+      expect(await line.send()).toMatchObject({ status: 201 });
+      expect(receiver.connections()).toBe(1);
+    },
+  );
 
   it("early hints are not the answer", async () => {
     const text = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
@@ -459,8 +513,14 @@ describe("connections", () => {
   });
 });
 
-it("a header that cannot be sent is our own fault: it is thrown, not counted as an attempt", async () => {
-  const { receiver, line } = await facing([]);
-  await expect(line.send({ headers: { "bad header": "x" } })).rejects.toThrow("header");
-  expect(receiver.connections()).toBe(0);
-});
+it.each(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"])(
+  "%s, what this machine is out of, is our own fault: it is thrown, not counted as an attempt",
+  async (code) => {
+    const dial = (): never => {
+      throw Object.assign(new Error(`connect ${code}`), { code });
+    };
+    const { receiver, line } = await facing([], { dial });
+    await expect(line.send()).rejects.toThrow(code);
+    expect(receiver.connections()).toBe(0);
+  },
+);

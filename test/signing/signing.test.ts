@@ -103,4 +103,14 @@ describe("the signer", () => {
     expect(after["x-relay-webhook-signature-previous"]).toBeUndefined();
     expect(opened).toEqual([secretAad("key_1", "sub_1", 2), secretAad("key_1", "sub_1", 1)]);
   });
+
+  it("leaves out a stored header whose name is reserved by now: its attempts could not be sent", () => {
+    const signer = createSigner({ open: (sealed) => (sealed === "s" ? newSecret() : sealed) });
+    const sub = { id: "sub_1", keyId: "key_1", secrets: [{ version: 1, sealed: "s", createdAt: 0 }] };
+    const headers = { "Keep-Alive": "x", "HTTP2-Settings": "y", "X-Own": "z" };
+    const signed = signer.sign({ ...sub, headers } as unknown as Subscription, { ...event, body: bodyOf("{}") }, 0);
+    expect(signed).toMatchObject({ "x-own": "z" });
+    expect(signed).not.toHaveProperty(["keep-alive"]);
+    expect(signed).not.toHaveProperty(["http2-settings"]);
+  });
 });

@@ -38,8 +38,12 @@ export type Step =
   | { readonly do: "drip"; readonly everyMs: number; readonly status?: number }
   /** A body of `bytes` bytes without a Content-Length. */
   | { readonly do: "flood"; readonly bytes: number; readonly status?: number }
-  /** Raw bytes instead of HTTP, then the end of the connection. */
-  | { readonly do: "raw"; readonly text: string };
+  /** Raw bytes instead of HTTP, then the end of the connection; with `open`, the connection stays. */
+  | { readonly do: "raw"; readonly text: string; readonly open?: boolean }
+  /** Raw bytes, so many at a time, then a plain reply. */
+  | { readonly do: "pieces"; readonly text: string; readonly size: number; readonly status: number }
+  /** Raw bytes, then the same text again and again for as long as the client reads. */
+  | { readonly do: "pour"; readonly head: string; readonly again: string };
 
 export type Script = readonly Step[] | ((request: Received, index: number) => Step | Promise<Step>);
 
@@ -77,6 +81,8 @@ export interface Receiver extends AsyncDisposable {
   waitFor(count: number, timeoutMs?: number): Promise<readonly Received[]>;
   /** Resolves when a request or its connection has been given up by the client `count` times. */
   waitForAborted(count: number, timeoutMs?: number): Promise<void>;
+  /** Bytes that were written to all connections so far. */
+  written(): number;
   /** Ends every connection without a word; resolves when the kernel has been told. */
   dropConnections(): Promise<void>;
   close(): Promise<void>;
@@ -96,6 +102,7 @@ export const startReceiver = async (options: ReceiverOptions = {}): Promise<Rece
   let asked = 0;
   let accepted = 0;
   let aborted = 0;
+  let writtenBefore = 0;
 
   const changed = (): void => waiting.forEach((check) => check());
   const until = (done: () => boolean, told: () => string, timeoutMs: number): Promise<void> =>
@@ -139,7 +146,10 @@ export const startReceiver = async (options: ReceiverOptions = {}): Promise<Rece
   server.on("connection", (socket: Socket) => {
     const { remotePort = 0 } = socket;
     raw.set(remotePort, socket);
-    socket.on("close", () => raw.get(remotePort) === socket && raw.delete(remotePort));
+    socket.on("close", () => {
+      writtenBefore += socket.bytesWritten;
+      if (raw.get(remotePort) === socket) raw.delete(remotePort);
+    });
   });
   server.on("secureConnection", (socket: Socket) => {
     sockets.set(socket, ++accepted);
@@ -192,6 +202,7 @@ export const startReceiver = async (options: ReceiverOptions = {}): Promise<Rece
         () => `${aborted} of ${count} aborted`,
         timeoutMs,
       ),
+    written: () => [...raw.values()].reduce((sum, { bytesWritten }) => sum + bytesWritten, writtenBefore),
     dropConnections,
     close,
     [Symbol.asyncDispose]: close,
@@ -256,6 +267,25 @@ const play = (given: Step, response: ServerResponse, timers: Set<NodeJS.Timeout>
       response.end(Buffer.alloc(step.bytes, "x"));
       return;
     case "raw":
-      socket?.end(step.text);
+      if (step.open === true) socket?.write(step.text);
+      else socket?.end(step.text);
+      return;
+    case "pieces": {
+      let at = 0;
+      const next = (): void => {
+        const piece = step.text.slice(at, (at += step.size));
+        if (piece === "") response.writeHead(step.status).end("ok");
+        else socket?.write(piece, () => setImmediate(next));
+      };
+      return next();
+    }
+    case "pour": {
+      socket?.write(step.head);
+      const pour = (): void => {
+        while (socket?.writable === true && socket.write(step.again));
+      };
+      socket?.on("drain", pour);
+      pour();
+    }
   }
 };

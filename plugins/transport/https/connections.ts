@@ -1,13 +1,17 @@
 /** Kept connections, by subscription and origin. One undici client is one connection, used by one exchange at a time. */
+import type { Socket } from "node:net";
 import type { Client } from "undici";
 import { ConnectError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Connect } from "../../../core/ports/plugin.ts";
+import { ResponseBytes, type Excess } from "./response-bytes.ts";
 
 /** Who uses a connection. */
 export interface User {
   /** Asked when the connection is dialled: ends with the user. `undefined`: it has been dialled often enough. */
   dialling(): AbortSignal | undefined;
+  /** More of the response has come than is read of one; nothing more of it is handed on. */
+  exceeded(excess: Excess): void;
 }
 
 export interface Connection {
@@ -18,6 +22,8 @@ export interface Connection {
   /** It has carried a request before. */
   reused: boolean;
   user: User | undefined;
+  /** What has come of the response that is under way. */
+  readonly bytes: ResponseBytes;
 }
 
 /** Where one subscription's requests go now. */
@@ -60,6 +66,7 @@ export class Connections {
     const place = this.#place(subscriptionId, url);
     const connection = (fresh ? undefined : this.#kept(place)) ?? this.#make(place);
     connection.user = user;
+    connection.bytes.reset();
     place.busy += 1;
     return connection;
   }
@@ -169,17 +176,38 @@ export class Connections {
         connect({ hostname, port }, signal).then(
           (socket) => {
             connection.openedAt = clock.monotonic();
+            watchBytes(socket, connection);
             told(null, socket);
           },
           (error: Error) => told(error, null),
         );
       },
     });
-    const connection: Connection = { client, place, openedAt: 0, reused: false, user: undefined };
+    const bytes = new ResponseBytes();
+    const connection: Connection = { client, place, openedAt: 0, reused: false, user: undefined, bytes };
     client.on("disconnect", () => {
       if (this.#idle.has(connection)) this.drop(connection);
     });
     this.#all.add(connection);
     return connection;
   }
+}
+
+/**
+ * Puts the response's bounds before undici's parser, which takes what it parses from `read`. Nothing else sees every byte:
+ * the parser calls nobody for chunk extensions and trailers.
+ */
+function watchBytes(socket: Socket, connection: Connection): void {
+  const read = socket.read.bind(socket);
+  socket.read = (size?: number): unknown => {
+    for (;;) {
+      const chunk = read(size) as Buffer | null;
+      if (chunk === null || size === 0 || connection.user === undefined) return chunk;
+      const passed = connection.bytes.take(chunk);
+      if (typeof passed === "object") return passed;
+      if (passed === undefined) continue;
+      connection.user.exceeded(passed);
+      return null;
+    }
+  };
 }

@@ -5,14 +5,18 @@ import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import type { Called, Callings } from "./callings.ts";
 import type { Connection, Connections, User } from "./connections.ts";
 import type { Deadlines, Timed } from "./deadlines.ts";
-import { failure } from "./failure.ts";
+import { failure, protocol } from "./failure.ts";
+import { BODY_BYTES, type Excess } from "./response-bytes.ts";
 
-/** Bytes of a response body that are read before the connection is closed on the sender. */
-const READ_BYTES = 65_536;
 /** Bytes of it that are kept. */
 const KEPT_BYTES = 4_096;
 /** Connections that are opened for one request, when they are closed before a byte of it is written. */
 const MOST_DIALS = 3;
+
+const EXCEEDED: Readonly<Record<Excess, string>> = {
+  bytes: "the response headers do not end",
+  informational: "more than 10 informational answers came before the response",
+};
 
 const EMPTY = new Uint8Array(0);
 
@@ -69,12 +73,17 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called
 
   #dispatch(fresh: boolean): void {
     const { subscriptionId, url, headers, body } = this.#request;
+    let connection: Connection;
     try {
-      const connection = this.#connections.take(subscriptionId, url, this, fresh);
-      this.#connection = connection;
+      connection = this.#connections.take(subscriptionId, url, this, fresh);
+    } catch (error) {
+      return this.#end(undefined, error);
+    }
+    this.#connection = connection;
+    try {
       connection.client.dispatch({ method: "POST", path: connection.place.path, headers, body }, this);
     } catch (error) {
-      this.#end(undefined, error);
+      this.#end(failure(error as Error), error);
     }
   }
 
@@ -96,7 +105,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called
     const room = KEPT_BYTES - this.#kept.length;
     // Copied, so that 4 KiB do not hold the whole buffer of the socket.
     if (room > 0) this.#kept = Buffer.concat([this.#kept, chunk.subarray(0, room)]);
-    if (this.#read > READ_BYTES) this.#end(this.#response(true));
+    if (this.#read > BODY_BYTES) this.#end(this.#response(true));
   }
 
   onResponseEnd(): void {
@@ -117,6 +126,12 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called
       return this.#dispatch(true);
     }
     this.#end(failure(error), error);
+  }
+
+  /** More of the response has come than is read of one. */
+  exceeded(excess: Excess): void {
+    if (this.#status !== 0) return this.#end(this.#response(true));
+    this.#end(protocol(EXCEEDED[excess]));
   }
 
   /** The deadline has come. */

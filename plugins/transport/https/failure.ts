@@ -3,16 +3,37 @@ import type { AttemptError } from "../../../core/model/attempt.ts";
 import { ConnectError } from "../../../core/model/errors.ts";
 import type { Reply } from "../../../core/ports/transport.ts";
 
-/** What the far side did, or `undefined` when it is our own fault. */
+/**
+ * Returns what the far side did, or `undefined` for a fault of our own, which is no attempt. Once a request is dispatched,
+ * whatever the client library makes of it is an outcome: an unknown error is `protocol`. Only what this machine is out of,
+ * and a connection that we close ourselves, are our own.
+ */
 export const failure = (error: Error): Reply | undefined => {
   if (error instanceof ConnectError) return reply(error.stage, error.message);
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  const stage = STAGES[code] ?? byName(error.name, code);
-  if (stage === undefined) return undefined;
+  if (OWN.has(code)) return undefined;
+  const stage = STAGES[code] ?? (code.startsWith("ERR_SSL_") ? "tls" : "protocol");
   // undici has one code for a closed connection and for answers out of turn.
-  if (code === "UND_ERR_SOCKET" && error.message.startsWith("bad ")) return reply("protocol", error.message);
+  if (code === "UND_ERR_SOCKET" && error.message.startsWith("bad ")) return protocol(error.message);
+  // The parser's own checks fail with an assertion on its variables, which tells a person nothing.
+  if (error.name === "AssertionError") return protocol("the response is not valid HTTP");
   return reply(stage, DETAILS[stage] ?? error.message);
 };
+
+/** The far side answered, and it was no HTTP. */
+export const protocol = (detail: string): Reply => reply("protocol", detail);
+
+/** The relay's own: out of descriptors or memory, or the connection was closed by us. */
+const OWN = new Set([
+  "EMFILE",
+  "ENFILE",
+  "ENOBUFS",
+  "ENOMEM",
+  "ERR_MEMORY_ALLOCATION_FAILED",
+  "UND_ERR_ABORTED",
+  "UND_ERR_CLOSED",
+  "UND_ERR_DESTROYED",
+]);
 
 const STAGES: Readonly<Record<string, AttemptError>> = {
   ECONNRESET: "reset",
@@ -25,16 +46,8 @@ const STAGES: Readonly<Record<string, AttemptError>> = {
   UND_ERR_SOCKET: "reset",
   UND_ERR_HEADERS_TIMEOUT: "timeout",
   UND_ERR_BODY_TIMEOUT: "timeout",
-  UND_ERR_HEADERS_OVERFLOW: "protocol",
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "protocol",
   // TLS alerts may come after the handshake: a client certificate is asked for, say (RFC 8446 §4.4.2).
   EPROTO: "tls",
-};
-
-const byName = (name: string, code: string): AttemptError | undefined => {
-  // The parser's errors carry no code in undici 8.12.
-  if (name === "HTTPParserError") return "protocol";
-  return code.startsWith("ERR_SSL_") ? "tls" : undefined;
 };
 
 const DETAILS: Partial<Record<AttemptError, string>> = {
