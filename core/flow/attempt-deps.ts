@@ -7,6 +7,7 @@ import type { Storage } from "../ports/storage.ts";
 import type { Directory } from "./directory.ts";
 import type { HotEvents } from "./hot.ts";
 import type { Notice } from "./notice.ts";
+import type { OwnFaults } from "./own-faults.ts";
 import type { Send } from "./send.ts";
 import type { Slots } from "./slots.ts";
 import type { Tell } from "./tell.ts";
@@ -20,6 +21,7 @@ export interface AttemptDeps {
   readonly directory: Directory;
   readonly hot: HotEvents;
   readonly send: Send;
+  readonly faults: OwnFaults;
   readonly slots: Slots;
   readonly clock: Clock;
   /** In [0, 1). */

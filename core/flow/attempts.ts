@@ -13,9 +13,12 @@ import type { Change, Lease } from "../ports/storage.ts";
 import type { AttemptDeps } from "./attempt-deps.ts";
 import { isQuiet, NotDelivered } from "./not-delivered.ts";
 import type { Loaded } from "./hot.ts";
+import type { Operational } from "./intake.ts";
 import { judge, type Outcome } from "./outcome.ts";
+import { faultAttempt } from "./own-faults.ts";
 import { persist } from "./persist.ts";
 import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "./records.ts";
+import type { Sent } from "./send.ts";
 import { settle } from "./settle.ts";
 import { leftOff } from "./left-off.ts";
 import { endedBy, FRESH_MS } from "./standing.ts";
@@ -69,7 +72,7 @@ export class Attempts {
   }
 
   async #attempt(): Promise<void> {
-    const { directory, hot, clock, storage, metrics, send, random } = this.#deps;
+    const { directory, hot, clock, storage, metrics, send, random, faults } = this.#deps;
     const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
     const event = this.#loaded ?? hot.load(keyId, ordinal);
     const loaded = event instanceof Promise ? await event : event;
@@ -96,12 +99,28 @@ export class Attempts {
     if ((again instanceof Promise ? await again : again) !== sub) return await this.#attempt();
     if (clock.monotonic() - asked > FRESH_MS) return await this.#attempt();
     const number = delivery.attempts.length + 1;
-    const sent = await send(sub as Subscription, loaded, { cycle, number }, this.#signal);
+    const sent = await send(sub as Subscription, loaded, { cycle, number }, this.#signal).catch((error: unknown) =>
+      this.#notSent(error, { cycle, number }),
+    );
+    faults.clear(subscriptionId, ordinal);
     const now = clock.now();
     const retry = sub?.retry ?? this.#deps.retry;
     const outcome = judge(sent.reply, { attempt: number, retry, now, random: random() });
     const tried = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
     await this.#record(sub as Subscription, tried, sent.attempt, outcome);
+  }
+
+  /** A fault of our own is no attempt, unless it comes again and again. @throws the fault */
+  #notSent(error: unknown, turn: Pick<Attempt, "cycle" | "number">): Sent {
+    const { faults, clock, log } = this.#deps;
+    const { subscriptionId, ordinal } = this.#lease;
+    if (this.#signal.aborted || !faults.note(subscriptionId, ordinal)) throw error;
+    log.error("an attempt is recorded for faults of the relay itself", {
+      subscriptionId,
+      ordinal,
+      error: String(error),
+    });
+    return faultAttempt(turn, clock);
   }
 
   /** A gate is shut: the delivery goes back as it was, and nothing of its subscription is claimed for so long. */
@@ -156,11 +175,27 @@ export class Attempts {
     return settle(this.#lease, changes, then, this.#signal, this.#deps);
   }
 
-  /** A failure is told of in its own commit, to subscriptions that ask for operational events. */
+  /**
+   * Stores a failure together with its operational event. What that event needs is read first; a storage that cannot read
+   * it now must not cost the result, which would be attempted once more: then the event follows in a commit of its own.
+   */
   async #end(sub: Subscription, failed: Delivery): Promise<void> {
-    const told = await this.#deps.notice(sub, this.#loaded as Loaded, failed);
-    await this.#settle([...endedChanges(this.#line, failed), ...(told?.changes ?? [])]);
-    told?.committed();
+    const { notice, clock, log } = this.#deps;
+    const loaded = this.#loaded as Loaded;
+    let event: Operational | undefined;
+    let missed = false;
+    try {
+      event = await notice.of(sub, loaded, failed);
+    } catch (error) {
+      missed = true;
+      log.warn("a failure is stored before its operational event", { subscriptionId: sub.id, error: String(error) });
+    }
+    await this.#settle([...endedChanges(this.#line, failed), ...(event?.changes ?? [])]);
+    event?.committed();
+    if (!missed) return;
+    await persist(() => notice.late(sub, loaded, failed), this.#signal, { clock, log }).catch((error: unknown) =>
+      log.error("an operational event is lost", { subscriptionId: sub.id, error: String(error) }),
+    );
   }
 
   async #pause(ms: number | undefined): Promise<void> {

@@ -2,9 +2,10 @@
 import type { Lease } from "../ports/storage.ts";
 import type { AttemptDeps } from "./attempt-deps.ts";
 import { Attempts } from "./attempts.ts";
+import { createOwnFaults } from "./own-faults.ts";
 import { createTell, type Seen } from "./tell.ts";
 
-export interface DeliverDeps extends Omit<AttemptDeps, "tell" | "heldWaits"> {
+export interface DeliverDeps extends Omit<AttemptDeps, "tell" | "heldWaits" | "faults"> {
   readonly seen: readonly Seen[];
 }
 
@@ -17,6 +18,6 @@ export interface DeliverDeps extends Omit<AttemptDeps, "tell" | "heldWaits"> {
 export type Deliver = (lease: Lease, signal: AbortSignal, draining?: AbortSignal) => Promise<void>;
 
 export function createDeliver(deps: DeliverDeps): Deliver {
-  const shared: AttemptDeps = { ...deps, tell: createTell(deps), heldWaits: 0 };
+  const shared: AttemptDeps = { ...deps, tell: createTell(deps), faults: createOwnFaults(), heldWaits: 0 };
   return (lease, signal, draining) => new Attempts(lease, signal, draining, shared).run();
 }

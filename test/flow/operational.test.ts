@@ -1,5 +1,6 @@
 // Operational events: what the relay tells of its own doing, to those who ask for names that start with `relay:`.
 import { describe, expect, it } from "vitest";
+import { StorageError } from "../../core/model/errors.ts";
 import * as path from "../../core/runtime/path.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
@@ -44,6 +45,25 @@ describe("a failed delivery", () => {
         data: expect.objectContaining({ eventId: id, subscriptionId: test.bad, reason: "exhausted", attempts: 1 }),
       },
     ]);
+  });
+
+  it("is settled though the storage cannot read what the notice needs: no sixth request, and the notice follows", async () => {
+    await using test = await listening(500, { retry: { attempts: 5 } });
+    const { getMany } = test.storage;
+    let refused = 0;
+    const id = await test.publish();
+    for (const ms of [0, 6_000, 22_000, 88_000]) await test.clock.advance(ms);
+    await test.whenSent(4);
+    // The names of a key are read once; this one is new to the process, and its first notice has to look them up.
+    test.storage.getMany = (keys) => {
+      if (refused++ < 2) return Promise.reject(new StorageError("unavailable", "a hiccup"));
+      return getMany.call(test.storage, keys);
+    };
+    for (let waited = 0; waited < 10; waited++) await test.clock.advance(400_000);
+    expect(refused).toBeGreaterThan(0);
+    expect(await test.status(id)).toBe("failed");
+    expect(test.sent.filter(({ subscriptionId }) => subscriptionId === test.bad)).toHaveLength(5);
+    expect(told(test)).toHaveLength(1);
   });
 
   it("of an operational event is told of to nobody: it would never end", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
 import * as path from "../../core/runtime/path.ts";
-import { replied, testPath, type TestPath } from "../support/path.ts";
+import { replied, testPath, type Answer, type TestPath } from "../support/path.ts";
 
 const ACTOR = { sub: "tester" };
 
@@ -123,6 +123,41 @@ describe("a delivery", () => {
     await test.whenSent(2);
     await settle(test);
     expect((await delivery(test, id))?.attempts).toMatchObject([{ number: 1, statusCode: 200 }]);
+  });
+
+  it("records an attempt once a fault of ours has come five times in a row, so that it ends like any other", async () => {
+    await using test = await testPath({ retry: { attempts: 2 } });
+    test.otherwise = () => Promise.reject(new Error("a secret cannot be opened"));
+    await test.subscribe();
+    await test.start();
+    const id = await test.publish();
+    for (let made = 1; made <= 4; made++) {
+      await test.whenSent(made);
+      await settle(test);
+      expect((await delivery(test, id))?.attempts).toEqual([]);
+      await test.clock.advance(5_000);
+    }
+    await test.whenSent(5);
+    await settle(test);
+    const recorded = (await delivery(test, id))?.attempts;
+    expect(recorded).toMatchObject([{ number: 1, error: "protocol" }]);
+    expect(JSON.stringify(recorded)).not.toContain("secret");
+    for (let made = 0; made < 8; made++) await test.clock.advance(10_000);
+    await settle(test);
+    expect((await delivery(test, id))?.delivery).toMatchObject({ status: "failed", reason: "exhausted" });
+    expect(test.sent).toHaveLength(10);
+  });
+
+  it("counts faults of ours in a row: an attempt in between begins the count again", async () => {
+    await using test = await testPath();
+    const broken: Answer = () => Promise.reject(new Error("we are broken"));
+    test.answers = [broken, broken, broken, broken, replied(500), broken, broken, broken, broken, replied(200)];
+    await test.subscribe();
+    await test.start();
+    const id = await test.publish();
+    for (let waited = 0; waited < 20; waited++) await test.clock.advance(5_000);
+    await settle(test);
+    expect((await delivery(test, id))?.attempts).toMatchObject([{ statusCode: 500 }, { statusCode: 200 }]);
   });
 
   it("is not sent again when its result cannot be stored for a while: the result waits", async () => {

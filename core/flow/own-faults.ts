@@ -1,0 +1,46 @@
+/**
+ * Counts the faults of our own that a delivery has met in a row. Such a fault gives the delivery back uncounted; without a
+ * bound, one that meets it each time (a secret that cannot be opened, say) would never end.
+ */
+import type { Attempt } from "../model/attempt.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Sent } from "./send.ts";
+
+/** Faults in a row after which an attempt is recorded. */
+const MOST = 5;
+/** Deliveries that are remembered; beyond it the one without news for longest is forgotten, and counts from the beginning. */
+const HELD = 10_000;
+
+export interface OwnFaults {
+  /** Notes a fault. Returns true when an attempt is to be recorded for it; the count then begins again. */
+  note(subscriptionId: string, ordinal: string): boolean;
+  /** An attempt of the delivery was made. */
+  clear(subscriptionId: string, ordinal: string): void;
+}
+
+export function createOwnFaults(): OwnFaults {
+  const counts = new Map<string, number>();
+  return {
+    note(subscriptionId, ordinal) {
+      const key = `${subscriptionId}:${ordinal}`;
+      const count = (counts.get(key) ?? 0) + 1;
+      counts.delete(key);
+      if (count >= MOST) return true;
+      if (counts.size >= HELD) counts.delete(counts.keys().next().value as string);
+      counts.set(key, count);
+      return false;
+    },
+    clear(subscriptionId, ordinal) {
+      if (counts.size > 0) counts.delete(`${subscriptionId}:${ordinal}`);
+    },
+  };
+}
+
+/** The attempt that stands for requests which the relay could not make. Its detail is for the subscriber: the log says more. */
+export function faultAttempt(turn: Pick<Attempt, "cycle" | "number">, clock: Pick<Clock, "now">): Sent {
+  const detail = "the relay could not make this request, five times in a row";
+  return {
+    reply: { kind: "error", error: "protocol", detail },
+    attempt: { ...turn, startedAt: clock.now(), durationMs: 0, error: "protocol", detail },
+  };
+}
