@@ -12,6 +12,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { auditChange, RELAY } from "./audit.ts";
 import type { Actor, AuditLine } from "./audit.ts";
 import { contend, createContest } from "./contest.ts";
+import { createDeletion } from "./deletion.ts";
 import { liveOf } from "./directory.ts";
 import { checkEvents, fieldsOf, patched, sealHeaders } from "./revise.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./revise.ts";
@@ -61,7 +62,10 @@ export interface WithSecret {
 export interface Subscriptions {
   create(keyId: string, fields: SubscriptionFields, actor: Actor): Promise<WithSecret>;
   update(keyId: string, id: string, patch: SubscriptionPatch, actor: Actor): Promise<Subscription>;
-  /** Resolves when nothing of it will be sent any more. */
+  /**
+   * Resolves when nothing of it will be sent any more. One that failed, or was cut off by a crash, is finished by calling it
+   * again; once it is finished, there is no such subscription.
+   */
   remove(keyId: string, id: string, actor: Actor): Promise<void>;
   /** @param overlapMs how long the old secret goes on signing beside the new one; 0 ends it now */
   rotate(keyId: string, id: string, overlapMs: number, actor: Actor): Promise<WithSecret>;
@@ -99,6 +103,12 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     throw new Problem("URL_NOT_ALLOWED", "Give a URL that the relay may call.", {
       errors: [{ path: "url", message: verdict.message, reason: verdict.reason }],
     });
+  }
+
+  /** Forgets what is held against a receiver: its pause, its breaker, its failures. */
+  async function revive(id: string): Promise<void> {
+    await storage.queue.pause(id, 0);
+    await deps.revive?.(id);
   }
 
   return {
@@ -143,7 +153,10 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
 
     async update(keyId, id, patch, actor) {
       if (patch.events !== undefined) checkEvents(patch.events, deps.events?.());
-      await load(keyId, id);
+      const { now } = await load(keyId, id);
+      // Before the change is stored: one that fails here is repeated whole, since the subscription is disabled yet.
+      const revived = now.status === "disabled" && patch.status === "active";
+      if (revived) await revive(id);
       const url = patch.url === undefined ? undefined : await allowed(patch.url);
       const { was, next } = await revise(keyId, id, (now) => ({
         next: patched(keys, now, { ...patch, url }, clock.now()),
@@ -151,33 +164,12 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           audit(keyId, actor, { action: "subscription.updated", target: id, detail: Object.keys(patch).join(" ") }),
         ],
       }));
-      if (was.status === "disabled" && next.status === "active") {
-        await storage.queue.pause(id, 0);
-        await deps.revive?.(id);
-      }
+      if (!revived && was.status === "disabled" && next.status === "active") await revive(id);
       await deps.known?.(id);
       return next;
     },
 
-    async remove(keyId, id, actor) {
-      await contend(async () => {
-        const { text, now } = await load(keyId, id);
-        const count = await storage.getItem(subscriptionCountKey(keyId));
-        const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
-        const { headers: _headers, ...rest } = now;
-        const at = clock.now();
-        const generation = now.generation + 1;
-        const tombstone: Subscription = { ...rest, url: "", secrets: [], updatedAt: at, deletedAt: at, generation };
-        await storage.commit([
-          { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(tombstone), if: text },
-          { op: "put", key: subscriptionCountKey(keyId), value: String(Math.max(0, live - 1)), if: count ?? null },
-          audit(keyId, actor, { action: "subscription.deleted", target: id }),
-        ]);
-      });
-      // The tombstone stops every attempt that has not begun. These end what has, here and on the other nodes.
-      const ends = await Promise.allSettled([deps.abort(id), storage.queue.cancel(id)]);
-      for (const end of ends) if (end.status === "rejected") throw end.reason;
-    },
+    remove: createDeletion({ storage, clock, load, abort: deps.abort, audit }),
 
     async rotate(keyId, id, overlapMs, actor) {
       let seen: number | undefined;

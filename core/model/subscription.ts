@@ -35,6 +35,8 @@ export interface Subscription {
   readonly updatedAt: number;
   /** Set on a tombstone: deleted at. */
   readonly deletedAt?: number;
+  /** Set on a tombstone until nothing of it is under way on any node: a repeated DELETE goes on where one was cut off. */
+  readonly ending?: true;
   /**
    * Counts up whenever it stops being active. A pending delivery whose cycle began in an older generation is not
    * pending any more: it reads as ended, and is never sent.

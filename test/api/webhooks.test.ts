@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { StorageError } from "../../core/model/errors.ts";
 import { HOOK, LIST, serve } from "./serve.ts";
 import type { Got, Served } from "./serve.ts";
 
@@ -74,6 +75,27 @@ describe("a subscription", () => {
     const stored = await api.path.storage.getItem(`subscription:key_1:${String(id)}`);
     expect(JSON.parse(stored ?? "")).toMatchObject({ url: "", secrets: [], generation: 2 });
     expect(stored).not.toContain("headers");
+  });
+
+  it("whose deletion was answered 503 is gone, and the repeat ends its attempts and answers 204", async () => {
+    await using one = await serve();
+    const { queue } = one.path.storage;
+    let failing = true;
+    const cancelled: string[] = [];
+    const cancel = queue.cancel.bind(queue);
+    queue.cancel = async (id) => {
+      if (failing) throw new StorageError("unavailable", "the test says so");
+      cancelled.push(id);
+      await cancel(id);
+    };
+    const { id } = (await one.ask("POST", LIST, { body: HOOK })).json.data as unknown as { readonly id: string };
+    const cut = await one.ask("DELETE", `${LIST}/${id}`);
+    expect([cut.status, cut.json.code]).toEqual([503, "STORAGE_UNAVAILABLE"]);
+    expect((await one.ask("GET", `${LIST}/${id}`)).status).toBe(404);
+    failing = false;
+    expect((await one.ask("DELETE", `${LIST}/${id}`)).status).toBe(204);
+    expect(cancelled).toEqual([id]);
+    expect((await one.ask("DELETE", `${LIST}/${id}`)).status).toBe(404);
   });
 
   it("tells optional fields, and header values never", async () => {

@@ -119,6 +119,7 @@ describe("the directory", () => {
 
 function desk(over: Partial<SubscriptionsDeps> = {}): {
   readonly store: Shelf;
+  readonly storage: Storage;
   readonly subscriptions: Subscriptions;
   read(id: string): Subscription;
 } {
@@ -134,6 +135,7 @@ function desk(over: Partial<SubscriptionsDeps> = {}): {
   });
   return {
     store,
+    storage,
     subscriptions,
     read: (id) => JSON.parse(store.rows.get(subscriptionKey("key_1", id)) ?? "null") as Subscription,
   };
@@ -214,6 +216,74 @@ describe("a subscription", () => {
     expect((await refusal(subscriptions.remove("key_1", id, ACTOR))).code).toBe("NOT_FOUND");
   });
 
+  it.each(["the attempts cannot be ended", "the queue cannot be told", "the end cannot be noted"])(
+    "a deletion that failed since %s is finished by its repeat, and counted and audited once",
+    async (why) => {
+      const ended: string[] = [];
+      const cancelled: string[] = [];
+      let failing = true;
+      const fail = (): void => {
+        if (failing) throw new StorageError("unavailable", why);
+      };
+      const { subscriptions, store, storage, read } = desk({
+        abort: async (id) => {
+          if (why.startsWith("the attempts")) fail();
+          ended.push(id);
+        },
+      });
+      storage.queue.cancel = async (id) => {
+        if (why.startsWith("the queue")) fail();
+        cancelled.push(id);
+      };
+      const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+      await subscriptions.create("key_1", FIELDS, ACTOR);
+      store.before = (changes) => {
+        if (why.startsWith("the end") && changes.length === 1) fail();
+      };
+      await expect(subscriptions.remove("key_1", id, ACTOR)).rejects.toThrow(why);
+      await expect(subscriptions.remove("key_1", id, ACTOR)).rejects.toThrow(why);
+      expect(read(id)).toMatchObject({ deletedAt: expect.any(Number) });
+      expect((await refusal(subscriptions.update("key_1", id, { description: "x" }, ACTOR))).code).toBe("NOT_FOUND");
+      failing = false;
+      await subscriptions.remove("key_1", id, ACTOR);
+      expect([ended.at(-1), cancelled.at(-1)]).toEqual([id, id]);
+      expect(store.rows.get("count:key_1")).toBe("1");
+      const audited = [...store.rows].filter(([row, text]) => row.startsWith("audit:") && text.includes("deleted"));
+      expect(audited).toHaveLength(1);
+      expect((await refusal(subscriptions.remove("key_1", id, ACTOR))).code).toBe("NOT_FOUND");
+    },
+  );
+
+  it("two deletions at once both end, and both of them wait for the attempts", async () => {
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    let aborts = 0;
+    const { subscriptions, store } = desk({ abort: () => (aborts++, held) });
+    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    const both = [subscriptions.remove("key_1", id, ACTOR), subscriptions.remove("key_1", id, ACTOR)];
+    while (aborts < 2) await new Promise(setImmediate);
+    release();
+    await Promise.all(both);
+    expect(store.rows.get("count:key_1")).toBe("0");
+  });
+
+  it("a re-enabling that failed clears breaker and pause when it is repeated", async () => {
+    const revived: string[] = [];
+    let failing = true;
+    const { subscriptions, read } = desk({
+      revive: async (id) => {
+        if (failing) throw new StorageError("unavailable", "not now");
+        revived.push(id);
+      },
+    });
+    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    await subscriptions.update("key_1", id, { status: "disabled" }, ACTOR);
+    await expect(subscriptions.update("key_1", id, { status: "active" }, ACTOR)).rejects.toThrow("not now");
+    failing = false;
+    await subscriptions.update("key_1", id, { status: "active" }, ACTOR);
+    expect([revived, read(id).status]).toEqual([[id], "active"]);
+  });
+
   it("counts right when the count row was never written", async () => {
     const { subscriptions, store } = desk();
     for (const id of ["x", "y"]) put(store, subscription(id));
@@ -261,10 +331,12 @@ describe("a subscription", () => {
     await subscriptions.disable("key_1", id, "endpoint_gone");
     await subscriptions.remove("key_1", id, ACTOR);
     const touches = (changes: readonly Change[], shelfName: string) => changes.some((c) => c.key.startsWith(shelfName));
-    expect(store.commits).toHaveLength(5);
-    for (const changes of store.commits) {
+    // The last one only notes that the deletion is finished.
+    expect(store.commits).toHaveLength(6);
+    for (const changes of store.commits.slice(0, 5)) {
       expect(touches(changes, "subscription:") && touches(changes, "audit:key_1:")).toBe(true);
     }
+    expect(touches(store.commits[5] as readonly Change[], "audit:")).toBe(false);
     const lines = [...store.rows].filter(([name]) => name.startsWith("audit:")).map(([, value]) => value);
     expect(lines.map((line) => (JSON.parse(line) as { by: string }).by)).toEqual([
       ...Array<string>(3).fill("tester"),
