@@ -1,26 +1,71 @@
 /** What a person may see of a response: text, bounded, without secrets. */
+import { formOf, LEAST_CHARS, secretForms, type Form } from "./secret-forms.ts";
+import { unescaped } from "./unescaped.ts";
 
 const MASK = "[masked]";
 const SECRET = /whsec_[A-Za-z0-9+/=_-]*/g;
-/** A value cut off by the end of the excerpt is masked when at least this much of it shows. */
-const TELLING = 6;
+/** Layers of escapes that are looked through: JSON in HTML in a URL. */
+const LAYERS = 3;
+
+type Span = readonly [from: number, to: number];
 
 /**
- * The bytes as text (invalid UTF-8 becomes U+FFFD), with signing secrets and the given values masked.
- * @param values what must not show: the subscription's own header values
+ * The bytes as text (invalid UTF-8 becomes U+FFFD), with signing secrets and the given values masked, also where they come
+ * back without their scheme, escaped (JSON, HTML, percent), in hex or in base64, and where the excerpt's end cuts one off.
+ * @param values what must not show: the subscription's own header values and secrets
  */
 export function excerptText(bytes: Uint8Array, values: readonly string[]): string {
   if (bytes.length === 0) return "";
-  let text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
-  if (text.includes("whsec_")) text = text.replace(SECRET, MASK);
-  for (const value of values) {
-    if (value.length < TELLING) continue;
-    text = text.replaceAll(value, MASK);
-    for (let shown = Math.min(value.length - 1, text.length); shown >= TELLING; shown--) {
-      if (!text.endsWith(value.slice(0, shown))) continue;
-      text = text.slice(0, -shown) + MASK;
-      break;
-    }
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  if (text.length < LEAST_CHARS) return text;
+  let forms = secretForms(values);
+  const spans: Span[] = [];
+  let layer = text;
+  /** Where a character of the layer stands in the text. */
+  let place = (at: number): number => at;
+  for (let depth = 0; depth <= LAYERS; depth++) {
+    for (const [from, to] of spansIn(layer, forms)) spans.push([place(from), place(to)]);
+    const { text: next, at } = unescaped(layer);
+    if (at === undefined) break;
+    const outer = place;
+    place = (i) => outer(at[i] as number);
+    layer = next;
+    // What looks like an escape in a value itself was resolved with the others.
+    forms = forms.map((form) => formOf(unescaped(form.text).text)).filter(({ text: of }) => of.length >= LEAST_CHARS);
   }
-  return text;
+  return masked(text, spans);
+}
+
+function* spansIn(text: string, forms: readonly Form[]): Generator<Span> {
+  for (const { index, 0: found } of text.matchAll(SECRET)) yield [index, index + found.length];
+  const lower = text.toLowerCase();
+  for (const { text: form, telling, hex } of forms) {
+    if (!lower.includes(telling)) continue;
+    const within = hex ? lower : text;
+    for (let at = within.indexOf(form); at >= 0; at = within.indexOf(form, at + form.length))
+      yield [at, at + form.length];
+    const cut = cutOff(within, form);
+    if (cut !== undefined) yield [cut, text.length];
+  }
+}
+
+/** Where the beginning of a value stands at the very end of the text, when enough of it shows. */
+function cutOff(text: string, form: string): number | undefined {
+  const telling = form.slice(0, LEAST_CHARS);
+  const first = Math.max(0, text.length - form.length + 1);
+  for (let at = text.indexOf(telling, first); at >= 0; at = text.indexOf(telling, at + 1))
+    if (form.startsWith(text.slice(at))) return at;
+  return undefined;
+}
+
+function masked(text: string, spans: readonly Span[]): string {
+  if (spans.length === 0) return text;
+  let out = "";
+  let end = 0;
+  for (const [from, to] of spans.toSorted((a, b) => a[0] - b[0] || b[1] - a[1])) {
+    if (to <= end) continue;
+    if (from >= end) out += text.slice(end, from) + MASK;
+    end = to;
+  }
+  return out + text.slice(end);
 }

@@ -16,6 +16,12 @@ export interface Signer {
   hidden(sub: Subscription): readonly string[];
 }
 
+/** A receiver may well know its secret without the prefix, or as the bytes that it stands for. */
+function spellings(secret: string): readonly string[] {
+  const text = secret.replace(/^whsec_/, "");
+  return [text, Buffer.from(text, "base64").toString("hex"), Buffer.from(text, "base64").toString("base64url")];
+}
+
 /** How many subscriptions' keys are held opened. */
 const HELD = 10_000;
 
@@ -42,8 +48,7 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
       sub,
       keys: new Map(secrets.map(({ version, key }) => [version, key])),
       extra,
-      // A receiver may well know its secret without the prefix.
-      hidden: [...Object.values(extra ?? {}), ...secrets.map(({ plain }) => plain.replace(/^whsec_/, ""))],
+      hidden: [...Object.values(extra ?? {}), ...secrets.flatMap(({ plain }) => spellings(plain))],
     };
     if (held.size >= HELD) held.delete(held.keys().next().value as string);
     held.delete(sub.id);

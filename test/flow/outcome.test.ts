@@ -120,6 +120,67 @@ describe("the excerpt of a response", () => {
     expect(text).toBe("got [masked] and [masked], again [masked]");
   });
 
+  const TOKEN = "tok/123+456=<a&b>'q'";
+  const VALUES = [`Bearer ${TOKEN}`, `Basic ${Buffer.from("user:p%ss/word").toString("base64")}`];
+  const html = (text: string): string =>
+    text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("'", "&#39;");
+  const php = (text: string): string => JSON.stringify(text).slice(1, -1).replaceAll("/", "\\/");
+  const unicode = (text: string): string =>
+    Array.from(text, (c) => `\\u${(c.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`).join("");
+
+  it.each<[string, string]>([
+    ["without its scheme", TOKEN],
+    ["as PHP writes JSON", php(TOKEN)],
+    ["in JSON in JSON", JSON.stringify(JSON.stringify(php(TOKEN)))],
+    ["in JSON by code point", unicode(TOKEN)],
+    ["in HTML", html(TOKEN)],
+    ["in HTML by code point", html(TOKEN).replaceAll("/", "&#x2F;")],
+    ["in a URL", encodeURIComponent(TOKEN)],
+    ["in a URL in HTML", html(encodeURIComponent(TOKEN))],
+    ["in base64", Buffer.from(TOKEN).toString("base64")],
+    ["in base64 with more before it", Buffer.from(`x${TOKEN} and more`).toString("base64")],
+    ["in base64url with more before it", Buffer.from(`xy${TOKEN} and more`).toString("base64url")],
+    ["in hex", Buffer.from(TOKEN).toString("hex").toUpperCase()],
+    ["as a password", "p%ss/word"],
+    ["as credentials", "user:p%ss/word"],
+  ])("masks a header value that comes back %s", (_, spelling) => {
+    const text = excerptText(Buffer.from(`{"seen": "${spelling}", "ok": false}`), VALUES);
+    expect(text).toContain("[masked]");
+    expect(text).toMatch(/^\{"seen": ".*", "ok": false\}$/);
+    for (const shown of [TOKEN, spelling, "123+456", "word", Buffer.from(TOKEN).toString("base64").slice(4, -6)])
+      expect(text).not.toContain(shown);
+  });
+
+  it("leaves a page that holds no secret as it is, escapes and all", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom(..."ab/\\&%;25u00x#amp".split("")), maxLength: 200 }), (page) => {
+        expect(excerptText(Buffer.from(page), ["Bearer zzzzzzzz"])).toBe(page);
+      }),
+    );
+  });
+
+  it("masks a value wherever it stands and whatever surrounds it", () => {
+    const escape = fc.constantFrom<(text: string) => string>(
+      (text) => text,
+      php,
+      unicode,
+      html,
+      encodeURIComponent,
+      (text) => Buffer.from(text).toString("hex"),
+    );
+    const value = fc.string({
+      unit: fc.constantFrom(..."abcXYZ019/+=&<'\"%\\-._~".split("")),
+      minLength: 6,
+      maxLength: 40,
+    });
+    fc.assert(
+      fc.property(value, escape, fc.string(), fc.string(), (secret, spell, before, after) => {
+        fc.pre(!`${before}${after}`.includes("whsec_"));
+        expect(excerptText(Buffer.from(`${before} ${spell(secret)} ${after}`), [secret])).toContain("[masked]");
+      }),
+    );
+  });
+
   it("is text for any bytes", () => {
     fc.assert(fc.property(fc.uint8Array(), (bytes) => typeof excerptText(bytes, []) === "string"));
   });
