@@ -14,6 +14,7 @@ import type { Actor, AuditLine } from "./audit.ts";
 import { contend, createContest } from "./contest.ts";
 import { createDeletion } from "./deletion.ts";
 import { liveOf } from "./directory.ts";
+import type { Registered } from "./register-url.ts";
 import { checkEvents, fieldsOf, patched, sealHeaders } from "./revise.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./revise.ts";
 
@@ -21,17 +22,13 @@ export { createDirectory, decodeSubscription, everyEntry } from "./directory.ts"
 export type { Directory } from "./directory.ts";
 export type { SubscriptionFields, SubscriptionPatch } from "./revise.ts";
 
-export type Registered =
-  | { readonly ok: true; readonly href: string }
-  | { readonly ok: false; readonly reason: string; readonly message: string };
-
 export interface SubscriptionsDeps {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly metrics?: Pick<Metrics, "count">;
   readonly keys: Keys;
-  /** The guard's judgement of a URL before it is stored. */
-  readonly guard: { register(url: string): Promise<Registered> };
+  /** Judges a URL before it is stored. */
+  readonly registerUrl: (url: string) => Promise<Registered>;
   /** Most live subscriptions of one key. */
   readonly perKey: number;
   /** Aborts the attempts that are under way for a subscription, on every node; resolves when they have ended. */
@@ -78,7 +75,7 @@ export interface Subscriptions {
 }
 
 export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
-  const { storage, clock, keys, guard } = deps;
+  const { storage, clock, keys } = deps;
   const { load, revise } = createContest(storage);
   const ordinal = ordinals(clock.now);
 
@@ -98,7 +95,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   }
 
   async function allowed(url: string): Promise<string> {
-    const verdict = await guard.register(url);
+    const verdict = await deps.registerUrl(url);
     if (verdict.ok) return verdict.href;
     throw new Problem("URL_NOT_ALLOWED", "Give a URL that the relay may call.", {
       errors: [{ path: "url", message: verdict.message, reason: verdict.reason }],

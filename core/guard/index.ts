@@ -10,12 +10,12 @@ import type { Resolve } from "./resolve.ts";
 import { literalOf, makeRules } from "./rules.ts";
 import type { GuardReason } from "./rules.ts";
 import { trust } from "./secure.ts";
-import type { ReadUrl, Refused } from "./text.ts";
+import type { ReadUrl, Refused, SchemeOf } from "./text.ts";
 
 export { checkAllow } from "./allow.ts";
 export { readCertificates } from "./secure.ts";
 export type { GuardReason } from "./rules.ts";
-export type { ReadUrl, Refused } from "./text.ts";
+export type { ReadUrl, Refused, SchemeOf } from "./text.ts";
 
 export interface GuardOptions {
   /** `guard.allow` of the config. */
@@ -39,8 +39,9 @@ export interface Guard {
   /**
    * Judges a URL at create and update: its text, then what its name resolves to, for at most 3 s. A name that does not
    * answer passes: it fails as an attempt later. Never rejects.
+   * @param of the scheme that it must have, and that scheme's port. @default https, 443
    */
-  register(url: unknown): Promise<ReadUrl | Refused<GuardReason>>;
+  register(url: unknown, of?: SchemeOf): Promise<ReadUrl | Refused<GuardReason>>;
   readonly connect: Connect;
 }
 
@@ -59,10 +60,10 @@ export const createGuard = (options: GuardOptions): Guard => {
   const dial: Dial = options.dial ?? ((host, port) => connectTcp({ host, port }));
 
   return {
-    checkText: rules.text,
+    checkText: (url) => rules.text(url),
     connect: connector({ rules, resolve, dial, trusted: trust(options.ca), clock }),
-    register: async (url) => {
-      const read = rules.text(url);
+    register: async (url, of) => {
+      const read = rules.text(url, of);
       if (!read.ok || literalOf(read.hostname) !== undefined) return read;
       const found = await within(REGISTER_MS, clock, (signal) => resolve(read.hostname, signal));
       return rules.addresses(read.hostname, read.port, found) ?? read;

@@ -6,14 +6,14 @@ import type { Address } from "./address.ts";
 import { readAllow } from "./allow.ts";
 import { classify } from "./classify.ts";
 import { readUrl, refused } from "./text.ts";
-import type { ReadUrl, Refused, TextReason } from "./text.ts";
+import type { ReadUrl, Refused, SchemeOf, TextReason } from "./text.ts";
 import { hostname as checkName } from "./names.ts";
 
 export type GuardReason = TextReason | "URL_PORT" | "IP_NOT_PUBLIC" | "SELF_CONNECTION" | "DNS_MIXED";
 
 export interface Rules {
   /** Judges the text of a URL: all that can be said without the network. */
-  text(url: unknown): ReadUrl | Refused<GuardReason>;
+  text(url: unknown, of?: SchemeOf): ReadUrl | Refused<GuardReason>;
   /** Judges a target of the connector by the same rules, as far as host and port go. */
   target(hostname: string, port: number): Refused<GuardReason> | undefined;
   /** Judges every address of a host: one bad address refuses them all. */
@@ -61,8 +61,8 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions): 
   return {
     named: allowed.named,
     addresses,
-    text: (url) => {
-      const read = readUrl(url, allowed.named);
+    text: (url, of) => {
+      const read = readUrl(url, allowed.named, of);
       return read.ok ? (port(read.hostname, read.port) ?? read) : read;
     },
     target: (hostname, number) => {

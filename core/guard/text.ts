@@ -32,31 +32,48 @@ export interface ReadUrl {
 
 const MAX_LENGTH = 2048;
 
+/** The scheme that a URL must have, and the port of one that names none. */
+export interface SchemeOf {
+  readonly scheme: string;
+  readonly port: number;
+}
+
 /**
  * Reads a URL so strictly that no two parsers can disagree on where it leads (RFC 3986 and WHATWG give the same host).
+ * A URL of another scheme than https is read as if it were one: parsers leave the hosts of schemes that they do not know as
+ * they stand, and `0x7f.1` must not pass for a name.
  * @param named whether the operator lifts the name rules for a host
  */
-export const readUrl = (url: unknown, named: (hostname: string) => boolean): ReadUrl | Refused<TextReason> => {
+export const readUrl = (
+  url: unknown,
+  named: (hostname: string) => boolean,
+  { scheme, port: defaultPort }: SchemeOf = HTTPS,
+): ReadUrl | Refused<TextReason> => {
   if (typeof url !== "string") return malformed("URL_INVALID", "must be a string");
   if (url === "") return malformed("URL_INVALID", "must not be empty");
   if (url.length > MAX_LENGTH) return malformed("URL_TOO_LONG", `must not be longer than ${MAX_LENGTH} characters`);
-  if (!/^https:/i.test(url)) return malformed("URL_SCHEME", "must start with https://");
+  if (url.slice(0, scheme.length + 1).toLowerCase() !== `${scheme}:`)
+    return malformed("URL_SCHEME", `must start with ${scheme}://`);
   if (!/^[\x21-\x7e]+$/.test(url) || url.includes("\\"))
     return refused("URL_CHARSET", "must be visible ASCII without a backslash; write other characters percent-encoded");
   if (url.includes("#")) return refused("URL_FRAGMENT", "must not have a fragment (#)");
-  const [, authority = ""] = /^https:\/\/([^/?]*)/i.exec(url) ?? [];
-  if (authority === "") return refused("URL_SCHEME", "must start with https:// and a host");
+  const rest = url.slice(scheme.length + 1);
+  const [, authority = ""] = /^\/\/([^/?]*)/.exec(rest) ?? [];
+  if (authority === "") return refused("URL_SCHEME", `must start with ${scheme}:// and a host`);
   if (authority.includes("@")) return refused("URL_USERINFO", "must not hold a user name or password");
-  const parsed = URL.parse(url);
-  if (parsed === null) return refused("URL_INVALID", "is not a valid URL");
-  const { href, host, hostname } = parsed;
+  const parsed = URL.parse(`https:${rest}`);
+  const href = URL.parse(url)?.href;
+  if (parsed === null || href === undefined) return refused("URL_INVALID", "is not a valid URL");
+  const { host, hostname } = parsed;
   const written = authority.toLowerCase();
   if (written !== host && written !== `${host}:443`)
     return refused("URL_NOT_CANONICAL", "write the host plainly: as it stands it would be read as another one");
-  const port = parsed.port === "" ? 443 : Number(parsed.port);
+  const port = parsed.port !== "" ? Number(parsed.port) : written.endsWith(":443") ? 443 : defaultPort;
   const wrong = named(hostname) ? undefined : checkName(hostname);
   return wrong === undefined ? { ok: true, href, hostname, port } : refused(wrong.reason, wrong.message);
 };
+
+const HTTPS: SchemeOf = { scheme: "https", port: 443 };
 
 export const refused = <Reason extends string>(reason: Reason, message: string): Refused<Reason> => ({
   ok: false,

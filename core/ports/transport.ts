@@ -27,6 +27,14 @@ export type Reply =
 export interface Transport {
   /** URL schemes it serves, without the colon. */
   readonly schemes: readonly string[];
+  /** Port of a URL that names none; asked by the guard where there is no `problems`. @default 443 */
+  readonly defaultPort?: number;
+  /**
+   * Judges a URL when a subscription is created or its URL changed: one line on what is wrong with it for its subscriber,
+   * or `undefined`. Left out, the guard judges the URL's host and port as it judges those of `PluginContext.connect`; so a
+   * transport whose URLs name no host of the network needs it.
+   */
+  problems?(url: string): Promise<string | undefined> | string | undefined;
   /**
    * Sends one request and resolves to what came of it, within `timeoutMs`.
    * @throws the signal's reason when `signal` aborts; any other rejection means that the relay itself is broken, and the

@@ -14,6 +14,7 @@ import { createHotEvents, type HotEvents } from "../flow/hot.ts";
 import { createIntake, type Intake } from "../flow/intake.ts";
 import { createOthers, type Acts, type Others } from "../flow/others.ts";
 import { createPacing, type Pacing } from "../flow/pacing.ts";
+import { registerUrl } from "../flow/register-url.ts";
 import { createReplay, type Replay } from "../flow/replay.ts";
 import { createReplayJob, type ReplayJob } from "../flow/replay-job.ts";
 import { createRests, type Rests } from "../flow/rests.ts";
@@ -221,11 +222,7 @@ export function furnishPath(house: House): void {
     createSubscriptions({
       ...base(),
       keys: get(KEYS),
-      guard: {
-        // The guard speaks of https. Where another scheme leads is its transport's business, and its way out is ours too.
-        register: (url) =>
-          url.toLowerCase().startsWith("https:") ? get(GUARD).register(url) : Promise.resolve({ ok: true, href: url }),
-      },
+      registerUrl: registerUrl(get(TRANSPORTS), get(GUARD)),
       perKey: get(PLAN).subscriptions.perKey,
       events: get(CATALOGUE).now,
       abort: both((id) => get(OTHERS).ask("stop", id), actsOf(get).stop),

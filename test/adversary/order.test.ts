@@ -60,7 +60,7 @@ beforeAll(async () => {
   );
   const refused = { ok: false, reason: "private", message: "is not public" } as const;
   const register = async (url: string) => (url.includes("10.0.0.1") ? refused : { ok: true as const, href: url });
-  api = await serve({ rows, guard: { register } });
+  api = await serve({ rows, registerUrl: register });
   id = ((await api.ask("POST", "/api-keys/key_1/webhooks", { body: HOOK })).json.data as unknown as { id: string }).id;
   const { storage } = api.path;
   await storage.commit([{ op: "put", key: subscriptionCountKey("key_full"), value: "1000" }]);

@@ -41,7 +41,7 @@ const guardOf = (vector: Vector) =>
 beforeAll(async () => {
   const register = (url: string) =>
     now === undefined ? Promise.resolve({ ok: true as const, href: url }) : guardOf(now).register(url);
-  api = await serve({ guard: { register } });
+  api = await serve({ registerUrl: register });
   id = ((await api.ask("POST", LIST, { body: HOOK })).json.data as unknown as { id: string }).id;
 });
 afterAll(() => api[Symbol.asyncDispose]());

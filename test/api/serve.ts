@@ -63,7 +63,7 @@ export interface ServeOptions {
   readonly parts?: () => Readonly<Record<string, Part>>;
   readonly more?: Partial<OperationsDeps>;
   readonly auth?: Auth;
-  readonly guard?: SubscriptionsDeps["guard"];
+  readonly registerUrl?: SubscriptionsDeps["registerUrl"];
 }
 
 export const PUBLISH_TOKEN = "publish-token";
@@ -108,12 +108,12 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     keys: get(path.KEYS),
     auth,
     directory: get(path.DIRECTORY),
-    subscriptions: options.guard
+    subscriptions: options.registerUrl
       ? createSubscriptions({
           storage,
           clock,
           keys: get(path.KEYS),
-          guard: options.guard,
+          registerUrl: options.registerUrl,
           perKey: 1_000,
           abort: () => Promise.resolve(),
         })

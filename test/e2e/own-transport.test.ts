@@ -17,6 +17,7 @@ export function fileDrop(): Plugin<"transport", Transport> {
     name: "file-drop",
     setup: ({ dataDir }) => ({
       schemes: ["file-drop"],
+      problems: (url) => (/^file-drop:\\/\\/[a-z]+$/.test(url) ? undefined : "must be file-drop:// and a name"),
       async send({ url, headers, body }) {
         const line = { headers, body: Buffer.from(body).toString("utf8") };
         await appendFile(join(dataDir, new URL(url).hostname), JSON.stringify(line) + "\\n");
@@ -40,6 +41,12 @@ it("delivers signed events over a scheme of its own, beside https", async () => 
   expect(made.status, JSON.stringify(made.json)).toBe(201);
   const refused = await relay.call("POST", "/api-keys/key_1/webhooks", { url: "ftp://example.com/", events: ["*"] });
   expect([refused.status, refused.json.code]).toEqual([400, "VALIDATION_FAILED"]);
+  const misnamed = await relay.call("POST", "/api-keys/key_1/webhooks", { url: "file-drop://../up", events: ["*"] });
+  expect([misnamed.status, misnamed.json.code, misnamed.json.errors]).toEqual([
+    422,
+    "URL_NOT_ALLOWED",
+    [{ path: "url", message: "must be file-drop:// and a name", reason: "URL_REFUSED" }],
+  ]);
   const { json } = await relay.publish({ type: "deposit:paid", keyId: "key_1", data: { n: 1 } });
   await expect
     .poll(async () => (await relay.call("GET", `/api-keys/key_1/events/${json.data.id}`)).json.data.status)

@@ -128,7 +128,7 @@ function desk(over: Partial<SubscriptionsDeps> = {}): {
     storage,
     clock: testClock(),
     keys,
-    guard: { register: (href) => Promise.resolve({ ok: true, href }) },
+    registerUrl: (href) => Promise.resolve({ ok: true, href }),
     perKey: 3,
     abort: () => Promise.resolve(),
     ...over,
@@ -154,7 +154,7 @@ describe("a subscription", () => {
 
   it("is refused with the guard's reason, before anything is stored", async () => {
     const register = () => Promise.resolve({ ok: false as const, reason: "IP_NOT_PUBLIC", message: "not public" });
-    const { subscriptions, store } = desk({ guard: { register } });
+    const { subscriptions, store } = desk({ registerUrl: register });
     const { code, errors } = await refusal(subscriptions.create("key_1", FIELDS, ACTOR));
     expect([code, errors]).toEqual([
       "URL_NOT_ALLOWED",

@@ -1,0 +1,29 @@
+/** Judges a subscription's URL before it is stored: by its transport where that can tell, else by the guard. */
+import type { Transport } from "../ports/transport.ts";
+
+export type Registered =
+  | { readonly ok: true; readonly href: string }
+  | { readonly ok: false; readonly reason: string; readonly message: string };
+
+/** What is asked of the guard room. */
+export interface UrlGuard {
+  register(url: string, of: { readonly scheme: string; readonly port: number }): Promise<Registered>;
+}
+
+const HTTPS_PORT = 443;
+
+/** The judgement of a URL by its scheme; one that no transport serves is refused. */
+export function registerUrl(transports: readonly Transport[], guard: UrlGuard): (url: string) => Promise<Registered> {
+  const byScheme = new Map(transports.flatMap((transport) => transport.schemes.map((scheme) => [scheme, transport])));
+  return async (url) => {
+    const scheme = url.slice(0, Math.max(0, url.indexOf(":"))).toLowerCase();
+    const transport = byScheme.get(scheme);
+    if (transport === undefined) return refused(`no transport serves ${scheme}:`);
+    if (transport.problems === undefined)
+      return await guard.register(url, { scheme, port: transport.defaultPort ?? HTTPS_PORT });
+    const message = await transport.problems(url);
+    return message === undefined ? { ok: true, href: url } : refused(message);
+  };
+}
+
+const refused = (message: string): Registered => ({ ok: false, reason: "URL_REFUSED", message });
