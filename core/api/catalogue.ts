@@ -1,6 +1,6 @@
 /** What there is to choose from: the keys of a token, and the names of events. */
 import { z } from "zod";
-import { apiKeyKey, parseApiKeyKey, parseTypeKey } from "../model/keys.ts";
+import { apiKeyKey, keyTypeKey, parseApiKeyKey, parseTypeKey, typeKey } from "../model/keys.ts";
 import { isEventName, isKeyId } from "../model/names.ts";
 import type { Keys } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -11,7 +11,6 @@ import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
 import { apiKey, eventType } from "./shapes.ts";
 
 const tag = "Catalogue";
-const TYPES_READ = 1_000;
 
 export function catalogueOperations(deps: {
   readonly storage: Pick<Storage, "getMany" | "range">;
@@ -34,6 +33,21 @@ export function catalogueOperations(deps: {
     return wanted.filter((_, i) => found[i] !== undefined).slice(0, most);
   }
 
+  /** Names used on keys of the token, from `after` on: of each key as many as are asked for, so that none is passed over. */
+  async function namesInUse(owned: readonly string[] | "*", after: string | undefined, limit: number) {
+    const shelves: readonly ((name: string) => string)[] =
+      owned === "*"
+        ? [typeKey]
+        : [...new Set(owned.filter(isKeyId))].map((keyId) => (name: string) => keyTypeKey(keyId, name));
+    const names = new Set<string>();
+    // One after the other: a token may own a thousand keys.
+    for (const shelf of shelves) {
+      const rows = await storage.range(shelf(""), { after: after && shelf(after), limit });
+      for (const { key } of rows) names.add(parseTypeKey(key));
+    }
+    return names;
+  }
+
   return [
     operation({
       method: "GET",
@@ -53,19 +67,22 @@ export function catalogueOperations(deps: {
     operation({
       method: "GET",
       path: "/event-types",
-      summary: "List the names of events: those of the catalogue and those in use",
+      summary: "List the names of events: those of the catalogue and those used on keys that the token owns",
       tag,
       query: pageQuery,
       reply: { status: 200, data: z.array(eventType), paged: true },
-      async handle({ query: { cursor, limit = DEFAULT_LIMIT } }) {
-        const after = typeCursors.read(cursor, "event-types");
-        // Names are few: they are vocabulary, shared by every key.
-        const used = await storage.range("type:", { limit: TYPES_READ });
-        const all = new Set([...(events?.() ?? []), ...used.map(({ key }) => parseTypeKey(key))]);
-        const names = [...all].toSorted().filter((name) => after === undefined || name > after);
-        const page = names.slice(0, limit);
+      async handle({ principal, query: { cursor, limit = DEFAULT_LIMIT } }) {
+        const list = `event-types:${principal.sub}`;
+        const after = typeCursors.read(cursor, list);
+        const used = await namesInUse(principal.keys, after, limit + 1);
+        const all = [...new Set([...(events?.() ?? []), ...used])].map((name) => ({ name, place: typeKey(name) }));
+        // In the order of the shelves, which is what pages go on by.
+        const names = all
+          .filter(({ place }) => after === undefined || place > typeKey(after))
+          .toSorted((a, b) => (a.place < b.place ? -1 : 1));
+        const page = names.slice(0, limit).map(({ name }) => name);
         const next = names.length > limit ? page.at(-1) : undefined;
-        return { data: page.map((name) => ({ name })), nextCursor: typeCursors.write(next, "event-types") };
+        return { data: page.map((name) => ({ name })), nextCursor: typeCursors.write(next, list) };
       },
     }),
   ];

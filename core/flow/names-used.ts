@@ -1,9 +1,11 @@
-/** Rows that name the keys and event types in use, written with the first event of each. */
-import { apiKeyKey, typeKey } from "../model/keys.ts";
+/** Rows that name the keys and event types in use, written with the first event of each: types as a whole and by key. */
+import { apiKeyKey, keyTypeKey, typeKey } from "../model/keys.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 
-/** Names remembered as written. Forgetting one costs a read. */
-const HELD = 10_000;
+/** Types remembered as written, over all keys. Forgetting one costs a read. */
+const HELD = 50_000;
+/** Types of one key that are written. A publisher that makes names up must not add a row to each event for ever. */
+const NAMED = 1_000;
 
 export interface NamesUsed {
   /** The rows that are missing in storage for these events. Reads only for names that this process has not seen. */
@@ -18,19 +20,25 @@ export interface NamesUsed {
 }
 
 export function createNamesUsed(storage: Pick<Storage, "getMany">): NamesUsed {
-  const keys = new Set<string>();
-  const types = new Set<string>();
-  const remember = (names: Set<string>, name: string): void => {
-    if (names.size >= HELD && !names.has(name)) names.clear();
-    names.add(name);
-  };
+  /** Types by key; the key that was added first goes first. */
+  const used = new Map<string, Set<string>>();
+  let held = 0;
+
+  function known({ keyId, type }: { readonly keyId: string; readonly type: string }): boolean {
+    const types = used.get(keyId);
+    return types !== undefined && (types.has(type) || types.size >= NAMED);
+  }
+
   return {
-    known: ({ keyId, type }) => keys.has(keyId) && types.has(type),
+    known,
     async missing(events, now) {
       const rows = new Set<string>();
-      for (const { keyId, type } of events) {
-        if (!keys.has(keyId)) rows.add(apiKeyKey(keyId));
-        if (!types.has(type)) rows.add(typeKey(type));
+      for (const event of events) {
+        if (known(event)) continue;
+        const { keyId, type } = event;
+        if (!used.has(keyId)) rows.add(apiKeyKey(keyId));
+        rows.add(typeKey(type));
+        rows.add(keyTypeKey(keyId, type));
       }
       if (rows.size === 0) return [];
       // The row says when the name was first used, so one that stands there is left alone.
@@ -41,9 +49,17 @@ export function createNamesUsed(storage: Pick<Storage, "getMany">): NamesUsed {
         .map((key) => ({ op: "put", key, value: String(now) }) as const);
     },
     written(events) {
-      for (const { keyId, type } of events) {
-        remember(keys, keyId);
-        remember(types, type);
+      for (const event of events) {
+        if (known(event)) continue;
+        const { keyId, type } = event;
+        let types = used.get(keyId);
+        if (types === undefined) used.set(keyId, (types = new Set()));
+        types.add(type);
+        held++;
+        if (held <= HELD) continue;
+        const [oldest, gone] = used.entries().next().value as [string, Set<string>];
+        used.delete(oldest);
+        held -= gone.size;
       }
     },
   };

@@ -153,6 +153,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   health: ({ value }) => isTime(value),
   key: ({ value }) => isTime(value),
   type: ({ value }) => isTime(value),
+  keytype: ({ value }) => isTime(value),
 };
 /** Shelves that hold what only their owner can judge. */
 export const OTHERS: readonly string[] = ["tick", "node", "meta", "suspension", "plugin", "control"];

@@ -63,9 +63,12 @@ export const subscriptionCountKey = (keyId: string): string => `count:${part(key
 /** `key:<key>` → epoch ms of its first use. */
 export const apiKeyKey = (keyId: string): string => `key:${part(keyId)}`;
 export const parseApiKeyKey = (key: string): string => whole(key.slice("key:".length));
-/** `type:<name>` → epoch ms of its first use. */
+/** `type:<name>` → epoch ms of its first use, on any key. */
 export const typeKey = (name: string): string => `type:${part(name)}`;
-export const parseTypeKey = (key: string): string => whole(key.slice("type:".length));
+/** `keytype:<key>:<name>` → epoch ms of its first use on that key. */
+export const keyTypeKey = (keyId: string, name: string): string => `keytype:${part(keyId)}:${part(name)}`;
+/** The name of an event type, from a key of either shelf. */
+export const parseTypeKey = (key: string): string => whole(key.slice(key.lastIndexOf(":") + 1));
 
 /** `idempotency:<scope>:<hash>` → request digest and answer. */
 export const idempotencyKey = (scope: string, hash: string): string => `idempotency:${scope}:${hash}`;

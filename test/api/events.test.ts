@@ -282,4 +282,51 @@ describe("the catalogue", () => {
       { name: "withdraw:sent" },
     ]);
   });
+
+  it("names to a token of some keys the types used on these, page by page, and the configured ones", async () => {
+    await using one = await serve({ more: { events: () => ["shared:name"] } });
+    const publish = async (keyId: string, type: string): Promise<void> =>
+      void (await one.path.publish(type, { keyId }));
+    for (const type of ["b:two", "a:one", "a.one", "a-one"]) await publish("key_1", type);
+    await publish("key_2", "c:three");
+    await publish("key_2", "a:one");
+    await publish("key:2", "secret:plan");
+    const names = async (token: string, query = ""): Promise<readonly string[]> =>
+      ((await one.ask("GET", `/event-types${query}`, { token })).json.data as unknown as { name: string }[]).map(
+        ({ name }) => name,
+      );
+    expect(new Set(await names("key_1"))).toEqual(new Set(["a:one", "a.one", "a-one", "b:two", "shared:name"]));
+    expect(await names("key_2")).toEqual(["a:one", "c:three", "shared:name"]);
+    expect(await names("key:2")).toEqual(["secret:plan", "shared:name"]);
+    expect(await names("key,key_")).toEqual(["shared:name"]);
+    expect(await names("none")).toEqual(["shared:name"]);
+    const all = await names("all");
+    expect(all).toHaveLength(7);
+
+    for (const token of ["all", "key_1,key_2"]) {
+      const paged: string[] = [];
+      let query = "?limit=2";
+      for (;;) {
+        const { json } = await one.ask("GET", `/event-types${query}`, { token });
+        paged.push(...(json.data as unknown as { name: string }[]).map(({ name }) => name));
+        if (json.meta?.nextCursor === undefined) break;
+        query = `?limit=2&cursor=${json.meta.nextCursor}`;
+      }
+      expect(paged).toEqual(await names(token));
+    }
+    const mine = await one.ask("GET", "/event-types?limit=1", { token: "key_1" });
+    const theirs = await one.ask("GET", `/event-types?cursor=${mine.json.meta?.nextCursor ?? ""}`, { token: "key_2" });
+    expect(theirs.status).toBe(400);
+  });
+
+  it("shows names of the first edition, which stand under no key, to tokens of every key alone", async () => {
+    await using one = await serve();
+    await one.path.storage.commit([{ op: "put", key: "type:old~name", value: "1" }]);
+    const names = async (token: string) => (await one.ask("GET", "/event-types", { token })).json.data;
+    expect(await names("all")).toEqual([{ name: "old:name" }]);
+    expect(await names("key_1")).toEqual([]);
+    // The next event of that name on a key names it there.
+    await one.path.publish("old:name", { keyId: "key_1" });
+    expect(await names("key_1")).toEqual([{ name: "old:name" }]);
+  });
 });

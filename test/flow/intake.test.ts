@@ -38,7 +38,13 @@ describe("an accepted event", () => {
     const made = desk();
     made.subscriptions = [subscription("a")];
     await made.intake.accept(publish([paid()]));
-    expect(made.shelf.commits[0]?.map(({ key }) => key.split(":")[0])).toEqual(["event", "due", "key", "type"]);
+    expect(made.shelf.commits[0]?.map(({ key }) => key.split(":")[0])).toEqual([
+      "event",
+      "due",
+      "key",
+      "type",
+      "keytype",
+    ]);
     await made.intake.accept(publish([paid()]));
     expect(made.shelf.commits[1]?.map(({ key }) => key.split(":")[0])).toEqual(["event", "due"]);
   });
@@ -130,6 +136,20 @@ describe("an accepted event", () => {
     expect(made.shelf.rows.get("key:key_1")).toBe(first);
     expect(made.shelf.rows.get("type:deposit~paid")).toBe(first);
     expect(made.shelf.rows.get("key:key_2")).toBe(String(made.clock.now()));
+    expect(made.shelf.rows.get("keytype:key_1:deposit~paid")).toBe(first);
+    expect(made.shelf.rows.get("keytype:key_2:deposit~paid")).toBe(String(made.clock.now()));
+    expect(made.shelf.rows.has("keytype:key_2:withdraw~sent")).toBe(false);
+  });
+
+  it("that makes names up adds rows for a thousand of them on a key, and no more", async () => {
+    const made = desk();
+    const events = (from: number) => Array.from({ length: 600 }, (_, i) => paid({ type: `made-up:${from + i}` }));
+    for (const from of [0, 600, 1_200]) await made.intake.accept(publish(events(from)));
+    const named = [...made.shelf.rows.keys()].filter((key) => key.startsWith("keytype:key_1:"));
+    expect(named.length).toBeGreaterThanOrEqual(1_000);
+    expect(named.length).toBeLessThanOrEqual(1_200);
+    await made.intake.accept(publish([paid({ keyId: "key_2", type: "made-up:0" })]));
+    expect(made.shelf.rows.has("keytype:key_2:made-up~0")).toBe(true);
   });
 });
 

@@ -132,6 +132,8 @@ describe("keys of the shelves", () => {
           keys.subscriptionKey(id, "sub_1"),
           keys.apiKeyKey(id),
           keys.typeKey(id),
+          keys.keyTypeKey(id, other),
+          keys.keyTypeKey(other, id),
         ];
         for (const key of made(one)) expect(key).toMatch(/^[a-z]+:[\x21-\x7e]+$/);
         if (one === other) return;

@@ -4,6 +4,7 @@ import { ask } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { tell } from "./parts.ts";
 import { isPattern } from "./shapes.ts";
+import { token } from "./token.ts";
 
 interface NamesProps {
   readonly chosen: readonly string[];
@@ -11,8 +12,11 @@ interface NamesProps {
   readonly error?: string | undefined;
 }
 
-/** Names known to the relay, asked for once a visit. */
+/** Names that the token may see, asked for once a session. */
 let known: Promise<readonly string[]> | undefined;
+token.watch((now) => {
+  if (now === undefined) known = undefined;
+});
 export function eventTypes(): Promise<readonly string[]> {
   known ??= ask<readonly { readonly name: string }[]>("GET", "/event-types?limit=200").then(
     ({ data }) => data.map(({ name }) => name),
