@@ -177,7 +177,18 @@ describe("the first account", () => {
     const attempt = (text: string) =>
       call("POST", "/auth/setup", { body: { code: text, username: "alice", password: PASSWORD } });
     for (let i = 0; i < 5; i++) expect((await attempt("AAAA-BBBB")).code).toBe("UNAUTHENTICATED");
-    expect((await attempt(code)).code).toBe("UNAUTHENTICATED");
+    const right = await attempt(code);
+    expect(right.code).toBe("UNAUTHENTICATED");
+    // The answer, the file, the terminal and the log say so, and what to do.
+    for (const said of [right.problem?.detail, await setupCode(), shown.at(-1)])
+      expect(said).toMatch(/Restart the relay .* `relay users add`/);
+    const warned = log.lines.filter(({ level }) => level === "warn");
+    expect(warned.map(({ message }) => message)).toEqual([
+      ...Array<string>(5).fill("a wrong set-up code"),
+      "the set-up code is out of force after five wrong ones",
+    ]);
+    expect(warned[0]?.fields).toMatchObject({ address: "127.0.0.1", left: 4 });
+    expect(JSON.stringify(log.lines)).not.toContain("AAAA-BBBB");
     auth = await open();
     expect(await setupCode()).not.toBe(code);
     expect((await attempt(await setupCode())).status).toBe(201);

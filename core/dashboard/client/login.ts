@@ -35,7 +35,7 @@ export const Setup = part(() => {
           hint: [
             "On the terminal where the relay was started, and in the file ",
             el.code(null, "setup-code"),
-            " of its data folder. It is good for an hour.",
+            " of its data folder. It is good for an hour and five tries; after five wrong ones restart the relay.",
           ],
           error: errorOf(error, "code"),
         }),

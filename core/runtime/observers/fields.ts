@@ -59,6 +59,7 @@ export const LOG_FIELDS: ReadonlySet<string> = new Set([
   "removed",
   "bytes",
   "waiting",
+  "left",
   "leased",
   "durationMs",
   "waitMs",

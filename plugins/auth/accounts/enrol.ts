@@ -19,6 +19,7 @@ import {
   unauthenticated,
 } from "./parts.ts";
 import type { Parts } from "./parts.ts";
+import { SPENT } from "./setup-code.ts";
 import { userKey } from "./user.ts";
 import type { User } from "./user.ts";
 import { confirmed } from "./users.ts";
@@ -34,12 +35,12 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
     if (await users.any()) throw gone;
     type Body = { readonly code: string; readonly username: string; readonly password: string };
     const body = await readFields<Body>(request, { code, username: text(1, 256), password });
-    const used = await setup.use(body.code);
-    if (used === undefined) {
+    const used = await setup.use(body.code, { address: request.address, requestId: request.requestId });
+    if (used === "wrong" || used === "spent") {
       const actor = actorOf("unknown account", request);
       const tried = { action: "account.created", target: "first account", detail: "wrong set-up code" } as const;
       await parts.refused({ ...tried, actor, keys: "*" }, "set-up");
-      throw unauthenticated("The set-up code is wrong or has expired.");
+      throw unauthenticated(used === "spent" ? SPENT : "The set-up code is wrong or has expired.");
     }
     const user = await users.make({ ...body, keys: ["*"] });
     const { session, cookie, change } = sessions.begin(user, PASSWORD);

@@ -10,11 +10,23 @@ import { base32, grouped, secretHash } from "./codes.ts";
 export interface SetupCode {
   /** Makes one unless the file holds one that is still good, and tells where it is. */
   offer(): Promise<void>;
-  /** The change that uses it up, when `code` is it; undefined when it is not, which costs a try. */
-  use(code: string): Promise<Change | undefined>;
+  /**
+   * The change that uses it up, when `code` is it. A wrong one costs a try; the last one takes the code out of force, which
+   * the log, the terminal and the file say.
+   */
+  use(code: string, from: GuessedFrom): Promise<Change | Refused>;
   /** There is an account: the code and its file go. */
   withdraw(): Promise<void>;
 }
+
+/** Where a guess came from, for the log. */
+export interface GuessedFrom {
+  readonly address: string;
+  readonly requestId: string;
+}
+
+/** `wrong`: it is not the code, or that one has expired. `spent`: no code is in force any more. */
+export type Refused = "wrong" | "spent";
 
 interface Stored {
   readonly hash: string;
@@ -25,6 +37,9 @@ interface Stored {
 const KEY = "setup";
 const LIVES_MS = 3_600_000;
 const TRIES = 5;
+/** What to do once the tries are used up: said by the log, the file and the answer alike. */
+export const SPENT =
+  "No set-up code is in force after five wrong ones. Restart the relay for a new one, or stop it and use `relay users add`.";
 
 type Context = Pick<PluginContext, "storage" | "clock" | "dataDir" | "log">;
 
@@ -60,27 +75,38 @@ export function setupCode(
     show?.(`\n  No account yet. Set-up code (one hour): ${code}\n\n`);
   }
 
+  /** Says that the tries are used up. What dies before this is said by the next guess: its answer says so too. */
+  async function spend(): Promise<void> {
+    log.warn("the set-up code is out of force after five wrong ones", { path, detail: SPENT });
+    show?.(`\n  ${SPENT}\n\n`);
+    await write(path, `${SPENT}\n`).catch(() => log.warn("the set-up code's file cannot be written", { path }));
+  }
+
   return {
     offer,
-    async use(code) {
+    async use(code, from) {
       for (;;) {
         const now = await stored();
-        if (now === undefined) return undefined;
+        if (now === undefined) return "wrong";
         if (clock.now() >= now.code.expiresAt) {
           // Nobody used it in its hour: the next one is in the same place.
           await offer();
-          return undefined;
+          return "wrong";
         }
-        if (now.code.tries <= 0) return undefined;
+        if (now.code.tries <= 0) return "spent";
         if (secretHash(code) === now.code.hash) return { op: "delete", key: KEY, if: now.text };
         const value: Stored = { ...now.code, tries: now.code.tries - 1 };
         try {
           await storage.commit([{ op: "put", key: KEY, value: JSON.stringify(value), if: now.text }]);
-          return undefined;
         } catch (error) {
           // Another guess came between: this one costs a try of its own.
           if (!(error instanceof ConflictError)) throw error;
+          continue;
         }
+        log.warn("a wrong set-up code", { ...from, left: value.tries });
+        if (value.tries > 0) return "wrong";
+        await spend();
+        return "spent";
       }
     },
     async withdraw() {
