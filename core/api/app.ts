@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { addressGroup } from "../model/address.ts";
 import type { Limiter, RefusalCode, Verdict } from "../limits/limiter.ts";
 import { ordinals } from "../model/ids.ts";
-import { Problem } from "../model/problem.ts";
+import { Problem, type ProblemCode } from "../model/problem.ts";
 import type { Soon } from "../model/soon.ts";
 import type { Auth, Principal } from "../ports/auth.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -15,6 +15,7 @@ import { Call, countHeader, Gone } from "./call.ts";
 import { authenticated, owns, readAsk } from "./checks.ts";
 import type { CheckDeps } from "./checks.ts";
 import type { AnyOperation } from "./endpoint.ts";
+import { createRefusalLog } from "./refusal-log.ts";
 import { envelope, problemOf, problemReply, send } from "./reply.ts";
 import { createTable } from "./table.ts";
 
@@ -53,6 +54,7 @@ export function createApp(deps: AppDeps): NodeHandler {
   const addressOf = createAddressOf(deps.trustedProxies);
   const checks: CheckDeps = { ...deps, refused: deps.trail ?? (() => Promise.resolve()) };
   const requestOrdinal = ordinals(clock.now);
+  const logRefusal = createRefusalLog(deps);
   const table = createTable<Endpoint>([
     ...deps.operations.map((operation) => ({ method: operation.method, path: operation.path, operation })),
     ...deps.routes.map((route) => ({ method: route.method, path: route.path, route })),
@@ -64,6 +66,7 @@ export function createApp(deps: AppDeps): NodeHandler {
     let where = "none";
     let reply: RouteReply;
     let limitHeaders: Readonly<Record<string, string>> | undefined;
+    let code: ProblemCode | undefined;
     try {
       const endpoint = route(call);
       where = endpoint.path;
@@ -83,6 +86,7 @@ export function createApp(deps: AppDeps): NodeHandler {
       if (error instanceof Gone) return;
       const problem = await judged(error, call);
       limitHeaders = counted.verdict?.headers ?? (error instanceof Refused ? error.verdict.headers : undefined);
+      code = problem.code;
       reply = problemReply(problem, call.requestId);
       if (problem.status === 429)
         tellRefused(problem, call, error instanceof Refused ? error.principal : counted.principal);
@@ -93,15 +97,19 @@ export function createApp(deps: AppDeps): NodeHandler {
     const durationMs = clock.monotonic() - startedAt;
     metrics.count("http_requests", { route: where, status: String(reply.status) });
     metrics.observe("request_seconds", durationMs / 1_000);
-    if (counted.principal !== undefined || reply.status >= 500) {
-      log.info("request", {
-        requestId: call.requestId,
-        method: call.method,
-        route: where,
-        status: reply.status,
-        durationMs: Math.round(durationMs * 10) / 10,
-      });
-    }
+    const known = counted.principal !== undefined || reply.status >= 500;
+    // Nearly no event is refused: a publish that is stored has its line already.
+    if (!known && code === undefined) return;
+    const fields = {
+      requestId: call.requestId,
+      method: call.method,
+      route: where,
+      status: reply.status,
+      code,
+      durationMs: Math.round(durationMs * 10) / 10,
+    };
+    if (known) log.info("request", code === undefined ? fields : { ...fields, address: call.address });
+    else logRefusal(call.address, fields);
   }
 
   /** Head, path, method. */
