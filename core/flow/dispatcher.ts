@@ -67,6 +67,8 @@ export function createDispatcher(deps: {
 
   /** Until something may be claimed: a slot was given back, or the queue has news. */
   async function idle(): Promise<void> {
+    // A stop that came while the claim was under way: an aborted signal calls no listener that is added later.
+    if (claiming.signal.aborted) return;
     const over = new AbortController();
     const stop = (): void => over.abort(OVER);
     claiming.signal.addEventListener("abort", stop, { once: true });
