@@ -1,4 +1,4 @@
-// Twelve seconds of torture for each storage: real processes, real TLS, and everything that may befall them here.
+// A few seconds of torture for each storage: real processes, real TLS, and everything that may befall them here.
 import { describe, expect, it } from "vitest";
 import { ordeal, STORAGES } from "../../tools/torture/ordeal.ts";
 import { needs } from "../support/needs.ts";
@@ -6,11 +6,14 @@ import { needs } from "../support/needs.ts";
 const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 1e9));
 
 describe("under torture", () => {
-  it.for(STORAGES)("a relay on %s keeps its word", { timeout: 120_000 }, async (storage, { skip }) => {
+  it.for(STORAGES)("a relay on %s keeps its word", { timeout: 240_000 }, async (storage, { skip }) => {
     const missing = storage === "redis" ? needs("redis", "faketime") : needs("strace", "faketime");
     skip(missing !== undefined, missing);
-    const end = await ordeal({ storage, seed, seconds: 12, say: () => undefined });
-    expect({ seed, lost: end.lost, violations: end.violations }).toEqual({ seed, lost: 0, violations: [] });
+    // Due times are by the wall clock: a step makes what was accepted meanwhile overdue.
+    const without = ["clock step"];
+    const end = await ordeal({ storage, seed, seconds: 5, without, hostile: false, say: () => undefined });
+    const { lost, overdue, violations } = end;
+    expect({ seed, lost, overdue, violations }).toEqual({ seed, lost: 0, overdue: 0, violations: [] });
     expect(end.accepted).toBeGreaterThan(100);
     expect(end.survey.deliveries.delivered).toBeGreaterThan(100);
   });

@@ -6,7 +6,8 @@ import { findProgram, sleep, start } from "./process.ts";
 import type { Random } from "./random.ts";
 import type { Blow, TorturedRedis } from "./redis.ts";
 import type { Relay } from "./relay.ts";
-import { MOODS, type Receivers } from "./receivers.ts";
+import type { Receivers } from "./receivers.ts";
+import { anyMood } from "./subject.ts";
 
 export interface Scene {
   readonly relays: readonly Relay[];
@@ -24,6 +25,8 @@ export interface Fault {
   readonly name: string;
   /** How often it is chosen. */
   readonly weight: number;
+  /** It is none of the kills that are counted. */
+  readonly harmless?: true;
   act(scene: Scene): Promise<void>;
 }
 
@@ -82,10 +85,16 @@ const stopped: Fault = {
 const moody: Fault = {
   name: "receivers",
   weight: 4,
+  harmless: true,
   async act({ receivers, random }) {
-    for (let i = 0; i < receivers.moods.length; i++) if (random.chance(0.5)) receivers.moods[i] = random.pick(MOODS);
+    for (const subject of receivers.subjects) {
+      if (subject.moody && random.chance(0.5)) subject.mood = random.chance(subject.moody) ? anyMood(random) : "well";
+    }
   },
 };
+
+/** Where only kills are asked for, receivers are hostile all the same, now and then. */
+const rarely: Fault = { ...moody, weight: 0.5 };
 
 /** Lets strace change what fsync comes to in one relay, for a while. */
 const injected = (name: string, inject: string, longestMs: number): Fault => ({
@@ -211,7 +220,7 @@ export function faultsFor(storage: string, scene: Pick<Scene, "small" | "clockFi
 
 /** Where only kills are asked for: of the relays, and as often of the Redis that they share. Nothing else is missed. */
 export const killsFor = (storage: string): Choice => ({
-  faults: storage === "redis" ? [killed, { ...redisKilled, weight: killed.weight }] : [killed],
+  faults: [...(storage === "redis" ? [killed, { ...redisKilled, weight: killed.weight }] : [killed]), rarely],
   missing: [],
 });
 

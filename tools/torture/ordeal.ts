@@ -1,14 +1,19 @@
-// One ordeal: a relay on one storage, published to and delivering for a while, and all that may befall it meanwhile.
+// One ordeal: a relay on one storage, published to, managed and delivering for a while, and all that may befall it meanwhile.
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { drained } from "./drain.ts";
 import { choose, FAKETIME, fakeTime, faultsFor, killsFor, setClock, type Scene } from "./faults.ts";
+import { openManager } from "./manager.ts";
+import { middle, openProbes } from "./probes.ts";
 import { findProgram, sleep, start } from "./process.ts";
-import { KEY, startPublisher } from "./publisher.ts";
+import { publications } from "./publications.ts";
+import { startPublisher } from "./publisher.ts";
 import { random } from "./random.ts";
-import { openReceivers, type Receivers } from "./receivers.ts";
+import { openReceivers } from "./receivers.ts";
 import { openPair, openRedis } from "./redis.ts";
-import { accessToken, makeRelay, type Relay } from "./relay.ts";
+import { makeRelay, type Relay } from "./relay.ts";
+import { openTimeline } from "./timeline.ts";
 import { verify, type Verdict } from "./verify.ts";
 
 export const STORAGES = ["sqlite", "filesystem", "redis"] as const;
@@ -21,6 +26,10 @@ export interface OrdealOptions {
   readonly seconds: number;
   /** Only SIGKILL, so often in all: of relays, and of Redis where there is one. */
   readonly kills?: number;
+  /** Faults that are left out. */
+  readonly without?: readonly string[];
+  /** Whether all receivers but one hang for a while at the end. @default true */
+  readonly hostile?: boolean;
   readonly say: (text: string) => void;
   /** Ends the torture before its time; the verdict comes all the same. */
   readonly signal?: AbortSignal;
@@ -35,7 +44,11 @@ export interface Ordeal extends Verdict {
   readonly missing: readonly string[];
   readonly accepted: number;
   readonly refused: Readonly<Record<string, number>>;
+  /** What was done to subscriptions meanwhile. */
+  readonly managed: Readonly<Record<string, number>>;
   readonly requests: number;
+  /** Middle wait of an event for a receiver that is well, ms: while nothing disturbed it, and while all others hung. */
+  readonly waitMs: { readonly undisturbed: number; readonly hostile: number };
   /** How often another Redis became the master, in whatever fault. */
   readonly failovers: number;
 }
@@ -43,79 +56,121 @@ export interface Ordeal extends Verdict {
 /** Short, so that what a killed node held comes back within the run. */
 const LEASE_MS = 15_000;
 const SMALL_MB = 768;
-/** Receivers; odd ones want the second type. */
-const RECEIVERS = 6;
-/** When all is well again, this long at most for what is pending to come to an end. */
-const DRAIN_MS = 30_000;
+/** Subscriptions that nobody changes, of two kinds of events, and of the kind that goes to very many. */
+const KINDS = [
+  { keyId: "key:torture", type: "t:0" },
+  { keyId: "key:torture", type: "t:1" },
+] as const;
+const EACH = 3;
+const WIDE = { keyId: "key:wide", type: "w:all" };
+const WIDE_COUNT = 60;
+const WIDE_MOODY = 0.1;
+/** When all is well again, whatever is due is attempted within the longest lease and this. */
+const OVERDUE_MS = 10_000;
+const BREAKER = "{ breakerAfter: 20, breakerPauseMs: 500, breakerMaxPauseMs: 1000, disableAfterMs: 432000000 }";
 
 export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
   const { storage, seed, say } = options;
+  const killing = options.kills !== undefined;
   const began = performance.now();
   const chance = random(seed);
   const folder = await mkdtemp(join(tmpdir(), `relay-torture-${storage}-`));
-  const small = options.kills === undefined && storage !== "redis" && (await mountSmall(folder));
+  const small = !killing && storage !== "redis" && (await mountSmall(folder));
   const data = join(folder, "relay");
   await mkdir(data);
-  const clockFile = FAKETIME === undefined || options.kills !== undefined ? undefined : join(data, "clock");
+  const clockFile = FAKETIME === undefined || killing ? undefined : join(data, "clock");
   if (clockFile !== undefined) await setClock(clockFile, "+0s");
   // Kills are about the disk: one Redis that has nobody to take its place.
-  const open = options.kills === undefined ? openPair : openRedis;
+  const open = killing ? openRedis : openPair;
   const redis = storage === "redis" ? await open(join(folder, "redis")) : undefined;
-  await using receivers = await openReceivers(RECEIVERS, chance);
+  const timeline = openTimeline();
+  await using receivers = await openReceivers(chance);
   const relays: Relay[] = [];
   try {
     const expression = redis === undefined ? `${storage}()` : `redis({ ${redis.options}, leaseMs: ${LEASE_MS} })`;
     for (const name of redis === undefined ? ["a"] : ["a", "b"]) {
       const env = clockFile === undefined ? {} : fakeTime(clockFile);
-      relays.push(await makeRelay({ name, folder: data, ca: receivers.ca, storage: expression, env }));
+      // A breaker that rests the failing ones would let no delivery come to its end between two kills.
+      const health = killing ? "false" : BREAKER;
+      relays.push(await makeRelay({ name, folder: data, ca: receivers.ca, storage: expression, health, env }));
     }
     await Promise.all(relays.map((relay) => relay.start()));
-    const receiverOf = await subscribe(relays[0] as Relay, receivers);
-    const publisher = startPublisher({
-      relays,
-      random: chance,
-      writers: options.kills === undefined ? 6 : 3,
-      restMs: 5,
-      mostAtOnce: options.kills === undefined ? 12 : 4,
+    const published = publications({
+      ...{ random: chance, kinds: KINDS, wide: WIDE },
+      mostAtOnce: killing ? 4 : 12,
+      largeBytes: 96 << 20,
     });
+    const publisher = startPublisher({
+      ...{ relays, random: chance, publications: published },
+      writers: killing ? 3 : 6,
+      restMs: 5,
+    });
+    const managed = { relays, receivers, random: chance, publications: published, kinds: KINDS };
+    const manager = openManager({ ...managed, restMs: killing ? 50 : 150 });
+    for (const kind of KINDS) for (let i = 0; i < EACH; i++) await manager.make(kind, true);
+    for (let i = 0; i < WIDE_COUNT; i++) (await manager.make(WIDE, true)).moody = WIDE_MOODY;
+    const paceMs = killing ? { well: 500, failing: 2_000 } : { well: 300, failing: 10_000 };
+    const probes = await openProbes({ manager, publisher, receivers, timeline, paceMs });
+    publisher.begin();
+    probes.begin();
+    manager.begin();
+
     const scene: Scene = { relays, receivers, random: chance, folder, small, redis, clockFile };
-    const counts: Record<string, number> = {};
-    const { faults, missing } = options.kills === undefined ? faultsFor(storage, scene) : killsFor(storage);
+    const { faults: all, missing } = killing ? killsFor(storage) : faultsFor(storage, scene);
+    const faults = all.filter(({ name }) => options.without?.includes(name) !== true);
     const until = performance.now() + options.seconds * 1_000;
     let done = 0;
-    const more = (): boolean => (options.kills === undefined ? performance.now() < until : done < options.kills);
+    const more = (): boolean => (killing ? done < (options.kills ?? 0) : performance.now() < until);
     while (more() && options.signal?.aborted !== true) {
-      await sleep(chance.int(20, options.kills === undefined ? 600 : 400));
+      await sleep(chance.int(20, killing ? 350 : 600));
       const fault = choose(faults, chance);
-      await fault.act(scene);
-      counts[fault.name] = (counts[fault.name] ?? 0) + 1;
-      done++;
-      if (options.kills !== undefined && done % 50 === 0)
-        say(`${done} kills, ${publisher.acknowledged()} acknowledged`);
+      await timeline.during(fault.name, () => fault.act(scene));
+      if (!fault.harmless) done++;
+      if (killing && done % 50 === 0 && !fault.harmless) say(`${done} kills, ${publisher.acknowledged()} acknowledged`);
     }
 
+    say("all is well again");
     receivers.calm();
     await redis?.calm();
     for (const relay of relays) await relay.start();
+    await manager.finish();
+    if (options.hostile !== false) {
+      say("all receivers but one hang");
+      await probes.hostile();
+      receivers.calm();
+    }
+    await probes.finish();
     await publisher.finish();
-    await drained(relays);
+    const leaseMs = redis === undefined ? 0 : LEASE_MS;
+    say("whatever is due comes to its end");
+    await drained(relays, receivers, leaseMs + OVERDUE_MS);
+    say("what failed is replayed");
+    await probes.replay();
+    await drained(relays, receivers, leaseMs + OVERDUE_MS);
+    say("records and books are compared");
+    await manager.close();
     for (const relay of relays) await relay.stop();
-    const interruptions = Object.entries(counts).reduce((sum, [name, n]) => sum + (name === "receivers" ? 0 : n), 0);
     const { config } = relays[0] as Relay;
-    const verdict = await verify({ config, ledger: publisher.ledger, receivers, receiverOf, interruptions });
+    const { ledger } = published;
+    const { subjects } = receivers;
+    const verdict = await verify({ config, ledger, receivers, subjects, timeline, leaseMs, failing: probes.failing });
     return {
       ...verdict,
+      violations: [...verdict.violations, ...publisher.wrong, ...manager.wrong, ...probes.violations()],
       storage,
       seed,
       tookMs: Math.round(performance.now() - began),
-      faults: counts,
+      faults: timeline.counts(),
       missing,
       accepted: publisher.acknowledged(),
       refused: Object.fromEntries(publisher.refused),
+      managed: manager.counts,
       requests: receivers.requests(),
+      waitMs: { undisturbed: middle(probes.waits()), hostile: middle(probes.hostileWaits) },
       failovers: redis?.failovers() ?? 0,
     };
   } finally {
+    timeline.end();
     for (const relay of relays) await relay.kill();
     await redis?.end();
     if (small) await start([findProgram("umount") as string, "-l", folder]).gone;
@@ -130,44 +185,4 @@ async function mountSmall(folder: string): Promise<boolean> {
   const made = start([mount, "-t", "tmpfs", "-o", `size=${SMALL_MB}m,mode=0700`, "tmpfs", folder]);
   await made.gone;
   return made.said() === "";
-}
-
-/** @returns subscription → receiver */
-async function subscribe(relay: Relay, receivers: Receivers): Promise<ReadonlyMap<string, number>> {
-  const token = await accessToken();
-  const found = new Map<string, number>();
-  for (let i = 0; i < RECEIVERS; i++) {
-    const answer = await fetch(`${relay.url}/api-keys/${encodeURIComponent(KEY)}/webhooks`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: JSON.stringify({ url: `${receivers.origin}/${i}`, events: [`t:${i % 2}`] }),
-    });
-    const { data } = (await answer.json()) as { readonly data?: { readonly id: string; readonly secret: string } };
-    if (data === undefined) throw new Error(`a subscription was refused: ${answer.status}`);
-    found.set(data.id, i);
-    receivers.secrets[i] = data.secret;
-  }
-  return found;
-}
-
-async function drained(relays: readonly Relay[]): Promise<void> {
-  const token = await accessToken();
-  const until = Date.now() + DRAIN_MS;
-  while (Date.now() < until) {
-    const left = await Promise.all(relays.map((relay) => backlog(relay, token)));
-    if (left.every((count) => count === 0)) return;
-    await sleep(100);
-  }
-}
-
-async function backlog(relay: Relay, token: string): Promise<number> {
-  try {
-    const answer = await fetch(`${relay.url}/relay/status`, { headers: { authorization: `Bearer ${token}` } });
-    const { data } = (await answer.json()) as {
-      readonly data?: { readonly backlog: { readonly waiting: number; readonly leased: number } };
-    };
-    return data === undefined ? 1 : data.backlog.waiting + data.backlog.leased;
-  } catch {
-    return 1;
-  }
 }

@@ -1,82 +1,76 @@
 // Hostile receivers over real TLS, and a book of all they were sent.
-import { createHash, createHmac } from "node:crypto";
+import { createHash } from "node:crypto";
 import { createServer } from "node:https";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { makeAuthority } from "../../core/cli/certificates.ts";
 import type { Random } from "./random.ts";
+import { makeSubject, MOODS, signatureFault, type Entry, type Mood, type Subject } from "./subject.ts";
 
-export type Mood = "well" | "failing" | "slow" | "hanging" | "forgetful" | "busy" | "torn" | "wild";
-export const MOODS: readonly Mood[] = [
-  "well",
-  "well",
-  "failing",
-  "slow",
-  "hanging",
-  "forgetful",
-  "busy",
-  "torn",
-  "wild",
-];
-
-/** What one receiver knows of one event. */
-export interface Entry {
-  /** Of the body, the same each time. */
-  readonly sha: string;
-  /** It was answered with success. */
-  taken: boolean;
-  /** Requests by cycle and number: `0/1` → how many. */
-  readonly requests: Map<string, number>;
+/** What should not have happened, unless a fault of that time excuses it. */
+export interface Doubt {
+  readonly text: string;
+  /** Ms of `performance.now()`. */
+  readonly from: number;
+  readonly to: number;
 }
 
 export interface Receivers extends AsyncDisposable {
   readonly ca: string;
   readonly origin: string;
-  /** By receiver. */
-  readonly moods: Mood[];
-  readonly secrets: string[];
-  /** By receiver, then event id. */
-  readonly books: readonly Map<string, Entry>[];
+  readonly subjects: readonly Subject[];
+  /** A receiver for a subscription that is about to be made; its URL is `<origin>/s/<number>`. */
+  add(keyId: string, type: string, stable: boolean): Subject;
   /** What no honest relay sends, a line each. */
   readonly wrong: string[];
+  readonly doubts: readonly Doubt[];
   requests(): number;
+  /** When the last request arrived, ms of `performance.now()`. */
+  lastAt(): number;
   calm(): void;
 }
 
 const SLOW_MS = 900;
+/** What was sent before a promise may be read so much after it. */
+const LAG_MS = 1_000;
 
-export async function openReceivers(count: number, random: Random): Promise<Receivers> {
+export async function openReceivers(random: Random): Promise<Receivers> {
   const authority = await makeAuthority(Date.now(), "Relay torture CA");
   const { cert, key } = await authority.issue(["127.0.0.1"]);
-  const moods = Array.from({ length: count }, (): Mood => "well");
-  const secrets: string[] = [];
-  const books = Array.from({ length: count }, () => new Map<string, Entry>());
+  const subjects: Subject[] = [];
   const wrong: string[] = [];
+  const doubts: Doubt[] = [];
   let requests = 0;
+  let lastAt = performance.now();
 
-  function note(index: number, request: IncomingMessage, body: Buffer): Entry {
+  function note(subject: Subject, { headers }: IncomingMessage, body: Buffer): Entry & { readonly cycle: number } {
+    const now = (lastAt = performance.now());
     requests++;
-    const { headers } = request;
     const id = String(headers["webhook-id"]);
-    const sha = createHash("sha256").update(body).digest("base64");
-    const signature = createHmac("sha256", secrets[index] ?? "")
-      .update(body)
-      .digest("hex");
-    if (headers["x-relay-webhook-signature"] !== signature) wrong.push(`${id}: a wrong signature at ${index}`);
+    const where = `${id} at ${subject.number}`;
+    const fault = signatureFault(subject, body, headers, now - LAG_MS);
+    if (fault !== undefined) doubts.push({ text: `${where} ${fault}`, from: now - LAG_MS, to: now });
     const number = Number(headers["x-relay-attempt"]);
-    if (!(number >= 1 && number <= 5)) wrong.push(`${id}: attempt ${number} at ${index}`);
-    const book = books[index] as Map<string, Entry>;
-    let entry = book.get(id);
-    if (entry === undefined) book.set(id, (entry = { sha, taken: false, requests: new Map() }));
-    if (entry.sha !== sha) wrong.push(`${id}: two bodies at ${index}`);
-    const turn = `${String(headers["x-relay-replay"] ?? 0)}/${number}`;
-    entry.requests.set(turn, (entry.requests.get(turn) ?? 0) + 1);
-    return entry;
+    const cycle = Number(headers["x-relay-replay"] ?? 0);
+    if (!(number >= 1 && number <= 5)) wrong.push(`${where}: attempt ${number}`);
+    for (const { from, until, why } of subject.quiet) {
+      if (now > from + LAG_MS && now < until)
+        doubts.push({ text: `${where} was sent ${Math.round(now - from)} ms after it was ${why}`, from, to: now });
+    }
+    const sha = createHash("sha256").update(body).digest("base64");
+    let entry = subject.book.get(id);
+    if (entry === undefined) subject.book.set(id, (entry = { sha, taken: new Set(), requests: new Map() }));
+    if (entry.sha !== sha) wrong.push(`${where} has two bodies`);
+    const turn = `${cycle}/${number}`;
+    const before = entry.requests.get(turn);
+    if (before === undefined) entry.requests.set(turn, [now]);
+    else before.push(now);
+    return { ...entry, cycle };
   }
 
-  function answer(mood: Mood, entry: Entry, response: ServerResponse): void {
+  function answer(mood: Mood, { taken, cycle }: ReturnType<typeof note>, response: ServerResponse): void {
     const end = (status: number, headers: Record<string, string> = {}): void => {
-      if (status < 300) entry.taken = true;
+      if (status < 300) taken.add(cycle);
       response.writeHead(status, { "content-length": "0", ...headers }).end();
     };
     switch (mood) {
@@ -97,13 +91,13 @@ export async function openReceivers(count: number, random: Random): Promise<Rece
         return end(random.pick([429, 503]), { "retry-after": "1" });
       case "torn":
         // Complete headers are success, whatever the body does after.
-        entry.taken = true;
+        taken.add(cycle);
         response.writeHead(200, { "content-length": "100" });
         response.write("half");
         setTimeout(() => response.socket?.destroy(), 20).unref();
         return;
       case "wild":
-        return answer(random.pick(MOODS), entry, response);
+        return answer(random.pick(MOODS), { taken, cycle } as ReturnType<typeof note>, response);
     }
   }
 
@@ -113,8 +107,10 @@ export async function openReceivers(count: number, random: Random): Promise<Rece
     response.on("error", () => undefined);
     request.on("data", (part: Buffer) => parts.push(part));
     request.on("end", () => {
-      const index = Number(request.url?.slice(1));
-      answer(moods[index] ?? "well", note(index, request, Buffer.concat(parts)), response);
+      const subject = subjects[Number(request.url?.slice("/s/".length))];
+      if (subject === undefined) return void response.writeHead(404).end();
+      const noted = note(subject, request, Buffer.concat(parts));
+      answer(subject.mood, noted, response);
     });
   });
   server.on("tlsClientError", () => undefined);
@@ -123,12 +119,19 @@ export async function openReceivers(count: number, random: Random): Promise<Rece
   return {
     ca: authority.ca,
     origin: `https://127.0.0.1:${port}`,
-    moods,
-    secrets,
-    books,
+    subjects,
     wrong,
+    doubts,
+    add(keyId, type, stable) {
+      const made = makeSubject(subjects.length, keyId, type, stable);
+      subjects.push(made);
+      return made;
+    },
     requests: () => requests,
-    calm: () => void moods.fill("well"),
+    lastAt: () => lastAt,
+    calm() {
+      for (const subject of subjects) if (subject.moody > 0) subject.mood = "well";
+    },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((done) => server.close(done));

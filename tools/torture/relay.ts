@@ -7,6 +7,10 @@ import { freePort, sleep, start, type Started } from "./process.ts";
 const COMMAND = resolve(import.meta.dirname, "../../core/cli/relay.mjs");
 const START_MS = 30_000;
 const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
+/** Deadline of an attempt, ms. */
+export const TIMEOUT_MS = 1_500;
+/** Waits between attempts; a share of `JITTER` may be added. */
+export const RETRY = { attempts: 5, firstDelayMs: 50, factor: 2, maxDelayMs: 400 };
 export const KEYS = { master: key(1), signing: key(2), publishToken: "publish-token-of-the-torture" };
 
 /** A token for every key, made here: the relay's clock may be stepped. */
@@ -20,6 +24,8 @@ export interface RelayOptions {
   readonly ca: string;
   /** As it stands in the config: an expression over the names of `relaybox`. */
   readonly storage: string;
+  /** As it stands in the config: the circuit breaker, or false. */
+  readonly health: string;
   readonly env?: NodeJS.ProcessEnv;
 }
 
@@ -52,9 +58,10 @@ export default relay.defineRelay({
   dataDir: "./data-${name}",
   server: { port: ${port}, shutdownMs: 3000 },
   storage: relay.${options.storage},
-  retry: { attempts: 5, firstDelayMs: 50, factor: 2, maxDelayMs: 400 },
-  delivery: { timeoutMs: 1500 },
-  health: { breakerAfter: 20, breakerPauseMs: 500, breakerMaxPauseMs: 1000, disableAfterMs: 432000000 },
+  retry: ${JSON.stringify(RETRY)},
+  delivery: { timeoutMs: ${TIMEOUT_MS} },
+  subscriptions: { perKey: 1000 },
+  health: ${options.health},
   guard: { allow: ["127.0.0.1:*"], ca: "./ca.pem" },
   limits: { "*": false }, abuse: false, log: { level: "error" },
 });

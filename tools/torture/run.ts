@@ -47,8 +47,14 @@ function rows(one: Ordeal): readonly (readonly [string, string | number])[] {
     ["not acknowledged", counts(one.refused)],
     ["stored", one.survey.records["event"] ?? 0],
     ["deliveries", counts(deliveries)],
+    ["managed", counts(one.managed)],
     ["requests", `${one.requests}, ${one.extra} of them repeated`],
+    [
+      "middle wait",
+      `${Math.round(one.waitMs.undisturbed)} ms, ${Math.round(one.waitMs.hostile)} ms while all others hang`,
+    ],
     ["lost", one.lost],
+    ["overdue", one.overdue],
     ["broken promises", one.violations.length],
   ];
 }
@@ -63,7 +69,9 @@ process.once("SIGTERM", () => process.exit(143));
 let broken = false;
 const all: Ordeal[] = [];
 for (const storage of storages) {
-  const say = (text: string): void => console.error(`${storage}: ${text}`);
+  const began = performance.now();
+  const say = (text: string): void =>
+    console.error(`${storage}: ${((performance.now() - began) / 1_000).toFixed(0).padStart(4)} s  ${text}`);
   const one = await ordeal({ storage, seconds, kills, seed, say, signal: enough.signal });
   broken ||= one.violations.length > 0;
   all.push(one);

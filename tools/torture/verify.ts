@@ -9,14 +9,18 @@ import { survey, type Survey } from "../../core/flow/survey.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import { sleep } from "./process.ts";
-import type { Published } from "./publisher.ts";
+import type { Published } from "./publications.ts";
 import type { Receivers } from "./receivers.ts";
-import { KEYS } from "./relay.ts";
+import { KEYS, RETRY } from "./relay.ts";
+import { FREEZES, requestsSeen, type SeenIn } from "./requests.ts";
+import type { Entry, Subject } from "./subject.ts";
 
 export interface Verdict {
   readonly survey: Survey;
   /** Acknowledged, and not there. */
   readonly lost: number;
+  /** Due long ago, everybody being well, and not attempted. */
+  readonly overdue: number;
   /** Requests beyond one for each attempt. */
   readonly extra: number;
   readonly violations: readonly string[];
@@ -25,14 +29,10 @@ export interface Verdict {
 const REF = /"ref":"(r\d+)"/;
 const sha = (text: string): string => createHash("sha256").update(text).digest("base64");
 
-export interface Evidence {
+export interface Evidence extends SeenIn {
   readonly config: string;
   readonly ledger: ReadonlyMap<string, Published>;
   readonly receivers: Receivers;
-  /** Subscription → receiver. */
-  readonly receiverOf: ReadonlyMap<string, number>;
-  /** How often an attempt may have been cut off. */
-  readonly interruptions: number;
 }
 
 const PATIENCE_MS = 20_000;
@@ -57,7 +57,7 @@ function patient(storage: Storage): Storage {
 
 /** Opens the storage as the next process would; no relay may use it. */
 export async function verify(evidence: Evidence): Promise<Verdict> {
-  const { config, ledger, receivers, receiverOf, interruptions } = evidence;
+  const { config, ledger, receivers, subjects, timeline, failing } = evidence;
   const env = {
     RELAY_MASTER_KEY: KEYS.master,
     RELAY_SIGNING_KEY: KEYS.signing,
@@ -66,49 +66,77 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
   const { plan } = await loadConfig({ flags: { config }, env, cwd: "/" });
   const storage = await openStorage(plan, processAround());
   const violations: string[] = [...receivers.wrong];
+  for (const { text, from, to } of receivers.doubts)
+    if (timeline.within(from - 1_000, to, FREEZES).length === 0) violations.push(text);
+  /** Bodies by key and event id. */
   const stored = new Map<string, string>();
+  const refs = new Set<string>();
+  const byId = new Map(subjects.flatMap((subject) => (subject.id === undefined ? [] : [[subject.id, subject]])));
+  let overdue = 0;
 
-  function delivered(event: RelayEvent, delivery: Delivery): void {
-    const index = receiverOf.get(delivery.subscriptionId) ?? 0;
-    const entry = receivers.books[index]?.get(event.id);
-    if (entry?.taken !== true) violations.push(`${event.id} is delivered, but receiver ${index} did not take it`);
-    else if (entry.sha !== sha(event.body)) violations.push(`${event.id} is another one at receiver ${index}`);
+  function delivery(event: RelayEvent, one: Delivery | undefined, sub: string): void {
+    const where = `${event.id} at ${byId.get(sub)?.number ?? sub}`;
+    if (one === undefined || one.status === "pending") {
+      overdue++;
+      violations.push(`${where} is overdue: ${one?.attempts.length ?? 0} attempts, next at ${one?.nextAttemptAt}`);
+      return;
+    }
+    if (one.status === "failed" && one.reason === "exhausted" && one.attempts.length !== RETRY.attempts)
+      violations.push(`${where} is exhausted after ${one.attempts.length} attempts`);
+    const subject = byId.get(sub);
+    if (subject === undefined) return;
+    const entry = subject.book.get(event.id);
+    const taken = entry?.taken.has(one.cycle) === true;
+    if (one.status === "delivered" && !taken) violations.push(`${where} is delivered, but was not taken there`);
+    if (subject === failing && one.status !== "delivered")
+      violations.push(`${where} failed for good, was replayed, and is ${one.status}`);
+    if (subject.stable && one.status !== "delivered" && one.reason !== "exhausted")
+      violations.push(`${where} is ${one.status} (${one.reason}), and nobody asked for that`);
+    for (const { number } of one.attempts)
+      if (entry?.requests.has(`${one.cycle}/${number}`) !== true && one.attempts[number - 1]?.statusCode !== undefined)
+        violations.push(`${where}: attempt ${one.cycle}/${number} is on record and was never made`);
   }
 
   function each(event: RelayEvent, deliveries: readonly (Delivery | undefined)[]): void {
-    if (stored.has(event.id)) violations.push(`${event.id} is stored twice`);
-    stored.set(event.id, sha(event.body));
-    const published = ledger.get(REF.exec(event.body)?.[1] ?? "");
+    const name = `${event.keyId} ${event.id}`;
+    if (stored.has(name)) violations.push(`${event.id} is stored twice`);
+    stored.set(name, sha(event.body));
+    const ref = REF.exec(event.body)?.[1] ?? "";
+    const published = ledger.get(ref);
+    if (refs.has(ref)) violations.push(`${ref} is stored twice, the second time as ${event.id}`);
+    refs.add(ref);
     if (published === undefined || !event.body.endsWith(`"data":${published.data}}`)) {
       violations.push(`${event.id} is not what was published`);
     } else if (!published.open && !published.accepted.has(event.id)) violations.push(`${event.id} was never asked for`);
-    if (deliveries.length !== receiverOf.size / 2) violations.push(`${event.id} has ${deliveries.length} deliveries`);
-    for (const delivery of deliveries) if (delivery?.status === "delivered") delivered(event, delivery);
+    for (const { id, keyId, type, stable } of subjects) {
+      if (stable && keyId === event.keyId && type === event.type && !event.subscriptionIds.includes(id ?? ""))
+        violations.push(`${event.id} does not go to ${id}`);
+    }
+    for (const [i, sub] of event.subscriptionIds.entries()) delivery(event, deliveries[i], sub);
   }
 
   try {
     const found = await survey(patient(storage), { each });
     for (const { key, message } of found.faults) violations.push(`${key} ${message}`);
     let lost = 0;
-    for (const { ref, accepted } of ledger.values()) {
+    for (const { ref, keyId, accepted } of ledger.values()) {
       for (const id of accepted) {
-        if (stored.has(id)) continue;
+        if (stored.has(`${keyId} ${id}`)) continue;
         lost++;
         violations.push(`${id} (${ref}) was acknowledged and is lost`);
       }
     }
-    let extra = 0;
-    for (const book of receivers.books) {
-      for (const [id, entry] of book) {
-        if (stored.get(id) !== entry.sha) violations.push(`${id} was sent, and is not stored as it was sent`);
-        for (const [turn, times] of entry.requests) {
-          extra += times - 1;
-          if (times - 1 > interruptions) violations.push(`${id}: attempt ${turn} was made ${times} times`);
-        }
-      }
+    for (const subject of subjects) {
+      for (const [id, entry] of subject.book)
+        if (!isStored(subject, id, entry)) violations.push(`${id} was sent, and is not stored as it was sent`);
     }
-    return { survey: found, lost, extra, violations };
+    const { extra, violations: seen } = requestsSeen(evidence);
+    return { survey: found, lost, overdue, extra, violations: [...violations, ...seen] };
   } finally {
     await storage.dispose();
+  }
+
+  function isStored({ keyId }: Subject, id: string, entry: Entry): boolean {
+    return stored.get(`${keyId} ${id}`) === entry.sha;
   }
 }
