@@ -55,7 +55,7 @@ export interface RelayConfig {
   readonly delivery?: {
     /** One attempt, from name to last byte, in milliseconds. @default 10000 */
     readonly timeoutMs?: number;
-    /** Attempts under way at once, in total. @default 512 */
+    /** Attempts under way at once, in total; those to slow receivers are at most half of them. @default 512 */
     readonly concurrency?: number;
     /** Attempts under way at once to one subscription. @default 16 */
     readonly perSubscription?: number;

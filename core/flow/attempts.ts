@@ -21,6 +21,7 @@ import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } fr
 import type { Sent } from "./send.ts";
 import { settle } from "./settle.ts";
 import { leftOff } from "./left-off.ts";
+import type { Slot } from "./slots.ts";
 import { endedBy, FRESH_MS } from "./standing.ts";
 
 /** The most attempts that any policy may ask for. */
@@ -35,12 +36,14 @@ export class Attempts {
   #line: Due;
   #delivery: Delivery | undefined;
   #loaded: Loaded | undefined;
-  #hasSlot = true;
+  /** Undefined while it has none. */
+  #slot: Slot | undefined;
   /** Counted among the waits that are held. */
   #holding = false;
 
-  constructor(lease: Lease, signal: AbortSignal, draining: AbortSignal | undefined, deps: AttemptDeps) {
+  constructor(lease: Lease, slot: Slot, signal: AbortSignal, draining: AbortSignal | undefined, deps: AttemptDeps) {
     this.#lease = lease;
+    this.#slot = slot;
     this.#signal = signal;
     this.#draining = draining;
     this.#deps = deps;
@@ -99,9 +102,11 @@ export class Attempts {
     if ((again instanceof Promise ? await again : again) !== sub) return await this.#attempt();
     if (clock.monotonic() - asked > FRESH_MS) return await this.#attempt();
     const number = delivery.attempts.length + 1;
+    this.#slot?.toward((sub as Subscription).url);
     const sent = await send(sub as Subscription, loaded, { cycle, number }, this.#signal).catch((error: unknown) =>
       this.#notSent(error, { cycle, number }),
     );
+    this.#slot?.took(sent.attempt.durationMs);
     faults.clear(subscriptionId, ordinal);
     const now = clock.now();
     const retry = sub?.retry ?? this.#deps.retry;
@@ -137,16 +142,18 @@ export class Attempts {
     const { event } = this.#loaded as Loaded;
     let now: Delivery;
     switch (outcome.kind) {
-      case "delivered":
+      case "delivered": {
         this.#delivery = now = { ...tried, status: "delivered", nextAttemptAt: undefined };
         // Only what went well gives its slot back early: any other outcome may ask for rest, and that is to be known first.
-        this.#hasSlot = !this.#deps.slots.giveEarly(sub.id);
+        const slot = this.#slot;
+        const early = slot?.giveEarly() === true;
         try {
           await this.#settle(deliveredChanges(this.#line, now));
         } finally {
-          if (!this.#hasSlot) this.#deps.slots.stored(sub.id);
+          if (early) slot?.stored();
         }
         break;
+      }
       case "gone":
       case "exhausted": {
         const reason = outcome.kind === "gone" ? "endpoint_gone" : "exhausted";
@@ -205,9 +212,8 @@ export class Attempts {
   }
 
   #giveSlot(): void {
-    if (!this.#hasSlot) return;
-    this.#hasSlot = false;
-    this.#deps.slots.give(this.#lease.subscriptionId);
+    this.#slot?.give();
+    this.#slot = undefined;
   }
 
   /** A held wait keeps its lease but gives back its slot and drops the body. */
@@ -218,8 +224,8 @@ export class Attempts {
     const ends = this.#draining === undefined ? this.#signal : AbortSignal.any([this.#signal, this.#draining]);
     try {
       await clock.sleep(Math.min(until, clock.now() + holdMs), ends);
-      await slots.wait(this.#lease.subscriptionId, ends);
-      this.#hasSlot = true;
+      this.#slot = await slots.wait(this.#lease, ends);
+      if (this.#slot === undefined) throw new Error("no slot for a while");
     } catch {
       await storage.queue.release(this.#lease, until);
       throw new NotDelivered(until, false);

@@ -3,6 +3,7 @@ import type { Lease } from "../ports/storage.ts";
 import type { AttemptDeps } from "./attempt-deps.ts";
 import { Attempts } from "./attempts.ts";
 import { createOwnFaults } from "./own-faults.ts";
+import type { Slot } from "./slots.ts";
 import { createTell, type Seen } from "./tell.ts";
 
 export interface DeliverDeps extends Omit<AttemptDeps, "tell" | "heldWaits" | "faults"> {
@@ -10,14 +11,14 @@ export interface DeliverDeps extends Omit<AttemptDeps, "tell" | "heldWaits" | "f
 }
 
 /**
- * Makes the attempts that are left, one slot being taken already. Resolves when the delivery has ended, went back to the
+ * Makes the attempts that are left, in the slot that was taken for it. Resolves when the delivery has ended, went back to the
  * queue, or was lost; the slot is given back by then. When `draining` aborts, waits end at once and their deliveries go
  * back with the times that they wait for; requests under way go on.
  * @throws a fault of ours: the delivery is as it was, and the lease still held
  */
-export type Deliver = (lease: Lease, signal: AbortSignal, draining?: AbortSignal) => Promise<void>;
+export type Deliver = (lease: Lease, slot: Slot, signal: AbortSignal, draining?: AbortSignal) => Promise<void>;
 
 export function createDeliver(deps: DeliverDeps): Deliver {
   const shared: AttemptDeps = { ...deps, tell: createTell(deps), faults: createOwnFaults(), heldWaits: 0 };
-  return (lease, signal, draining) => new Attempts(lease, signal, draining, shared).run();
+  return (lease, slot, signal, draining) => new Attempts(lease, slot, signal, draining, shared).run();
 }

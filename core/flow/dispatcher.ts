@@ -5,7 +5,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Lease, Queue } from "../ports/storage.ts";
 import type { Deliver } from "./deliver.ts";
-import type { Slots } from "./slots.ts";
+import type { Slot, Slots } from "./slots.ts";
 
 /** How long a delivery rests after a fault of ours, ms. */
 const FAULT_REST_MS = 5_000;
@@ -85,11 +85,11 @@ export function createDispatcher(deps: {
   }
 
   function begin(lease: Lease): void {
-    slots.take(lease.subscriptionId);
     const lane = laneOf(lease.subscriptionId);
     total++;
     lane.running++;
-    void finish(lease, lane);
+    const admitted = slots.admit(lease);
+    void (typeof admitted === "number" ? turnAway(lease, admitted, lane) : finish(lease, admitted, lane));
   }
 
   function end(subscriptionId: string, lane: Lane): void {
@@ -113,9 +113,9 @@ export function createDispatcher(deps: {
   }
 
   /** Never rejects. */
-  async function finish(lease: Lease, lane: Lane): Promise<void> {
+  async function finish(lease: Lease, slot: Slot, lane: Lane): Promise<void> {
     try {
-      await deliver(lease, lane.abort.signal, claiming.signal);
+      await deliver(lease, slot, lane.abort.signal, claiming.signal);
     } catch (error) {
       if (!lane.abort.signal.aborted) {
         const fault = error instanceof StorageError ? error.fault : String(error);
@@ -129,6 +129,17 @@ export function createDispatcher(deps: {
     } finally {
       end(lease.subscriptionId, lane);
     }
+  }
+
+  /** There is no slot for it now: it goes back as it was. Never rejects. */
+  async function turnAway(lease: Lease, holdMs: number, lane: Lane): Promise<void> {
+    try {
+      if (holdMs > 0) await queue.hold(lease.subscriptionId, holdMs);
+    } catch (error) {
+      log.warn("a subscription was not held back", { subscriptionId: lease.subscriptionId, error: String(error) });
+    }
+    await giveBack(lease, undefined);
+    end(lease.subscriptionId, lane);
   }
 
   async function giveBack(lease: Lease, dueAt: number | undefined): Promise<void> {

@@ -83,9 +83,9 @@ export interface Lease extends Due {
 
 export interface ClaimRequest {
   readonly limit: number;
-  /** Most deliveries of one subscription under way on this node. */
+  /** Most deliveries of one subscription under way on this node: what `busy` says, and what is claimed. */
   readonly perSubscription: number;
-  /** How many of each subscription are under way on this node now. */
+  /** How many of each subscription count as under way on this node. */
   readonly busy: ReadonlyMap<string, number>;
 }
 
@@ -118,6 +118,11 @@ export interface Queue {
    * was wrong for a moment must not decide how long all wait. Stored lines stay as they are.
    */
   pause(subscriptionId: string, ms: number): Promise<void>;
+  /**
+   * Nothing of this subscription is claimed for `ms` from now; 0 lifts it. The same as `pause`, and apart from it: a node's
+   * own word, which has no slot for it, and the receiver's end by themselves, and the later end counts.
+   */
+  hold(subscriptionId: string, ms: number): Promise<void>;
   /** Drops what it holds of this subscription and makes every lease of it lost, on every node, before it resolves. */
   cancel(subscriptionId: string): Promise<void>;
   /** Refills from storage: what is due and not known here, and what lapsed leases left behind. Resolves to the number found. */

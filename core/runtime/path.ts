@@ -174,7 +174,13 @@ export function furnishPath(house: House): void {
       clock: get(CLOCK),
     }),
   );
-  house.make(SLOTS, (get) => createSlots(get(PLAN).delivery.concurrency, get(PLAN).delivery.perSubscription));
+  house.make(SLOTS, (get) => {
+    const { queue } = get(STORAGE);
+    const { concurrency, perSubscription } = get(PLAN).delivery;
+    // Not lifted, a hold ends by itself.
+    const lift = (id: string): void => void queue.hold(id, 0).catch(() => undefined);
+    return createSlots({ total: concurrency, perSubscription, clock: get(CLOCK), lift });
+  });
   house.make(RESTS, (get) => createRests(get(CLOCK)));
   house.make(PACING, () => createPacing());
   // Health disables through the subscriptions, which revive it: each is asked for only when the other needs it.

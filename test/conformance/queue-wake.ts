@@ -79,6 +79,24 @@ export function wakeLaws({ open, law, harness }: Bench): void {
     await claimOne(storage.queue);
   });
 
+  law("wakes when a hold ends or is lifted, and not before", async () => {
+    const storage = await open();
+    await enqueue(storage, due("a", 1, now()), due("b", 1, now()));
+    await storage.queue.hold("sub_a", 1_000);
+    await storage.queue.hold("sub_b", 90_000);
+    const wait = await waiting(storage.queue);
+    await harness.clock.advance(900);
+    await settled();
+    expect(wait.ended).toBe(false);
+    await harness.clock.advance(100);
+    await wait.over;
+    expect(await claimOne(storage.queue)).toMatchObject({ subscriptionId: "sub_a" });
+    const next = await waiting(storage.queue);
+    await storage.queue.hold("sub_b", 0);
+    await next.over;
+    await claimOne(storage.queue);
+  });
+
   law("wakes when a subscription that had enough under way has room again", async () => {
     const storage = await open();
     await enqueue(storage, due("a", 1, now()), due("a", 2, now()));

@@ -239,6 +239,40 @@ export function queueLaws(bench: Bench): void {
     expect(names(await claim(storage.queue))).toEqual(["a1", "a2"]);
   });
 
+  law("holds one subscription back until its time or until it is lifted, whatever a pause does meanwhile", async () => {
+    const storage = await open();
+    await enqueue(storage, due("a", 1, now()), due("b", 1, now()), due("c", 1, now()));
+    await storage.queue.hold("sub_a", 1_000);
+    await storage.queue.hold("sub_b", 1_000);
+    await storage.queue.pause("sub_b", 2_000);
+    await storage.queue.hold("sub_c", 60_000);
+    await enqueue(storage, due("a", 2, now()), due("c", 2, now()));
+    expect(await claim(storage.queue)).toEqual([]);
+    await storage.queue.hold("sub_b", 0);
+    await storage.queue.pause("sub_c", 0);
+    expect(await claim(storage.queue)).toEqual([]);
+    await storage.queue.hold("sub_c", 0);
+    expect(names(await claim(storage.queue))).toEqual(["c1", "c2"]);
+    await harness.clock.advance(1_000);
+    expect(names(await claim(storage.queue))).toEqual(["a1", "a2"]);
+    await harness.clock.advance(1_000);
+    expect(names(await claim(storage.queue))).toEqual(["b1"]);
+  });
+
+  law("holds back what was claimed and given back, and no other subscription waits for it", async () => {
+    const storage = await open();
+    await enqueue(storage, ...Array.from({ length: 20 }, (_, i) => due("a", i, now())), due("b", 1, now()));
+    const leases = (await claim(storage.queue)).filter(({ subscriptionId }) => subscriptionId === "sub_a");
+    await storage.queue.hold("sub_a", 5_000);
+    for (const lease of leases) await storage.queue.release(lease);
+    await storage.queue.sweep();
+    await enqueue(storage, due("c", 1, now()));
+    expect(names(await claim(storage.queue, { limit: 1 }))).toEqual(["c1"]);
+    expect(await claim(storage.queue)).toEqual([]);
+    await storage.queue.hold("sub_a", 0);
+    expect(await claim(storage.queue)).toHaveLength(20);
+  });
+
   law("a pause lets what is under way go on", async () => {
     const storage = await open();
     await enqueue(storage, due("a", 1, now()));

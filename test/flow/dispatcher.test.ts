@@ -24,7 +24,7 @@ describe("the dispatcher", () => {
     const never = (signal: AbortSignal): Promise<void> =>
       new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     const queue = { claim: async () => claims.shift() ?? [], wake: never } as unknown as Queue;
-    const slots = createSlots(8, 1);
+    const slots = createSlots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} });
     const delivered: string[] = [];
     const dispatcher = createDispatcher({
       queue,
@@ -32,10 +32,10 @@ describe("the dispatcher", () => {
       perSubscription: 1,
       clock: testClock(),
       log: quietLog(),
-      async deliver({ subscriptionId, ordinal }) {
+      async deliver({ ordinal }, slot) {
         if (ordinal === "1") await delivering.promise;
         delivered.push(ordinal);
-        slots.give(subscriptionId);
+        slot.give();
       },
     });
     dispatcher.start();

@@ -41,7 +41,7 @@ export interface TestPath extends AsyncDisposable {
   otherwise: Answer;
   /** Resolves when at least `count` requests were sent. */
   whenSent(count: number): Promise<void>;
-  subscribe(events?: readonly string[], keyId?: string): Promise<string>;
+  subscribe(events?: readonly string[], keyId?: string, url?: string): Promise<string>;
   publish(type?: string, more?: Record<string, unknown>): Promise<string>;
   /** Subscribes, starts, publishes one event, and resolves when the answer to its first attempt is stored. */
   publishRefused(answer: Reply): Promise<string>;
@@ -77,10 +77,8 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     otherwise: replied(200),
     whenSent: (count) =>
       sent.length >= count ? Promise.resolve() : new Promise((tell) => waiting.push({ count, tell })),
-    async subscribe(events = ["deposit:paid"], keyId = "key_1") {
-      const made = await house
-        .get(path.SUBSCRIPTIONS)
-        .create(keyId, { url: "https://receiver.example/hook", events }, ACTOR);
+    async subscribe(events = ["deposit:paid"], keyId = "key_1", url = "https://receiver.example/hook") {
+      const made = await house.get(path.SUBSCRIPTIONS).create(keyId, { url, events }, ACTOR);
       return made.subscription.id;
     },
     async publish(type = "deposit:paid", more = {}) {

@@ -54,6 +54,7 @@ export function simShared(world: World): SimShared {
   /** Lines given back for later, by due key. */
   const later = new Map<string, number>();
   const pauses = new Map<string, number>();
+  const holds = new Map<string, number>();
   /** Commits just made, by id. */
   const made = new Map<string, number>();
   const cuts = new Map<string, "refused" | "hole" | "mute">();
@@ -101,7 +102,7 @@ export function simShared(world: World): SimShared {
       const { subscriptionId, ordinal } = due;
       const count = counts.get(subscriptionId) ?? 0;
       const held = leases.get(`${subscriptionId}:${ordinal}`);
-      if (count >= most || (pauses.get(subscriptionId) ?? 0) > now) continue;
+      if (count >= most || Math.max(pauses.get(subscriptionId) ?? 0, holds.get(subscriptionId) ?? 0) > now) continue;
       if (held !== undefined && held.line === key && held.until > now) continue;
       if ((later.get(key) ?? due.dueAt) > now) continue;
       counts.set(subscriptionId, count + 1);
@@ -120,7 +121,7 @@ export function simShared(world: World): SimShared {
       const [, sub = "", dueAt, ordinal = ""] = key.split(":");
       const held = leases.get(`${sub}:${ordinal}`);
       const free = held !== undefined && held.line === key ? held.until : 0;
-      next = Math.min(next, Math.max(later.get(key) ?? Number(dueAt), pauses.get(sub) ?? 0, free));
+      next = Math.min(next, Math.max(later.get(key) ?? Number(dueAt), pauses.get(sub) ?? 0, holds.get(sub) ?? 0, free));
     }
     return Math.max(10, next - now);
   }
@@ -286,6 +287,12 @@ export function simShared(world: World): SimShared {
         call(false, () => {
           if (ms > 0) pauses.set(subscriptionId, serverNow() + ms);
           else pauses.delete(subscriptionId);
+        }),
+      hold: (subscriptionId, ms) =>
+        call(false, () => {
+          if (ms > 0) holds.set(subscriptionId, serverNow() + ms);
+          else holds.delete(subscriptionId);
+          for (const node of nodes) if (ms <= 0) node.wake();
         }),
       cancel: (subscriptionId) =>
         call(false, () => {

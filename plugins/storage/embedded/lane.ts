@@ -30,6 +30,8 @@ export interface Lane {
   whole: boolean;
   /** By the monotonic clock; 0: no pause. */
   pauseEnds: number;
+  /** The same of a hold. */
+  holdEnds: number;
   /** The soonest time at which the queue's timers look at this lane. */
   timerAt: number;
   /** A claim left it alone because it had enough under way. */
@@ -48,18 +50,20 @@ export const newLane = (id: string): Lane => ({
   left: undefined,
   whole: false,
   pauseEnds: 0,
+  holdEnds: 0,
   timerAt: Number.POSITIVE_INFINITY,
   blocked: false,
   settling: 0,
   settled: [],
 });
 
-/** How long nothing of it may be claimed, ms. */
+/** How long nothing of it may be claimed, ms: it is paused, or held back. */
 export function pausedMs(lane: Lane, clock: Pick<Clock, "monotonic">): number {
-  if (lane.pauseEnds === 0) return 0;
-  const left = lane.pauseEnds - clock.monotonic();
+  if (lane.pauseEnds === 0 && lane.holdEnds === 0) return 0;
+  const left = Math.max(lane.pauseEnds, lane.holdEnds) - clock.monotonic();
   if (left > 0) return left;
   lane.pauseEnds = 0;
+  lane.holdEnds = 0;
   return 0;
 }
 

@@ -175,6 +175,13 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
       window.touch(lane);
     },
 
+    async hold(subscriptionId, ms) {
+      const lane = ms > 0 ? window.laneOf(subscriptionId) : window.lanes.get(subscriptionId);
+      if (lane === undefined) return;
+      lane.holdEnds = ms > 0 ? clock.monotonic() + ms : 0;
+      window.touch(lane);
+    },
+
     async cancel(subscriptionId) {
       const lane = window.lanes.get(subscriptionId);
       if (lane === undefined) return;

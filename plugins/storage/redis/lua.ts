@@ -6,7 +6,7 @@
  * `:r:<key>` record · `:i:<shelf>` keys of a shelf, in order · `:shelves` the shelves · `:c:<time>` ids of commits just made ·
  * `:q:s:<sub>` due lines by the time at which they may be claimed · `:q:l:<sub>` leases by ordinal ·
  * `:q:leases` how many · `:q:ready` subscriptions with something due, in the order of service ·
- * `:q:later` the others by their next time, or earlier · `:q:pause` · `:q:turn` · `:q:whole` set while no line of the shelf
+ * `:q:later` the others by their next time, or earlier · `:q:pause` · `:q:hold` · `:q:turn` · `:q:whole` set while no line of the shelf
  * is missing here · `:q:idle` until when idle nodes sleep · `:epoch` how many commits watchers were told of · `:touched` key
  * ids by the epoch at which a subscription of theirs changed last · `:nodes` by their last sign of life · `:n:<key>` limiter state.
  *
@@ -51,8 +51,9 @@ end
 -- at too early it is filed anew, too late never.
 local function file(sub, at)
   if call('ZSCORE', P .. ':q:ready', sub) then return end
-  local pause = tonumber(call('HGET', P .. ':q:pause', sub) or 0)
+  local pause, hold = tonumber(call('HGET', P .. ':q:pause', sub) or 0), tonumber(call('HGET', P .. ':q:hold', sub) or 0)
   if pause > at then at = pause end
+  if hold > at then at = hold end
   local before = tonumber(call('ZSCORE', P .. ':q:later', sub) or nil)
   if before and before <= at then return end
   call('ZADD', P .. ':q:later', at, sub)

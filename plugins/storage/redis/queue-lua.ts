@@ -20,6 +20,7 @@ local turnBefore = turn
 for _, sub in ipairs(call('ZRANGEBYSCORE', later, '-inf', now, 'LIMIT', 0, 1000)) do
   call('ZREM', later, sub)
   call('HDEL', P .. ':q:pause', sub)
+  call('HDEL', P .. ':q:hold', sub)
   turn = turn + 1
   call('ZADD', ready, turn, sub)
 end
@@ -111,11 +112,11 @@ wake()
 return 1
 `);
 
-/** now, sub, how many ms. */
+/** now, sub, how many ms, `pause` or `hold`. */
 export const PAUSE = inRedis(`
-local sub, ms = ARGV[2], tonumber(ARGV[3])
+local sub, ms, ends = ARGV[2], tonumber(ARGV[3]), P .. ':q:' .. ARGV[4]
 evenWhenFull()
-if ms > 0 then call('HSET', P .. ':q:pause', sub, now + ms) else call('HDEL', P .. ':q:pause', sub) end
+if ms > 0 then call('HSET', ends, sub, now + ms) else call('HDEL', ends, sub) end
 call('ZREM', P .. ':q:ready', sub)
 call('ZREM', P .. ':q:later', sub)
 local head = call('ZRANGE', P .. ':q:s:' .. sub, 0, 0, 'WITHSCORES')
@@ -133,6 +134,7 @@ call('UNLINK', P .. ':q:l:' .. sub, P .. ':q:s:' .. sub)
 call('ZREM', P .. ':q:ready', sub)
 call('ZREM', P .. ':q:later', sub)
 call('HDEL', P .. ':q:pause', sub)
+call('HDEL', P .. ':q:hold', sub)
 return 1
 `);
 
@@ -172,5 +174,7 @@ for _, sub in ipairs(call('ZRANGE', P .. ':q:ready', 0, 99)) do look(sub) end
 for _, sub in ipairs(call('ZRANGEBYSCORE', P .. ':q:later', '-inf', now, 'LIMIT', 0, 100)) do look(sub) end
 local paused = call('HKEYS', P .. ':q:pause')
 for i = 1, math.min(#paused, 100) do look(paused[i]) end
+local held = call('HSCAN', P .. ':q:hold', 0, 'COUNT', 100)[2]
+for i = 1, math.min(#held, 200), 2 do look(held[i]) end
 return {call('ZCARD', P .. ':i:due:'), leased, oldest}
 `);

@@ -81,6 +81,11 @@ export function sharedQueue(deps: {
     if (blocked.has(subscriptionId)) setImmediate(ring);
   }
 
+  async function rest(subscriptionId: string, ms: number, how: "pause" | "hold"): Promise<void> {
+    await calls.run(SCRIPTS.pause, [now(), subscriptionId, ms, how], { repeatable: true, changes: false });
+    if (ms <= 0) ring();
+  }
+
   const lineOf = (due: Due): string => dueKey(due).slice(`due:${due.subscriptionId}:`.length);
 
   return {
@@ -142,10 +147,8 @@ export function sharedQueue(deps: {
       told((dueAt ?? 0) - clock.now());
     },
 
-    async pause(subscriptionId, ms) {
-      await calls.run(SCRIPTS.pause, [now(), subscriptionId, ms], { repeatable: true, changes: false });
-      if (ms <= 0) ring();
-    },
+    pause: (subscriptionId, ms) => rest(subscriptionId, ms, "pause"),
+    hold: (subscriptionId, ms) => rest(subscriptionId, ms, "hold"),
 
     async cancel(subscriptionId) {
       await calls.run(SCRIPTS.cancel, [now(), subscriptionId], { repeatable: true, changes: false });

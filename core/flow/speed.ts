@@ -1,0 +1,121 @@
+/**
+ * How fast receivers answer, and what each API key and each destination origin holds: what slots are shared out by.
+ * Bounded, and learned again after a restart.
+ */
+
+/** Receivers that answer faster than this on average, ms, are in band 0, 1 and 2. */
+const QUICK_MS = [60, 250, 1_000] as const;
+/** No attempt of it has ended yet. */
+export const UNKNOWN = 3;
+/** It takes a second or longer, or times out. */
+export const SLOW = 4;
+/** An attempt on the wire for so long, ms, counts as slow, whatever its receiver did before. */
+export const SLOW_MS = 1_000;
+/** The part of all slots that one band and the slower ones hold together at most. */
+export const SHARES: readonly number[] = [1, 7 / 8, 3 / 4, 1 / 2, 7 / 16];
+/** One attempt counts for at most this, ms: one that hangs makes no slow receiver of a quick one. */
+const MOST_MS = 3_000;
+/** Expected of a receiver of which nothing is known, ms. */
+const GUESS_MS = 1_000;
+
+/** An API key, or a destination origin (scheme, host, port). */
+export interface Party {
+  /** Slots that its subscriptions hold. */
+  held: number;
+  /** Those of them that are slow, or not known yet. */
+  slow: number;
+  /** Moving average of attempts, ms; below 0: none yet. */
+  average: number;
+}
+
+/** One subscription, as far as slots are concerned. */
+export interface Receiver {
+  readonly id: string;
+  readonly key: Party;
+  /** Known from its first attempt on. */
+  origin: Party | undefined;
+  url: string;
+  /** Moving average of attempts, ms; below 0: none yet. */
+  average: number;
+  /** Slots that it holds. */
+  held: number;
+  /** Results that wait to be stored without a slot. */
+  storing: number;
+  /** It waits for a slot. */
+  waiting: boolean;
+}
+
+export const newParty = (): Party => ({ held: 0, slow: 0, average: -1 });
+
+export const newReceiver = (id: string, key: Party): Receiver => ({
+  id,
+  key,
+  origin: undefined,
+  url: "",
+  average: -1,
+  held: 0,
+  storing: 0,
+  waiting: false,
+});
+
+/** Adds slots of a band to what a key or an origin holds. */
+export function count(party: Party, band: number, by: 1 | -1): void {
+  party.held += by;
+  if (band >= UNKNOWN) party.slow += by;
+}
+
+/** The average after one more attempt. */
+export function averageWith(average: number, ms: number): number {
+  const sample = Math.min(ms, MOST_MS);
+  return average < 0 ? sample : average + (sample - average) / 4;
+}
+
+/** The band of slots that a receiver is served in: 0, 1, 2, `UNKNOWN` or `SLOW`. */
+export function bandOf({ average }: Pick<Receiver, "average">): number {
+  if (average < 0) return UNKNOWN;
+  for (let band = 0; band < QUICK_MS.length; band++) if (average < (QUICK_MS[band] as number)) return band;
+  return SLOW;
+}
+
+/** How long its next attempt is expected to take, ms: by what is known of it, else of its origin. */
+export function expectedMs({ average, origin }: Receiver): number {
+  if (average >= 0) return Math.max(1, average);
+  return origin !== undefined && origin.average >= 0 ? Math.max(1, origin.average) : GUESS_MS;
+}
+
+/** Scheme, host and port of a URL as it is stored. */
+export function originOf(url: string): string {
+  const end = url.indexOf("/", url.indexOf("//") + 2);
+  return end < 0 ? url : url.slice(0, end);
+}
+
+/** A map of about `most` values: beyond it those go that are idle and were made first. */
+export class Bounded<T> {
+  readonly #values = new Map<string, T>();
+  readonly #most: number;
+  readonly #idle: (value: T) => boolean;
+
+  constructor(most: number, idle: (value: T) => boolean) {
+    this.#most = most;
+    this.#idle = idle;
+  }
+
+  get size(): number {
+    return this.#values.size;
+  }
+
+  get(name: string): T | undefined {
+    return this.#values.get(name);
+  }
+
+  add(name: string, value: T): T {
+    // A few looks each time are enough: each new value brings some.
+    for (let looks = 0; looks < 8 && this.#values.size >= this.#most; looks++) {
+      const [oldest, old] = this.#values.entries().next().value as [string, T];
+      this.#values.delete(oldest);
+      if (!this.#idle(old)) this.#values.set(oldest, old);
+    }
+    this.#values.set(name, value);
+    return value;
+  }
+}

@@ -1,0 +1,38 @@
+/** A table of slots, with receivers whose answers take as long as the test says. */
+import { createSlots, type Slot, type Slots } from "../../core/flow/slots.ts";
+import { testClock, type TestClock } from "./clock.ts";
+
+export interface SlotTable {
+  readonly slots: Slots;
+  readonly clock: TestClock;
+  /** Subscriptions that the queue was told to hold back no longer, in order. */
+  readonly lifted: string[];
+  /** What is claimed asks for a slot. */
+  admit(subscriptionId: string, keyId?: string): Slot | number;
+  /** Takes one that there must be, on its way to the origin of its subscription. */
+  take(subscriptionId: string, keyId?: string, origin?: string): Slot;
+  /** Makes it known that its attempts take so long. */
+  known(subscriptionId: string, ms: number, keyId?: string, origin?: string): void;
+}
+
+export function slotTable(total = 64, perSubscription = 16): SlotTable {
+  const clock = testClock();
+  const lifted: string[] = [];
+  const slots = createSlots({ total, perSubscription, clock, lift: (id) => void lifted.push(id) });
+  const table: SlotTable = {
+    ...{ slots, clock, lifted },
+    admit: (subscriptionId, keyId = "key_1") => slots.admit({ subscriptionId, keyId }),
+    take(subscriptionId, keyId, origin = "https://one.example") {
+      const slot = table.admit(subscriptionId, keyId);
+      if (typeof slot === "number") throw new Error(`${subscriptionId} has no slot: ${slot}`);
+      slot.toward(`${origin}/hook`);
+      return slot;
+    },
+    known(subscriptionId, ms, keyId, origin) {
+      const slot = table.take(subscriptionId, keyId, origin);
+      slot.took(ms);
+      slot.give();
+    },
+  };
+  return table;
+}
