@@ -55,7 +55,7 @@ describe("the dispatcher", () => {
       new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     const dispatcher = createDispatcher({
       queue: { claim: () => looking.promise, wake: never } as unknown as Queue,
-      slots: createSlots(8, 1),
+      slots: createSlots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} }),
       perSubscription: 1,
       clock: testClock(),
       log: quietLog(),
