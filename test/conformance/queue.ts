@@ -336,6 +336,17 @@ export function queueLaws(bench: Bench): void {
     expect(await storage.queue.depth()).toMatchObject({ waiting: 2, leased: 0 });
   });
 
+  law("what is paused is not late: the oldest that is due is one that may be claimed", async () => {
+    const storage = await open();
+    await enqueue(storage, due("a", 1, now() - 90_000), due("b", 1, now() - 20));
+    await storage.queue.pause("sub_a", 60_000);
+    expect(await storage.queue.depth()).toMatchObject({ waiting: 2, oldestDueAt: now() - 20 });
+    await claim(storage.queue, { limit: 10 });
+    expect((await storage.queue.depth()).oldestDueAt).toBeUndefined();
+    await storage.queue.pause("sub_a", 0);
+    expect((await storage.queue.depth()).oldestDueAt).toBe(now() - 90_000);
+  });
+
   law(
     "takes a lapsed lease away from a silent holder, who can change nothing any more",
     async () => {

@@ -108,7 +108,7 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
   },
 
   backlog: { kind: "gauge", help: "Deliveries waiting, as far as the queue knows or can count cheaply" },
-  oldest_due_seconds: { kind: "gauge", help: "Age of the oldest delivery that is due and not under way" },
+  oldest_due_seconds: { kind: "gauge", help: "Age of the oldest delivery that is due, not paused and not under way" },
   leases: { kind: "gauge", help: "Deliveries under way on this node" },
   ready: { kind: "gauge", help: "1 when this node is ready to serve" },
   source_lag_seconds: { kind: "gauge", help: "How far a source is behind its upstream", labels: ["source"] },

@@ -199,7 +199,9 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
       let all = feeder.knowsAll();
       for (const lane of window.lanes.values()) {
         const at = Math.min(lane.waiting[0]?.at ?? Number.POSITIVE_INFINITY, lane.behindAt);
-        if (at <= now && (oldestDueAt === undefined || at < oldestDueAt)) oldestDueAt = at;
+        // What is paused waits by intent: it is not late.
+        if (at <= now && pausedMs(lane, clock) === 0 && (oldestDueAt === undefined || at < oldestDueAt))
+          oldestDueAt = at;
         if (lane.behind !== undefined) all = false;
       }
       const known = window.waiting();

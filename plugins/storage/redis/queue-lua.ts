@@ -162,7 +162,7 @@ wake()
 return {found, last}
 `);
 
-/** now → `{lines, leased, oldest due or -1}`; the oldest among the first hundred subscriptions that are due. */
+/** now → `{lines, leased, oldest due or -1}`; the oldest among the first hundred subscriptions that are due and not paused. */
 export const DEPTH = inRedis(`
 local leased = tonumber(call('GET', P .. ':q:leases') or 0)
 local oldest = -1
@@ -172,8 +172,6 @@ local function look(sub)
 end
 for _, sub in ipairs(call('ZRANGE', P .. ':q:ready', 0, 99)) do look(sub) end
 for _, sub in ipairs(call('ZRANGEBYSCORE', P .. ':q:later', '-inf', now, 'LIMIT', 0, 100)) do look(sub) end
-local paused = call('HKEYS', P .. ':q:pause')
-for i = 1, math.min(#paused, 100) do look(paused[i]) end
 local held = call('HSCAN', P .. ':q:hold', 0, 'COUNT', 100)[2]
 for i = 1, math.min(#held, 200), 2 do look(held[i]) end
 return {call('ZCARD', P .. ':i:due:'), leased, oldest}
