@@ -90,6 +90,11 @@ export interface RelayConfig {
   readonly intake?: {
     /** Publishing is refused while this many deliveries are pending; 0: no such limit. @default 0 */
     readonly maxPending?: number;
+    /**
+     * Bytes of the disk, or of the memory of Redis, that stay free for what was accepted: below it publishing is refused
+     * (`STORAGE_FULL`); 0: no check. What pending deliveries may still write comes on top. @default 128 MiB, or a tenth of a smaller disk
+     */
+    readonly reserveBytes?: number;
   };
   readonly metrics?: {
     /** Bearer token that `/metrics` asks for. @default none */

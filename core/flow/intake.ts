@@ -23,10 +23,11 @@ import {
   repeatsWithin,
   type Stored,
 } from "./repeats.ts";
+import { createStorageRoom } from "./storage-room.ts";
 import { committed, storageProblem } from "./surely.ts";
 
 export interface IntakeDeps {
-  readonly storage: Pick<Storage, "commit" | "getItem" | "getMany"> & {
+  readonly storage: Pick<Storage, "commit" | "getItem" | "getMany" | "room"> & {
     readonly queue: Pick<Storage["queue"], "add" | "depth">;
   };
   readonly directory: Subscribers;
@@ -35,6 +36,8 @@ export interface IntakeDeps {
   readonly events?: () => readonly string[] | undefined;
   /** Deliveries pending beyond which publishing is refused; 0: no limit. */
   readonly maxPending: number;
+  /** Bytes of the storage that are kept free for what was accepted; see `createStorageRoom`. */
+  readonly reserveBytes?: number;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Told of each event right after its commit, before the queue is. */
@@ -49,7 +52,7 @@ export interface Operational {
 
 export interface Intake {
   readonly accept: Accept;
-  /** @throws Problem PROVIDER_BACKPRESSURE while nothing is to be published */
+  /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while nothing is to be published */
   admit(): void;
   /**
    * An operational event (`relay:…`) to be stored with a commit of the caller's own: `undefined` when no subscription
@@ -69,6 +72,7 @@ export function createIntake(deps: IntakeDeps): Intake {
   const mint = ordinals(() => clock.now());
   const fan = rememberedFanout();
   const names = createNamesUsed(storage);
+  const room = createStorageRoom(deps);
   const pressure = createPressure(storage.queue, clock, deps.maxPending);
 
   const accept: Accept = async (request) => {
@@ -76,6 +80,9 @@ export function createIntake(deps: IntakeDeps): Intake {
     try {
       const looking = pressure.look();
       if (looking !== undefined) await looking;
+      const measuring = room.look(sizeOf(request));
+      if (measuring !== undefined) await measuring;
+      room.admit();
       pressure.admit();
       const { publications } = request;
       if (publications.length > MAX_BATCH_EVENTS) {
@@ -204,7 +211,11 @@ export function createIntake(deps: IntakeDeps): Intake {
 
   return {
     accept,
-    admit: () => pressure.admit(),
+    admit() {
+      void room.look();
+      room.admit();
+      pressure.admit();
+    },
     operational,
     async acceptOperational(keyId, type, data) {
       const event = await operational(keyId, type, data);
@@ -233,6 +244,11 @@ function ownsAll(drafts: readonly Draft[], keys: readonly string[] | undefined):
   if (keys === undefined || drafts.every(({ keyId }) => keys.includes(keyId))) return;
   throw new Problem("NOT_FOUND", "There is no such resource.");
 }
+
+const sizeOf = ({ publications }: AcceptRequest): number =>
+  publications.length === 1
+    ? (publications[0]?.text.length ?? 0)
+    : publications.reduce((sum, { text }) => sum + text.length, 0);
 
 const answerOf = (event: RelayEvent, duplicate: boolean): Accepted => ({
   id: event.id,

@@ -68,12 +68,21 @@ export interface Storage extends Omit<Driver, "getItem" | "watch"> {
   readonly nodes?: Nodes;
   /** Figures for operators: bytes used, rows, and whatever else it can say. Cheap. */
   status(): Promise<Readonly<Record<string, string | number | boolean>>>;
+  /** Space for what is stored: a disk's, or a server's memory. `undefined` where there is no bound that it knows of. */
+  room?(): Promise<StorageRoom | undefined>;
   /** Epoch ms of its own clock, where it has one: decisions of several nodes are made by it. */
   time?(): Promise<number>;
   /** Looks at the structure of its own files as a whole: what is wrong with them, a line each. May take long; only reads. */
   verify?(): Promise<readonly string[]>;
   /** Finishes what was committed and lets go of files, sockets and threads. May be called twice. */
   dispose(): Promise<void>;
+}
+
+export interface StorageRoom {
+  /** Bytes that may still be written. */
+  readonly freeBytes: number;
+  /** Bytes of the whole. */
+  readonly totalBytes: number;
 }
 
 /** The right to make the next attempts of one delivery. Only the newest holder may settle. */
@@ -134,7 +143,7 @@ export interface QueueDepth {
   /** Lines of the due index that this queue knows of or can count cheaply. */
   readonly waiting: number;
   readonly leased: number;
-  /** Epoch ms of the oldest line that is due and not leased. */
+  /** Epoch ms of the oldest line that is due, not leased, and not of a paused subscription. */
   readonly oldestDueAt?: number;
 }
 

@@ -1,11 +1,11 @@
 /** `filesystem({ dir })`: plain JSON files that a person can read and back up, one a record, behind a journal. */
-import { statfs } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { embedded } from "./embedded/storage.ts";
 import type { EmbeddedOptions, Store as EmbeddedStore } from "./embedded/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
+import { diskRoom } from "./embedded/room.ts";
 import type { FolderLock } from "./embedded/lock.ts";
 import { openFolder, prepareFolder } from "./filesystem/open.ts";
 import type { Opened } from "./filesystem/open.ts";
@@ -51,8 +51,9 @@ function asStore(dir: string, { store, files, journal, quarantine }: Opened, loc
     getMany: (keys) => Promise.all(keys.map((key) => store.get(key))),
     range: (prefix, range) => store.range(prefix, range),
     count: (prefix) => files.count(prefix),
+    room: () => diskRoom(dir),
     async status() {
-      const { bavail, bsize } = await statfs(dir);
+      const { freeBytes } = await diskRoom(dir);
       const { keys, bytes } = store.backlog;
       const figures = {
         folders: files.leaves.count,
@@ -60,7 +61,7 @@ function asStore(dir: string, { store, files, journal, quarantine }: Opened, loc
         behindKeys: keys,
         behindBytes: bytes,
       };
-      return { ...figures, quarantined: quarantine.count, freeBytes: bavail * bsize };
+      return { ...figures, quarantined: quarantine.count, freeBytes };
     },
     async close() {
       await store.close();

@@ -114,7 +114,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
       async status() {
         const { waiting, leased } = await queue.depth();
         const info = await reading.ask((asked) => asked.info("memory"), { repeatable: true, changes: false });
-        const usedBytes = Number(/^used_memory:(\d+)/m.exec(info)?.[1] ?? 0);
+        const usedBytes = memoryOf(info, "used_memory");
         const { durability, version, appendfsync, replicas: connected } = found;
         return {
           name: "redis",
@@ -128,6 +128,12 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
           nodes: await others.count(),
           listening: channelNow().listening,
         };
+      },
+      async room() {
+        const info = await reading.ask((asked) => asked.info("memory"), { repeatable: true, changes: false });
+        const totalBytes = memoryOf(info, "maxmemory");
+        if (totalBytes === 0) return undefined;
+        return { freeBytes: Math.max(0, totalBytes - memoryOf(info, "used_memory")), totalBytes };
       },
       async time() {
         const told: unknown = await reading.ask((asked) => asked.time(), { repeatable: true, changes: false });
@@ -152,3 +158,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
     });
   }
 }
+
+/** A figure of `INFO memory`, in bytes. */
+const memoryOf = (info: string, name: string): number =>
+  Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
+import { diskRoom } from "./embedded/room.ts";
 import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
 import { openReader } from "./sqlite/reader.ts";
 import { openWriter } from "./sqlite/writer.ts";
@@ -49,9 +50,15 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
             range: async (prefix, range) => reader.range(prefix, range),
             count: (prefix) => writer.count(prefix, `${prefix}\u007f`),
             verify: async () => reader.verify(),
+            async room() {
+              const { freeBytes, totalBytes } = await diskRoom(folder);
+              // The file does not shrink: what was removed is written over first.
+              return { freeBytes: freeBytes + reader.pages().free, totalBytes };
+            },
             async status() {
               const { used, free } = reader.pages();
-              return { bytes: used, freeBytes: free, logBytes: bytesOf(`${path}-wal`) };
+              const { freeBytes } = await diskRoom(folder);
+              return { bytes: used, reusableBytes: free, freeBytes, logBytes: bytesOf(`${path}-wal`) };
             },
             async close() {
               // The writer last: the last to close empties the log.

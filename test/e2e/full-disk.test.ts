@@ -90,12 +90,43 @@ function made(skip: (condition: boolean, why?: string) => void): SmallDisk {
   throw new Error(disk);
 }
 
+/** Nothing is kept free, so that the disk can be filled to its last byte. */
+const onto = ({ folder }: SmallDisk): string => `dataDir: ${JSON.stringify(folder)}, intake: { reserveBytes: 0 },`;
+
+describe("a disk that is nearly full", () => {
+  it("takes in no more while there is room to finish what was accepted; retention makes room again", async ({
+    skip,
+  }) => {
+    using disk = made(skip);
+    await using hall = await holding(0);
+    const config = `dataDir: ${JSON.stringify(disk.folder)},`;
+    await using relay = await startChild(testFolder(), { config });
+    await subscribe(relay, hall.receiver);
+    const accepted: string[] = [];
+    for (let n = 0, full = false; !full; n++) {
+      expect(n, "a disk of some megabytes is never full").toBeLessThan(2_000);
+      const { status, json } = await relay.publish(event(`a:${n}`, 20_000));
+      full = status !== 202;
+      if (full) expect([status, json.code, json.retryAfter]).toEqual([503, "STORAGE_FULL", 30]);
+      else accepted.push(`a:${n}`);
+    }
+    expect(accepted.length).toBeGreaterThan(50);
+    hall.open();
+    for (const id of accepted)
+      await expect.poll(() => statusOf(relay, id), { timeout: 60_000, interval: 20 }).toBe("delivered");
+    expect(relay.running.stderr()).not.toContain("a result waits for the storage");
+    expect(relay.running.stderr()).toContain("publishing is refused: the storage is nearly full");
+    const after = await relay.call("GET", "/relay/status");
+    expect(after.json.data.storage.freeBytes).toBeGreaterThan(100_000);
+  });
+});
+
 describe("a full disk", () => {
   it("refuses what is new, loses nothing, keeps answering, and lets go when there is room", async ({ skip }) => {
     using disk = made(skip);
     await using hall = await holding(8);
     const { receiver, held } = hall;
-    const options = { config: `dataDir: ${JSON.stringify(disk.folder)},` };
+    const options = { config: onto(disk) };
     const folder = testFolder();
     const first = await startChild(folder, options);
     await using _ = first;
@@ -155,7 +186,7 @@ describe("a full disk", () => {
   it("is met by a start after a kill: it serves, delivers what was accepted, and recovers", async ({ skip }) => {
     using disk = made(skip);
     await using receiver = await startReceiver({ otherwise: { do: "hang" } });
-    const options = { config: `dataDir: ${JSON.stringify(disk.folder)},` };
+    const options = { config: onto(disk) };
     const folder = testFolder();
     await using first = await startChild(folder, options);
     await subscribe(first, receiver);
@@ -178,7 +209,7 @@ describe("a full disk", () => {
     using disk = made(skip);
     await using hall = await holding(8);
     const { receiver, held } = hall;
-    const options = { config: `dataDir: ${JSON.stringify(disk.folder)},` };
+    const options = { config: onto(disk) };
     const folder = testFolder();
     await using first = await startChild(folder, options);
     await subscribe(first, receiver);

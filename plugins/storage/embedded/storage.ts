@@ -1,7 +1,7 @@
 /** Makes a whole storage of what an embedded plug-in brings itself: commit, getMany and range on this machine. */
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { Change, Durability, Storage } from "../../../core/ports/storage.ts";
+import type { Change, Durability, Storage, StorageRoom } from "../../../core/ports/storage.ts";
 import { createCounters } from "./counters.ts";
 import { simpleDriver, type KeyValue } from "./driver.ts";
 import { createQueue } from "./queue.ts";
@@ -15,6 +15,7 @@ export interface Store extends KeyValue {
   count?(prefix: string): Promise<number>;
   status(): Promise<Readonly<Record<string, string | number | boolean>>>;
   verify?(): Promise<readonly string[]>;
+  room?(): Promise<StorageRoom>;
   /** Called once. */
   close(): Promise<void>;
 }
@@ -77,6 +78,7 @@ export async function embedded(store: Store, clock: Clock, options: EmbeddedOpti
       return { name: store.name, durability: store.durability, waiting, leased, ...(await store.status()) };
     },
     ...(store.verify !== undefined && { verify: store.verify }),
+    ...(store.room !== undefined && { room: store.room }),
     dispose() {
       closing ??= queue.close().then(() => store.close());
       return closing;

@@ -1,0 +1,94 @@
+/**
+ * Room in the storage: publishing stops while there is still space to finish what was accepted and to run retention. A full
+ * disk stops deliveries, retries and removals too, so that it would never become less full by itself.
+ */
+import { Problem } from "../model/problem.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/plugin.ts";
+import type { Storage } from "../ports/storage.ts";
+
+/** How old a look at the storage may be, ms. */
+const LOOK_MS = 250;
+/** Bytes that one pending delivery may still take until it has ended: its record, with what receivers answered. */
+const BYTES_PER_DELIVERY = 2_048;
+/** The default reserve, and the most of the whole that it takes where that is small. */
+const RESERVE_BYTES = 128 * 1024 * 1024;
+const RESERVE_SHARE = 0.1;
+/** Bytes that one published byte may take on the disk for a while: in a log, in its place, and beside it. */
+const BYTES_PER_BYTE = 4;
+/** Publishing goes on once there is so much more than the reserve. */
+const REOPEN_AT = 1.1;
+const RETRY_AFTER_S = 30;
+
+export interface StorageRoom {
+  /**
+   * Looks again where the last look is old, and waits for it where what was published since may have used up the room.
+   * Never rejects.
+   * @param bytes that are about to be published
+   */
+  look(bytes?: number): Promise<void> | undefined;
+  /** @throws Problem STORAGE_FULL while too little is left */
+  admit(): void;
+}
+
+/** @param reserveBytes what stays free for what was accepted; left out, 128 MiB, or a tenth of a small disk; 0: no check */
+export function createStorageRoom(deps: {
+  readonly storage: Pick<Storage, "room"> & { readonly queue: Pick<Storage["queue"], "depth"> };
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly log: Pick<Log, "info" | "warn">;
+  readonly reserveBytes?: number;
+}): StorageRoom {
+  const { storage, clock, log } = deps;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let looking: Promise<void> | undefined;
+  let full = false;
+  /** Above the reserve at the last look, and how much of it may be used up since. */
+  let margin = 0;
+  let used = 0;
+
+  async function measure(): Promise<void> {
+    used = 0;
+    try {
+      const [room, depth] = await Promise.all([storage.room?.(), storage.queue.depth()]);
+      if (room === undefined) {
+        full = false;
+        margin = Number.POSITIVE_INFINITY;
+        return;
+      }
+      const { freeBytes, totalBytes } = room;
+      const reserve = deps.reserveBytes ?? Math.min(RESERVE_BYTES, totalBytes * RESERVE_SHARE);
+      const needed = reserve + Math.min(depth.waiting * BYTES_PER_DELIVERY, totalBytes * RESERVE_SHARE);
+      const now = freeBytes < (full ? needed * REOPEN_AT : needed);
+      if (now !== full) {
+        const facts = { freeBytes, neededBytes: Math.round(needed) };
+        if (now) log.warn("publishing is refused: the storage is nearly full", facts);
+        else log.info("publishing goes on: the storage has room again", facts);
+      }
+      full = now;
+      margin = freeBytes - needed;
+    } catch {
+      // A storage that cannot tell refuses commits by itself where it must.
+      margin = Number.POSITIVE_INFINITY;
+    } finally {
+      lookedAt = clock.monotonic();
+      looking = undefined;
+    }
+  }
+
+  return {
+    look(bytes = 0) {
+      if (storage.room === undefined || deps.reserveBytes === 0) return undefined;
+      used += bytes * BYTES_PER_BYTE;
+      const tight = !full && used > margin;
+      if (!tight && clock.monotonic() - lookedAt < LOOK_MS) return undefined;
+      looking ??= measure();
+      return tight ? looking : undefined;
+    },
+    admit() {
+      if (!full) return;
+      const detail =
+        "The storage is nearly full; what is left is kept for events that were accepted. Publish again later.";
+      throw new Problem("STORAGE_FULL", detail, { retryAfter: RETRY_AFTER_S });
+    },
+  };
+}
