@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { TallyReporter } from "./tally-reporter.ts";
 
 const ci = process.env["CI"] === "true";
 
@@ -19,9 +20,11 @@ export default defineConfig({
     pool: "forks",
     // Tests start relays, browsers and servers of their own: more than the cores can carry only makes them slow.
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
-    teardownTimeout: 5_000,
-    reporters: ci ? ["default", ["json", { outputFile: "artefacts/tests.json" }]] : ["default"],
+    // A busy machine takes several times as long, and nothing is learnt from a test that it cuts off.
+    testTimeout: 90_000,
+    hookTimeout: 90_000,
+    teardownTimeout: 15_000,
+    expect: { poll: { timeout: 20_000 } },
+    reporters: ci ? ["default", new TallyReporter(at("artefacts/tests.ndjson"))] : ["default"],
   },
 });
