@@ -28,7 +28,8 @@ export interface Loaded {
 }
 
 /**
- * Secrets from `…_FILE` are put into `process.env`, so that a config file can name the plain variable.
+ * Secrets from `…_FILE` stand in `process.env` while the config file is read, so that it can name the plain variable. They
+ * are taken out again: another reading would find both forms set, and child processes would inherit them.
  * @throws ConfigError (exit 78) with every problem at once
  */
 export async function loadConfig({ flags = {}, env, cwd }: LoadOptions): Promise<Loaded> {
@@ -37,11 +38,16 @@ export async function loadConfig({ flags = {}, env, cwd }: LoadOptions): Promise
   const file = findConfig(settings, cwd);
   let config: unknown = builtIn;
   if (file !== undefined) {
-    for (const [name, key] of Object.entries(SECRETS)) {
-      const value = read.settings[key];
-      if (value !== undefined && env === process.env) process.env[name] = value;
+    const names = env === process.env ? Object.keys(SECRETS).filter((name) => env[name] === undefined) : [];
+    for (const name of names) {
+      const value = read.settings[SECRETS[name as keyof typeof SECRETS]];
+      if (value !== undefined) process.env[name] = value;
     }
-    config = await readConfigFile(file);
+    try {
+      config = await readConfigFile(file);
+    } finally {
+      for (const name of names) delete process.env[name];
+    }
   }
   const configDir = file === undefined ? cwd : dirname(file);
   const { problems } = read;

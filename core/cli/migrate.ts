@@ -1,12 +1,19 @@
 /** `relay migrate --to <config>`: copies everything from one storage into another, of whatever kind. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { loadConfig } from "../../config/load.ts";
+import { ConfigError } from "../../config/problems.ts";
 import { alignRecords, copyRecords, countRecords } from "../flow/copy.ts";
 import type { Storage } from "../ports/storage.ts";
+import { makeKeys } from "../runtime/keys.ts";
+import { heldKeys, keyFolder, lineUp, MASTER } from "../runtime/master-keys.ts";
+import type { Plan } from "../runtime/plan.ts";
+import { judgeMasterKey } from "../runtime/rekey.ts";
 import { FILLING, storedSchema } from "../runtime/schema.ts";
 import type { Around } from "./around.ts";
 import type { Command } from "./command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "./command.ts";
-import { EX_OK, EX_REFUSED, EX_TEMPFAIL, ExitError } from "./exit.ts";
+import { EX_CONFIG, EX_OK, EX_REFUSED, EX_TEMPFAIL, ExitError } from "./exit.ts";
 import { json } from "./output.ts";
 import { progressBar } from "./progress.ts";
 import { beginFilling } from "./restore.ts";
@@ -14,6 +21,7 @@ import { loadFor } from "./settings.ts";
 
 /** How often the copy is held against what it was made from, and made good, until it is the same. */
 const ROUNDS = 3;
+const MASTER_KEY = "RELAY_MASTER_KEY";
 /** Settings that would move both ends to the same place. */
 const OF_THE_SOURCE: ReadonlySet<string> = new Set(["RELAY_CONFIG", "RELAY_DATA_DIR", "RELAY_REDIS_URL"]);
 
@@ -30,12 +38,12 @@ const migrate: Command = {
     const to = given.required("to");
     const { openStorage } = await import("./offline.ts");
     const { plan: from } = await loadFor(given, around);
-    const env = Object.fromEntries(Object.entries(around.env).filter(([name]) => !OF_THE_SOURCE.has(name)));
-    const { plan: target } = await loadConfig({ flags: { config: to }, env, cwd: around.cwd });
+    const target = await loadTarget(to, from, around);
     const source = await openStorage(from, around);
     let records: number;
     try {
       await refuseHalf(source);
+      await refuseOtherKey(source, target, from);
       const filled = await openStorage(target, around);
       try {
         records = await copy(source, filled, `migration from ${from.storage.name}`, around);
@@ -51,6 +59,37 @@ const migrate: Command = {
     return EX_OK;
   },
 };
+
+/** @throws ConfigError; where the target must be given a master key, it says which one: any other could open nothing */
+async function loadTarget(to: string, from: Plan, { env, cwd }: Around): Promise<Plan> {
+  const own = Object.fromEntries(Object.entries(env).filter(([name]) => !OF_THE_SOURCE.has(name)));
+  try {
+    return (await loadConfig({ flags: { config: to }, env: own, cwd })).plan;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const problems = error.problems.map(({ path, message }) =>
+      path === MASTER_KEY && own[path] === undefined
+        ? { path, message: `must be ${ofSource(from)}` }
+        : { path, message },
+    );
+    throw new ConfigError(problems, error.file, { cause: error });
+  }
+}
+
+const ofSource = ({ dataDir, keys }: Plan): string =>
+  keys.master === undefined
+    ? `the master key of the source: ${MASTER_KEY}_FILE=${join(keyFolder(dataDir), MASTER)}`
+    : `the master key of the source, as ${MASTER_KEY} gives it there`;
+
+/** @throws ExitError 78 when the target has a master key that cannot open what it is about to be filled with */
+async function refuseOtherKey(source: Storage, { keys, dataDir }: Plan, from: Plan): Promise<void> {
+  const { master, older } = lineUp(await heldKeys(dataDir, keys.master), keys.older);
+  if (master === undefined) return;
+  const made = makeKeys({ master, signing: randomBytes(32).toString("base64"), publishToken: "-", older });
+  const { state } = await judgeMasterKey(source, made);
+  if (state === "unlike" || state === "replaced")
+    throw new ExitError(EX_CONFIG, `the target has another master key than the source: give it ${ofSource(from)}`);
+}
 
 async function refuseHalf(source: Storage): Promise<void> {
   await storedSchema(source);

@@ -5,6 +5,7 @@ import type { Storage } from "../ports/storage.ts";
 import { contextOf } from "../runtime/context.ts";
 import type { Surroundings } from "../runtime/context.ts";
 import { loadKeys } from "../runtime/keys.ts";
+import { hasMasterKey } from "../runtime/rekey.ts";
 import { nullMetrics } from "../runtime/observers/metrics.ts";
 import type { Plan } from "../runtime/plan.ts";
 import type { Around } from "./around.ts";
@@ -19,7 +20,9 @@ export async function openStorage(plan: Plan, around: Around): Promise<Storage> 
 export async function authContext(plan: Plan, around: Around, storage: Storage): Promise<PluginContext> {
   const { dataDir, keys: given } = plan;
   const { older } = given;
-  const { keys, made } = await loadKeys({ dataDir, given, shared: plan.storage.shared === true, older });
+  const shared = plan.storage.shared === true;
+  const claimed = await hasMasterKey(storage);
+  const { keys, made } = await loadKeys({ dataDir, given, shared, older, claimed });
   for (const path of made) around.say(`relay: made ${path}`);
   return contextOf(plan.auth, surroundings(plan, around, keys), storage);
 }

@@ -25,6 +25,8 @@ export interface KeyOptions {
   readonly given: { readonly master?: string; readonly signing?: string; readonly publishToken?: string };
   /** The storage is shared with other nodes, which must hold the same keys: none is made then. */
   readonly shared: boolean;
+  /** The storage belongs to a master key already: another one is not made then, it could open nothing. @default false */
+  readonly claimed?: boolean;
   /** Master keys of the past (32 bytes, base64) that may still open what they sealed, until all is sealed anew. */
   readonly older?: readonly string[] | undefined;
 }
@@ -96,6 +98,12 @@ export async function loadKeys(options: KeyOptions): Promise<LoadedKeys> {
   };
   const random = (): string => randomBytes(32).toString("base64");
   const held = await heldKeys(dataDir, given.master);
+  if (options.claimed === true && lineUp(held).master === undefined) {
+    throw new StartError(
+      78,
+      `this storage belongs to a master key that is not here: put ${join(folder, MASTER)} back, or give RELAY_MASTER_KEY`,
+    );
+  }
   // With a next one the sealing anew has begun, and it may have sealed some of it already.
   const present = held.next === undefined ? await get(MASTER, given.master, random, isKey) : held.present;
   const { master, older } = lineUp({ ...held, present }, options.older);

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { createGuard } from "../guard/index.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { Keys } from "../ports/plugin.ts";
 import { contextOf, type Surroundings } from "./context.ts";
 import { makeDataDir } from "./data-dir.ts";
 import { furnishGateway, LIMITER } from "./gateway.ts";
@@ -11,7 +12,7 @@ import type { RelayLog, RelayMetrics } from "./observers.ts";
 import { createOutbound } from "./outbound.ts";
 import * as path from "./path.ts";
 import type { Plan } from "./plan.ts";
-import { createRekey, ownMasterKey, REKEY, settleKeyFiles } from "./rekey.ts";
+import { createRekey, hasMasterKey, ownMasterKey, REKEY, settleKeyFiles } from "./rekey.ts";
 import { ensureSchema } from "./schema.ts";
 import { watchedStorage } from "./storage-watch.ts";
 import { AUTH, SOURCES } from "./surface.ts";
@@ -27,6 +28,12 @@ export interface Around {
   readonly traces?: TraceSettings;
 }
 
+/** A storage has no use for keys, and is open before them. */
+const none = (): never => {
+  throw new Error("a storage has no keys");
+};
+const NO_KEYS: Keys = { seal: none, open: none, signToken: none, publicJwk: none };
+
 /** For traces that have not left yet when everything else has stopped. */
 const FLUSH_MS = 500;
 
@@ -38,10 +45,6 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
     async start() {
       const { dataDir, configDir } = plan;
       await makeDataDir(dataDir);
-      const { older } = plan.keys;
-      const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared: plan.storage.shared === true, older });
-      const keyFiles = plan.keys.master === undefined ? dataDir : undefined;
-      tell(made);
       const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
       const guard = createGuard({ ...plan.guard, ca, clock: around.clock });
       const outbound = createOutbound(guard.connect);
@@ -49,24 +52,31 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
       const telemetry = await openTelemetry(around.traces, { ...around, fetch: outbound.fetch });
       closing.unshift(() => telemetry.close(FLUSH_MS));
       house.put(TELEMETRY, telemetry);
-      const surroundings: Surroundings = {
+      const bare: Omit<Surroundings, "publishToken"> = {
         ...around,
         connect: guard.connect,
         fetch: outbound.fetch,
-        keys,
+        keys: NO_KEYS,
         guess: (place, who, attempt) => house.get(LIMITER).guess(place, who, attempt),
-        publishToken: keys.publishToken,
         dataDir,
         configDir,
       };
-      house.put(path.KEYS, keys);
       house.put(path.GUARD, guard);
       furnishGateway(house, plan, ca);
 
-      const opened = await plan.storage.setup(contextOf(plan.storage, surroundings, undefined));
+      // Before the keys: whether a key may be made is for the storage to say.
+      const opened = await plan.storage.setup(contextOf(plan.storage, bare, undefined));
       const storage = watchedStorage(opened, around.clock, around.metrics);
       closing.unshift(() => storage.dispose());
       await ensureSchema(storage);
+      const { older } = plan.keys;
+      const shared = plan.storage.shared === true;
+      const claimed = await hasMasterKey(storage);
+      const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared, older, claimed });
+      const keyFiles = plan.keys.master === undefined ? dataDir : undefined;
+      tell(made);
+      house.put(path.KEYS, keys);
+      const surroundings: Surroundings = { ...bare, keys, publishToken: keys.publishToken };
       await ownMasterKey(storage, keys, around.log);
       await settleKeyFiles(keys, storage, keyFiles);
       house.put(path.STORAGE, storage);

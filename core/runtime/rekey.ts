@@ -170,6 +170,10 @@ export async function judgeMasterKey(
   return { state: keys.olderFingerprints.includes(stored) ? "rekeying" : "unlike", spent };
 }
 
+/** Whether the storage belongs to a master key. @throws StorageError */
+export const hasMasterKey = async (storage: Pick<Storage, "getItem">): Promise<boolean> =>
+  (await storage.getItem(FINGERPRINT)) !== undefined;
+
 /**
  * What is sealed in this storage can be opened by its master key only: a node with another must not serve, unless it
  * still has the old one beside a new one.

@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { runCommand, startCommand } from "../support/command.ts";
@@ -7,6 +7,8 @@ import { testFolder } from "../support/folder.ts";
 interface Place {
   readonly folder: string;
   run(...args: readonly string[]): ReturnType<typeof runCommand>;
+  /** The same, with an environment. */
+  under(env: Readonly<Record<string, string>>, ...args: readonly string[]): ReturnType<typeof runCommand>;
 }
 function place(config = ""): Place {
   const folder = testFolder();
@@ -16,7 +18,11 @@ function place(config = ""): Place {
 void [filesystem, sqlite];
 export default defineRelay({ server: { port: 0 }, log: { level: "error" }, ${config} });\n`,
   );
-  return { folder, run: (...args) => runCommand(args, { cwd: folder }) };
+  return {
+    folder,
+    run: (...args) => runCommand(args, { cwd: folder }),
+    under: (env, ...args) => runCommand(args, { cwd: folder, env }),
+  };
 }
 
 /** A relay with a subscription and a few events, still running. */
@@ -108,6 +114,43 @@ describe("relay migrate", () => {
       expect((await second.run("migrate", "--to", join(third.folder, "relay.config.ts"))).code).toBe(0);
       expect(await counts(third)).toEqual(before);
       expect((await first.run("migrate", "--to", to)).code).toBe(1);
+    },
+  );
+
+  it(
+    "takes secrets from files, and only the master key that what it copies is sealed by",
+    { timeout: 60_000 },
+    async () => {
+      const first = place();
+      const { relay } = await lived(first);
+      relay.kill("SIGTERM");
+      await relay.ended;
+      const second = place("storage: filesystem(),");
+      const to = join(second.folder, "relay.config.ts");
+      const keys = join(first.folder, "data", "keys");
+      const env = { RELAY_PUBLISH_TOKEN_FILE: join(keys, "publish-token") };
+      const foreign = { RELAY_MASTER_KEY: Buffer.alloc(32, 9).toString("base64") };
+      mkdirSync(join(second.folder, "data", "keys"), { recursive: true });
+      writeFileSync(join(second.folder, "data", "keys", "master"), foreign.RELAY_MASTER_KEY);
+      const refused = await first.under(env, "migrate", "--to", to);
+      expect(refused).toMatchObject({
+        code: 78,
+        stderr: expect.stringContaining("another master key than the source"),
+      });
+      expect(refused.stderr).toContain(join(keys, "master"));
+      expect((await second.run("check", "--data")).stdout).toContain("nothing is stored");
+      rmSync(join(second.folder, "data", "keys", "master"));
+      expect((await first.under(env, "migrate", "--to", to)).code).toBe(0);
+      const shared = join(first.folder, "redis.config.ts");
+      writeFileSync(
+        shared,
+        'import { redis } from "relaybox"; export default { storage: redis({ url: "redis://127.0.0.1:1" }) };',
+      );
+      const advice = await first.under(env, "migrate", "--to", shared);
+      expect(advice).toMatchObject({ code: 78 });
+      expect(advice.stderr).toContain(
+        `RELAY_MASTER_KEY: must be the master key of the source: RELAY_MASTER_KEY_FILE=${join(keys, "master")}`,
+      );
     },
   );
 });
