@@ -26,6 +26,12 @@ export const text = z.custom<string>(
   (value) => typeof value === "string" && value.trim() !== "" && !value.includes("\0"),
   "must be text, not empty",
 );
+/** Whether it can be listened on: an address, or a host name without anything around it. */
+export const isHost = (value: unknown): value is string =>
+  typeof value === "string" &&
+  (isIP(value) !== 0 || /^(?!-)[A-Za-z0-9-]{1,63}(?:\.(?!-)[A-Za-z0-9-]{1,63})*$/.test(value));
+export const HOST_RULE = "must be an address or a host name, such as 0.0.0.0, without spaces around it";
+export const host = z.custom<string>(isHost, HOST_RULE);
 export const token = z.custom<string>(
   (value) => typeof value === "string" && /^[\x21-\x7e]{1,4096}$/.test(value),
   "must be visible ASCII text without spaces, not empty",

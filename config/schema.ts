@@ -5,6 +5,7 @@ import type { AuthPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from ".
 import {
   choice,
   flag,
+  host,
   isNetwork,
   isUpstream,
   list,
@@ -38,13 +39,25 @@ const eventName = z.custom<string>(
   `must be an event name: letters, digits, _ and - in parts separated by : or ., at most 128, not starting with ${OPERATIONAL}`,
 );
 
+/** A plug-in that brings routes along cannot stand beside another of its kind: their paths are the same. */
+function eachOnce(sources: readonly SourcePlugin[], ctx: z.core.$RefinementCtx): void {
+  for (const [i, { name, once }] of sources.entries()) {
+    if (once !== true || sources.findIndex((other) => other.name === name) === i) continue;
+    ctx.addIssue({
+      code: "custom",
+      path: [i],
+      message: `${name}() may stand once only: give the first one all it needs`,
+    });
+  }
+}
+
 /** The schema of the whole config. */
 export function configSchema(around: Surroundings) {
   const wait = ms(10, 3_600_000);
   return section({
     dataDir: text.optional(),
     server: section({
-      host: text.optional(),
+      host: host.optional(),
       port: whole(0, 65_535).optional(),
       trustedProxies: list(z.custom<string>(isNetwork, "must be an address or a CIDR, such as 10.0.0.0/8")).optional(),
       shutdownMs: ms(0, 3_600_000).optional(),
@@ -55,7 +68,7 @@ export function configSchema(around: Surroundings) {
       }).optional(),
     }).optional(),
     storage: plugin<StoragePlugin>("storage", "sqlite()").optional(),
-    sources: list(plugin<SourcePlugin>("source", "http()")).optional(),
+    sources: list(plugin<SourcePlugin>("source", "http()")).superRefine(eachOnce).optional(),
     transports: list(plugin<TransportPlugin>("transport", "https()"))
       .refine((value) => value.length > 0, "must name at least one, such as https()")
       .optional(),
@@ -137,7 +150,10 @@ export function configSchema(around: Surroundings) {
       ),
     ).optional(),
     subscriptions: section({ perKey: whole(1, 100_000).optional() }).optional(),
-    intake: section({ maxPending: whole(0, 1_000_000_000).optional() }).optional(),
+    intake: section({
+      maxPending: whole(0, 1_000_000_000).optional(),
+      reserveBytes: whole(0, 1_000_000_000_000_000).optional(),
+    }).optional(),
     metrics: section({ token: token.optional(), port: whole(0, 65_535).optional() }).optional(),
     log: section({ level: choice("trace", "debug", "info", "warn", "error", "silent").optional() }).optional(),
     gateway: section({

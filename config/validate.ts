@@ -8,6 +8,7 @@ import * as defaults from "./defaults.ts";
 import type { Settings } from "./environment.ts";
 import { accounts, http, https, jwt, redis, retention, sqlite } from "./index.ts";
 import { defaultRows } from "./limits.ts";
+import { HOST_RULE, isHost } from "./checks.ts";
 import { ConfigError, pathText } from "./problems.ts";
 import type { ConfigProblem } from "./problems.ts";
 import { configSchema } from "./schema.ts";
@@ -138,6 +139,7 @@ function settingsProblems(settings: Settings): ConfigProblem[] {
   if (settings.logLevel !== undefined && !levels.includes(settings.logLevel)) {
     problems.push({ path: "RELAY_LOG_LEVEL", message: `must be one of: ${levels.join(", ")}` });
   }
+  if (settings.host !== undefined && !isHost(settings.host)) problems.push({ path: "RELAY_HOST", message: HOST_RULE });
   for (const [name, value] of [
     ["RELAY_MASTER_KEY", settings.masterKey],
     ["RELAY_SIGNING_KEY", settings.signingKey],

@@ -8,6 +8,8 @@ import type { Entry, Change, RangeOptions } from "./storage.ts";
 export interface Plugin<Kind extends string, Port> {
   readonly kind: Kind;
   readonly name: string;
+  /** A config may name it once only: it brings routes of its own. @default false */
+  readonly once?: boolean;
   /**
    * What is wrong with the options it was made with; paths are of the options (`tokens[0]`). A start shows them with all
    * other problems of the config. So a factory never throws.

@@ -1,7 +1,7 @@
 /** The server: listhen, held to what was asked for, with limits on how long and how many clients may take. */
 import { STATUS_CODES } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import { createServer, type AddressInfo, type Socket } from "node:net";
 import { listen as open } from "listhen";
 import { StartError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -60,14 +60,14 @@ export async function listen(
     isTest: false,
     showURL: false,
     public: isAnyHost(host),
-  }).catch((cause: unknown) => {
-    throw refused(asked, cause);
+  }).catch(async (cause: unknown) => {
+    throw refused(asked, cause, await whyNot(host, port));
   });
   const http = listener.server as Server;
   const bound = http.address() as AddressInfo;
   if ((port !== 0 && bound.port !== port) || !isSameHost(host, bound.address)) {
     await listener.close();
-    throw new StartError(69, `cannot listen on ${asked}: it is in use, or not an address of this machine`);
+    throw notListening(asked, await whyNot(host, port));
   }
   http.headersTimeout = headersMs;
   http.requestTimeout = requestMs;
@@ -114,12 +114,34 @@ function isSameHost(asked: string, bound: string): boolean {
   return new URL(`http://[${asked}]`).hostname === new URL(`http://[${bound}]`).hostname;
 }
 
-function refused(asked: string, cause: unknown): StartError {
+/** What the system says of the address, as listhen does not pass it on; `undefined` when it can be had by now. */
+function whyNot(host: string, port: number): Promise<string | undefined> {
+  const probe = createServer();
+  return new Promise((resolve) => {
+    probe.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code));
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve(undefined)));
+  });
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another process listens there; end it, or choose another port",
+  EACCES: "it is not permitted: choose a port from 1024 on, or grant CAP_NET_BIND_SERVICE",
+  EADDRNOTAVAIL: "it is not an address of this machine",
+  ENOTFOUND: "the host name has no address",
+  EAI_AGAIN: "the host name cannot be looked up now",
+};
+
+function notListening(asked: string, code: string | undefined, cause?: unknown): StartError {
+  const reason = code === undefined ? "it is in use, or not an address of this machine" : (REASONS[code] ?? code);
+  return new StartError(69, `cannot listen on ${asked}: ${reason}`, { cause });
+}
+
+function refused(asked: string, cause: unknown, why: string | undefined): StartError {
   const { code, syscall } = cause as NodeJS.ErrnoException;
   if (code?.startsWith("ERR_") || code === "ENOENT" || syscall === "open") {
     return new StartError(78, "the certificate or its key (server.tls) cannot be used", { cause });
   }
-  return new StartError(69, `cannot listen on ${asked}${code ? ` (${code})` : ""}`, { cause });
+  return notListening(asked, why ?? code, cause);
 }
 
 /** What has no head that can be read gets a short answer without details (RFC 9457 §4.2.1), and the connection ends. */

@@ -26,6 +26,7 @@ export function http(options: HttpOptions = {}): Plugin<"source", Source> {
   return {
     kind: "source",
     name: "http",
+    once: true,
     problems,
     setup(ctx) {
       if (problems.length > 0)

@@ -48,10 +48,54 @@ describe("relay start", () => {
       const { port } = server.address() as AddressInfo;
       const refused = await runCommand(["start", "--port", String(port)], { cwd: folder });
       expect(refused).toMatchObject({ code: 69, stdout: "" });
-      expect(refused.stderr).toContain(String(port));
+      expect(refused.stderr).toContain(`127.0.0.1:${port}: another process listens there`);
     } finally {
       await new Promise((resolve) => void server.close(resolve));
     }
+  });
+
+  it("says why an address cannot be listened on", async () => {
+    const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_HOST: "192.0.2.1", RELAY_PORT: "18099" } });
+    expect(refused).toMatchObject({
+      code: 69,
+      stderr: expect.stringContaining("it is not an address of this machine"),
+    });
+  });
+
+  it.each(["0.0.0.0 ", " ", "not a host", "http://127.0.0.1", "127.0.0.1:8080"])(
+    "refuses a host that is none (%j) instead of listening elsewhere",
+    async (host) => {
+      const refused = await runCommand(["start", "--port", "0"], { cwd: folder, env: { RELAY_HOST: host } });
+      expect(refused).toMatchObject({ code: 78, stdout: "", stderr: expect.stringContaining("RELAY_HOST: ") });
+      expect(refused.stderr).not.toContain("listhen");
+    },
+  );
+
+  it("makes no master key for a storage that belongs to one: it could open nothing", async () => {
+    await using first = startCommand(["start", "--port", "0"], { cwd: folder });
+    await first.waitFor(/listening at/);
+    first.kill("SIGTERM");
+    await first.ended;
+    const file = join(folder, "data", "keys", "master");
+    rmSync(file);
+    const refused = await runCommand(["start", "--port", "0"], { cwd: folder });
+    expect(refused).toMatchObject({ code: 78, stderr: expect.stringContaining(`put ${file} back`) });
+    expect(existsSync(file)).toBe(false);
+  });
+
+  it("reads its secrets from files at each reload, not only at the start", async () => {
+    const file = join(folder, "token");
+    writeFileSync(file, "a-token-from-a-file");
+    writeFileSync(join(folder, "relay.config.ts"), `export default { log: { level: "info" } };`);
+    await using relay = startCommand(["start", "--port", "0"], {
+      cwd: folder,
+      env: { RELAY_PUBLISH_TOKEN_FILE: file },
+    });
+    await relay.waitFor(/listening at/);
+    writeFileSync(join(folder, "relay.config.ts"), `export default { log: { level: "debug" } };`);
+    relay.kill("SIGHUP");
+    await relay.waitFor(/the config is (?:reloaded|refused)/);
+    expect(relay.stdout() + relay.stderr()).toContain("the config is reloaded");
   });
 
   it("refuses a wrong config with 78 before it makes anything", async () => {

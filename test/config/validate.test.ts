@@ -114,7 +114,7 @@ describe("each key", () => {
     ["stepUp", { stepUp: { acr: ["urn:x"] } }, { stepUp: { acr: ["urn:x"], amr: ["mfa"] } }],
     ["health", { health: false }, { health: false }],
     ["subscriptions", { subscriptions: { perKey: 7 } }, { subscriptions: { perKey: 7 } }],
-    ["intake", { intake: { maxPending: 10 } }, { intake: { maxPending: 10 } }],
+    ["intake", { intake: { maxPending: 10, reserveBytes: 5 } }, { intake: { maxPending: 10, reserveBytes: 5 } }],
     ["metrics", { metrics: { token: "t", port: 9_090 } }, { metrics: { token: "t", port: 9_090 } }],
     ["log", { log: { level: "silent" } }, { log: { level: "silent" } }],
     [
@@ -214,6 +214,9 @@ describe("a wrong config", () => {
     ["a replay of nothing", { jobs: [replay({ olderThanMs: 10_000, maxAgeMs: 10_000 })] }, "jobs[0].olderThanMs"],
     ["a breaker that never grows", { health: { breakerPauseMs: 900_001 } }, "health.breakerMaxPauseMs"],
     ["a storage for a source", { sources: [memory()] }, "sources[0]"],
+    ["two http sources, whose paths are the same", { sources: [http(), spool({ dir: "in" }), http()] }, "sources[2]"],
+    ["a host with a blank", { server: { host: "0.0.0.0 " } }, "server.host"],
+    ["a host that is a URL", { server: { host: "http://127.0.0.1" } }, "server.host"],
     ["a factory that was not called", { storage: sqlite }, "storage"],
     ["an inherited key", Object.create({ server: {} }) as object, ""],
   ])("is refused for %s", (_, config, path) => {
@@ -354,7 +357,7 @@ const keysOfConfig: Record<string, string[]> = {
   stepUp: ["acr"],
   health: ["breakerAfter"],
   subscriptions: ["perKey"],
-  intake: ["maxPending"],
+  intake: ["maxPending", "reserveBytes"],
   metrics: ["token"],
   log: ["level"],
   gateway: ["upstream", "keyHeader"],
