@@ -23,6 +23,7 @@ import {
   repeatsWithin,
   type Stored,
 } from "./repeats.ts";
+import { rememberedSet } from "./remembered-set.ts";
 import { createStorageRoom } from "./storage-room.ts";
 import { committed, storageProblem } from "./surely.ts";
 
@@ -222,20 +223,6 @@ export function createIntake(deps: IntakeDeps): Intake {
       if (event === undefined) return;
       if (await committed(storage, event.changes)) event.committed();
     },
-  };
-}
-
-/** A list as a set, made anew only when the list is another. */
-function rememberedSet(names: () => readonly string[] | undefined): () => ReadonlySet<string> | undefined {
-  let list: readonly string[] | undefined;
-  let set: ReadonlySet<string> | undefined;
-  return () => {
-    const now = names();
-    if (now !== list) {
-      list = now;
-      set = now && new Set(now);
-    }
-    return set;
   };
 }
 
