@@ -223,7 +223,9 @@ export class Attempts {
     this.#giveSlot();
     const ends = this.#draining === undefined ? this.#signal : AbortSignal.any([this.#signal, this.#draining]);
     try {
-      await clock.sleep(Math.min(until, clock.now() + holdMs), ends);
+      const now = clock.now();
+      // The clock may have been set since `until` was made: the wait that was asked for is the longest.
+      await clock.sleep(now + Math.min(until - now, this.#line.waitMs ?? holdMs, holdMs), ends);
       this.#slot = await slots.wait(this.#lease, ends);
       if (this.#slot === undefined) throw new Error("no slot for a while");
     } catch {

@@ -1,5 +1,5 @@
 /** What became of events: lists and details, read from storage as they stand. */
-import { eventStatus } from "../model/delivery.ts";
+import { eventStatus, neverTried } from "../model/delivery.ts";
 import type { Delivery, DeliveryStatus, Due, EventStatus } from "../model/delivery.ts";
 import { decodeEvent } from "../model/event.ts";
 import type { RelayEvent } from "../model/event.ts";
@@ -157,7 +157,7 @@ export function createHistory(deps: {
           record = await records.next();
           if (due !== undefined && known.ordinal === placeOf(due)) line = await lines.next();
         } else if (due !== undefined) {
-          delivery = isUntried(due) ? await untried(keyId, due) : undefined;
+          delivery = neverTried(due) ? await untried(keyId, due) : undefined;
           line = await lines.next();
         }
         if (delivery !== undefined && (status === undefined || delivery.status === status)) {
@@ -186,14 +186,10 @@ const eventOf = (known: Delivery): Wanted => ({
   acceptedAt: ordinalTime(known.ordinal),
 });
 
-/** Due when its event was accepted and never tried: then the line alone tells of the delivery. */
-const isUntried = (due: Due): boolean =>
-  due.cycle === 0 && due.attempts === 0 && due.dueAt === ordinalTime(due.ordinal);
-
 const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
 
 /** Where a line stands among the ordinals. Other lines than untried ones tell nothing that their records do not. */
-const placeOf = (due: Due): string => (isUntried(due) ? due.ordinal : ordinalFloor(due.dueAt));
+const placeOf = (due: Due): string => (neverTried(due) ? due.ordinal : ordinalFloor(due.dueAt));
 
 /** True for what a cursor may hold. */
 export const isPlace = (text: string): boolean => isOrdinal(text);

@@ -41,7 +41,7 @@ export const freshDelivery = (due: Due, eventId: string): Delivery => ({
   updatedAt: due.dueAt,
 });
 
-/** A pending delivery's line in the due index. */
+/** A pending delivery's line in the due index, written when the delivery was last updated. */
 export const dueOf = (delivery: Delivery, dueAt: number): Due => ({
   subscriptionId: delivery.subscriptionId,
   keyId: delivery.keyId,
@@ -50,6 +50,7 @@ export const dueOf = (delivery: Delivery, dueAt: number): Due => ({
   generation: delivery.generation,
   cycle: delivery.cycle,
   attempts: delivery.attempts.length,
+  waitMs: Math.max(0, dueAt - delivery.updatedAt),
 });
 
 const putDelivery = (delivery: Delivery): Change => ({

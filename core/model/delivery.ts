@@ -1,5 +1,6 @@
 /** A delivery: one event for one subscription, one record for ever. */
 import type { Attempt } from "./attempt.ts";
+import { ordinalTime } from "./ids.ts";
 
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "cancelled";
 export type EndReason = "exhausted" | "endpoint_gone" | "subscription_disabled" | "subscription_deleted";
@@ -35,7 +36,16 @@ export interface Due {
   readonly cycle: number;
   /** Attempts already recorded in this cycle. */
   readonly attempts: number;
+  /**
+   * How long the delivery was to wait when the line was written, ms. A queue believes no `dueAt` that is further away than
+   * this: the clock that wrote it was wrong then. Absent for a delivery that was never tried, and in lines of version 1.
+   */
+  readonly waitMs?: number;
 }
+
+/** True for the line of a delivery that was neither tried nor replayed. Such a line is due, whatever its time says. */
+export const neverTried = (due: Due): boolean =>
+  due.cycle === 0 && due.attempts === 0 && due.dueAt === ordinalTime(due.ordinal);
 
 export type EventStatus = "pending" | "failed" | "delivered" | "cancelled" | "unmatched";
 

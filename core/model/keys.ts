@@ -27,15 +27,18 @@ export const attemptsOf = (subscriptionId: string, ordinal: string): string => `
 export const failedKey = (subscriptionId: string, ordinal: string): string => `failed:${subscriptionId}:${ordinal}`;
 export const failedOf = (subscriptionId: string): string => `failed:${subscriptionId}:`;
 
-/** `due:<sub>:<due at>:<ordinal>` → `<key> <generation> <cycle> <attempts>`: the due index. */
+/** `due:<sub>:<due at>:<ordinal>` → `<key> <generation> <cycle> <attempts> [<wait ms>]`: the due index. */
 export const dueKey = (due: Pick<Due, "subscriptionId" | "dueAt" | "ordinal">): string =>
   `due:${due.subscriptionId}:${time(due.dueAt)}:${due.ordinal}`;
 export const duesOf = (subscriptionId: string): string => `due:${subscriptionId}:`;
-export const dueValue = (due: Due): string => `${due.keyId} ${due.generation} ${due.cycle} ${due.attempts}`;
+export function dueValue({ keyId, generation, cycle, attempts, waitMs }: Due): string {
+  const text = `${keyId} ${generation} ${cycle} ${attempts}`;
+  return waitMs === undefined ? text : `${text} ${waitMs}`;
+}
 /** @throws SyntaxError when the line is not one of ours */
 export function parseDue(key: string, value: string): Due {
   const [, subscriptionId, dueAt, ordinal] = key.split(":");
-  const [keyId, generation, cycle, attempts] = value.split(" ");
+  const [keyId, generation, cycle, attempts, wait] = value.split(" ");
   if (!subscriptionId || !dueAt || !ordinal || !keyId || attempts === undefined)
     throw new SyntaxError("not a due line");
   return {
@@ -46,6 +49,7 @@ export function parseDue(key: string, value: string): Due {
     generation: Number(generation),
     cycle: Number(cycle),
     attempts: Number(attempts),
+    waitMs: wait !== undefined && /^\d{1,15}$/.test(wait) ? Number(wait) : undefined,
   };
 }
 

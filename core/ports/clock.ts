@@ -5,8 +5,9 @@ export interface Clock {
   /** Milliseconds that only ever grow, from an arbitrary start. Use it for durations and windows. */
   monotonic(): number;
   /**
-   * Resolves when `now()` has reached `until` (epoch ms), at once if it already has; or when as much time has passed as
-   * was left at the call, though the wall clock was set back meanwhile. It does not keep the process alive.
+   * Resolves when as much time has passed as `until` (epoch ms) is ahead of `now()` at the call, at once if it is not. A
+   * wait is a length: a wall clock that is set meanwhile, forwards or back, neither shortens nor lengthens it. It does not
+   * keep the process alive.
    * @throws the signal's reason, when `signal` aborts first
    */
   sleep(until: number, signal?: AbortSignal): Promise<void>;

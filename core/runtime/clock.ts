@@ -1,7 +1,7 @@
 /** The system clock: the one place in the relay that reads time and sets timers. */
 import type { Clock } from "../ports/clock.ts";
 
-/** Timers of Node hold at most 2^31-1 ms; longer waits, and wall clocks that jump, are handled by looking again. */
+/** Timers of Node hold at most 2^31-1 ms; longer waits are handled by looking again. */
 const LONGEST_MS = 60_000;
 
 /** The machine's own time. Sleeps do not keep the process alive. */
@@ -11,8 +11,7 @@ export function systemClock(): Clock {
 
 function sleep(until: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    // The wall clock may be set back in the meantime: nobody waits for longer than was asked for.
-    const latest = performance.now() + until - Date.now();
+    const ends = performance.now() + until - Date.now();
     let timer: NodeJS.Timeout | undefined;
     const aborted = (): void => {
       clearTimeout(timer);
@@ -20,7 +19,7 @@ function sleep(until: number, signal?: AbortSignal): Promise<void> {
     };
     if (signal?.aborted) return aborted();
     const look = (): void => {
-      const left = Math.min(until - Date.now(), latest - performance.now());
+      const left = ends - performance.now();
       if (left > 0) {
         timer = setTimeout(look, Math.min(left, LONGEST_MS)).unref();
         return;

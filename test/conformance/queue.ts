@@ -5,6 +5,7 @@ import { dueKey, dueValue } from "../../core/model/keys.ts";
 import type { Due } from "../../core/model/delivery.ts";
 import type { Change, ClaimRequest, Lease, Queue, Storage } from "../../core/ports/storage.ts";
 import { backlogLaws } from "./queue-backlog.ts";
+import { clockLaws } from "./queue-clock.ts";
 import { wakeLaws } from "./queue-wake.ts";
 import type { Bench } from "./storage.ts";
 
@@ -389,6 +390,7 @@ export function queueLaws(bench: Bench): void {
 
   wakeLaws(bench);
   backlogLaws(bench);
+  clockLaws(bench);
 }
 
 function count(leases: readonly Lease[]): Record<string, number> {

@@ -23,6 +23,8 @@ export type Skippable =
   | "untold"
   /** Leases end only with the process. */
   | "lapse"
+  /** Its clock cannot be set. */
+  | "step"
   /** A second queue over the same data. */
   | "nodes";
 
@@ -34,7 +36,12 @@ export interface StorageHarness {
   /** A second node on the same data, where that can be. */
   second?(storage: Storage): Promise<Storage>;
   /** The clock that the storages run on, and how the laws move it. */
-  readonly clock: { now(): number; advance(ms: number): Promise<void> };
+  readonly clock: {
+    now(): number;
+    advance(ms: number): Promise<void>;
+    /** Sets the wall clock alone: forwards, or back. */
+    step?(ms: number): Promise<void>;
+  };
   /** Makes every lease of the storage lapse, as if its holder had gone silent for a term. */
   lapse?(storage: Storage): Promise<void>;
   readonly skips?: Partial<Record<Skippable, string>>;
@@ -90,6 +97,7 @@ function excuse(harness: StorageHarness, need: Skippable): string | undefined {
   const given = harness.skips?.[need];
   if (given !== undefined) return given;
   if (need === "reopen" && harness.reopen === undefined) return "the harness cannot reopen it";
+  if (need === "step" && harness.clock.step === undefined) return "the harness cannot set its clock";
   if (need === "nodes" && harness.second === undefined) return "one process at a time may use it";
   if (need === "lapse" && harness.lapse === undefined) return "a lease lasts until its process ends it or dies";
   return undefined;

@@ -74,27 +74,60 @@ describe("a wall clock that is set back while a result is stored", () => {
 });
 
 describe("a wall clock that is set forwards by an hour", () => {
-  it("makes what has become due once, and does not repeat it when the clock is set back", async () => {
-    await using test = await testPath();
-    test.otherwise = replied(500);
-    await test.subscribe();
-    await test.start();
-    const ids = [await test.publish(), await test.publish()];
-    await test.whenSent(2);
-    await test.clock.advance(0);
-    await test.clock.step(HOUR_MS);
-    await test.whenSent(4);
-    await test.clock.advance(0);
-    expect(test.sent).toHaveLength(4);
-    test.otherwise = replied(200);
-    await test.clock.step(-HOUR_MS);
-    await test.clock.advance(2 * HOUR_MS);
-    expect(test.sent).toHaveLength(6);
-    for (const id of ids) expect(await test.status(id)).toBe("delivered");
-  });
+  it.each([30_000, 0])(
+    "brings no retry forward, and makes none twice when the clock is set back (waits are held for %d ms)",
+    async (holdMs) => {
+      await using test = await testPath({ delivery: { holdMs } });
+      test.otherwise = replied(500);
+      await test.subscribe();
+      await test.start();
+      const ids = [await test.publish(), await test.publish()];
+      await test.whenSent(2);
+      await test.clock.advance(0);
+      await test.clock.step(HOUR_MS);
+      await test.clock.advance(4_000);
+      expect(test.sent).toHaveLength(2);
+      await test.clock.advance(2_000);
+      expect(test.sent).toHaveLength(4);
+      test.otherwise = replied(200);
+      await test.clock.step(-HOUR_MS);
+      await test.clock.advance(2 * HOUR_MS);
+      expect(test.sent).toHaveLength(6);
+      for (const id of ids) expect(await test.status(id)).toBe("delivered");
+    },
+  );
+});
+
+describe("a wall clock that is set while a retry waits in the queue", () => {
+  it.each([90_000, -90_000, HOUR_MS, -HOUR_MS, 24 * HOUR_MS, -24 * HOUR_MS])(
+    "neither lengthens nor shortens its wait (%d ms)",
+    async (ms) => {
+      await using test = await testPath({ delivery: { holdMs: 0 } });
+      const id = await test.publishRefused(replied(503, { retryAfter: "60" }));
+      await test.clock.step(ms);
+      await test.clock.advance(59_000);
+      expect(test.sent).toHaveLength(1);
+      await test.clock.advance(2_000);
+      expect(await test.status(id)).toBe("delivered");
+    },
+  );
 });
 
 describe("the system clock", () => {
+  it("ends no sleep before its time has passed, though the wall clock was set forwards meanwhile", async () => {
+    const { now } = Date;
+    try {
+      const clock = systemClock();
+      const from = performance.now();
+      const slept = clock.sleep(clock.now() + 30);
+      Date.now = () => now() + HOUR_MS;
+      await slept;
+      expect(performance.now() - from).toBeGreaterThanOrEqual(29);
+    } finally {
+      Date.now = now;
+    }
+  });
+
   it("ends a sleep when its time has passed, though the wall clock was set back meanwhile", async () => {
     const { now } = Date;
     try {

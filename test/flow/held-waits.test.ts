@@ -1,5 +1,6 @@
 // Waits between attempts: short ones are held under their lease up to a number, the others go back; nobody is forgotten.
 import { describe, expect, it } from "vitest";
+import { parseDue } from "../../core/model/keys.ts";
 import * as path from "../../core/runtime/path.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
@@ -75,7 +76,9 @@ describe("a relay that stops", () => {
     await test.clock.advance(0);
     await stopped;
     expect(test.sent).toHaveLength(3);
-    expect((await test.storage.range("due:")).map(({ value }) => value)).toEqual(["key_1 1 0 1"]);
+    expect((await test.storage.range("due:")).map(({ key, value }) => parseDue(key, value))).toMatchObject([
+      { keyId: "key_1", generation: 1, cycle: 0, attempts: 1 },
+    ]);
     expect(await test.storage.queue.depth()).toMatchObject({ leased: 0, waiting: 1 });
   });
 });

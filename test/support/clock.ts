@@ -7,7 +7,7 @@ export interface TestClock extends Clock {
    * the event loop's own turn, not real time) before time goes on. Sleeps that begin on the way count too.
    */
   advance(ms: number): Promise<void>;
-  /** Sets the wall clock alone, as an operator or NTP would; forwards it wakes who is due. `monotonic` stays. */
+  /** Sets the wall clock alone, as an operator or NTP would. `monotonic` stays, and what was left of each sleep. */
   step(ms: number): Promise<void>;
   /** Wall-clock times that someone sleeps for, soonest first. */
   sleeping(): readonly number[];
@@ -88,10 +88,8 @@ export function testClock(start = 1_767_225_600_000): TestClock {
       }),
     step: async (ms) => {
       wall += ms;
-      // What was left of a sleep is left of it still.
-      if (ms < 0) for (const sleeper of sleepers) sleeper.until += ms;
+      for (const sleeper of sleepers) sleeper.until += ms;
       await turn();
-      await wakeDue();
     },
     sleeping: () => sleepers.map(({ until }) => until),
     whenSleeping: (count = 1) =>

@@ -165,8 +165,9 @@ export function world(seed: number, telling = false): World {
               stop();
               reject(signal?.reason as Error);
             };
+            const ends = now + until - Math.floor(offset + now);
             const look = (): void => {
-              const left = until - (offset + now);
+              const left = ends - now;
               if (left > 0) {
                 stop = life.after(Math.min(left, LONGEST_MS), look);
                 return;

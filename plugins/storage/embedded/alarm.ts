@@ -2,9 +2,10 @@
 import type { Clock } from "../../../core/ports/clock.ts";
 import { heap } from "./heap.ts";
 import type { Lane } from "./lane.ts";
+import type { Timeline } from "./timeline.ts";
 
 export interface Alarm {
-  /** Has `due` called with the lane at that time, or soon after. */
+  /** Has `due` called with the lane at that time (the queue's), or soon after. */
   set(at: number, lane: Lane): void;
   /** Calls `due` for every lane whose time has come. */
   look(now: number): void;
@@ -16,7 +17,7 @@ export interface Alarm {
   close(): void;
 }
 
-export function alarm(clock: Clock, due: (lane: Lane) => void): Alarm {
+export function alarm(clock: Pick<Clock, "sleep">, time: Timeline, due: (lane: Lane) => void): Alarm {
   const times = heap<Lane>();
   const waiters = new Set<() => void>();
   let rung = false;
@@ -30,12 +31,11 @@ export function alarm(clock: Clock, due: (lane: Lane) => void): Alarm {
     sleep?.stop.abort();
     const own = { at, stop: new AbortController() };
     sleep = own;
-    clock.sleep(at, own.stop.signal).then(
+    clock.sleep(time.wall(at), own.stop.signal).then(
       () => {
         if (sleep !== own) return;
         sleep = undefined;
-        // Its time has passed, even when the wall clock was set back meanwhile.
-        look(Math.max(at, clock.now()));
+        look(time.now());
         arm();
       },
       () => {},
@@ -48,7 +48,7 @@ export function alarm(clock: Clock, due: (lane: Lane) => void): Alarm {
     const lanes: Lane[] = [];
     for (; at !== undefined && at <= now; at = times.peek()) lanes.push(times.pop() as Lane);
     for (const lane of lanes) lane.timerAt = Number.POSITIVE_INFINITY;
-    // Only now: a lane may be set anew, for the same time when the wall clock was set back.
+    // Only now: a lane may be set again, for the same time.
     for (const lane of lanes) due(lane);
   }
 

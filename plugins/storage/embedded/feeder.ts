@@ -1,9 +1,13 @@
 /** Reads due lines from storage into the queue: a page for a lane that runs low, and the sweep over all subscriptions. */
 import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import type { Window } from "./window.ts";
 import { endPage, isBehind, leaveBehind, startPage, type Lane } from "./lane.ts";
+import { createSearch } from "./search.ts";
+import { atOf } from "./strays.ts";
+import type { Timeline } from "./timeline.ts";
 
 /** Lines read at once for one lane, and by the sweep. */
 const PAGE = 250;
@@ -20,6 +24,8 @@ export interface Feeder {
   knowsAll(): boolean;
   /** A lane was dropped for want of room: only a sweep finds it again. */
   forgot(): void;
+  /** A line was left to storage for want of room. */
+  left(): void;
   /** Storage has this line no more: a page that was being read meanwhile must not bring it back. */
   moved(due: Due): void;
   close(): Promise<void>;
@@ -27,13 +33,15 @@ export interface Feeder {
 
 export function createFeeder(deps: {
   readonly range: (prefix: string, options?: RangeOptions) => Promise<readonly Entry[]>;
+  readonly clock: Pick<Clock, "now" | "sleep">;
+  readonly time: Timeline;
   readonly window: Window;
   /** Something may be claimed. */
   readonly ring: () => void;
   /** Has the lane looked at again soon. */
   readonly later: (lane: Lane) => void;
 }): Feeder {
-  const { range, window, ring, later } = deps;
+  const { range, clock, time, window, ring, later } = deps;
   const { lanes, laneOf, touch, free, share, prune } = window;
   const hungry = new Set<Lane>();
   const gone = new Set<string>();
@@ -73,18 +81,25 @@ export function createFeeder(deps: {
       endPage(lane, page.length < limit ? undefined : page.at(-1)?.key);
       for (const entry of page) {
         const due = news(entry);
-        if (due !== undefined) window.hold(laneOf(lane.id), due, due.dueAt);
+        if (due !== undefined) window.hold(laneOf(lane.id), due, atOf(lane.strays, due, time));
       }
       touch(lane);
     });
+  }
+
+  /** A page of what is due only because its time cannot be true, and one of the rest, if it is due or there are none. */
+  async function feedOnce(lane: Lane): Promise<void> {
+    const fed = await search.feed(lane);
+    const due = !fed || lane.behindAt - time.ahead() <= time.now();
+    if (due && lane.behind !== undefined && lanes.get(lane.id) === lane) await feedLane(lane);
   }
 
   async function feedAll(): Promise<void> {
     for (const lane of hungry) {
       if (closed || free() <= 0) break;
       hungry.delete(lane);
-      if (lanes.get(lane.id) !== lane || lane.behind === undefined) continue;
-      await feedLane(lane).then(ring, () => later(lane));
+      if (lanes.get(lane.id) !== lane) continue;
+      await feedOnce(lane).then(ring, () => later(lane));
     }
     if (forgotten && free() > 0.5 && !closed) await sweep().catch(() => 0);
   }
@@ -120,7 +135,7 @@ export function createFeeder(deps: {
           const due = news(entry);
           if (due === undefined) continue;
           if (!isBehind(own, due)) {
-            window.hold(own, due, due.dueAt);
+            window.hold(own, due, atOf(own.strays, due, time));
             found++;
           }
         }
@@ -140,6 +155,7 @@ export function createFeeder(deps: {
     }
     enter(undefined);
     swept = true;
+    search.begin();
     return found;
   }
 
@@ -153,9 +169,13 @@ export function createFeeder(deps: {
     return next;
   }
 
+  const search = createSearch({ read, news, clock, time, window, ring });
+
   return {
     hungry: (lane) => void hungry.add(lane),
+    left: () => search.watch(),
     feed() {
+      search.look();
       if (feeding !== undefined || (hungry.size === 0 && !(forgotten && free() > 0.5))) return feeding;
       feeding = feedAll().finally(() => {
         feeding = undefined;
@@ -174,6 +194,7 @@ export function createFeeder(deps: {
       closed = true;
       await feeding;
       await sweeping?.catch(() => 0);
+      await search.close();
     },
   };
 }

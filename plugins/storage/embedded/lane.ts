@@ -2,11 +2,13 @@
 import { dueKey } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
+import { strayAgain, type Stray } from "./strays.ts";
+import type { Timeline } from "./timeline.ts";
 
 export interface Line {
   /** As it stands in storage. */
   due: Due;
-  /** When it may be claimed, epoch ms: its due time, but for a line that was given back for later. */
+  /** When it may be claimed, by the queue's time: its due time, unless it was given back for later or its time cannot be true. */
   at: number;
   /** Set while it is leased. */
   token: string | undefined;
@@ -22,8 +24,12 @@ export interface Lane {
   readonly waiting: Line[];
   /** Storage may hold lines behind this key that are not held here; undefined when it cannot. */
   behind: string | undefined;
-  /** Due time of the first such line, or earlier. */
+  /** The time in that line's key, or earlier: of the wall clock, as it was when the line was written. */
   behindAt: number;
+  /** Parts of what storage holds whose times cannot be true: read apart from the rest. */
+  strays: readonly Stray[];
+  /** After how many steps of the wall clock what storage holds was searched for those; undefined: never. */
+  searched: number | undefined;
   /** The same of what was left to storage since a page was asked for, which the page may therefore not show. */
   left: { readonly behind: string; readonly at: number } | undefined;
   /** A sweep has passed over all of it: whatever it does not hold is behind `behind`. */
@@ -47,6 +53,8 @@ export const newLane = (id: string): Lane => ({
   waiting: [],
   behind: undefined,
   behindAt: Number.POSITIVE_INFINITY,
+  strays: [],
+  searched: undefined,
   left: undefined,
   whole: false,
   pauseEnds: 0,
@@ -67,13 +75,24 @@ export function pausedMs(lane: Lane, clock: Pick<Clock, "monotonic">): number {
   return 0;
 }
 
-/** When something of it may be claimed next, epoch ms; infinity when it has nothing. */
-export function nextAt(lane: Lane, clock: Pick<Clock, "now" | "monotonic">): number {
-  const first = lane.waiting[0];
-  const at = first === undefined ? lane.behindAt : Math.min(first.at, lane.behindAt);
+/** When storage may have something of it that is due, by the queue's time; infinity when it has nothing. */
+export function storedAt(lane: Lane, time: Timeline): number {
+  let at = lane.behindAt - time.ahead();
+  for (const stray of lane.strays) at = Math.min(at, stray.at);
+  return at;
+}
+
+/** When something of it may be claimed next, by the queue's time, pauses apart; infinity when it has nothing. */
+export function firstAt(lane: Lane, time: Timeline): number {
+  return Math.min(lane.waiting[0]?.at ?? Number.POSITIVE_INFINITY, storedAt(lane, time));
+}
+
+/** When something of it may be claimed next, by the queue's time; infinity when it has nothing. */
+export function nextAt(lane: Lane, time: Timeline, clock: Pick<Clock, "monotonic">): number {
+  const at = firstAt(lane, time);
   const left = pausedMs(lane, clock);
   // Whole milliseconds more, as the wall clock counts no parts of one: what is looked at too early is looked at again.
-  return left > 0 ? Math.max(clock.now() + Math.ceil(left), at) : at;
+  return left > 0 ? Math.max(time.now() + Math.ceil(left), at) : at;
 }
 
 /** Puts a line in its place among those that wait. */
@@ -109,16 +128,14 @@ export function isBehind(lane: Lane, due: Due): boolean {
 }
 
 /** Drops the last of the waiting lines: storage has it. */
-export function evictLast(lane: Lane): void {
+export function evictLast(lane: Lane, time: Timeline): void {
   const line = lane.waiting.pop();
   if (line === undefined) return;
-  lane.lines.delete(line.due.ordinal);
-  leaveLine(lane, line.due);
-}
-
-/** Notes that storage holds this line and perhaps more behind it. */
-export function leaveLine(lane: Lane, due: Due): void {
+  const { due, at } = line;
+  lane.lines.delete(due.ordinal);
   leaveBehind(lane, before(due), due.dueAt);
+  // Its place in storage is a later one than its time.
+  if (at < due.dueAt - time.ahead()) lane.strays = strayAgain(lane.strays, due, before(due), at);
 }
 
 /** Notes that storage holds more behind `key`; the first of it is due at `at` or later. */
@@ -151,4 +168,6 @@ export function endPage(lane: Lane, last: string | undefined): void {
   lane.behindAt = Number.POSITIVE_INFINITY;
   if (last !== undefined) leaveBehind(lane, last, Number(last.split(":")[2]));
   if (left !== undefined) leaveBehind(lane, left.behind, left.at);
+  // All of it is held: there is nothing to read apart.
+  if (lane.behind === undefined) lane.strays = [];
 }

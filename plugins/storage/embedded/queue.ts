@@ -8,7 +8,8 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, ClaimRequest, Entry, Lease, Queue, RangeOptions } from "../../../core/ports/storage.ts";
 import { alarm } from "./alarm.ts";
 import { createFeeder } from "./feeder.ts";
-import { isBehind, leaveToStorage, pausedMs, type Lane, type Line } from "./lane.ts";
+import { firstAt, isBehind, leaveToStorage, pausedMs, storedAt, type Lane, type Line } from "./lane.ts";
+import { timeline } from "./timeline.ts";
 import { createWindow } from "./window.ts";
 
 /** A lane with fewer lines than this asks storage for more. */
@@ -32,13 +33,23 @@ export interface WindowQueue extends Queue {
 }
 
 export function createQueue({ range, commit, clock, stored, window: size = 10_000 }: QueueDeps): WindowQueue {
-  const bell = alarm(clock, (lane) => window.touch(lane));
-  const window = createWindow({ clock, size, bell, forgot: () => feeder.forgot() });
+  const time = timeline(clock);
+  const bell = alarm(clock, time, (lane) => window.touch(lane));
+  const window = createWindow({
+    clock,
+    time,
+    size,
+    bell,
+    forgot: () => feeder.forgot(),
+    left: () => feeder.left(),
+  });
   const feeder = createFeeder({
     range,
+    clock,
+    time,
     window,
     ring: bell.ring,
-    later: (lane) => bell.set(clock.now() + AGAIN_MS, lane),
+    later: (lane) => bell.set(time.now() + AGAIN_MS, lane),
   });
   let leased = 0;
   let tokens = 0;
@@ -64,7 +75,7 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
   }
 
   function take({ limit, perSubscription, busy }: ClaimRequest, taken: Map<string, number>, leases: Lease[]): void {
-    const now = clock.now();
+    const now = time.now();
     bell.look(now);
     // A lane that gave a line goes to the end and is met again; one that is left alone stays and is not.
     for (const lane of window.ready) {
@@ -72,7 +83,7 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
       const open = pausedMs(lane, clock) === 0;
       const line = open ? lane.waiting[0] : undefined;
       if (line === undefined || line.at > now) {
-        if (open && lane.behindAt <= now) feeder.hungry(lane);
+        if (open && storedAt(lane, time) <= now) feeder.hungry(lane);
         else window.touch(lane);
         continue;
       }
@@ -93,8 +104,7 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
     window.take(lane, line);
     leased++;
     line.token = String(++tokens);
-    const { subscriptionId, keyId, ordinal, dueAt, generation, cycle, attempts } = line.due;
-    return { subscriptionId, keyId, ordinal, dueAt, generation, cycle, attempts, token: line.token };
+    return { ...line.due, token: line.token };
   }
 
   function add(due: Due): void {
@@ -106,7 +116,7 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
       lane.lines.delete(due.ordinal);
     }
     if (isBehind(lane, due)) leaveToStorage(lane, due);
-    else window.hold(lane, due, due.dueAt);
+    else window.hold(lane, due, time.at(due));
     window.touch(lane);
   }
 
@@ -163,7 +173,7 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
       const { lane, line } = own;
       lane.lines.delete(line.due.ordinal);
       leased--;
-      window.hold(lane, line.due, dueAt ?? Math.min(line.due.dueAt, clock.now()));
+      window.hold(lane, line.due, dueAt === undefined ? Math.min(time.at(line.due), time.now()) : time.soon(dueAt));
       unblock(lane);
       window.touch(lane);
     },
@@ -194,17 +204,17 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
     sweep: () => feeder.sweep(),
 
     async depth() {
-      const now = clock.now();
-      let oldestDueAt: number | undefined;
+      const now = time.now();
+      let oldest: number | undefined;
       let all = feeder.knowsAll();
       for (const lane of window.lanes.values()) {
-        const at = Math.min(lane.waiting[0]?.at ?? Number.POSITIVE_INFINITY, lane.behindAt);
+        const at = firstAt(lane, time);
         // What is paused waits by intent: it is not late.
-        if (at <= now && pausedMs(lane, clock) === 0 && (oldestDueAt === undefined || at < oldestDueAt))
-          oldestDueAt = at;
+        if (at <= now && pausedMs(lane, clock) === 0 && (oldest === undefined || at < oldest)) oldest = at;
         if (lane.behind !== undefined) all = false;
       }
       const known = window.waiting();
+      const oldestDueAt = oldest === undefined ? undefined : oldest + time.ahead();
       return { waiting: all ? known : Math.max(known, (stored?.() ?? 0) - leased), leased, oldestDueAt };
     },
 

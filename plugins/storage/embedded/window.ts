@@ -6,6 +6,7 @@ import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Alarm } from "./alarm.ts";
 import { dequeue, enqueue, evictLast, newLane, nextAt, pausedMs, type Lane, type Line } from "./lane.ts";
+import type { Timeline } from "./timeline.ts";
 
 export interface Window {
   readonly lanes: ReadonlyMap<string, Lane>;
@@ -14,7 +15,7 @@ export interface Window {
   laneOf(id: string): Lane;
   /** Files the lane where it belongs after any change: among the ready, or under the time at which it will be. */
   touch(lane: Lane): void;
-  /** Holds a line that waits, if there is room for it; else storage keeps it. */
+  /** Holds a line that waits until `at` (the queue's time), if there is room for it; else storage keeps it. */
   hold(lane: Lane, due: Due, at: number): void;
   /** A waiting line waits no more. */
   take(lane: Lane, line: Line): void;
@@ -29,14 +30,19 @@ export interface Window {
   share(): number;
 }
 
-/** @param forgot called when a lane was dropped for want of room, so that only a sweep finds it again */
+/**
+ * @param forgot called when a lane was dropped for want of room, so that only a sweep finds it again
+ * @param left called when a line is left to storage
+ */
 export function createWindow(deps: {
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly time: Timeline;
   readonly size: number;
   readonly bell: Pick<Alarm, "set" | "ring">;
   readonly forgot: () => void;
+  readonly left: () => void;
 }): Window {
-  const { clock, size, bell, forgot } = deps;
+  const { clock, time, size, bell, forgot, left } = deps;
   const lanes = new Map<string, Lane>();
   const ready = new Set<Lane>();
   let waiting = 0;
@@ -49,8 +55,9 @@ export function createWindow(deps: {
   }
 
   function evict(lane: Lane): void {
-    evictLast(lane);
+    evictLast(lane, time);
     waiting--;
+    left();
   }
 
   /** Makes room: every lane is cut to its share, then those that are due last are emptied. */
@@ -59,7 +66,7 @@ export function createWindow(deps: {
     const most = share(latest.length);
     for (const lane of latest) while (lane.waiting.length > most) evict(lane);
     if (waiting <= size) return;
-    latest.sort((a, b) => nextAt(b, clock) - nextAt(a, clock));
+    latest.sort((a, b) => nextAt(b, time, clock) - nextAt(a, time, clock));
     for (const lane of latest) {
       if (waiting <= size * 0.9) break;
       while (lane.waiting.length > 0) evict(lane);
@@ -97,8 +104,8 @@ export function createWindow(deps: {
     },
     touch(lane) {
       if (lanes.get(lane.id) !== lane) return; // Dropped meanwhile.
-      const next = nextAt(lane, clock);
-      if (next <= clock.now()) {
+      const next = nextAt(lane, time, clock);
+      if (next <= time.now()) {
         ready.add(lane);
         bell.ring();
         return;

@@ -1,0 +1,160 @@
+/**
+ * The search for strays in what storage holds of the queue: once at the start and after each step of the wall clock, in
+ * the background. A lane of which all is held needs none: there every wait goes by the queue's own time.
+ */
+import type { Due } from "../../../core/model/delivery.ts";
+import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
+import type { Lane } from "./lane.ts";
+import { atOf, finding, isStray, noteStray, restOf, strayOf, type Finding } from "./strays.ts";
+import type { Timeline } from "./timeline.ts";
+import type { Window } from "./window.ts";
+
+/** Lines read at once. */
+const PAGE = 250;
+/** What is due so soon waits its time where it is, ms. */
+const SOON_MS = 2_000;
+/** How often the wall clock is looked at while storage holds lines that are not held, ms. */
+const LOOK_MS = 2_000;
+/** When storage could not be read, ms. */
+const AGAIN_MS = 1_000;
+
+export interface Search {
+  /** Searches every lane that was not searched since the last step. */
+  begin(): void;
+  /** Notices a step of the wall clock. */
+  look(): void;
+  /** Looks at the wall clock now and then, for as long as there is something that a step would misplace. */
+  watch(): void;
+  /** Reads a page of a lane's strays. @returns false when none is due */
+  feed(lane: Lane): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+export function createSearch(deps: {
+  readonly read: <T>(prefix: string, options: RangeOptions, use: (page: readonly Entry[]) => T) => Promise<T>;
+  /** The line of an entry, if the queue does not hold it. */
+  readonly news: (entry: Entry) => Due | undefined;
+  readonly clock: Pick<Clock, "now" | "sleep">;
+  readonly time: Timeline;
+  readonly window: Window;
+  readonly ring: () => void;
+}): Search {
+  const { read, news, clock, time, window, ring } = deps;
+  const { lanes, touch } = window;
+  const closing = new AbortController();
+  let searching: Promise<void> | undefined;
+  let watching: Promise<void> | undefined;
+  let steps = 0;
+
+  const isCurrent = (lane: Lane): boolean => lanes.get(lane.id) === lane && !closing.signal.aborted;
+
+  async function searchLane(lane: Lane): Promise<void> {
+    const now = time.now();
+    const since = clock.now() + SOON_MS;
+    const found = [finding(false, since), finding(true, since)] as const;
+    let after = dueKey({ subscriptionId: lane.id, dueAt: since, ordinal: "" });
+    for (let length = PAGE; length === PAGE && isCurrent(lane);) {
+      length = await read(duesOf(lane.id), { after, limit: PAGE }, (page) => {
+        for (const entry of page) note(found, entry);
+        after = page.at(-1)?.key ?? after;
+        return page.length;
+      });
+      // Others get their turn in between.
+      await new Promise((resolve) => void setImmediate(resolve));
+    }
+    if (!isCurrent(lane)) return;
+    lane.strays = found.flatMap((one) => strayOf(one, now));
+    touch(lane);
+  }
+
+  async function searchAll(): Promise<void> {
+    for (const lane of lanes.values()) {
+      const round = time.steps();
+      if (lane.behind === undefined || lane.searched === round) continue;
+      lane.searched = round;
+      try {
+        await searchLane(lane);
+      } catch {
+        lane.searched = undefined;
+        await clock.sleep(clock.now() + AGAIN_MS, closing.signal);
+      }
+      if (closing.signal.aborted) return;
+    }
+  }
+
+  const isOpen = (lane: Lane): boolean => lane.behind !== undefined && lane.searched !== time.steps();
+
+  function begin(): void {
+    if (searching !== undefined || closing.signal.aborted) return;
+    searching = searchAll()
+      .catch(() => undefined)
+      .finally(() => {
+        searching = undefined;
+        ring();
+        if ([...lanes.values()].some(isOpen)) begin();
+      });
+    watch();
+  }
+
+  function look(): void {
+    time.now();
+    if (time.steps() === steps) return;
+    steps = time.steps();
+    // What storage holds of them is due at another time now.
+    for (const lane of lanes.values()) touch(lane);
+    begin();
+  }
+
+  function watch(): void {
+    watching ??= watchOn()
+      .catch(() => undefined)
+      .finally(() => {
+        watching = undefined;
+      });
+  }
+
+  async function watchOn(): Promise<void> {
+    while ([...lanes.values()].some(({ behind }) => behind !== undefined)) {
+      await clock.sleep(clock.now() + LOOK_MS, closing.signal);
+      look();
+    }
+  }
+
+  return {
+    begin,
+    look,
+    watch,
+    async feed(lane) {
+      const now = time.now();
+      const stray = lane.strays.find(({ at }) => at <= now);
+      if (stray === undefined) return false;
+      const limit = Math.min(PAGE, window.share());
+      await read(duesOf(lane.id), { after: stray.after, limit }, (page) => {
+        const rest = restOf(stray, page, page.length === limit, now + SOON_MS);
+        lane.strays = lane.strays.flatMap((one) => (one === stray ? (rest ?? []) : one));
+        for (const entry of page) {
+          if (!isCurrent(lane) || (rest !== undefined && entry.key > rest.after)) break;
+          const due = news(entry);
+          if (due !== undefined && isStray(stray, due)) window.hold(lane, due, atOf([stray], due, time));
+        }
+        touch(lane);
+      });
+      return true;
+    },
+    async close() {
+      closing.abort(new Error("closed"));
+      await searching;
+      await watching;
+    },
+  };
+}
+
+function note(found: readonly Finding[], { key, value }: Entry): void {
+  try {
+    noteStray(found, parseDue(key, value));
+  } catch {
+    // Not a line of ours.
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Strays: stored lines whose times cannot be true, because the clock that wrote them was wrong. They stand behind lines
+ * that are due later, so that they are read apart from those.
+ */
+import { neverTried, type Due } from "../../../core/model/delivery.ts";
+import { dueKey } from "../../../core/model/keys.ts";
+import type { Entry } from "../../../core/ports/storage.ts";
+import { longestWait, type Timeline } from "./timeline.ts";
+
+/** A part of one subscription's stored lines, in which there are strays of one kind. */
+export interface Stray {
+  /** Retries and replays; else deliveries that were never tried, which are due now. */
+  readonly tried: boolean;
+  /** Reading goes on behind this key… */
+  readonly after: string;
+  /** …and ends with this one. */
+  readonly until: string;
+  /** Strays are the lines that were written later than this, by the wall clock. */
+  readonly since: number;
+  /** What is to be taken from the time in their keys, ms: by the queue's time they are due then. Infinite: at once. */
+  readonly shift: number;
+  /** When the next of them is due, by the queue's time, or earlier. */
+  readonly at: number;
+}
+
+/** The wall clock's time when a line was written, or earlier. */
+const writtenAt = (due: Due): number => due.dueAt - longestWait(due);
+
+export const isStray = ({ tried, since }: Pick<Stray, "tried" | "since">, due: Due): boolean =>
+  neverTried(due) !== tried && writtenAt(due) > since;
+
+/** When a line that is read from storage may be claimed, by the queue's time. */
+export function atOf(strays: readonly Stray[], due: Due, time: Timeline): number {
+  let at = time.at(due);
+  if (strays.length === 0) return at;
+  const key = dueKey(due);
+  for (const stray of strays)
+    if (stray.tried && key <= stray.until && isStray(stray, due)) at = Math.min(at, due.dueAt - stray.shift);
+  return at;
+}
+
+/**
+ * What is left of a part after a page of it was read.
+ * @param full there may be more behind the page
+ */
+export function restOf(stray: Stray, page: readonly Entry[], full: boolean, now: number): Stray | undefined {
+  let { after } = stray;
+  for (const { key } of page) {
+    if (key > stray.until) return undefined;
+    const at = timeIn(key) - stray.shift;
+    if (at > now) return { ...stray, after, at };
+    after = key;
+  }
+  return full && after < stray.until ? { ...stray, after } : undefined;
+}
+
+/** The strays of one kind among lines that are read in order. */
+export interface Finding {
+  readonly tried: boolean;
+  readonly since: number;
+  first: string | undefined;
+  last: string;
+  /** When the last of them was written. */
+  writtenAt: number;
+}
+
+export const finding = (tried: boolean, since: number): Finding => ({
+  tried,
+  since,
+  first: undefined,
+  last: "",
+  writtenAt: 0,
+});
+
+export function noteStray(found: readonly Finding[], due: Due): void {
+  for (const one of found) {
+    if (!isStray(one, due)) continue;
+    one.last = dueKey(due);
+    one.first ??= one.last;
+    one.writtenAt = Math.max(one.writtenAt, writtenAt(due));
+  }
+}
+
+/** What was found: the line that was written last counts as written now, the others as much earlier as they were. */
+export function strayOf({ tried, since, first, last, writtenAt: latest }: Finding, now: number): readonly Stray[] {
+  if (first === undefined) return [];
+  const shift = tried ? latest - now : Number.POSITIVE_INFINITY;
+  return [{ tried, after: first.slice(0, -1), until: last, since, shift, at: tried ? timeIn(first) - shift : now }];
+}
+
+const timeIn = (key: string): number => Number(key.split(":")[2]);
+
+/** A line goes back to storage, where its place is a later one than its time. */
+export function strayAgain(strays: readonly Stray[], due: Due, after: string, at: number): readonly Stray[] {
+  const tried = !neverTried(due);
+  const shift = tried ? due.dueAt - at : Number.POSITIVE_INFINITY;
+  const own: Stray = { tried, after, until: dueKey(due), since: writtenAt(due) - 1, shift, at };
+  const known = strays.find((stray) => stray.tried === tried);
+  if (known === undefined) return [...strays, own];
+  const both: Stray = {
+    tried,
+    after: after < known.after ? after : known.after,
+    until: own.until > known.until ? own.until : known.until,
+    since: Math.min(own.since, known.since),
+    shift: Math.max(shift, known.shift),
+    at: Math.min(at, known.at),
+  };
+  return strays.map((stray) => (stray === known ? both : stray));
+}
