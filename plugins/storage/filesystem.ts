@@ -13,6 +13,8 @@ import type { Opened } from "./filesystem/open.ts";
 export interface FilesystemOptions extends EmbeddedOptions {
   /** Folder of the records; relative to the config file. @default "files" in the data folder */
   readonly dir?: string;
+  /** Records in one folder, at most; a fuller one is split. May change from start to start. @default 1_000 */
+  readonly perFolder?: number;
 }
 
 /**
@@ -33,7 +35,7 @@ export function filesystem(options: FilesystemOptions = {}): Plugin<"storage", S
       const dir = prepareFolder(given, ctx.log);
       const lock = await lockFolder(dir);
       try {
-        const opened = await openFolder(dir, ctx.clock, ctx.log);
+        const opened = await openFolder(dir, ctx.clock, ctx.log, options.perFolder ?? 1_000);
         return await embedded(asStore(dir, opened, lock), ctx.clock, options);
       } catch (error) {
         lock.release();

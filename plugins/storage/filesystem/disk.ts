@@ -60,6 +60,20 @@ export async function replaceFile(temporary: string, path: string, text: string)
   }
 }
 
+/** Writes a file's own bytes over it and syncs them: after a failed sync, the page cache shows what the disk does not hold. */
+export async function rewriteFile(path: string, bytes: Uint8Array): Promise<void> {
+  const handle = await open(path, constants.O_WRONLY | constants.O_NOFOLLOW);
+  try {
+    for (let at = 0; at < bytes.length;) {
+      const { bytesWritten } = await handle.write(bytes, at, bytes.length - at, at);
+      at += bytesWritten;
+    }
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
 /** The text of a regular file; `undefined` when there is none. A link is an error (ELOOP), as is anything that is no file. */
 export async function readRegular(path: string): Promise<string | undefined> {
   let handle;

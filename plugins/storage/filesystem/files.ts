@@ -5,16 +5,16 @@ import { dirname, join } from "node:path";
 import { StorageError } from "../../../core/model/errors.ts";
 import { pool } from "../embedded/pool.ts";
 import { codeOf, fault, replaceFile, syncFolder } from "./disk.ts";
-import { Leaves, list, separator } from "./leaves.ts";
-import type { Foreign, Leaf } from "./leaves.ts";
+import { list, separator } from "./leaf.ts";
+import type { Leaf } from "./leaf.ts";
+import { Leaves } from "./leaves.ts";
+import type { Foreign } from "./leaves.ts";
 import { fileName, groupOf } from "./names.ts";
 import { encodeRecord } from "./record.ts";
 import { readNow, readText, valueOf } from "./record-file.ts";
 import { lowerBound, prefixEnd } from "./sorted.ts";
 import type { Stored } from "./overlay.ts";
 
-/** A folder is split when it holds more, into halves (or, where keys come in order, left full and a new one begun). */
-const MOST = 1_000;
 /** Files written at once: the thread pool has four threads, and a disk likes a few requests to sort. */
 const AT_ONCE = 16;
 
@@ -27,6 +27,8 @@ export interface FilesOptions {
   readonly noteSplit: (from: string) => Promise<void>;
   /** True while the key is about to be written: its file is then not judged. */
   readonly isPending: (key: string) => boolean;
+  /** A folder is split when it holds more, into halves (or, where keys come in order, left full and a new one begun). */
+  readonly perFolder: number;
 }
 
 export class Files {
@@ -37,7 +39,7 @@ export class Files {
 
   constructor(options: FilesOptions) {
     this.#options = options;
-    this.leaves = new Leaves(options.records, options.foreign);
+    this.leaves = new Leaves(options.records, options.foreign, options.isPending);
   }
 
   pathOf(leaf: Leaf, key: string): string {
@@ -125,7 +127,7 @@ export class Files {
       for (const leaf of leaves) {
         const keys = await this.leaves.keys(leaf);
         if (keys.length === 0) await this.leaves.remove(leaf);
-        else if (keys.length > MOST) await this.#split(leaf);
+        else if (keys.length > this.#options.perFolder) await this.#split(leaf);
       }
     } catch (error) {
       throw fault(error, "writing records");
@@ -147,7 +149,7 @@ export class Files {
       if (planned.leaf !== leaf) planned = { leaf, last: keys.at(-1) ?? "", count: keys.length };
       if (value !== null && key > planned.last) {
         // Keys that come in order fill a folder and begin the next: nothing is ever moved.
-        if (planned.count >= MOST) {
+        if (planned.count >= this.#options.perFolder) {
           const next = await this.#make(separator(planned.last, key), leaf.group, touched);
           if (next !== undefined) planned = { leaf: (leaf = next), last: "", count: 0 };
         }
@@ -183,7 +185,7 @@ export class Files {
   async #split(leaf: Leaf): Promise<void> {
     for (;;) {
       const keys = await this.leaves.keys(leaf);
-      if (keys.length <= MOST) return;
+      if (keys.length <= this.#options.perFolder) return;
       const middle = keys.length >> 1;
       const from = separator(keys[middle - 1] as string, keys[middle] as string);
       await this.#options.noteSplit(from);

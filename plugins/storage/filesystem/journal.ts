@@ -1,13 +1,14 @@
 /**
  * The journal: what was committed and is perhaps not in the files yet. One line a commit, so that a commit is there as a
- * whole or not at all; many commits share one fsync. Replayed at start, dropped once the files hold it.
+ * whole or not at all. Commits that share one fsync are a group: a new one begins only when the one before it is synced,
+ * so that only the last group of a segment can be torn. Replayed at start, dropped once the files hold it.
  */
 import { readdir, readFile, unlink } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { StorageError } from "../../../core/model/errors.ts";
-import { createFile, fault, syncFolder } from "./disk.ts";
-import { commitLine, headerLine, readSegment } from "./lines.ts";
+import { codeOf, createFile, fault, rewriteFile, syncFolder } from "./disk.ts";
+import { groupPieces, headerLine, readSegment } from "./lines.ts";
 import type { Line, Write } from "./lines.ts";
 
 const SEGMENT = /^(\d{8})\.ndjson$/;
@@ -42,7 +43,12 @@ export class Journal {
     return this.#good;
   }
 
-  /** Reads what earlier lives left behind. Their segments stay until `drop`. */
+  /**
+   * Reads what earlier lives left behind. Their segments stay until `drop`. They are written again as they are, and synced,
+   * before anything is made of them: a line that never was synced may be in the page cache alone, and a power cut must not
+   * take it away while the files hold half of it.
+   * @throws Error when they cannot be read or written
+   */
   async replay(): Promise<Replayed> {
     const foreign: string[] = [];
     const entries = await readdir(this.#dir, { withFileTypes: true });
@@ -57,17 +63,24 @@ export class Journal {
     const cuts = new Map<number, number>();
     for (const number of this.#segments) {
       const path = join(this.#dir, segmentName(number));
-      const segment = readSegment(await readFile(path));
+      const bytes = await readFile(path);
+      const segment = readSegment(bytes, number === this.#number);
+      if (segment.lines.length > 0) await rewriteFile(path, bytes);
       if (segment.cut !== undefined) cuts.set(segment.cut.segment, segment.cut.bytes);
       read.push({ number, path, segment });
     }
+    if (read.length > 0) await syncFolder(this.#dir);
     const lines: Line[] = [];
     const damaged = [];
     for (const { number, path, segment } of read) {
       const end = cuts.get(number) ?? Infinity;
       lines.push(...segment.lines.filter((line) => line.end <= end));
-      for (const piece of segment.damaged)
-        if (piece.start < end) damaged.push({ path, text: piece.text, middle: piece.middle });
+      for (const { start, text, middle } of segment.damaged) {
+        if (start >= end) continue;
+        damaged.push({ path, text, middle });
+        // The next segment voids it, so that it is not taken for something acknowledged because a segment follows it.
+        if (number === this.#number && !middle) this.#suspect = { segment: number, bytes: start };
+      }
     }
     return { lines, damaged, foreign };
   }
@@ -77,13 +90,16 @@ export class Journal {
    * @throws StorageError `full` or `unavailable`: nothing of it is left; `uncertain`: it may come back at the next start
    */
   async append(commits: readonly (readonly Write[])[]): Promise<void> {
-    const text = Buffer.from(commits.map(commitLine).join(""));
     if (this.#handle === undefined) await this.rotate();
     const handle = this.#handle as FileHandle;
     try {
-      await writeAll(handle, text, this.#good);
+      let end = this.#good;
+      for (const piece of groupPieces(commits)) {
+        await writeAll(handle, piece, end);
+        end += piece.length;
+      }
       await handle.datasync();
-      this.#good += text.length;
+      this.#good = end;
       this.#empty = false;
     } catch (error) {
       throw await this.#undo(handle, error);
@@ -123,13 +139,20 @@ export class Journal {
     }
   }
 
+  /**
+   * Removes segments that the files hold, oldest first, each for good before the next: an old one that a power cut brings
+   * back without those that followed it would put old values over newer ones. May be repeated after a failure.
+   */
   async drop(numbers: readonly number[]): Promise<void> {
-    if (numbers.length === 0) return;
-    for (const number of numbers) {
-      await unlink(join(this.#dir, segmentName(number)));
+    for (const number of numbers.toSorted((a, b) => a - b)) {
+      try {
+        await unlink(join(this.#dir, segmentName(number)));
+      } catch (error) {
+        if (codeOf(error) !== "ENOENT") throw error;
+      }
+      await syncFolder(this.#dir);
       this.#segments = this.#segments.filter((other) => other !== number);
     }
-    await syncFolder(this.#dir);
   }
 
   async close(): Promise<void> {

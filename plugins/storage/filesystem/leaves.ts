@@ -3,24 +3,15 @@
  * that the key order can be read off the folders, none grows huge, and memory holds names of folders, not of files.
  */
 import { mkdir, readdir, rmdir } from "node:fs/promises";
-import { join } from "node:path";
-import { decodeRecord } from "./record.ts";
-import { PRIVATE_FOLDER, codeOf, readRegular } from "./disk.ts";
-import { fileKey, folderGroup, groupFolder, groupOf, leafFolder, leafFrom } from "./names.ts";
+import { dirname, join } from "node:path";
+import { PRIVATE_FOLDER, codeOf, syncFolder } from "./disk.ts";
+import { isEmpty, list, newLeaf } from "./leaf.ts";
+import type { Leaf } from "./leaf.ts";
+import { fileName, folderGroup, groupFolder, groupOf, leafFolder, leafFrom } from "./names.ts";
+import { bringHome } from "./record-file.ts";
 import { lowerBound, prefixEnd } from "./sorted.ts";
 
-export interface Leaf {
-  readonly group: string;
-  readonly from: string;
-  readonly path: string;
-  /** Keys of its files, in order; `undefined` while nobody has asked. */
-  keys: string[] | undefined;
-  loading: Promise<string[]> | undefined;
-  /** Counts changes made while it was not loaded. */
-  epoch: number;
-}
-
-/** Called with what does not belong where it was found; moves it away and tells the operator. */
+/** Called with what does not belong where it was found; moves it away for good and tells the operator. */
 export type Foreign = (path: string, why: string) => void;
 
 /** Loaded folders kept in memory: about 100 bytes a key. */
@@ -29,12 +20,15 @@ const KEPT = 200;
 export class Leaves {
   readonly #root: string;
   readonly #foreign: Foreign;
+  readonly #isPending: (key: string) => boolean;
   #list: Leaf[] = [];
   readonly #loaded = new Set<Leaf>();
 
-  constructor(root: string, foreign: Foreign) {
+  /** @param isPending whether the key is about to be written: what its files hold counts no more */
+  constructor(root: string, foreign: Foreign, isPending: (key: string) => boolean) {
     this.#root = root;
     this.#foreign = foreign;
+    this.#isPending = isPending;
   }
 
   get count(): number {
@@ -45,7 +39,10 @@ export class Leaves {
     return this.#list;
   }
 
-  /** Learns the folders from the disk. */
+  /**
+   * Learns the folders from the disk, and syncs what lists them: an earlier life may have died before it did, and they are
+   * not looked at again when records are put into them.
+   */
   async open(): Promise<void> {
     for (const entry of await readdir(this.#root, { withFileTypes: true })) {
       const path = join(this.#root, entry.name);
@@ -53,6 +50,7 @@ export class Leaves {
       if (group === undefined || groupFolder(group) !== entry.name) this.#foreign(path, "not a folder of this storage");
       else await this.#openGroup(group, path);
     }
+    await syncFolder(this.#root);
     this.#list.sort((a, b) => (a.from < b.from ? -1 : 1));
   }
 
@@ -60,12 +58,16 @@ export class Leaves {
     let first = false;
     for (const entry of await readdir(path, { withFileTypes: true })) {
       const from = entry.isDirectory() ? leafFrom(entry.name, group) : undefined;
-      if (from === undefined) this.#foreign(join(path, entry.name), "not a folder of this storage");
-      else this.#list.push(leaf(group, from, join(path, entry.name)));
+      const inner = join(path, entry.name);
+      if (from === undefined) this.#foreign(inner, "not a folder of this storage");
+      // Given back before: a power cut brought it back, and its keys belong to the folder before it.
+      else if (from !== group && isEmpty(inner)) await rmdir(inner);
+      else this.#list.push(newLeaf(group, from, inner));
       first ||= from === group;
     }
     // A crash may have come between the folder and its first leaf.
     if (!first) this.#list.push((await this.prepare(group, group)) as Leaf);
+    await syncFolder(path);
   }
 
   /** The folder that the key belongs into; `undefined` while its group has none. */
@@ -80,7 +82,7 @@ export class Leaves {
     if (name === undefined) return undefined;
     const path = join(this.#root, groupFolder(group), name);
     await mkdir(path, { recursive: true, mode: PRIVATE_FOLDER });
-    return leaf(group, from, path);
+    return newLeaf(group, from, path);
   }
 
   /** From now on the keys from its beginning on belong to `made`. */
@@ -92,16 +94,18 @@ export class Leaves {
     this.#keep(made, []);
   }
 
-  /** Gives an empty folder back, unless it is the first of its group. */
+  /** Gives an empty folder back for good, unless it is the first of its group. Its keys then belong to the one before it. */
   async remove(empty: Leaf): Promise<void> {
     if (empty.from === empty.group) return;
+    this.forget(empty);
     try {
       await rmdir(empty.path);
     } catch (error) {
+      this.insert(empty);
       if (codeOf(error) === "ENOTEMPTY") return;
       throw error;
     }
-    this.forget(empty);
+    await syncFolder(dirname(empty.path));
   }
 
   /** Its keys belong to the folder before it again. */
@@ -152,8 +156,7 @@ export class Leaves {
       const keys: string[] = [];
       for (const { path, key } of found) {
         if (key === undefined) this.#foreign(path, "not a file of this storage");
-        else if (key < of.from || (end !== undefined && key >= end))
-          this.#foreign(path, "a record in the wrong folder");
+        else if (key < of.from || (end !== undefined && key >= end)) this.#misplaced(path, key);
         else keys.push(key);
       }
       this.#keep(
@@ -162,6 +165,14 @@ export class Leaves {
       );
       return keys;
     }
+  }
+
+  /** A whole record goes where it belongs, unless a newer one is there or on its way; anything else goes to quarantine. */
+  #misplaced(path: string, key: string): void {
+    const home = this.find(key);
+    if (home === undefined || this.#isPending(key) || !bringHome(path, key, join(home.path, fileName(key, home.group))))
+      return this.#foreign(path, "a record in the wrong folder");
+    this.added(home, key);
   }
 
   #keep(of: Leaf, keys: string[]): void {
@@ -206,41 +217,4 @@ export class Leaves {
     const groupEnd = of.group.endsWith(":") ? prefixEnd(of.group) : `${of.group}\0`;
     return next !== undefined && (groupEnd === undefined || next.from < groupEnd) ? next.from : groupEnd;
   }
-}
-
-const leaf = (group: string, from: string, path: string): Leaf => ({
-  group,
-  from,
-  path,
-  keys: undefined,
-  loading: undefined,
-  epoch: 0,
-});
-
-/** What lies in the folder; the key is `undefined` where it is no record of ours. */
-export async function list(of: Leaf): Promise<{ readonly path: string; readonly key: string | undefined }[]> {
-  const found = [];
-  for (const entry of await readdir(of.path, { withFileTypes: true })) {
-    const path = join(of.path, entry.name);
-    const key = entry.isFile() ? fileKey(entry.name, of.group) : undefined;
-    found.push({ path, key: key === "hashed" ? await keyInside(path) : key });
-  }
-  return found;
-}
-
-/** The key of a file whose name was too long to tell it; `undefined` for a damaged one. */
-async function keyInside(path: string): Promise<string | undefined> {
-  try {
-    const text = await readRegular(path);
-    return text === undefined ? undefined : decodeRecord(text).key;
-  } catch {
-    return undefined;
-  }
-}
-
-/** The shortest text behind `before` and not behind `key`: a short name for the folder that begins with `key`. */
-export function separator(before: string, key: string): string {
-  let common = 0;
-  while (common < before.length && before[common] === key[common]) common++;
-  return key.slice(0, common + 1);
 }

@@ -19,40 +19,88 @@ export function commitLine(writes: readonly Write[]): string {
   return `${HEAD}${crcText(text)}${MIDDLE}${text}}\n`;
 }
 
+/** Begins a group of commits: a commit of nothing, so that versions which know no groups read it too. */
+const GROUP_LINE = commitLine([]);
+/** A group is written in pieces of about so many characters: no text need hold all of it. */
+const PIECE = 1 << 20;
+
+/** The bytes of a group, to be written one behind the other and synced once. */
+export function* groupPieces(commits: readonly (readonly Write[])[]): Generator<Buffer> {
+  let text = GROUP_LINE;
+  for (const writes of commits) {
+    if (text.length >= PIECE) {
+      yield Buffer.from(text);
+      text = "";
+    }
+    text += commitLine(writes);
+  }
+  yield Buffer.from(text);
+}
+
 /** Begins a segment; `cut` voids what an earlier segment holds beyond that length. */
 export function headerLine(segment: number, cut?: { readonly segment: number; readonly bytes: number }): string {
-  return `${JSON.stringify({ journal: 1, segment, cut })}\n`;
+  return `${JSON.stringify({ journal: 1, segment, groups: true, cut })}\n`;
+}
+
+/** Bytes that no finished commit wrote. `middle`: something was acknowledged behind them, and so were they. */
+export interface Damage {
+  readonly start: number;
+  readonly text: Uint8Array;
+  readonly middle: boolean;
 }
 
 export interface Segment {
   readonly cut?: { readonly segment: number; readonly bytes: number };
   readonly lines: readonly Line[];
-  readonly damaged: readonly { readonly start: number; readonly text: Uint8Array; readonly middle: boolean }[];
+  readonly damaged: readonly Damage[];
 }
 
-export function readSegment(bytes: Uint8Array): Segment {
+interface Header {
+  readonly cut?: { readonly segment: number; readonly bytes: number };
+  /** Its groups can be told apart. Segments of the first version have none. */
+  readonly groups?: boolean;
+}
+
+/**
+ * Reads a segment; `last`: none follows it. A group, and a segment, begins only once the one before it is synced: damage that
+ * another one follows was acknowledged, and harmed later. Damage in the last group of all is a torn write, of which nobody was told; what is readable
+ * behind it is left out too, for it may build upon what is missing.
+ */
+export function readSegment(bytes: Uint8Array, last: boolean): Segment {
   const lines: Line[] = [];
-  const pieces: { start: number; text: Uint8Array }[] = [];
-  let cut: Segment["cut"];
-  let lastGood = 0;
+  const damaged: Damage[] = [];
+  let header: Header | undefined;
+  /** Lines and damage since the first damage of this group. */
+  let doubtful: Line[] = [];
+  let pieces: { readonly start: number; readonly text: Uint8Array }[] = [];
+  const acknowledged = (): void => {
+    lines.push(...doubtful);
+    for (const piece of pieces) damaged.push({ ...piece, middle: true });
+    doubtful = [];
+    pieces = [];
+  };
   for (let start = 0; start < bytes.length;) {
     const newline = bytes.indexOf(10, start);
     const end = newline < 0 ? bytes.length : newline + 1;
     const text = Buffer.from(bytes.subarray(start, end)).toString("utf8");
-    const header = start === 0 ? parseHeader(text) : undefined;
-    const writes = header === undefined && newline >= 0 ? parseLine(text) : undefined;
-    if (header !== undefined) cut = header.cut;
-    else if (writes !== undefined) lines.push({ writes, end });
-    else pieces.push({ start, text: bytes.slice(start, end) });
-    if (header !== undefined || writes !== undefined) lastGood = start;
+    const begins = start === 0 ? parseHeader(text) : undefined;
+    const writes = begins === undefined && newline >= 0 ? parseLine(text) : undefined;
+    header ??= begins;
+    if (writes !== undefined) {
+      if (writes.length === 0 || header?.groups !== true) acknowledged();
+      if (writes.length > 0) (pieces.length > 0 ? doubtful : lines).push({ writes, end });
+    } else if (begins === undefined) pieces.push({ start, text: bytes.slice(start, end) });
     start = end;
   }
-  return { cut, lines, damaged: pieces.map((piece) => ({ ...piece, middle: piece.start < lastGood })) };
+  if (!last && header?.groups === true) acknowledged();
+  const torn = pieces[0];
+  if (torn !== undefined) damaged.push({ start: torn.start, text: bytes.slice(torn.start), middle: false });
+  return { cut: header?.cut, lines, damaged };
 }
 
-function parseHeader(text: string): { cut?: { segment: number; bytes: number } } | undefined {
+function parseHeader(text: string): Header | undefined {
   try {
-    const header = JSON.parse(text) as { journal?: number; cut?: { segment: number; bytes: number } };
+    const header = JSON.parse(text) as Header & { readonly journal?: number };
     return header.journal === 1 && text.endsWith("\n") ? header : undefined;
   } catch {
     return undefined;

@@ -1,8 +1,9 @@
 /** Opening a folder: what an earlier life left behind is put in order before anyone reads. */
-import { chmodSync, lstatSync, mkdirSync, readFileSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
+import { chmodSync, lstatSync, readFileSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { StartError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
+import { makeDurableFolder } from "../../../core/ports/folder.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
 import { PRIVATE_FOLDER, codeOf, makeFolder, replaceFile, syncFolder } from "./disk.ts";
 import { Files } from "./files.ts";
@@ -24,7 +25,7 @@ export interface Opened {
 /** The folder itself, which must be there before its lock can be taken. @throws StartError */
 export function prepareFolder(dir: string, log: Log): string {
   try {
-    mkdirSync(dir, { recursive: true, mode: PRIVATE_FOLDER });
+    makeDurableFolder(dir);
     const path = realpathSync(dir);
     if ((statSync(path).mode & 0o077) !== 0) {
       chmodSync(path, PRIVATE_FOLDER);
@@ -39,7 +40,7 @@ export function prepareFolder(dir: string, log: Log): string {
 }
 
 /** @throws StartError when the folder was made by a newer version or is no folder of this storage */
-export async function openFolder(dir: string, clock: Clock, log: Log): Promise<Opened> {
+export async function openFolder(dir: string, clock: Clock, log: Log, perFolder: number): Promise<Opened> {
   const place = {
     records: join(dir, "records"),
     journal: join(dir, "journal"),
@@ -60,6 +61,7 @@ export async function openFolder(dir: string, clock: Clock, log: Log): Promise<O
     foreign: quarantine.move,
     noteSplit: (from) => store.noteSplit(from),
     isPending: (key) => overlay.get(key) !== undefined,
+    perFolder,
   });
   const store: Store = new Store({ journal, files, overlay, clock, log });
   await files.leaves.open();

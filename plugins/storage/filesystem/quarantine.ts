@@ -1,6 +1,8 @@
 /** Where goes what cannot be trusted: moved, never deleted, and always told. */
-import { mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { hash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { syncFolder } from "../../../core/ports/folder.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
 import { PRIVATE_FILE, PRIVATE_FOLDER } from "./disk.ts";
 
@@ -24,16 +26,19 @@ export class Quarantine {
     return this.#count;
   }
 
-  /** Moves a file, folder or link as it is. */
+  /** Moves a file, folder or link as it is. Synced, so that a power cut does not bring it back among what can be trusted. */
   readonly move = (path: string, why: string): void => {
     const target = this.#target(path);
     renameSync(path, target);
+    syncFolder(this.#dir);
+    syncFolder(dirname(path));
     this.#tell(path, why, target);
   };
 
-  /** Keeps a copy of bytes whose file goes on. */
+  /** Keeps a copy of bytes whose file goes on; once, also when a start that failed is repeated again and again. */
   readonly copy = (path: string, bytes: Uint8Array, why: string): void => {
-    const target = this.#target(path);
+    const target = join(this.#dir, `${hash("sha256", bytes).slice(0, 16)}-${basename(path)}`);
+    if (existsSync(target)) return;
     writeFileSync(target, bytes, { mode: PRIVATE_FILE, flag: "wx" });
     this.#tell(path, why, target);
   };

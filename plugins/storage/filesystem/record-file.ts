@@ -1,5 +1,7 @@
 /** Reading one record's file, however it may have been harmed. */
-import { lstatSync, readFileSync } from "node:fs";
+import { linkSync, lstatSync, readFileSync, unlinkSync } from "node:fs";
+import { dirname } from "node:path";
+import { syncFolder } from "../../../core/ports/folder.ts";
 import { codeOf, fault, readRegular } from "./disk.ts";
 import { DamagedRecord, decodeRecord } from "./record.ts";
 
@@ -33,5 +35,21 @@ export function valueOf(key: string, text: string): string | undefined {
   } catch (error) {
     if (error instanceof DamagedRecord) return undefined;
     throw error;
+  }
+}
+
+/** Moves a whole record to its own place, for good; false when it is damaged, or when there is one already. @throws StorageError */
+export function bringHome(path: string, key: string, home: string): boolean {
+  if (valueOf(key, readNow(path) ?? "") === undefined) return false;
+  try {
+    // A link, unlike a rename, never replaces what is there.
+    linkSync(path, home);
+    syncFolder(dirname(home));
+    unlinkSync(path);
+    syncFolder(dirname(path));
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    throw fault(error, "moving a record to its folder");
   }
 }

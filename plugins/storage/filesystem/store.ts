@@ -24,8 +24,9 @@ const LAG_KEYS = 4_000;
 const LAG_BYTES = 8 << 20;
 /** Commits wait while the files are this many times as far behind. */
 const BEHIND = 4;
-/** Commits that share one fsync, at most. */
+/** Commits that share one fsync, at most, and about how many characters of them; a single commit may be longer. */
 const GROUP = 512;
+const GROUP_CHARS = 8 << 20;
 
 interface Pending {
   readonly changes: readonly Change[];
@@ -107,7 +108,7 @@ export class Store {
     // Those asked for in the same turn share the first group.
     await Promise.resolve();
     while (this.#pending.length > 0) {
-      const group = this.#pending.splice(0, GROUP);
+      const group = this.#pending.splice(0, groupLength(this.#pending));
       try {
         await this.#room();
         await this.#commitGroup(group);
@@ -181,8 +182,9 @@ export class Store {
       await this.apply();
     } catch {
       // Told already; the journal keeps what the files do not hold, and the next turn tries again.
-      this.#applySoon();
     }
+    // Also after a turn that had begun before the newest commits.
+    if (this.#overlay.size > 0) this.#applySoon();
   }
 
   /** Brings the files up to date and drops what the journal needs no longer. @throws StorageError */
@@ -232,4 +234,13 @@ export class Store {
     await this.#writing;
     await this.#journal.close();
   }
+}
+
+/** How many of the first commits go together. */
+function groupLength(pending: readonly Pending[]): number {
+  let chars = 0;
+  let count = 0;
+  for (; count < pending.length && count < GROUP && chars < GROUP_CHARS; count++)
+    for (const change of (pending[count] as Pending).changes) if (change.op === "put") chars += change.value.length;
+  return count;
 }
