@@ -1,5 +1,5 @@
 /** The storage without a relay around it: for commands that work while no relay uses the folder. */
-import { mkdirSync } from "node:fs";
+import { makeDurableFolder } from "../ports/folder.ts";
 import type { Keys, Log, PluginContext } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { contextOf } from "../runtime/context.ts";
@@ -28,7 +28,7 @@ export async function authContext(plan: Plan, around: Around, storage: Storage):
 }
 
 function surroundings({ dataDir, configDir }: Plan, { clock, say }: Around, keys: Keys): Surroundings {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeDurableFolder(dataDir);
   const loud = (message: string): void => say(`relay: ${message}`);
   const log: Log = { debug: () => undefined, info: () => undefined, warn: loud, error: loud };
   const nowhere = (): Promise<never> => Promise.reject(new Error("a command connects to nothing"));

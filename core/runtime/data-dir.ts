@@ -1,11 +1,11 @@
 /** The folder of the relay's own files: there before anything is put into it, also where all keys are given. */
-import { mkdir } from "node:fs/promises";
 import { StartError } from "../model/errors.ts";
+import { makeDurableFolder } from "../ports/folder.ts";
 
-/** Makes it (0700) where it is not there; one that is there stays as it is. @throws StartError 78 */
-export async function makeDataDir(dataDir: string): Promise<void> {
+/** Makes it (0700) where it is not there, so that no power cut takes it away; one that is there stays as it is. @throws StartError 78 */
+export function makeDataDir(dataDir: string): void {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    makeDurableFolder(dataDir);
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? "unknown";
     const what = "give a folder that the relay may write to (dataDir, RELAY_DATA_DIR)";

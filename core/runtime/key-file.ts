@@ -1,8 +1,9 @@
 /** A file that holds one secret: made once, whole or not at all, whoever races for it. */
 import { randomBytes } from "node:crypto";
-import { chmod, link, mkdir, open, readFile, rename, stat, unlink } from "node:fs/promises";
+import { chmod, link, open, readFile, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { StartError } from "../model/errors.ts";
+import { makeDurableFolder } from "../ports/folder.ts";
 
 /**
  * The text in the file, which is made with `fresh()` when it is not there (0600, its folder 0700). It is on the disk
@@ -15,9 +16,13 @@ export async function keyFile(
 ): Promise<{ readonly text: string; readonly made: boolean }> {
   try {
     const found = await read(path);
-    if (found !== undefined) return { text: found, made: false };
     const folder = dirname(path);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    if (found !== undefined) {
+      // Who made it may have died before it synced the folder. One that cannot be synced is not ours to make keys in.
+      await sync(folder).catch(() => {});
+      return { text: found, made: false };
+    }
+    makeDurableFolder(folder);
     await chmod(folder, 0o700);
     const made = await create(path, `${fresh()}\n`);
     return { text: (await read(path)) ?? "", made };

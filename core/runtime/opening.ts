@@ -44,7 +44,7 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
     name: "ports",
     async start() {
       const { dataDir, configDir } = plan;
-      await makeDataDir(dataDir);
+      makeDataDir(dataDir);
       const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
       const guard = createGuard({ ...plan.guard, ca, clock: around.clock });
       const outbound = createOutbound(guard.connect);

@@ -1,6 +1,7 @@
 /** `sqlite()`: the embedded default. One file, one writing thread, every commit synced before it resolves. */
-import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { chmodSync, closeSync, existsSync, openSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { makeDurableFolder, syncFolder } from "../../core/ports/folder.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
@@ -27,16 +28,15 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
     name: "sqlite",
     async setup({ clock, metrics, dataDir, configDir }) {
       const folder = dir === undefined ? dataDir : resolve(configDir, dir);
-      makeFolder(folder);
+      makeDurableFolder(folder);
       const lock = await lockFolder(folder);
       const path = join(folder, FILE);
       try {
         // Made here, so that the file and what SQLite puts beside it are readable by nobody else.
         if (existsSync(path)) chmodSync(path, 0o600);
-        else {
-          closeSync(openSync(path, "a", 0o600));
-          sync(folder);
-        }
+        else closeSync(openSync(path, "a", 0o600));
+        // Also when an earlier process made the file: it may have died before this.
+        syncFolder(folder);
         const writer = await openWriter({ path, cacheKiB: cacheKiB >> 1 }, (changes) =>
           metrics.observe("batch_changes", changes),
         );
@@ -76,22 +76,6 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
       }
     },
   };
-}
-
-/** Makes the folder, for good: a new name in a folder is durable once that folder is synced. */
-function makeFolder(folder: string): void {
-  const first = mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (first !== undefined) sync(dirname(first));
-}
-
-function sync(folder: string): void {
-  if (process.platform === "win32") return; // Folders cannot be opened there.
-  const descriptor = openSync(folder, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 const bytesOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
