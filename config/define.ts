@@ -81,7 +81,7 @@ export interface RelayConfig {
     /** How long ago it may have been, in milliseconds. @default 300000 */
     readonly maxAgeMs?: number;
   };
-  /** Breaker and automatic disabling. `false`: neither. @default 20 failures → 60 s…15 min; 5 days → disabled */
+  /** Breaker and automatic disabling. `false`: neither. @default 20 failures or 5 time-outs in a row → 60 s…15 min; 5 days → disabled */
   readonly health?: Partial<HealthOptions> | false;
   readonly subscriptions?: {
     /** Subscriptions that one API key may have. @default 50 */

@@ -66,7 +66,10 @@ const options = {
   rateLimit: z
     .strictObject({ perSecond: z.number().min(0.01).max(10_000) })
     .nullable()
-    .optional(),
+    .optional()
+    .meta({
+      description: "Most attempts a second. Each node keeps it by itself: with two nodes it may be twice as many.",
+    }),
   timeoutMs: z.int().min(1_000).max(30_000).nullable().optional(),
   retry: retry.nullable().optional(),
 };

@@ -12,6 +12,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { everyEntry } from "./directory.ts";
+import { succeededSince } from "./evidence.ts";
 import type { Outcome } from "./outcome.ts";
 
 export interface HealthOptions {
@@ -52,6 +53,8 @@ export interface Health {
 
 interface Streak {
   failures: number;
+  /** Time-outs since anything else came of an attempt. */
+  timeouts: number;
   since: number;
   restMs: number;
   /** By the monotonic clock: a wall clock that is set back lengthens no rest. */
@@ -59,15 +62,33 @@ interface Streak {
   /** The delivery (ordinal) that is through after a rest; the others wait for its outcome. */
   probe: string | undefined;
   stored: boolean;
+  /** It was read at the start: whoever wrote it may have seen the receiver well since, or left it behind. */
+  hearsay: boolean;
+  /** Its subscription is being disabled. */
+  ending: boolean;
 }
 
+const newStreak = (since: number): Streak => ({
+  failures: 0,
+  timeouts: 0,
+  since,
+  restMs: 0,
+  restEnds: 0,
+  probe: undefined,
+  stored: false,
+  hearsay: false,
+  ending: false,
+});
+
 const HEALTHY: HealthState = { failures: 0 };
+/** Time-outs hold slots for long: so many in a row open the breaker where other failures take `breakerAfter`. */
+const timeoutsThatOpen = (breakerAfter: number): number => Math.ceil(breakerAfter / 4);
 /** A probe that goes on for so long, ms, holds the others no more. */
 const PROBE_MS = 60_000;
 
 export function createHealth(deps: {
   readonly options: HealthOptions | false;
-  readonly storage: Pick<Storage, "range" | "commit" | "queue">;
+  readonly storage: Pick<Storage, "range" | "getItem" | "commit" | "queue">;
   readonly clock: Clock;
   readonly disable: (keyId: string, subscriptionId: string) => Promise<void>;
   readonly log: Log;
@@ -90,28 +111,54 @@ export function createHealth(deps: {
     if (streak?.stored === true) await storage.commit([{ op: "delete", key: healthKey(id) }]);
   }
 
-  function failed(
+  /** What was only read is believed when the row is still there and no delivery bears witness against it. */
+  async function confirm(sub: Subscription, ordinal: string, streak: Streak, options: HealthOptions): Promise<void> {
+    const told = (await storage.getItem(healthKey(sub.id))) !== undefined;
+    const well = !told || (await succeededSince(storage, sub.id, streak.since));
+    if (streaks.get(sub.id) !== streak || !streak.hearsay) return;
+    streak.hearsay = false;
+    if (!well) return judge(sub, ordinal, streak, options);
+    log.info("a subscription that was left as failing has been well since", { subscriptionId: sub.id });
+    streaks.set(sub.id, { ...newStreak(clock.now()), failures: 1 });
+    if (told) await storage.commit([{ op: "delete", key: healthKey(sub.id) }]);
+  }
+
+  /** Nodes see only their own attempts: a receiver that was well for another one is not disabled. */
+  async function end(sub: Subscription, streak: Streak): Promise<void> {
+    streak.ending = true;
+    try {
+      if (await succeededSince(storage, sub.id, streak.since)) await clear(sub.id, streak);
+      else await deps.disable(sub.keyId, sub.id);
+      // Only now: what could not be stored is tried again at the next failure.
+      if (streaks.get(sub.id) === streak) streaks.delete(sub.id);
+    } finally {
+      streak.ending = false;
+    }
+  }
+
+  function failed(sub: Subscription, ordinal: string, timedOut: boolean, options: HealthOptions): void {
+    const streak = streaks.get(sub.id) ?? newStreak(clock.now());
+    streaks.set(sub.id, streak);
+    streak.failures++;
+    streak.timeouts = timedOut ? streak.timeouts + 1 : 0;
+    if (streak.hearsay) later("confirm", () => confirm(sub, ordinal, streak, options));
+    else judge(sub, ordinal, streak, options);
+  }
+
+  function judge(
     sub: Subscription,
     ordinal: string,
+    streak: Streak,
     { disableAfterMs, breakerAfter, breakerPauseMs, breakerMaxPauseMs }: HealthOptions,
   ): void {
     const now = clock.now();
-    const streak = streaks.get(sub.id) ?? {
-      failures: 0,
-      since: now,
-      restMs: 0,
-      restEnds: 0,
-      probe: undefined,
-      stored: false,
-    };
-    streaks.set(sub.id, streak);
-    streak.failures++;
     if (now - streak.since >= disableAfterMs) {
-      streaks.delete(sub.id);
-      return later("disable", () => deps.disable(sub.keyId, sub.id));
+      if (!streak.ending) later("disable", () => end(sub, streak));
+      return;
     }
+    if (streak.failures < breakerAfter && streak.timeouts < timeoutsThatOpen(breakerAfter)) return;
     // Attempts that were under way when the breaker opened change nothing about the rest.
-    if (streak.failures < breakerAfter || (streak.restMs > 0 && streak.probe !== ordinal)) return;
+    if (streak.restMs > 0 && streak.probe !== ordinal) return;
     streak.restMs = streak.restMs === 0 ? breakerPauseMs : Math.min(streak.restMs * 2, breakerMaxPauseMs);
     const { restMs } = streak;
     streak.restEnds = clock.monotonic() + restMs;
@@ -133,15 +180,8 @@ export function createHealth(deps: {
     async start() {
       if (options === false) return;
       for await (const { key, value } of everyEntry(storage, healthKey(""))) {
-        const streak = {
-          failures: options.breakerAfter,
-          since: Number(value),
-          restMs: 0,
-          restEnds: 0,
-          probe: undefined,
-          stored: true,
-        };
-        streaks.set(parseHealthKey(key), streak);
+        const { breakerAfter: failures } = options;
+        streaks.set(parseHealthKey(key), { ...newStreak(Number(value)), failures, stored: true, hearsay: true });
       }
     },
     admit(sub, ordinal) {
@@ -160,9 +200,9 @@ export function createHealth(deps: {
       streak.probe = undefined;
       streak.restEnds = 0;
     },
-    seen(sub, { ordinal }, _attempt, outcome) {
+    seen(sub, { ordinal }, attempt, outcome) {
       if (options === false) return;
-      if (outcome.kind !== "delivered") return failed(sub, ordinal, options);
+      if (outcome.kind !== "delivered") return failed(sub, ordinal, attempt.error === "timeout", options);
       const streak = streaks.get(sub.id);
       if (streak === undefined) return;
       if (streak.restMs === 0 && !streak.stored) streaks.delete(sub.id);

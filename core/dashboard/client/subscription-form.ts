@@ -116,7 +116,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
               change: setPace,
               inputMode: "decimal",
               optional: true,
-              hint: "Empty: as fast as you answer.",
+              hint: "Kept by each node of the relay by itself. Empty: as fast as you answer.",
               error: errorOf(error, "rateLimit"),
             }),
             Field({
