@@ -36,6 +36,9 @@ export default defineRelay({
   // retry: { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 },
   // delivery: { timeoutMs: 10_000, concurrency: 512, perSubscription: 16 },
 
+  // Bodies under way, in bytes: publishers beyond that are told to come back.
+  // intake: { maxBodyBytes: 67_108_864 },
+
   // What may be called beyond the public internet on port 443 (example).
   // guard: { allow: ["10.2.0.0/16:8443", "hooks.corp.lan:*"], ca: "./internal-ca.pem" },
 

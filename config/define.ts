@@ -95,6 +95,11 @@ export interface RelayConfig {
      * (`STORAGE_FULL`); 0: no check. What pending deliveries may still write comes on top. @default 128 MiB, or a tenth of a smaller disk
      */
     readonly reserveBytes?: number;
+    /**
+     * Publishing is refused while this many bytes of bodies are under way; one address, and one token, gets a quarter of
+     * them at most, and always room for one batch. At least 16 MiB. @default 67_108_864
+     */
+    readonly maxBodyBytes?: number;
   };
   readonly metrics?: {
     /** Bearer token that `/metrics` asks for. @default none */

@@ -153,6 +153,8 @@ export function configSchema(around: Surroundings) {
     intake: section({
       maxPending: whole(0, 1_000_000_000).optional(),
       reserveBytes: whole(0, 1_000_000_000_000_000).optional(),
+      // Two batches of 8 MiB: one caller must not fill it alone.
+      maxBodyBytes: whole(16_777_216, 1_099_511_627_776).optional(),
     }).optional(),
     metrics: section({ token: token.optional(), port: whole(0, 65_535).optional() }).optional(),
     log: section({ level: choice("trace", "debug", "info", "warn", "error", "silent").optional() }).optional(),

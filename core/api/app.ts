@@ -11,7 +11,9 @@ import type { Auth, Principal } from "../ports/auth.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics, Route, RouteReply } from "../ports/plugin.ts";
 import { createAddressOf } from "./address.ts";
-import { Call, countHeader, Gone } from "./call.ts";
+import { createBodyBudgets } from "./body-budget.ts";
+import { Gone } from "./body.ts";
+import { Call, countHeader } from "./call.ts";
 import { authenticated, owns, readAsk } from "./checks.ts";
 import type { CheckDeps } from "./checks.ts";
 import type { AnyOperation } from "./endpoint.ts";
@@ -30,6 +32,8 @@ export interface AppDeps extends Pick<CheckDeps, "stepUp"> {
   readonly operations: readonly AnyOperation[];
   /** Routes of plug-ins, pages and probes. */
   readonly routes: readonly Route[];
+  /** Bytes of bodies under way that are published. @default 67_108_864 */
+  readonly maxBodyBytes?: number;
   /** Puts what was refused on the audit trail; left out, it stands nowhere. */
   readonly trail?: CheckDeps["refused"];
   /** Told of each 429; of its key, when the caller owns the key of the path. */
@@ -55,6 +59,7 @@ export function createApp(deps: AppDeps): NodeHandler {
   const checks: CheckDeps = { ...deps, refused: deps.trail ?? (() => Promise.resolve()) };
   const requestOrdinal = ordinals(clock.now);
   const logRefusal = createRefusalLog(deps);
+  const budgets = createBodyBudgets(deps.maxBodyBytes ?? MAX_BODY_BYTES);
   const table = createTable<Endpoint>([
     ...deps.operations.map((operation) => ({ method: operation.method, path: operation.path, operation })),
     ...deps.routes.map((route) => ({ method: route.method, path: route.path, route })),
@@ -181,14 +186,18 @@ export function createApp(deps: AppDeps): NodeHandler {
 
   /** Answers, whatever happens: what fails here failed while an error was being answered. */
   function serve(call: Call): void {
-    answer(call).catch((error: unknown) => {
-      log.error("an answer failed", { requestId: call.requestId, error: (error as Error).name });
-      send(call, problemReply(problemOf(error), call.requestId));
-    });
+    answer(call).then(
+      () => call.release(),
+      (error: unknown) => {
+        call.release();
+        log.error("an answer failed", { requestId: call.requestId, error: (error as Error).name });
+        send(call, problemReply(problemOf(error), call.requestId));
+      },
+    );
   }
 
   const callOf = (req: IncomingMessage, res: ServerResponse): Call =>
-    new Call(req, res, `req_${requestOrdinal()}`, addressOf);
+    new Call(req, res, `req_${requestOrdinal()}`, addressOf, budgets);
   const app = new H3({ allowMalformedURL: true, silent: true }).use((event) => {
     const node = event.runtime?.node as { readonly req: IncomingMessage; readonly res: ServerResponse };
     serve(callOf(node.req, node.res));
@@ -206,6 +215,7 @@ export function createApp(deps: AppDeps): NodeHandler {
   };
 }
 
+const MAX_BODY_BYTES = 67_108_864;
 const CLOSE = { headers: { connection: "close" } } as const;
 
 interface Counted {

@@ -1,8 +1,10 @@
 /** One request as routes see it. Everything is read straight from Node's request, and only when it is asked for. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Problem } from "../model/problem.ts";
+import { addressGroup } from "../model/address.ts";
 import type { RouteRequest } from "../ports/plugin.ts";
 import type { AddressOf } from "./address.ts";
+import { HeldBody, readBody } from "./body.ts";
+import type { BodyBudgets } from "./body-budget.ts";
 
 /** One `Call` a request: methods stand on the prototype, so that a request makes no closures of them. */
 export class Call implements RouteRequest {
@@ -14,10 +16,18 @@ export class Call implements RouteRequest {
   params: Readonly<Record<string, string>>;
   readonly #search: string;
   readonly #addressOf: AddressOf;
+  readonly #budgets: BodyBudgets;
+  #held: HeldBody | undefined;
   #query: URLSearchParams | undefined;
   #abort: AbortController | undefined;
 
-  constructor(req: IncomingMessage, res: ServerResponse, requestId: string, addressOf: AddressOf) {
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    requestId: string,
+    addressOf: AddressOf,
+    budgets: BodyBudgets,
+  ) {
     this.req = req;
     this.res = res;
     this.requestId = requestId;
@@ -28,6 +38,7 @@ export class Call implements RouteRequest {
     this.#search = mark < 0 ? "" : target.slice(mark + 1);
     this.params = {};
     this.#addressOf = addressOf;
+    this.#budgets = budgets;
   }
 
   get query(): URLSearchParams {
@@ -45,8 +56,22 @@ export class Call implements RouteRequest {
     return typeof value === "string" ? value : value?.join(", ");
   }
 
-  body(maxBytes: number): Promise<Uint8Array> {
-    return readBody(this.req, maxBytes);
+  body(maxBytes: number, caller?: string): Promise<Uint8Array> {
+    this.#held ??= new HeldBody(this.#budgets.of(maxBytes), () => {
+      const address = addressGroup(this.address);
+      return caller === undefined ? [address] : [address, caller];
+    });
+    return readBody(this.req, maxBytes, this.#held);
+  }
+
+  /** Its body was refused unread: reading it to its end would cost what the refusal saves. */
+  get unread(): boolean {
+    return this.#held?.refused === true;
+  }
+
+  /** It has been answered: what it held of its body may be held by others. */
+  release(): void {
+    this.#held?.release();
   }
 
   get signal(): AbortSignal {
@@ -76,46 +101,4 @@ export function countHeader(req: IncomingMessage, name: string): number {
     if (one.length === name.length && one.toLowerCase() === name) count++;
   }
   return count;
-}
-
-const tooLarge = (maxBytes: number): Problem =>
-  new Problem("PAYLOAD_TOO_LARGE", `Send at most ${maxBytes} bytes.`, { headers: { connection: "close" } });
-
-/**
- * The whole body, refused by its announced length where there is one.
- * @throws Problem PAYLOAD_TOO_LARGE; Gone when the client went away
- */
-export function readBody(req: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const announced = req.headers["content-length"];
-    if (announced !== undefined && Number(announced) > maxBytes) return reject(tooLarge(maxBytes));
-    if (req.destroyed && !req.readableEnded) return reject(new Gone());
-    let first: Buffer | undefined;
-    let chunks: Buffer[] | undefined;
-    let size = 0;
-    req.on("data", (chunk: Buffer) => {
-      if (size > maxBytes) return;
-      size += chunk.length;
-      if (size > maxBytes) {
-        chunks = first = undefined;
-        reject(tooLarge(maxBytes));
-      } else if (first === undefined) first = chunk;
-      else (chunks ??= [first]).push(chunk);
-    });
-    // Each comes once, and a promise settles once: `once` would only make an object of each.
-    req.on("end", () => resolve(chunks ? Buffer.concat(chunks, size) : (first ?? Buffer.alloc(0))));
-    const gone = (): void => {
-      if (!req.readableEnded) reject(new Gone());
-    };
-    req.on("error", gone);
-    req.on("close", gone);
-  });
-}
-
-/** The client went away before its request was whole: there is nobody to answer. */
-export class Gone extends Error {
-  constructor() {
-    super("the client went away");
-    this.name = "Gone";
-  }
 }

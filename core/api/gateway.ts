@@ -5,7 +5,7 @@ import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Route, RouteReply } from "../ports/plugin.ts";
 import { createTrust, peerOf } from "./address.ts";
-import { Gone } from "./call.ts";
+import { Gone } from "./body.ts";
 import type { Call } from "./call.ts";
 import { callersOf, credentialsIn } from "./gateway/callers.ts";
 import { requestPairs, responsePairs, valuesOf } from "./gateway/headers.ts";

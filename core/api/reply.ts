@@ -105,10 +105,13 @@ const DRAINED = 16 * 1024 * 1024;
  * An answer to a request whose body is not read. Closing at once would reset the connection, and the answer with it
  * might never be seen: so the rest is thrown away for as long as the server's request time-out allows.
  */
-function endLate({ req, res }: Call, body: RouteReply["body"]): void {
+function endLate(call: Call, body: RouteReply["body"]): void {
+  const { req, res } = call;
   if (body !== undefined) res.write(body);
   let left = DRAINED;
   const end = (): void => void res.end();
+  // The client reads its answer and closes, or the server's request time-out ends it.
+  if (call.unread) return void req.socket.pause();
   req.on("data", (chunk: Buffer) => {
     left -= chunk.length;
     if (left < 0) res.destroy();

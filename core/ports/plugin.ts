@@ -130,10 +130,11 @@ export interface RouteRequest {
   readonly query: URLSearchParams;
   header(name: string): string | undefined;
   /**
-   * The whole body.
-   * @throws Problem PAYLOAD_TOO_LARGE beyond `maxBytes`
+   * The whole body. What all bodies together hold is bounded, and what one address holds, and one `caller` (whoever was
+   * authenticated, where that is known).
+   * @throws Problem PAYLOAD_TOO_LARGE beyond `maxBytes`, PROVIDER_BACKPRESSURE when there is no room
    */
-  body(maxBytes: number): Promise<Uint8Array>;
+  body(maxBytes: number, caller?: string): Promise<Uint8Array>;
   /** The client's address, trusted proxies taken into account. */
   readonly address: string;
   readonly requestId: string;

@@ -51,6 +51,7 @@ export function composeRelay(plan: Plan, around: Around): Relay {
     auth: house.get(AUTH),
     limits: house.get(LIMITER),
     stepUp: plan.stepUp,
+    maxBodyBytes: plan.intake.maxBodyBytes,
     trail: house.get(path.TRAIL).refused,
     trustedProxies: plan.server.trustedProxies,
     operations: house.get(OPERATIONS),

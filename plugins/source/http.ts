@@ -77,7 +77,7 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
     const token = authenticate(request);
     open();
     info.admit?.();
-    const body = await readBody(request);
+    const body = await readBody(request, token.scope);
     const idempotency = idempotencyOf(request.header("idempotency-key"), token, body);
     // Asked again whether we are open: the body may have taken its time.
     const work = open()({

@@ -1,6 +1,6 @@
 // Clients that are slow, cut off, too many or too eager, against a whole relay: nothing hangs, nothing is half accepted.
 import { once } from "node:events";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startChild, type ChildRelay } from "../support/child-relay.ts";
@@ -153,6 +153,39 @@ describe("clients that take their time", () => {
     patient.socket.write(one.slice(10));
     expect(await patient.heard(/"late"/)).toMatch(/^HTTP\/1\.1 202/);
     for (const { socket } of slow) socket.destroy();
+  });
+});
+
+describe("uploads that stall", () => {
+  /** What the relay's process holds in memory, KiB. */
+  const resident = (pid: number): number =>
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+  const MIB = 1_048_576;
+  const most = Buffer.alloc(8 * MIB - 10, " ");
+
+  it.each([
+    ["with a length", `Content-Length: ${8 * MIB}`, most],
+    ["in chunks", "Transfer-Encoding: chunked", Buffer.concat([Buffer.from(`${most.length.toString(16)}\r\n`), most])],
+  ])("300 of 8 MiB, %s, take little memory and keep no event out", { timeout: 120_000 }, async (_how, more, part) => {
+    await using own = await startChild(testFolder());
+    const to = Number(new URL(own.url).port);
+    const small = { type: "a:b", keyId: "key_1", data: "x".repeat(2_000) };
+    for (let n = 0; n < 50; n++) await own.publish(Array.from({ length: 100 }, () => small));
+    const before = resident(own.pid);
+    const uploads = await Promise.all(Array.from({ length: 300 }, () => client(head(more), to)));
+    for (const { socket } of uploads) socket.write(part);
+    // Nearly all are told to come back; those that are not hold at most what they may.
+    await expect
+      .poll(() => uploads.filter(({ text }) => text() !== "").length, { timeout: 60_000 })
+      .toBeGreaterThan(290);
+    const refused = uploads.filter(({ text }) => text() !== "").map(({ text }) => text());
+    for (const text of refused) expect(text).toMatch(/^HTTP\/1\.1 429 [^]*retry-after: \d+[^]*PROVIDER_BACKPRESSURE/i);
+    expect((await own.publish(small)).status).toBe(202);
+    expect(resident(own.pid) / before).toBeLessThan(1.5);
+    for (const { socket } of uploads) socket.destroy();
+    // What they held is free again.
+    const large = Array.from({ length: 30 }, () => ({ ...small, data: "x".repeat(200_000) }));
+    await expect.poll(async () => (await own.publish(large)).status).toBe(202);
   });
 });
 

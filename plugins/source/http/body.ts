@@ -23,11 +23,14 @@ const FORMATS: ReadonlyMap<string, Format> = new Map([
 // Fatal: bytes that are no UTF-8 are refused, never replaced. A byte order mark stays and is no JSON.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE or INVALID_JSON, in this order */
-export async function readBody(request: RouteRequest): Promise<PublishBody> {
+/**
+ * @param caller whoever publishes: bodies under way are shared out over callers
+ * @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, PROVIDER_BACKPRESSURE or INVALID_JSON, in this order
+ */
+export async function readBody(request: RouteRequest, caller: string): Promise<PublishBody> {
   const format = formatOf(request.header("content-type"));
   refuseEncoding(request.header("content-encoding"));
-  const bytes = await request.body(MAX_BATCH_BYTES);
+  const bytes = await request.body(MAX_BATCH_BYTES, caller);
   const text = decode(bytes);
   if (format === "ndjson") return { format, bytes, publications: lines(text), batch: true };
   if (text[skipSpace(text, 0)] !== "[") {
