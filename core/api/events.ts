@@ -1,9 +1,9 @@
 /** The events of a key: listed, shown with what became of them, replayed. */
 import { z } from "zod";
 import { auditChange } from "../flow/audit.ts";
+import { statusOf } from "../flow/damage.ts";
 import type { History } from "../flow/history.ts";
 import type { Replay } from "../flow/replay.ts";
-import { eventStatus } from "../model/delivery.ts";
 import { bodyData } from "../model/event.ts";
 import type { Clock } from "../ports/clock.ts";
 import { notFound } from "./checks.ts";
@@ -66,12 +66,16 @@ export function eventOperations(
       async handle({ keyId, params }) {
         const found = await history.event(keyId, params["eventId"] ?? "");
         if (found === undefined) throw notFound();
-        const { event, deliveries } = found;
-        const status = eventStatus(deliveries.map(({ delivery }) => delivery.status));
-        const head = JSON.stringify(eventView({ event, status })).slice(0, -1);
+        const { event, damaged, deliveries } = found;
+        const status = statusOf(
+          found,
+          deliveries.map(({ delivery }) => delivery),
+        );
+        const head = JSON.stringify(eventView({ event, damaged, status })).slice(0, -1);
+        const data = damaged ? "null" : bodyData(event);
         // The published bytes as they are: reading and writing them anew would change numbers, order and escapes.
         return {
-          text: `${head},"data":${bodyData(event)},"deliveries":${JSON.stringify(deliveries.map(deliveryView))}}`,
+          text: `${head},"data":${data},"deliveries":${JSON.stringify(deliveries.map(deliveryView))}}`,
         };
       },
     }),

@@ -52,7 +52,13 @@ export const attempt = z
   })
   .meta({ id: "Attempt" });
 
-const reason = z.enum(["exhausted", "endpoint_gone", "subscription_disabled", "subscription_deleted"]);
+const reason = z.enum([
+  "exhausted",
+  "endpoint_gone",
+  "subscription_disabled",
+  "subscription_deleted",
+  "record_damaged",
+]);
 const delivery = {
   id: z.string(),
   subscriptionId: z.string(),
@@ -73,6 +79,7 @@ const event = {
   createdAt: time,
   acceptedAt: time,
   status: eventStatuses,
+  damaged: z.literal(true).optional().describe("Its stored record is damaged: what is shown of it may be wrong"),
 };
 export const listedEvent = z.strictObject(event).meta({ id: "Event" });
 export const shownEvent = z

@@ -86,7 +86,8 @@ const eventHead = ({ id, type, keyId, createdAt, acceptedAt }: RelayEvent) => ({
   acceptedAt: isoTime(acceptedAt),
 });
 
-export const eventView = ({ event, status }: EventSummary): Record<string, unknown> => ({
+export const eventView = ({ event, status, damaged }: EventSummary): Record<string, unknown> => ({
   ...eventHead(event),
   status,
+  damaged: damaged ? true : undefined,
 });

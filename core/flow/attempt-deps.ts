@@ -17,7 +17,7 @@ export type Gate = (sub: Subscription, ordinal: string) => Soon<number | undefin
 
 /** What the attempts of all deliveries share. */
 export interface AttemptDeps {
-  readonly storage: Pick<Storage, "getItem" | "queue">;
+  readonly storage: Pick<Storage, "getItem" | "range" | "queue">;
   readonly directory: Directory;
   readonly hot: HotEvents;
   readonly send: Send;

@@ -7,13 +7,15 @@
 import pRetry from "p-retry";
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery, Due } from "../model/delivery.ts";
-import { LeaseLostError } from "../model/errors.ts";
+import { DamagedRecordError, LeaseLostError } from "../model/errors.ts";
+import { dueKey } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Lease } from "../ports/storage.ts";
 import type { AttemptDeps } from "./attempt-deps.ts";
+import { endDamaged } from "./end-damaged.ts";
+import { endFailed } from "./end-failed.ts";
 import { isQuiet, NotDelivered } from "./not-delivered.ts";
 import type { Loaded } from "./hot.ts";
-import type { Operational } from "./intake.ts";
 import { judge, type Outcome } from "./outcome.ts";
 import { faultAttempt } from "./own-faults.ts";
 import { persist } from "./persist.ts";
@@ -66,7 +68,10 @@ export class Attempts {
         },
       });
     } catch (error) {
-      if (!isQuiet(error)) throw error;
+      if (error instanceof DamagedRecordError) {
+        const met = { lease: this.#lease, line: this.#line, known: this.#delivery };
+        await endDamaged(error, met, this.#signal, this.#deps);
+      } else if (!isQuiet(error)) throw error;
     } finally {
       this.#giveSlot();
       this.#unhold();
@@ -79,6 +84,8 @@ export class Attempts {
     const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
     const event = this.#loaded ?? hot.load(keyId, ordinal);
     const loaded = event instanceof Promise ? await event : event;
+    if (!loaded.event.subscriptionIds.includes(subscriptionId))
+      throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
     this.#loaded = loaded;
     const delivery = (this.#delivery ??= freshDelivery(this.#line, loaded.event.id));
     const found = directory.get(keyId, subscriptionId);
@@ -182,27 +189,9 @@ export class Attempts {
     return settle(this.#lease, changes, then, this.#signal, this.#deps);
   }
 
-  /**
-   * Stores a failure together with its operational event. What that event needs is read first; a storage that cannot read
-   * it now must not cost the result, which would be attempted once more: then the event follows in a commit of its own.
-   */
-  async #end(sub: Subscription, failed: Delivery): Promise<void> {
-    const { notice, clock, log } = this.#deps;
-    const loaded = this.#loaded as Loaded;
-    let event: Operational | undefined;
-    let missed = false;
-    try {
-      event = await notice.of(sub, loaded, failed);
-    } catch (error) {
-      missed = true;
-      log.warn("a failure is stored before its operational event", { subscriptionId: sub.id, error: String(error) });
-    }
-    await this.#settle([...endedChanges(this.#line, failed), ...(event?.changes ?? [])]);
-    event?.committed();
-    if (!missed) return;
-    await persist(() => notice.late(sub, loaded, failed), this.#signal, { clock, log }).catch((error: unknown) =>
-      log.error("an operational event is lost", { subscriptionId: sub.id, error: String(error) }),
-    );
+  #end(sub: Subscription, failed: Delivery): Promise<void> {
+    const at = { lease: this.#lease, line: this.#line };
+    return endFailed(at, { sub, loaded: this.#loaded as Loaded, failed }, this.#signal, this.#deps);
   }
 
   async #pause(ms: number | undefined): Promise<void> {

@@ -1,20 +1,21 @@
 /** What became of events: lists and details, read from storage as they stand. */
-import { eventStatus, neverTried } from "../model/delivery.ts";
+import { neverTried } from "../model/delivery.ts";
 import type { Delivery, DeliveryStatus, Due, EventStatus } from "../model/delivery.ts";
-import { decodeEvent } from "../model/event.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { isOrdinal, ordinalFloor, ordinalTime } from "../model/ids.ts";
 import { attemptsOf, deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, eventsOf, parseDue } from "../model/keys.ts";
 import type { Attempt } from "../model/attempt.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Storage } from "../ports/storage.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
+import { damagedDelivery, readEvent, readText, statusOf, unlessDamaged, unlessDamagedLater } from "./damage.ts";
+import type { ReadEvent } from "./damage.ts";
 import { everyEntry } from "./directory.ts";
 import type { Directory } from "./directory.ts";
 import { locateEvent } from "./locate.ts";
 import { createReading, readDelivery } from "./reading.ts";
 import type { Wanted } from "./reading.ts";
-import { decodeDelivery } from "./records.ts";
+import { decodeAttempts, decodeDelivery } from "./records.ts";
 
 export { readDelivery } from "./reading.ts";
 
@@ -34,6 +35,8 @@ export interface EventFilter {
 
 export interface EventSummary {
   readonly event: RelayEvent;
+  /** Its record is damaged: of `event` only key, ordinal and times are certain, and it has no body. */
+  readonly damaged: boolean;
   readonly status: EventStatus;
 }
 
@@ -60,7 +63,7 @@ export interface History {
   event(
     keyId: string,
     eventId: string,
-  ): Promise<{ readonly event: RelayEvent; readonly deliveries: readonly DeliveryDetail[] } | undefined>;
+  ): Promise<(ReadEvent & { readonly deliveries: readonly DeliveryDetail[] }) | undefined>;
   /** Those of one subscription, newest event first. */
   deliveries(
     subscription: Subscription,
@@ -80,8 +83,8 @@ export function createHistory(deps: {
   async function withAttempts(delivery: Delivery): Promise<DeliveryDetail> {
     const attempts: Attempt[] = [];
     if (delivery.cycle > 0) {
-      for await (const { value } of everyEntry(storage, attemptsOf(delivery.subscriptionId, delivery.ordinal)))
-        attempts.push(...(JSON.parse(value) as readonly Attempt[]));
+      for await (const { key, value } of everyEntry(storage, attemptsOf(delivery.subscriptionId, delivery.ordinal)))
+        attempts.push(...(unlessDamaged(() => decodeAttempts(value, key)) ?? []));
     }
     attempts.push(...delivery.attempts);
     return { delivery, attempts };
@@ -98,10 +101,11 @@ export function createHistory(deps: {
         const from = at === undefined ? undefined : eventKey(keyId, at);
         // Bodies come with their rows, so a page is small while they may be large.
         const page = await storage.range(eventsOf(keyId), { after: from, limit: PAGE, reverse: true });
-        const wanted: RelayEvent[] = [];
+        const wanted: ReadEvent[] = [];
         let ended = page.length < PAGE;
-        for (const { value } of page) {
-          const event = decodeEvent(value);
+        for (const { key, value } of page) {
+          const found = readEvent(keyId, ordinalOf(key), value);
+          const { event } = found;
           characters += value.length;
           if (event.acceptedAt < since) {
             ended = true;
@@ -109,17 +113,18 @@ export function createHistory(deps: {
           }
           if (type !== undefined && event.type !== type) continue;
           if (subscriptionId !== undefined && !event.subscriptionIds.includes(subscriptionId)) continue;
-          wanted.push(event);
+          wanted.push(found);
         }
-        const pairs = wanted.flatMap((event) => event.subscriptionIds.map((sub) => ({ event, sub })));
+        const pairs = wanted.flatMap(({ event }) => event.subscriptionIds.map((sub) => ({ event, sub })));
         const deliveries = await read(pairs);
         let first = 0;
-        for (const event of wanted) {
+        for (const found of wanted) {
+          const { event } = found;
           const own = deliveries.slice(first, (first += event.subscriptionIds.length));
-          const now = eventStatus(own.map((one) => one.status));
+          const now = statusOf(found, own);
           if (status !== undefined && now !== status) continue;
           if (items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
-          items.push({ event, status: now });
+          items.push({ ...found, status: now });
         }
         if (ended) return { items };
         at = ordinalOf(page.at(-1)?.key ?? "");
@@ -131,9 +136,9 @@ export function createHistory(deps: {
     async event(keyId, eventId) {
       const located = await locateEvent(storage, keyId, eventId);
       if (located === undefined) return undefined;
-      const { event } = located;
+      const { event, damaged } = located;
       const deliveries = await read(event.subscriptionIds.map((sub) => ({ event, sub })));
-      return { event, deliveries: await Promise.all(deliveries.map(withAttempts)) };
+      return { event, damaged, deliveries: await Promise.all(deliveries.map(withAttempts)) };
     },
 
     async deliveries(subscription, status, { after, limit }) {
@@ -149,8 +154,12 @@ export function createHistory(deps: {
       let line = await lines.next();
       while (!record.done || !line.done) {
         if (++rows > ROWS_READ) return { items, next: last };
-        const known = record.done ? undefined : decodeDelivery(record.value.value);
-        const due = line.done ? undefined : parseDue(line.value.key, line.value.value);
+        const known = record.done ? undefined : await recordOf(keyId, id, record.value);
+        const due = line.done ? undefined : lineOf(line.value);
+        if (due === undefined && !line.done) {
+          line = await lines.next();
+          continue;
+        }
         let delivery: Delivery | undefined;
         if (known !== undefined && (due === undefined || known.ordinal >= placeOf(due))) {
           delivery = readDelivery(known, eventOf(known), subscription, undefined, id);
@@ -174,8 +183,27 @@ export function createHistory(deps: {
   async function untried(keyId: string, { subscriptionId, ordinal }: Due): Promise<Delivery | undefined> {
     const text = await storage.getItem(eventKey(keyId, ordinal));
     if (text === undefined) return undefined;
-    const [delivery] = await read([{ event: decodeEvent(text), sub: subscriptionId }]);
+    const { event } = readEvent(keyId, ordinal, text);
+    const [delivery] = await read([{ event, sub: subscriptionId }]);
     return delivery;
+  }
+
+  /** A damaged record does not name its event either. */
+  async function recordOf(keyId: string, subscriptionId: string, { key, value }: Entry): Promise<Delivery> {
+    const known = unlessDamaged(() => decodeDelivery(value, key));
+    if (known !== undefined) return known;
+    const ordinal = ordinalOf(key);
+    const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
+    return damagedDelivery(readEvent(keyId, ordinal, text).event, subscriptionId);
+  }
+}
+
+/** `undefined` for what is no line of ours. */
+function lineOf({ key, value }: Entry): Due | undefined {
+  try {
+    return parseDue(key, value);
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,10 +1,11 @@
 /** Events accepted a moment ago, so that a first attempt need not read back what was just written. Losing it loses nothing. */
 import { decodeEvent, type RelayEvent } from "../model/event.ts";
 import { eventKey } from "../model/keys.ts";
-import { StorageError } from "../model/errors.ts";
+import { DamagedRecordError } from "../model/errors.ts";
 import type { Soon } from "../model/soon.ts";
 import type { Ticket } from "../model/ticket.ts";
 import type { Storage } from "../ports/storage.ts";
+import { readText } from "./damage.ts";
 
 /** An event with its body as the bytes that are signed and sent. */
 export interface Loaded {
@@ -14,7 +15,7 @@ export interface Loaded {
 
 export interface HotEvents {
   put(event: RelayEvent): void;
-  /** @throws StorageError `broken` when the event is not in storage or cannot be read */
+  /** @throws DamagedRecordError when the event is not in storage, or its record is not as it was written; StorageError */
   load(keyId: string, ordinal: string): Soon<Loaded>;
 }
 
@@ -44,14 +45,11 @@ export function createHotEvents(storage: Pick<Storage, "getItem">, maxBytes = 16
   }
 
   async function read(keyId: string, ordinal: string): Promise<Loaded> {
-    const text = await storage.getItem(eventKey(keyId, ordinal));
-    if (text === undefined) throw new StorageError("broken", `event ${ordinal} is due but not stored`);
-    try {
-      const event = decodeEvent(text);
-      return { event, body: Buffer.from(event.body, "utf8") };
-    } catch (cause) {
-      throw new StorageError("broken", `event ${ordinal} cannot be read`, { cause });
-    }
+    const key = eventKey(keyId, ordinal);
+    const text = await readText(storage, "event", key);
+    if (text === undefined) throw new DamagedRecordError("event", "missing", key);
+    const event = decodeEvent(text, key);
+    return { event, body: Buffer.from(event.body, "utf8") };
   }
 
   return {

@@ -4,8 +4,9 @@ import type { RelayEvent } from "../model/event.ts";
 import { deliveryKey, dueKey, parseDue } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
+import { readRecord, readTexts } from "./damage.ts";
 import type { Directory } from "./directory.ts";
-import { decodeDelivery, freshDelivery } from "./records.ts";
+import { freshDelivery } from "./records.ts";
 import { endedBy } from "./standing.ts";
 
 /**
@@ -40,20 +41,20 @@ export interface Pair {
 
 /** Deliveries by (event, subscription), in the order asked for: records first, then the lines of those that have none. */
 export function createReading(deps: {
-  readonly storage: Pick<Storage, "getMany">;
+  readonly storage: Pick<Storage, "getItem" | "getMany">;
   readonly directory: Directory;
 }): (pairs: readonly Pair[]) => Promise<readonly Delivery[]> {
   const { storage, directory } = deps;
 
   return async (pairs) => {
     const keys = pairs.map(({ event, sub }) => deliveryKey(sub, event.ordinal));
-    const records = [...(await storage.getMany(keys))];
+    const records = [...(await readTexts(storage, keys))];
     const bare = [...records.keys()].filter((i) => records[i] === undefined);
     const lineKeys = bare.map((i) => {
       const { event, sub } = pairs[i] as Pair;
       return dueKey({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal: event.ordinal });
     });
-    const found = bare.length > 0 ? await storage.getMany(lineKeys) : [];
+    const found = bare.length > 0 ? await readTexts(storage, lineKeys) : [];
     const lines = new Map<number, Due>();
     for (const [n, i] of bare.entries()) {
       const value = found[n];
@@ -62,14 +63,17 @@ export function createReading(deps: {
     // Neither: the first attempt ended between the two readings, so now there is a record.
     const late = bare.filter((i) => !lines.has(i));
     if (late.length > 0) {
-      const again = await storage.getMany(late.map((i) => keys[i] as string));
+      const again = await readTexts(
+        storage,
+        late.map((i) => keys[i] as string),
+      );
       for (const [n, i] of late.entries()) records[i] = again[n];
     }
     return Promise.all(
       pairs.map(async ({ event, sub }, i) => {
         const text = records[i];
         return readDelivery(
-          text === undefined ? undefined : decodeDelivery(text),
+          text === undefined ? undefined : readRecord(text, event, sub),
           event,
           await directory.get(event.keyId, sub),
           lines.get(i),

@@ -1,19 +1,62 @@
 /** What the path writes for a delivery: pure functions from what happened to the changes of one commit. */
 import type { Attempt } from "../model/attempt.ts";
+import { verified, withChecksum } from "../model/checksum.ts";
 import type { Delivery, Due, EndReason } from "../model/delivery.ts";
+import { DamagedRecordError } from "../model/errors.ts";
 import { attemptsKey, deliveryKey, dueKey, dueValue, failedKey } from "../model/keys.ts";
 import type { Change } from "../ports/storage.ts";
 
-export const decodeDelivery = (text: string): Delivery => JSON.parse(text) as Delivery;
+/**
+ * Reads the record that stands under `key`, and proves it.
+ * @throws DamagedRecordError when it is not as `encodeDelivery` wrote it, or is another delivery's
+ */
+export function decodeDelivery(text: string, key?: string): Delivery {
+  const delivery = decoded("delivery", text, '{"keyId":"', key) as Delivery;
+  if (key !== undefined && key !== deliveryKey(delivery.subscriptionId, delivery.ordinal))
+    throw new DamagedRecordError("delivery", "misplaced", key);
+  if (!Array.isArray(delivery.attempts)) throw new DamagedRecordError("delivery", "unreadable", key ?? "");
+  return delivery;
+}
 
-/** JSON. By hand, for there is one to each attempt: ids, names and ordinals are of alphabets that need no escapes. */
+function decoded(kind: "delivery" | "attempts", text: string, first: string, key = ""): unknown {
+  const proven = verified(text, first);
+  if (proven === undefined) {
+    const damage = text.startsWith('{"') ? "checksum" : "unreadable";
+    throw new DamagedRecordError(kind, damage, key);
+  }
+  try {
+    return JSON.parse(proven.text);
+  } catch (cause) {
+    throw new DamagedRecordError(kind, "unreadable", key, { cause });
+  }
+}
+
+/** JSON, its checksum first. By hand, for there is one to each attempt: ids, names and ordinals need no escapes. */
 export function encodeDelivery(delivery: Delivery): string {
   const { keyId, eventId, ordinal, subscriptionId, status, reason, cycle, generation, attempts } = delivery;
   const who = `"keyId":"${keyId}","eventId":"${eventId}","ordinal":"${ordinal}","subscriptionId":"${subscriptionId}"`;
   const how = reason === undefined ? `"status":"${status}"` : `"status":"${status}","reason":"${reason}"`;
   const made = attempts.length === 1 ? encodeAttempt(attempts[0] as Attempt) : attempts.map(encodeAttempt).join(",");
   const next = delivery.nextAttemptAt === undefined ? "" : `"nextAttemptAt":${delivery.nextAttemptAt},`;
-  return `{${who},${how},"cycle":${cycle},"generation":${generation},"attempts":[${made}],${next}"updatedAt":${delivery.updatedAt}}`;
+  return withChecksum(
+    `${who},${how},"cycle":${cycle},"generation":${generation},"attempts":[${made}],${next}"updatedAt":${delivery.updatedAt}}`,
+  );
+}
+
+/** The attempts of a cycle that has ended, with whose they are. */
+export const encodeAttempts = ({ subscriptionId, ordinal, cycle, attempts }: Delivery): string =>
+  withChecksum(JSON.stringify({ subscriptionId, ordinal, cycle, attempts }).slice(1));
+
+/**
+ * Reads the attempts of an ended cycle that stand under `key`. Those of the first edition are a list and nothing else.
+ * @throws DamagedRecordError when they are not as `encodeAttempts` wrote them, or are another delivery's
+ */
+export function decodeAttempts(text: string, key: string): readonly Attempt[] {
+  const read = decoded("attempts", text, "[", key) as Delivery | readonly Attempt[];
+  if (Array.isArray(read)) return read as readonly Attempt[];
+  const { subscriptionId, ordinal, cycle, attempts } = read as Delivery;
+  if (key !== attemptsKey(subscriptionId, ordinal, cycle)) throw new DamagedRecordError("attempts", "misplaced", key);
+  return attempts;
 }
 
 /** By hand only where the far side has said nothing but a status: what it said needs escapes. */
@@ -53,14 +96,14 @@ export const dueOf = (delivery: Delivery, dueAt: number): Due => ({
   waitMs: Math.max(0, dueAt - delivery.updatedAt),
 });
 
-const putDelivery = (delivery: Delivery): Change => ({
+export const putDelivery = (delivery: Delivery): Change => ({
   op: "put",
   key: deliveryKey(delivery.subscriptionId, delivery.ordinal),
   value: encodeDelivery(delivery),
 });
-const putDue = (due: Due): Change => ({ op: "put", key: dueKey(due), value: dueValue(due) });
+export const putDue = (due: Due): Change => ({ op: "put", key: dueKey(due), value: dueValue(due) });
 /** Only while the line is as it was claimed: whoever changed it meanwhile (a replay, another holder) has the delivery now. */
-const dropDue = (due: Due): Change => ({ op: "delete", key: dueKey(due), if: dueValue(due) });
+export const dropDue = (due: Due): Change => ({ op: "delete", key: dueKey(due), if: dueValue(due) });
 
 export const deliveredChanges = (line: Due, delivery: Delivery): readonly Change[] => [
   putDelivery(delivery),
@@ -124,7 +167,7 @@ export function replayChanges(
     changes.push({
       op: "put",
       key: attemptsKey(delivery.subscriptionId, delivery.ordinal, delivery.cycle),
-      value: JSON.stringify(delivery.attempts),
+      value: encodeAttempts(delivery),
     });
   }
   return changes;

@@ -5,6 +5,7 @@ import { eventIdKey, eventKey, expiryKey, idempotencyKey } from "../model/keys.t
 import { Problem, type FieldError } from "../model/problem.ts";
 import type { Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import { unlessDamaged } from "./damage.ts";
 import type { Draft } from "./publication.ts";
 
 /** How long repeats are recognised at least. */
@@ -23,6 +24,12 @@ function refuse(errors: readonly FieldError[]): void {
 const mismatch = (draft: Draft): FieldError => ({
   path: draft.path === "" ? "id" : `${draft.path}.id`,
   message: "was used for an event with another type, createdAt or data",
+});
+
+/** What was published under the id cannot be told any more, but that it was is certain. */
+const unknown = (draft: Draft): FieldError => ({
+  ...mismatch(draft),
+  message: "was used for an event whose stored record is damaged",
 });
 
 const NO_REPEATS: ReadonlyMap<Draft, Draft> = new Map();
@@ -83,15 +90,17 @@ export async function readStored(
   const wanted = own.filter((_, i) => ordinals[i] !== undefined);
   const keys = own.flatMap((draft, i) => (ordinals[i] === undefined ? [] : [eventKey(draft.keyId, ordinals[i])]));
   const rows = await storage.getMany(keys);
-  const found = new Map(wanted.map((draft, i) => [draft, rows[i]]));
+  const found = new Map(wanted.map((draft, i) => [draft, i]));
   const events = new Map<Draft, RelayEvent>();
   const free = new Map<Draft, string>();
   const errors: FieldError[] = [];
   for (const [i, draft] of own.entries()) {
-    const row = found.get(draft);
+    const at = found.get(draft) ?? -1;
+    const row = rows[at];
     if (row !== undefined) {
-      const event = decodeEvent(row);
-      if (isRepeat(draft, event, bodyData(event))) events.set(draft, event);
+      const event = unlessDamaged(() => decodeEvent(row, keys[at]));
+      if (event === undefined) errors.push(unknown(draft));
+      else if (isRepeat(draft, event, bodyData(event))) events.set(draft, event);
       else errors.push(mismatch(draft));
     } else if (lines[i] !== undefined) {
       // Removed meanwhile. Within a day, all that can be said is that the id is taken.

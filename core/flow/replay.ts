@@ -9,7 +9,8 @@ import { isLive, wants, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { locateEvent } from "./locate.ts";
-import { decodeDelivery, dueOf, freshDelivery, parseFailed, replayChanges, type Failed } from "./records.ts";
+import { dueOf, freshDelivery, parseFailed, replayChanges, type Failed } from "./records.ts";
+import { replayedEventId, replayedRecord } from "./replay-read.ts";
 import { endedBy } from "./standing.ts";
 import type { Directory } from "./directory.ts";
 
@@ -73,7 +74,9 @@ export function createReplay(deps: {
     subscriptionId: string,
   ): Promise<Current | undefined> {
     const text = await storage.getItem(deliveryKey(subscriptionId, ordinal));
-    const known = text === undefined ? undefined : decodeDelivery(text);
+    const place = { id: eventId, keyId, ordinal };
+    const known = text === undefined ? undefined : await replayedRecord(storage, text, place, subscriptionId);
+    if (text !== undefined && known === undefined) return undefined;
     if (known !== undefined && known.status !== "pending") return { delivery: known, text: text as string };
     const at = known?.nextAttemptAt ?? ordinalTime(ordinal);
     const key = dueKey({ subscriptionId, dueAt: at, ordinal });
@@ -145,6 +148,8 @@ export function createReplay(deps: {
       const located = await locateEvent(storage, keyId, eventId);
       if (located === undefined) throw new Problem("NOT_FOUND", "There is no such event on this key.");
       const { event, text } = located;
+      if (located.damaged)
+        throw new Problem("NOT_REPLAYABLE", "The stored record of this event is damaged: it can be sent to nobody.");
       const named = options.subscriptionId;
       let moved = 0;
       for (const id of named === undefined ? event.subscriptionIds : [named]) {
@@ -187,10 +192,10 @@ export function createReplay(deps: {
         if (matched === limit) return { matched, replayed, more: true };
         matched++;
         if (dryRun === true) continue;
-        const text = await storage.getItem(deliveryKey(subscription.id, ordinal));
-        if (text === undefined) continue;
+        const eventId = await replayedEventId(storage, subscription, ordinal);
+        if (eventId === undefined) continue;
         const dueAt = Math.round(first + (replayed * 1_000) / perSecond);
-        if (await move(subscription, { eventId: decodeDelivery(text).eventId, ordinal }, dueAt, {})) replayed++;
+        if (await move(subscription, { eventId, ordinal }, dueAt, {})) replayed++;
       }
       return { matched, replayed, more: false };
     },

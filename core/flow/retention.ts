@@ -17,6 +17,7 @@ import {
 } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import { unlessDamaged, unlessDamagedLater } from "./damage.ts";
 import { decodeDelivery } from "./records.ts";
 import { endedBy } from "./standing.ts";
 import { everyEntry, type Directory } from "./directory.ts";
@@ -55,7 +56,7 @@ export function createRetention(deps: {
     const sub = await directory.get(event.keyId, subscriptionId);
     const key = deliveryKey(subscriptionId, event.ordinal);
     const text = await storage.getItem(key);
-    const known = text === undefined ? undefined : decodeDelivery(text);
+    const known = text === undefined ? undefined : decodeDelivery(text, key);
     const line = { subscriptionId, ordinal: event.ordinal, dueAt: known?.nextAttemptAt ?? event.acceptedAt };
     const due = known === undefined || known.status === "pending" ? await storage.getItem(dueKey(line)) : undefined;
     const generation = known?.generation ?? (due === undefined ? 0 : parseDue(dueKey(line), due).generation);
@@ -75,9 +76,11 @@ export function createRetention(deps: {
     return { subscriptionId, status, changes, endedAt: known?.updatedAt ?? event.acceptedAt };
   }
 
-  async function remove(text: string, options: RetentionOptions): Promise<boolean> {
-    const event = decodeEvent(text);
-    const parts = await Promise.all(event.subscriptionIds.map((id) => part(event, id)));
+  /** What is damaged stays: nobody can say of it that it has ended, or what else belongs to it. */
+  async function remove(text: string, key: string, options: RetentionOptions): Promise<boolean> {
+    const event = unlessDamaged(() => decodeEvent(text, key));
+    const parts = event && (await unlessDamagedLater(Promise.all(event.subscriptionIds.map((id) => part(event, id)))));
+    if (event === undefined || parts === undefined) return false;
     const status = eventStatus(parts.map((one) => one.status));
     if (status === "pending") return false;
     const keepMs = status === "failed" ? options.failedAfterMs : options.deliveredAfterMs;
@@ -113,7 +116,7 @@ export function createRetention(deps: {
         };
         for await (const { key, value } of everyEntry(storage, eventsOf(parseApiKeyKey(keyRow)))) {
           if (signal.aborted || !oldEnough(key.slice(key.lastIndexOf(":") + 1))) break;
-          batch.push(pace.schedule(() => remove(value, options)));
+          batch.push(pace.schedule(() => remove(value, key, options)));
           if (batch.length === 100) await flush();
         }
         await flush();

@@ -5,6 +5,7 @@ import { deliveryKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
+import { unlessDamaged } from "./damage.ts";
 import { persist, persistAfter } from "./persist.ts";
 import { decodeDelivery, dueOf } from "./records.ts";
 
@@ -41,13 +42,34 @@ async function settleAfter(first: unknown, ...args: Settling): Promise<void> {
  * whose end the storage could not tell had happened. Either way the queue is told of the line as it is.
  */
 async function isOurs(...[lease, changes, then, signal, deps]: Settling): Promise<boolean> {
-  const { storage } = deps;
   const key = deliveryKey(lease.subscriptionId, lease.ordinal);
-  const text = await persist(() => storage.getItem(key), signal, deps);
+  const text = await persist(() => deps.storage.getItem(key), signal, deps);
   const ours = changes.some((change) => change.op === "put" && change.key === key && change.value === text);
-  const now = text === undefined ? undefined : decodeDelivery(text);
-  const next = now?.nextAttemptAt === undefined ? undefined : dueOf(now, now.nextAttemptAt);
-  const asRead: Change = { op: "check", key, if: text ?? null };
-  await persist(() => storage.queue.settle(lease, [asRead], ours ? then : { next }), signal, deps);
+  await end(text, ours ? then : { next: lineOf(text, key) }, lease, signal, deps);
   return ours;
+}
+
+/** Ends a lease whose line somebody else has moved, and tells the queue of the line as it is. */
+export async function handOver(lease: Lease, signal: AbortSignal, deps: SettleDeps): Promise<void> {
+  const key = deliveryKey(lease.subscriptionId, lease.ordinal);
+  const text = await persist(() => deps.storage.getItem(key), signal, deps);
+  await end(text, { next: lineOf(text, key) }, lease, signal, deps);
+}
+
+async function end(
+  text: string | undefined,
+  then: Then,
+  lease: Lease,
+  signal: AbortSignal,
+  deps: SettleDeps,
+): Promise<void> {
+  const key = deliveryKey(lease.subscriptionId, lease.ordinal);
+  const asRead: Change = { op: "check", key, if: text ?? null };
+  await persist(() => deps.storage.queue.settle(lease, [asRead], then), signal, deps);
+}
+
+/** The due line that a record tells of; a damaged one tells of none, and the next sweep finds what there is. */
+function lineOf(text: string | undefined, key: string): Due | undefined {
+  const now = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, key));
+  return now?.nextAttemptAt === undefined ? undefined : dueOf(now, now.nextAttemptAt);
 }

@@ -4,7 +4,8 @@ import type { Delivery } from "../model/delivery.ts";
 import { deliveriesOf } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Storage } from "../ports/storage.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
+import { damagedDelivery, readEvent, unlessDamaged } from "./damage.ts";
 import type { Directory } from "./directory.ts";
 import { EVERY, type Buckets, type Figures } from "./figures.ts";
 import { GRAINS, startOf } from "./figure-rows.ts";
@@ -83,8 +84,16 @@ export function createStats(deps: {
   async function glance(subscription: Subscription, counts: Counts | undefined): Promise<Glance> {
     const { id } = subscription;
     const [newest] = await storage.range(deliveriesOf(id), { reverse: true, limit: 1 });
-    const last = newest && decodeDelivery(newest.value);
+    const last = newest && lastOf(subscription, newest);
     return { subscription, ...sums(counts), backlog: await figures.pending(id), health: health.state(id), last };
+  }
+
+  /** Of a damaged record only its place is known. */
+  function lastOf({ id, keyId }: Subscription, { key, value }: Entry): Delivery {
+    const known = unlessDamaged(() => decodeDelivery(value, key));
+    if (known !== undefined) return known;
+    const ordinal = key.slice(key.lastIndexOf(":") + 1);
+    return damagedDelivery(readEvent(keyId, ordinal, undefined).event, id);
   }
 
   return {

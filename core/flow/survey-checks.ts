@@ -5,11 +5,12 @@ import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
 import * as keys from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
-import { decodeDelivery, parseFailed } from "./records.ts";
+import { readEvent, readRecord, unlessDamaged } from "./damage.ts";
+import { decodeAttempts, decodeDelivery, parseFailed } from "./records.ts";
 
 export type Readable = Pick<Storage, "getItem" | "getMany" | "range">;
 
-/** What is wrong with a record; nothing when it is in order. A SyntaxError or TypeError says that it cannot be read. */
+/** What is wrong with a record; nothing when it is in order. A DamagedRecordError, SyntaxError or TypeError says that it cannot be read. */
 export type Check = (entry: Entry, storage: Readable) => Promise<string | undefined> | string | undefined;
 
 const MOST_ATTEMPTS = 5;
@@ -20,12 +21,11 @@ export async function checkEvent(
   storage: Readable,
   each?: (event: RelayEvent, deliveries: readonly (Delivery | undefined)[]) => void,
 ): Promise<string | undefined> {
-  const event = decodeEvent(value);
-  const { keyId, ordinal, subscriptionIds } = event;
-  if (keys.eventKey(keyId, ordinal) !== key) return "stands under the key of another event";
+  const event = decodeEvent(value, key);
+  const { ordinal, subscriptionIds } = event;
   JSON.parse(event.body);
   if (bodyData(event) === "") return "has no data";
-  const own = event.id === `evt_${ordinal}` ? undefined : keys.eventIdKey(keyId, event.id);
+  const own = event.id === `evt_${ordinal}` ? undefined : keys.eventIdKey(event.keyId, event.id);
   const wanted = subscriptionIds.flatMap((sub) => [
     keys.deliveryKey(sub, ordinal),
     keys.dueKey({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal }),
@@ -35,10 +35,17 @@ export async function checkEvent(
   for (const [i, sub] of subscriptionIds.entries()) {
     const text = rows[2 * i];
     if (text === undefined && rows[2 * i + 1] === undefined) return `has neither a delivery nor a due line for ${sub}`;
-    deliveries.push(text === undefined ? undefined : decodeDelivery(text));
+    // A damaged one is told of where it stands.
+    deliveries.push(text === undefined ? undefined : readRecord(text, event, sub));
   }
   each?.(event, deliveries);
   return own !== undefined && rows.at(-1) !== ordinal ? "is not found by its id" : undefined;
+}
+
+/** Whether an event has a delivery for the subscription. A damaged one is told of where it stands, and believed here. */
+function names(text: string, keyId: string, ordinal: string, subscriptionId: string): boolean {
+  const { event, damaged } = readEvent(keyId, ordinal, text);
+  return damaged || event.subscriptionIds.includes(subscriptionId);
 }
 
 function attemptsOf(cycle: number, attempts: readonly Attempt[]): string | undefined {
@@ -48,9 +55,8 @@ function attemptsOf(cycle: number, attempts: readonly Attempt[]): string | undef
 }
 
 async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const delivery = decodeDelivery(value);
+  const delivery = decodeDelivery(value, key);
   const { subscriptionId, ordinal, keyId, status, nextAttemptAt, cycle } = delivery;
-  if (keys.deliveryKey(subscriptionId, ordinal) !== key) return "stands under the key of another delivery";
   const dueAt = nextAttemptAt ?? 0;
   const [event, failed, due] = await storage.getMany([
     keys.eventKey(keyId, ordinal),
@@ -58,7 +64,7 @@ async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<
     keys.dueKey({ subscriptionId, dueAt, ordinal }),
   ]);
   if (event === undefined) return "belongs to an event that is not there";
-  if (!decodeEvent(event).subscriptionIds.includes(subscriptionId)) return "is not among its event's deliveries";
+  if (!names(event, keyId, ordinal, subscriptionId)) return "is not among its event's deliveries";
   if ((status === "failed") !== (failed !== undefined))
     return failed === undefined
       ? "has failed, but is not in the index of failed ones"
@@ -69,16 +75,18 @@ async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<
 }
 
 async function checkDue({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const { keyId, ordinal, subscriptionId, cycle, attempts, generation, dueAt } = keys.parseDue(key, value);
+  const { keyId, ordinal, subscriptionId, cycle, attempts, generation, dueAt, damaged } = keys.parseDue(key, value);
+  if (damaged !== undefined) return "cannot be read";
   const [event, text] = await storage.getMany([
     keys.eventKey(keyId, ordinal),
     keys.deliveryKey(subscriptionId, ordinal),
   ]);
   if (event === undefined) return "belongs to an event that is not there";
-  if (!decodeEvent(event).subscriptionIds.includes(subscriptionId)) return "is not among its event's deliveries";
+  if (!names(event, keyId, ordinal, subscriptionId)) return "is not among its event's deliveries";
   if (text === undefined)
     return cycle === 0 && attempts === 0 ? undefined : "was tried before, but its delivery is not there";
-  const delivery = decodeDelivery(text);
+  const delivery = unlessDamaged(() => decodeDelivery(text));
+  if (delivery === undefined) return undefined;
   if (delivery.status !== "pending") return `is due, but its delivery is ${delivery.status}`;
   const agrees =
     delivery.nextAttemptAt === dueAt &&
@@ -94,18 +102,19 @@ async function checkFailed({ key, value }: Entry, storage: Readable): Promise<st
   if (!Number.isFinite(failedAt) || !Number.isFinite(cycle)) return "cannot be read";
   const text = await storage.getItem(keys.deliveryKey(subscriptionId, ordinal));
   if (text === undefined) return "names a delivery that is not there";
-  const delivery = decodeDelivery(text);
+  const delivery = unlessDamaged(() => decodeDelivery(text));
+  if (delivery === undefined) return undefined;
   if (delivery.status !== "failed") return `names a delivery that is ${delivery.status}`;
   return delivery.cycle === cycle && delivery.reason === reason ? undefined : "says something else than its delivery";
 }
 
 async function checkAttempts({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const [, subscriptionId = "", ordinal = "", cycle = ""] = key.split(":");
-  const list = JSON.parse(value) as readonly Attempt[];
-  if (!Array.isArray(list)) return "is no list of attempts";
+  const list = decodeAttempts(value, key);
   const text = await storage.getItem(keys.deliveryKey(subscriptionId, ordinal));
   if (text === undefined) return "belongs to a delivery that is not there";
-  if (decodeDelivery(text).cycle <= Number(cycle)) return "is of a cycle that has not ended";
+  const delivery = unlessDamaged(() => decodeDelivery(text));
+  if (delivery !== undefined && delivery.cycle <= Number(cycle)) return "is of a cycle that has not ended";
   return attemptsOf(Number(cycle), list);
 }
 
@@ -113,8 +122,10 @@ async function checkEventId({ key, value }: Entry, storage: Readable): Promise<s
   const [, keyId] = key.split(":");
   const text = await storage.getItem(`event:${keyId}:${value}`);
   if (text === undefined) return "names an event that is not there";
-  const event = decodeEvent(text);
-  return keys.eventIdKey(event.keyId, event.id) === key ? undefined : "names an event of another id";
+  const event = unlessDamaged(() => decodeEvent(text));
+  return event === undefined || keys.eventIdKey(event.keyId, event.id) === key
+    ? undefined
+    : "names an event of another id";
 }
 
 async function checkCount({ key, value }: Entry, storage: Readable): Promise<string | undefined> {

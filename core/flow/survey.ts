@@ -1,6 +1,6 @@
 /** The survey: walks every record of a storage, and says which cannot be read and where an index disagrees. It only reads. */
 import type { Delivery, DeliveryStatus } from "../model/delivery.ts";
-import { StorageError } from "../model/errors.ts";
+import { DamagedRecordError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
 import type { Entry } from "../ports/storage.ts";
 import { checkEvent, CHECKS, OTHERS, type Check, type Readable } from "./survey-checks.ts";
@@ -94,6 +94,7 @@ async function judge(check: Check, entry: Entry, storage: Readable): Promise<str
     return await check(entry, storage);
   } catch (error) {
     // Only what reading a record can throw is a fault of the record; a storage that does not answer ends the survey.
+    if (error instanceof DamagedRecordError) return error.message;
     if (error instanceof SyntaxError || error instanceof TypeError) return "cannot be read";
     if (error instanceof StorageError && error.fault === "broken") return `cannot be read: ${error.message}`;
     throw error;

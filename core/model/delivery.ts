@@ -3,7 +3,12 @@ import type { Attempt } from "./attempt.ts";
 import { ordinalTime } from "./ids.ts";
 
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "cancelled";
-export type EndReason = "exhausted" | "endpoint_gone" | "subscription_disabled" | "subscription_deleted";
+export type EndReason =
+  | "exhausted"
+  | "endpoint_gone"
+  | "subscription_disabled"
+  | "subscription_deleted"
+  | "record_damaged";
 
 export interface Delivery {
   readonly keyId: string;
@@ -41,6 +46,8 @@ export interface Due {
    * this: the clock that wrote it was wrong then. Absent for a delivery that was never tried, and in lines of version 1.
    */
   readonly waitMs?: number;
+  /** The line's text, when it cannot be read: what it says of key, generation, cycle and attempts is not known then. */
+  readonly damaged?: string;
 }
 
 /** True for the line of a delivery that was neither tried nor replayed. Such a line is due, whatever its time says. */

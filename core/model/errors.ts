@@ -23,6 +23,33 @@ export class StorageError extends Error {
   }
 }
 
+/** The records that carry a checksum, or are checked against one that does: the labels of `relay_records_damaged_total`. */
+export type RecordKind = "event" | "delivery" | "attempts" | "due";
+/** `checksum`: the text was changed. `unreadable`: it is no such record, or the storage cannot read it. `misplaced`: it stands under another's key, or contradicts what it points to. `missing`: what points to it is there, it is not. */
+export type Damage = "checksum" | "unreadable" | "misplaced" | "missing";
+
+/** One stored record is not as it was written. The storage as a whole is well: only this record is lost. */
+export class DamagedRecordError extends Error {
+  readonly kind: RecordKind;
+  readonly damage: Damage;
+  /** Of the record. */
+  readonly key: string;
+  constructor(kind: RecordKind, damage: Damage, key: string, options?: ErrorOptions) {
+    super(SAID[damage], options);
+    this.name = "DamagedRecordError";
+    this.kind = kind;
+    this.damage = damage;
+    this.key = key;
+  }
+}
+
+const SAID: Readonly<Record<Damage, string>> = {
+  checksum: "is damaged: its checksum is wrong",
+  unreadable: "cannot be read",
+  misplaced: "stands under the key of another record, or contradicts the record that it points to",
+  missing: "is not there, but another record points to it",
+};
+
 /** The lease is no longer the newest: another holder took over, or the subscription was cancelled. */
 export class LeaseLostError extends Error {
   constructor(message = "the lease was lost") {

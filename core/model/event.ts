@@ -1,4 +1,7 @@
 /** An event: an immutable fact on one API key. */
+import { verified, withChecksum } from "./checksum.ts";
+import { DamagedRecordError, type Damage } from "./errors.ts";
+import { eventKey } from "./keys.ts";
 import { isoTime } from "./time.ts";
 
 export interface RelayEvent {
@@ -25,23 +28,51 @@ export const MAX_EVENT_BYTES = 256 * 1024;
 export const MAX_BATCH_EVENTS = 1_000;
 export const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
-/** Record text: one line of JSON about the event, then the delivery body as it is. */
+/** Record text: one line of JSON about the event, its checksum first, then the delivery body as it is. */
 export function encodeEvent(event: RelayEvent): string {
   const { id, type, ordinal, keyId, createdAt, acceptedAt, subscriptionIds: subs, traceparent } = event;
   // As in the body: ids, names and ordinals are of alphabets that need no JSON escapes.
   const list = subs.length === 0 ? "[]" : `["${subs.join('","')}"]`;
   const trace = traceparent === undefined ? "" : `,"traceparent":${JSON.stringify(traceparent)}`;
   const who = `"id":"${id}","type":"${type}","keyId":"${keyId}","ordinal":"${ordinal}"`;
-  return `{${who},"createdAt":${createdAt},"acceptedAt":${acceptedAt},"subs":${list}${trace}}\n${event.body}`;
+  return withChecksum(
+    `${who},"createdAt":${createdAt},"acceptedAt":${acceptedAt},"subs":${list}${trace}}\n${event.body}`,
+  );
 }
 
-/** @throws SyntaxError when the text is not a record made by `encodeEvent` */
-export function decodeEvent(text: string): RelayEvent {
-  const end = text.indexOf("\n");
-  if (end < 0) throw new SyntaxError("not an event record");
-  const head = JSON.parse(text.slice(0, end)) as Omit<RelayEvent, "body" | "subscriptionIds"> & { subs: string[] };
-  const { subs, ...rest } = head;
-  return { ...rest, subscriptionIds: subs, body: text.slice(end + 1) };
+/**
+ * Reads the record that stands under `key`, and proves it: by its checksum, or, for one of the first edition, by what its
+ * two parts both say.
+ * @throws DamagedRecordError when it is not as `encodeEvent` wrote it, or is another event's
+ */
+export function decodeEvent(text: string, key?: string): RelayEvent {
+  const damaged = (damage: Damage, cause?: unknown) => new DamagedRecordError("event", damage, key ?? "", { cause });
+  const proven = verified(text, '{"id":"');
+  if (proven === undefined) throw damaged(text.startsWith('{"') ? "checksum" : "unreadable");
+  const end = proven.text.indexOf("\n");
+  if (end < 0) throw damaged("unreadable");
+  let event: RelayEvent;
+  try {
+    const head = JSON.parse(proven.text.slice(0, end)) as Omit<RelayEvent, "body" | "subscriptionIds"> & Subs;
+    const { subs, ...rest } = head;
+    event = { ...rest, subscriptionIds: subs, body: proven.text.slice(end + 1) };
+    if (!proven.summed && !agrees(event)) throw damaged("unreadable");
+  } catch (cause) {
+    throw cause instanceof DamagedRecordError ? cause : damaged("unreadable", cause);
+  }
+  if (key !== undefined && key !== eventKey(event.keyId, event.ordinal)) throw damaged("misplaced");
+  return event;
+}
+
+interface Subs {
+  readonly subs: readonly string[];
+}
+
+/** Without a checksum: the head is told once more by the body, and the body is JSON. */
+function agrees({ id, type, keyId, createdAt, acceptedAt, subscriptionIds, body }: RelayEvent): boolean {
+  if (!Number.isSafeInteger(acceptedAt) || !Array.isArray(subscriptionIds)) return false;
+  JSON.parse(body);
+  return body.startsWith(deliveryBody(id, type, keyId, createdAt, "").slice(0, -1));
 }
 
 /**

@@ -31,17 +31,26 @@ export const failedOf = (subscriptionId: string): string => `failed:${subscripti
 export const dueKey = (due: Pick<Due, "subscriptionId" | "dueAt" | "ordinal">): string =>
   `due:${due.subscriptionId}:${time(due.dueAt)}:${due.ordinal}`;
 export const duesOf = (subscriptionId: string): string => `due:${subscriptionId}:`;
-export function dueValue({ keyId, generation, cycle, attempts, waitMs }: Due): string {
+/** The line's text; of a damaged one, the text as it was read. */
+export function dueValue({ keyId, generation, cycle, attempts, waitMs, damaged }: Due): string {
+  if (damaged !== undefined) return damaged;
   const text = `${keyId} ${generation} ${cycle} ${attempts}`;
   return waitMs === undefined ? text : `${text} ${waitMs}`;
 }
-/** @throws SyntaxError when the line is not one of ours */
+const DUE_KEY = /^due:([^:]+):(\d{13,16}):([^:]+)$/;
+const DUE_VALUE = /^([A-Za-z0-9][A-Za-z0-9_:-]{0,63}) (\d{1,15}) (\d{1,15}) (\d{1,15})(?: (\d{1,15}))?$/;
+/**
+ * Reads a due line. Its key says whose it is and when; when only its text is not one that `dueValue` makes, it is a line all
+ * the same, with `damaged` set, so that its delivery comes to an end.
+ * @throws SyntaxError when the key is not one of ours
+ */
 export function parseDue(key: string, value: string): Due {
-  const [, subscriptionId, dueAt, ordinal] = key.split(":");
-  const [keyId, generation, cycle, attempts, wait] = value.split(" ");
-  if (!subscriptionId || !dueAt || !ordinal || !keyId || attempts === undefined)
-    throw new SyntaxError("not a due line");
-  return {
+  const at = DUE_KEY.exec(key);
+  if (at === null) throw new SyntaxError("not a due line");
+  const [, subscriptionId = "", dueAt, ordinal = ""] = at;
+  const said = DUE_VALUE.exec(value);
+  const [, keyId = "", generation = 0, cycle = 0, attempts = 0, wait] = said ?? [];
+  const due: Due = {
     subscriptionId,
     keyId,
     ordinal,
@@ -49,8 +58,9 @@ export function parseDue(key: string, value: string): Due {
     generation: Number(generation),
     cycle: Number(cycle),
     attempts: Number(attempts),
-    waitMs: wait !== undefined && /^\d{1,15}$/.test(wait) ? Number(wait) : undefined,
+    waitMs: wait === undefined ? undefined : Number(wait),
   };
+  return said !== null && dueValue(due) === value ? due : { ...due, damaged: value };
 }
 
 /** `subscription:<key>:<sub>` → subscription record; a deleted one stays as a tombstone. */

@@ -68,6 +68,24 @@ export function queueLaws(bench: Bench): void {
     expect(await storage.getItem(dueKey(lease))).toBe(dueValue(one));
   });
 
+  law("leases a line whose text is damaged as such, so that its delivery comes to an end", async () => {
+    const storage = await open();
+    const one = due("a", 1, now() - 5);
+    for (const damaged of ["", "torn", "key:1 0 0", "key:1 0 x 0"]) {
+      await storage.commit([{ op: "put", key: dueKey(one), value: damaged }]);
+      await storage.queue.sweep();
+      const lease = await claimOne(storage.queue);
+      expect(lease).toMatchObject({
+        subscriptionId: one.subscriptionId,
+        ordinal: one.ordinal,
+        dueAt: one.dueAt,
+        damaged,
+      });
+      await storage.queue.settle(lease, [{ op: "delete", key: dueKey(lease), if: dueValue(lease) }]);
+      expect(await storage.getItem(dueKey(one))).toBeUndefined();
+    }
+  });
+
   law("never claims the future", async () => {
     const storage = await open();
     await enqueue(storage, due("a", 1, now() + 1_000), due("a", 2, now()));

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { bodyData, decodeEvent } from "../../core/model/event.ts";
 import { isOrdinal } from "../../core/model/ids.ts";
+import { decodeDelivery } from "../../core/flow/records.ts";
 import { parseDue } from "../../core/model/keys.ts";
 import { desk, paid, publish, subscription } from "../support/intake.ts";
 import { refusal } from "../support/refusal.ts";
@@ -74,7 +75,7 @@ describe("an accepted event", () => {
     const ordinal = accepted?.id.slice(4) ?? "";
     expect(accepted?.deliveries).toBe(1);
     expect(made.shelf.added).toEqual([]);
-    expect(JSON.parse(made.shelf.rows.get(`delivery:sub_off:${ordinal}`) ?? "")).toEqual({
+    expect(decodeDelivery(made.shelf.rows.get(`delivery:sub_off:${ordinal}`) ?? "")).toEqual({
       keyId: "key_1",
       eventId: accepted?.id,
       ordinal,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { decodeDelivery, encodeDelivery } from "../../core/flow/records.ts";
 import { survey } from "../../core/flow/survey.ts";
 import { deliveryKey, failedKey } from "../../core/model/keys.ts";
 import type { Change } from "../../core/ports/storage.ts";
@@ -75,13 +76,13 @@ describe("the survey", () => {
     const faults = await ruled(async (test) => {
       const [other, pending] = await test.storage.range("delivery:");
       const at = (key = "") => key.split(":").slice(1) as [string, string];
-      const delivered = JSON.parse(other?.value ?? "") as object;
+      const delivered = decodeDelivery(other?.value ?? "");
       return [
         { op: "put", key: failedKey(...at(pending?.key)), value: "key_1 1 exhausted 0" },
         {
           op: "put",
           key: deliveryKey(...at(other?.key)),
-          value: JSON.stringify({ ...delivered, status: "failed", reason: "exhausted" }),
+          value: encodeDelivery({ ...delivered, status: "failed", reason: "exhausted" }),
         },
       ];
     });

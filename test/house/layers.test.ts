@@ -17,7 +17,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
   },
   "core/model/planted.ts": {
     refused: ["../ports/clock.ts", "../flow/intake.ts", "../../config/index.ts", "pino", "@peculiar/x509", "node:fs"],
-    passed: ["./event.ts", "node:crypto"],
+    passed: ["./event.ts", "node:crypto", "node:zlib"],
   },
   "core/ports/planted.ts": {
     refused: [

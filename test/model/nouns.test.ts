@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { DamagedRecordError } from "../../core/model/errors.ts";
 import { bodyData, decodeEvent, deliveryBody, encodeEvent } from "../../core/model/event.ts";
 import { eventOrdinal, isOrdinal, ordinalFloor, ordinals, ordinalTime, randomId } from "../../core/model/ids.ts";
 import * as keys from "../../core/model/keys.ts";
@@ -192,7 +193,7 @@ describe("an event record", () => {
   });
 
   it("that is none is refused", () => {
-    expect(() => decodeEvent("{}")).toThrow(SyntaxError);
-    expect(() => decodeEvent("x\n{}")).toThrow(SyntaxError);
+    expect(() => decodeEvent("{}")).toThrow(DamagedRecordError);
+    expect(() => decodeEvent("x\n{}")).toThrow(DamagedRecordError);
   });
 });

@@ -145,6 +145,14 @@ describe("the dashboard and the alerts", () => {
           ],
         },
         {
+          input: [series("relay_records_damaged_total", `,kind="event"`, "0x5 1x90")],
+          tests: [
+            quiet("RelayRecordsDamaged", "4m"),
+            fires("RelayRecordsDamaged", "10m", "ticket", { instance: "a", kind: "event" }),
+            quiet("RelayRecordsDamaged", "80m"),
+          ],
+        },
+        {
           input: [series("relay_disk_free_bytes", "", "9e8x30")],
           tests: [fires("RelayDiskNearlyFull", "20m", "ticket", labels)],
         },

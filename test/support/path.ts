@@ -1,6 +1,6 @@
 /** The path on memory storage, a clock moved by hand and a transport that answers as told: for tests of the flow. */
 import type { EventStatus } from "../../core/model/delivery.ts";
-import type { Log, Plugin } from "../../core/ports/plugin.ts";
+import type { Log, Metrics, Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import type { Reply, TransportRequest } from "../../core/ports/transport.ts";
 import { makeKeys } from "../../core/runtime/keys.ts";
@@ -28,6 +28,7 @@ export interface PathOptions {
   readonly delivery?: Partial<Plan["delivery"]>;
   readonly health?: HealthOptions | false;
   readonly log?: Log;
+  readonly metrics?: Metrics;
 }
 
 export interface TestPath extends AsyncDisposable {
@@ -114,7 +115,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
   house.put(path.PLAN, plan);
   house.put(path.CLOCK, clock);
   house.put(path.LOG, log);
-  house.put(path.METRICS, nullMetrics);
+  house.put(path.METRICS, options.metrics ?? nullMetrics);
   house.put(path.KEYS, makeKeys({ master: key, signing: key, publishToken: "t" }));
   house.put(path.GUARD, { register: (href: string) => Promise.resolve({ ok: true, href }) } as never);
   house.put(path.STORAGE, storage);

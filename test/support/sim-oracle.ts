@@ -6,7 +6,7 @@ import { ordinalTime } from "../../core/model/ids.ts";
 import * as keys from "../../core/model/keys.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Entry } from "../../core/ports/storage.ts";
-import { decodeDelivery, parseFailed } from "../../core/flow/records.ts";
+import { decodeAttempts, decodeDelivery, parseFailed } from "../../core/flow/records.ts";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted.ts";
 import type { Seen } from "./sim-net.ts";
@@ -92,7 +92,7 @@ export function checkRows(rows: SortedMap): void {
     if (rows.get(keys.deliveryKey(sub, ordinal)) === undefined) fail(`${key} → ${value} names no delivery`);
   }
   for (const { key, value } of all("attempts:")) {
-    attemptsAre(key, Number(key.slice(-5)), JSON.parse(value) as Attempt[]);
+    attemptsAre(key, Number(key.slice(-5)), decodeAttempts(value, key));
   }
   const ids = new Set<string>();
   for (const { key, value } of all("event:")) {

@@ -55,6 +55,7 @@ const REASONS: Readonly<Record<string, string>> = {
   endpoint_failing: "it only failed for days",
   subscription_disabled: "the subscription was disabled",
   subscription_deleted: "the subscription was deleted",
+  record_damaged: "its stored record is damaged",
   dns: "name not resolved",
   guard: "address not allowed",
   connect: "no connection",

@@ -42,7 +42,7 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     kind: "counter",
     help: "Deliveries that came to an end, by outcome",
     labels: ["outcome"],
-    known: ["delivered", "exhausted", "gone"],
+    known: ["delivered", "exhausted", "gone", "damaged"],
   },
   deliveries_replayed: {
     kind: "counter",
@@ -67,6 +67,12 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     help: "Commits that failed, by fault",
     labels: ["fault"],
     known: ["unavailable", "full", "uncertain", "broken"],
+  },
+  records_damaged: {
+    kind: "counter",
+    help: "Stored records that were met damaged and not used, by kind",
+    labels: ["kind"],
+    known: ["event", "delivery", "attempts", "due"],
   },
   spans: {
     kind: "counter",
