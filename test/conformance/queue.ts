@@ -328,6 +328,16 @@ export function queueLaws(bench: Bench): void {
     expect(await claimOne(storage.queue)).toMatchObject({ generation: 1 });
   });
 
+  law("a sweep finds what a cancel dropped, also when nothing was missing before it", async () => {
+    const storage = await open();
+    await enqueue(storage, ...Array.from({ length: 3 }, (_, i) => due("a", i, now())));
+    await storage.queue.sweep();
+    await storage.queue.cancel("sub_a");
+    expect(await claim(storage.queue)).toEqual([]);
+    expect(await storage.queue.sweep()).toBe(3);
+    expect(names(await claim(storage.queue))).toEqual(["a0", "a1", "a2"]);
+  });
+
   law("a settle that a cancel meets has either happened before the cancel resolves, or never does", async () => {
     const storage = await open();
     await enqueue(storage, ...Array.from({ length: 20 }, (_, i) => due("a", i, now())));

@@ -5,7 +5,7 @@ import { inRedis } from "./lua.ts";
  * Many steps in one call, each by itself: now, the same on the node (what is due is due as soon from here as it is from
  * there, however wrong its clock is), then of each its kind, how many arguments, and those:
  *
- * - `commit`: id, its set, whether that is new, message for watchers, epoch that new events were fanned out at or empty, changes…
+ * - `commit`: id, its set, message for watchers, epoch that new events were fanned out at or empty, changes…
  * - `settle`: the same with sub, ordinal, token, line to keep and lease ms in place of the epoch
  * - `extend`: sub, ordinal, token, lease ms
  *
@@ -16,8 +16,8 @@ import { inRedis } from "./lua.ts";
 export const STEPS = inRedis(`
 local function made(message) return {0, epochNow(message)} end
 
-local function carryOut(id, bucket, fresh, from, last)
-  if not remember(id, bucket, fresh) then return 'again' end
+local function carryOut(id, bucket, from, last)
+  if not remember(id, bucket) then return 'again' end
   local wrong = unmet(from, last)
   if #wrong == 0 then
     apply(from, last)
@@ -29,27 +29,27 @@ local function carryOut(id, bucket, fresh, from, last)
 end
 
 local function commit(at, last)
-  local id, bucket, fresh, message = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  if outdated(ARGV[at + 4], at + 5, last) then
+  local id, bucket, message = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  if outdated(ARGV[at + 3], at + 4, last) then
     if call('SISMEMBER', P .. ':c:' .. bucket, id) == 1 then return made(message) end
     return {3, epoch}
   end
-  if not needsRoom(at + 5, last) then evenWhenFull() end
-  local failed = carryOut(id, bucket, fresh, at + 5, last)
+  if not needsRoom(at + 4, last) then evenWhenFull() end
+  local failed = carryOut(id, bucket, at + 4, last)
   if failed == 'again' then return made(message) end
   return failed or {0, tell(message)}
 end
 
 local function settle(at, last)
-  local id, bucket, fresh, message = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local sub, ordinal, token, keep, term = ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], tonumber(ARGV[at + 8])
+  local id, bucket, message = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local sub, ordinal, token, keep, term = ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], tonumber(ARGV[at + 7])
   if not leaseOf(sub, ordinal, token) then
     if call('SISMEMBER', P .. ':c:' .. bucket, id) == 1 then return made(message) end
     return {2}
   end
   evenWhenFull()
   settling = sub .. ':' .. ordinal
-  local failed = carryOut(id, bucket, fresh, at + 9, last)
+  local failed = carryOut(id, bucket, at + 8, last)
   settling = nil
   if failed == 'again' then return made(message) end
   if failed then return failed end

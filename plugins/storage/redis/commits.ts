@@ -7,8 +7,6 @@ import type { Kind, StepReply, Steps } from "./steps.ts";
 
 /** Ids of commits are remembered in sets of so long, for longer than any repeat can take. */
 const BUCKET_MS = 5_000;
-/** So many of a node's first commits in a set see to it that it is forgotten: one of them may get lost. */
-const FRESH = 16;
 /** What an outdated fan-out conflicts with. */
 const SUBSCRIPTIONS = "subscription:";
 const WATCHED = [SUBSCRIPTIONS, "control:"];
@@ -25,13 +23,9 @@ export function commits(step: Steps, clock: Pick<Clock, "now">, node: string, ch
   let made = 0;
   /** Commits that may have happened: repeated with the same list, they are not made twice. */
   const uncertain = new WeakMap<readonly Change[], Identity>();
-  let bucketNow = 0;
-  let inBucket = 0;
 
   function identity(changes: readonly Change[]): Identity {
     const bucket = Math.floor(clock.now() / BUCKET_MS);
-    if (bucket !== bucketNow) inBucket = 0;
-    bucketNow = bucket;
     const known = changes.some(isNewEvent) ? channel().epoch : "";
     return { id: `${node}.${(++made).toString(36)}`, bucket, known };
   }
@@ -40,8 +34,7 @@ export function commits(step: Steps, clock: Pick<Clock, "now">, node: string, ch
     const own = uncertain.get(changes) ?? identity(changes);
     const watched = watchedKeys(changes);
     const message = watched.length === 0 ? "" : JSON.stringify(watched);
-    const fresh = inBucket++ < FRESH ? 1 : 0;
-    const head = [own.id, own.bucket, fresh, message, ...(kind === "settle" ? held : [own.known])];
+    const head = [own.id, own.bucket, message, ...(kind === "settle" ? held : [own.known])];
     let reply: StepReply;
     try {
       reply = await step(kind, [...head, ...changes.flatMap(flatten)]);

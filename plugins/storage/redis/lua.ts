@@ -7,7 +7,7 @@
  * `:q:s:<sub>` due lines by the time at which they may be claimed · `:q:l:<sub>` leases by ordinal ·
  * `:q:leases` how many · `:q:ready` subscriptions with something due, in the order of service ·
  * `:q:later` the others by their next time, or earlier · `:q:pause` · `:q:hold` · `:q:turn` · `:q:whole` set while no line of the shelf
- * is missing here · `:q:idle` until when idle nodes sleep · `:epoch` how many commits watchers were told of · `:touched` key
+ * is missing here · `:q:cancelled` the last cancel · `:q:idle` until when idle nodes sleep · `:epoch` how many commits watchers were told of · `:touched` key
  * ids by the epoch at which a subscription of theirs changed last · `:nodes` by their last sign of life · `:n:<key>` limiter state.
  *
  * A claimed line stays in `:q:s` with the time at which its lease lapses as its score: what a dead node held comes back
@@ -188,11 +188,12 @@ local function lend(sub, ordinal, line, token, untilAt)
   return call('HSET', P .. ':q:l:' .. sub, ordinal, token .. ' ' .. line)
 end
 
--- False when a commit of this id was made already. Ids are kept in sets of five seconds each.
-local function remember(id, bucket, fresh)
+-- False when a commit of this id was made already. Ids are kept in sets of five seconds each. The id that makes a set
+-- gives it its end, whichever commit that is: one that is repeated late must not make a set that stays.
+local function remember(id, bucket)
   local key = P .. ':c:' .. bucket
   if call('SADD', key, id) == 0 then return false end
-  if fresh == '1' then call('EXPIRE', key, 30) end
+  if call('SCARD', key) == 1 then call('EXPIRE', key, 30) end
   return true
 end
 `;

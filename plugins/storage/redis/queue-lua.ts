@@ -125,11 +125,14 @@ wake()
 return 1
 `);
 
-/** now, sub. The due lines of the shelf stay; every lease of it is lost when this returns. */
+/** now, sub, a text of this cancel alone. The due lines of the shelf stay; every lease of it is lost when this returns. */
 export const CANCEL = inRedis(`
 local sub = ARGV[2]
+evenWhenFull()
 call('DECRBY', P .. ':q:leases', call('HLEN', P .. ':q:l:' .. sub))
 call('DEL', P .. ':q:whole')
+-- A sweep that is under way may have passed these lines already.
+call('SET', P .. ':q:cancelled', ARGV[3])
 call('UNLINK', P .. ':q:l:' .. sub, P .. ':q:s:' .. sub)
 call('ZREM', P .. ':q:ready', sub)
 call('ZREM', P .. ':q:later', sub)
@@ -139,18 +142,21 @@ return 1
 `);
 
 /**
- * now, behind which line, how many → `{how many were unknown, last line, or empty at the end}`. Commits keep the queue
- * whole: only after a cancel, which drops lines that the shelf still has, there is something to look for.
+ * now, behind which line, how many, the last cancel when the sweep began → `{how many were unknown, last line, or empty at
+ * the end, the last cancel}`. Commits keep the queue whole: only after a cancel, which drops lines that the shelf still
+ * has, there is something to look for. Only a sweep that has passed every page, and met no cancel, makes it whole again.
  */
 export const SWEEP = inRedis(`
-local after, page = ARGV[2], ARGV[3]
+local after, page, began = ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local cancelled = call('GET', P .. ':q:cancelled') or ''
 if after == '' then
-  if call('EXISTS', P .. ':q:whole') == 1 then return {0, ''} end
-  -- A cancel meanwhile takes this back.
-  call('SET', P .. ':q:whole', 1)
+  if call('EXISTS', P .. ':q:whole') == 1 then return {0, '', ''} end
+  began = cancelled
 end
+evenWhenFull()
 local found, last = 0, ''
-for _, rest in ipairs(call('ZRANGEBYLEX', P .. ':i:due:', after == '' and '-' or '(' .. after, '+', 'LIMIT', 0, page)) do
+local rests = call('ZRANGEBYLEX', P .. ':i:due:', after == '' and '-' or '(' .. after, '+', 'LIMIT', 0, page)
+for _, rest in ipairs(rests) do
   last = rest
   local sub, line = parseDue(rest)
   if sub and not call('ZSCORE', P .. ':q:s:' .. sub, line) then
@@ -158,8 +164,12 @@ for _, rest in ipairs(call('ZRANGEBYLEX', P .. ':i:due:', after == '' and '-' or
     found = found + 1
   end
 end
+if #rests < page then
+  if cancelled == began then call('SET', P .. ':q:whole', 1) end
+  last = ''
+end
 wake()
-return {found, last}
+return {found, last, began}
 `);
 
 /** now → `{lines, leased, oldest due or -1}`; the oldest among the first hundred subscriptions that are due and not paused. */

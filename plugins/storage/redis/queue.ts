@@ -52,6 +52,7 @@ export function sharedQueue(deps: {
   let nextAt = 0;
   let blocked: ReadonlySet<string> = new Set();
   let claims = 0;
+  let cancels = 0;
 
   function ring(): void {
     rung = true;
@@ -151,19 +152,20 @@ export function sharedQueue(deps: {
     hold: (subscriptionId, ms) => rest(subscriptionId, ms, "hold"),
 
     async cancel(subscriptionId) {
-      await calls.run(SCRIPTS.cancel, [now(), subscriptionId], { repeatable: true, changes: false });
+      await calls.run(SCRIPTS.cancel, [now(), subscriptionId, `${node}.${++cancels}`], { repeatable: true, changes: false });
     },
 
     async sweep() {
       let found = 0;
-      for (let after = ""; ;) {
-        const [more, last] = (await calls.run(SCRIPTS.sweep, [now(), after, SWEEP_PAGE], {
+      for (let after = "", began = ""; ;) {
+        const [more, last, cancelled] = (await calls.run(SCRIPTS.sweep, [now(), after, SWEEP_PAGE, began], {
           repeatable: true,
           changes: false,
-        })) as [number, string];
+        })) as [number, string, string];
         found += more;
         if (last === "") break;
         after = last;
+        began = cancelled;
       }
       if (found > 0) ring();
       return found;
