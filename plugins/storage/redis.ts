@@ -11,12 +11,14 @@ import { commits } from "./redis/commits.ts";
 import { connection, tagOf } from "./redis/connect.ts";
 import type { Client } from "./redis/connect.ts";
 import { sharedCounters } from "./redis/counters.ts";
+import { createGate } from "./redis/gate.ts";
+import { large as largeCalls, patienceFor } from "./redis/large.ts";
 import { nodes as otherNodes } from "./redis/nodes.ts";
 import { problemsOf } from "./redis/options.ts";
 import type { RedisOptions } from "./redis/options.ts";
 import { sharedQueue } from "./redis/queue.ts";
 import type { Now } from "./redis/queue.ts";
-import { ranges } from "./redis/range.ts";
+import { manyValues, ranges } from "./redis/range.ts";
 import { replicated } from "./redis/replicated.ts";
 import { steps } from "./redis/steps.ts";
 import { survey } from "./redis/survey.ts";
@@ -51,24 +53,32 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
   const { prefix = "relay", replicas = 0, leaseMs = LEASE_MS } = options;
   const tag = tagOf(prefix);
   const node = randomBytes(9).toString("base64url");
-  const { client, driver, subscriber } = await connection(options, prefix);
+  const { client, driver, subscriber, patient } = await connection(options, prefix);
   const clients: Client[] = [client];
   try {
     await client.connect();
     const found = await survey(client, options, log);
 
-    const reading = calls(client, tag, clock);
+    const gate = createGate();
+    const large = largeCalls(
+      patient,
+      tag,
+      clock,
+      gate,
+      replicas > 0 ? (own) => replicated(own, tag, replicas, (args) => Math.round(patienceFor(args) / 2)) : undefined,
+    );
+    const reading = calls(client, tag, clock, { gate });
     let writing = reading;
     if (replicas > 0) {
       const writer = subscriber();
       clients.push(writer);
       await writer.connect();
-      writing = calls(writer, tag, clock, replicated(writer, tag, replicas));
+      writing = calls(writer, tag, clock, { evaluate: replicated(writer, tag, replicas), gate });
     }
     const channelNow = (): Channel => told;
     const due = (inMs: number): void => queue.told(inMs);
     // Extending, too: what was not copied when its attempt begins could be lost, and be published anew as another event.
-    const step = steps(writing, now, clock, due);
+    const step = steps(writing, large, now, clock, due);
     const committing = commits(step, clock, node, channelNow);
     const queue = sharedQueue({
       calls: reading,
@@ -81,19 +91,14 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
       channel: channelNow,
     });
     const others = otherNodes(reading, tag, clock, node, now);
-    const told: Channel = await channel(subscriber, tag, clock, others.alive, queue.told, others.heard);
+    const told: Channel = await channel(subscriber, tag, clock, reading, others.alive, queue.told, others.heard);
     const range = ranges(reading, tag, now);
     let closed = false;
 
     const open = (): void => {
       if (closed) throw new StorageError("unavailable", "the storage is closed");
     };
-    const getMany = async (keys: readonly string[]): Promise<readonly (string | undefined)[]> => {
-      if (keys.length === 0) return [];
-      const names = keys.map((key) => `${tag}:r:${key}`);
-      const values = await reading.ask((asked) => asked.mget(...names), { repeatable: true, changes: false });
-      return values.map((value) => value ?? undefined);
-    };
+    const getMany = manyValues(reading, tag, now);
     const commit: Storage["commit"] = async (changes) => {
       open();
       await committing.commit(changes);
@@ -148,6 +153,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
         await channelNow().close();
         await others.leave();
         for (const one of clients) one.disconnect();
+        large.end();
       },
     };
   } catch (error) {

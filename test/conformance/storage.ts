@@ -4,6 +4,7 @@
  */
 import { afterEach, describe, it } from "vitest";
 import type { Storage } from "../../core/ports/storage.ts";
+import { bigLaws } from "./storage-big.ts";
 import { commitLaws } from "./storage-commit.ts";
 import { driverLaws } from "./storage-driver.ts";
 import { modelLaws } from "./storage-model.ts";
@@ -49,7 +50,12 @@ export interface StorageHarness {
   readonly runs?: number;
   /** Due lines of the laws about backlogs: more than the queue's window. @default 25_000 */
   readonly backlog?: number;
+  /** Subscriptions of each of 16 publishers at once: fewer where rows are dear. @default 3 */
+  readonly publisherSubscriptions?: number;
 }
+
+/** The laws of size are done when they are done: a file a row takes its time, on a busy machine more. */
+const BIG_MS = 300_000;
 
 /** What the laws are written with: a storage that is disposed of afterwards, and `law` instead of `it`. */
 export interface Bench {
@@ -71,7 +77,7 @@ export function describeStorage(name: string, harness: StorageHarness): void {
     };
     afterEach(async () => {
       for (const storage of opened.splice(0).toReversed()) await storage.dispose();
-    });
+    }, BIG_MS);
 
     const bench: Bench = {
       harness,
@@ -87,6 +93,7 @@ export function describeStorage(name: string, harness: StorageHarness): void {
 
     describe("as an unstorage driver", () => driverLaws(bench));
     describe("commit", () => commitLaws(bench));
+    describe("large commits", { timeout: BIG_MS }, () => bigLaws(bench));
     describe("range", () => rangeLaws(bench));
     describe("against a model", () => modelLaws(bench));
     describe("queue", () => queueLaws(bench));

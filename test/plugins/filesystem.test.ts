@@ -30,4 +30,6 @@ describeStorage("filesystem()", {
   },
   runs: 30,
   backlog: 11_000,
+  // A file a row.
+  publisherSubscriptions: 0,
 });

@@ -87,7 +87,9 @@ describe.skipIf(missing !== undefined)(
 
     /** Sets of commit ids that nothing will ever remove. */
     async function endless(): Promise<readonly string[]> {
-      const names = (await server.command("KEYS", `{${prefix}}:c:*`)).split("\r\n").filter((name) => name.includes(":c:"));
+      const names = (await server.command("KEYS", `{${prefix}}:c:*`))
+        .split("\r\n")
+        .filter((name) => name.includes(":c:"));
       const ttls = await Promise.all(names.map((name) => server.command("TTL", name)));
       return names.filter((_, i) => ttls[i]?.startsWith(":-1"));
     }
@@ -111,7 +113,9 @@ describe.skipIf(missing !== undefined)(
       shim.pass();
       shim.cut();
       // As after half a minute: what remembered it is gone.
-      const names = (await server.command("KEYS", `{${prefix}}:c:*`)).split("\r\n").filter((name) => name.includes(":c:"));
+      const names = (await server.command("KEYS", `{${prefix}}:c:*`))
+        .split("\r\n")
+        .filter((name) => name.includes(":c:"));
       for (const name of names) await server.command("DEL", name);
       await until(() =>
         storage.commit(changes).then(

@@ -47,6 +47,8 @@ describeStorage("unstorage(fs-lite)", {
   },
   runs: 20,
   backlog: 3_000,
+  // A file a row.
+  publisherSubscriptions: 0,
 });
 
 /** A driver that dies at its nth write: from then on nothing is done and everything fails. */

@@ -2,11 +2,17 @@
 import { createHash } from "node:crypto";
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { CALL_MS } from "./connect.ts";
+import { CALL_MS, COMMAND_MS } from "./connect.ts";
 import type { Client } from "./connect.ts";
+import type { Gate } from "./gate.ts";
+import { wire } from "./packed.ts";
+import type { Args } from "./packed.ts";
 
 /** Between tries while a connection is missing. */
 const AGAIN_MS = 40;
+/** A try that took longer than its bound was held up by work of this process: it is not counted, but for so often. */
+const STALLED_MS = COMMAND_MS + 100;
+const STALLS = 3;
 
 /**
  * What a failure means. `refused`: Redis said no before it changed anything, and may say yes soon. `unsent`: it never
@@ -44,16 +50,28 @@ export interface CallOptions {
 
 export interface Calls {
   /** Runs a script on `KEYS[1]`, the hash tag. @throws StorageError */
-  run(script: Script, args: readonly (string | number)[], options: CallOptions): Promise<unknown>;
+  run(script: Script, args: Args, options: CallOptions): Promise<unknown>;
   /** Any other command. @throws StorageError */
   ask<T>(command: (client: Client) => Promise<T>, options: CallOptions): Promise<T>;
+}
+
+/** Runs a script on `KEYS[1]`, the hash tag, once. */
+export type Evaluate = (script: Script, args: Args) => Promise<unknown>;
+
+export interface CallsOptions {
+  /** Another way to run a script. */
+  readonly evaluate?: Evaluate;
+  /** How long a script may take in all, ms, on a client that sets no bounds itself. @default CALL_MS, on one that does */
+  readonly patience?: (args: Args) => number;
+  /** Shut while a large commit of this node is with Redis. */
+  readonly gate?: Gate;
 }
 
 export function calls(
   client: Client,
   tag: string,
   clock: Clock,
-  evaluate?: (script: Script, args: readonly (string | number)[]) => Promise<unknown>,
+  { evaluate, patience: patienceOf, gate }: CallsOptions = {},
 ): Calls {
   /** A call has waited in vain, and none has been answered since: nobody need wait again for what does not come. */
   let gone = false;
@@ -61,14 +79,16 @@ export function calls(
     gone = false;
   });
 
+  // In one list: a call with each argument by itself ends with a RangeError when there are too many.
   const once =
     evaluate ??
-    (async (one: Script, args: readonly (string | number)[]): Promise<unknown> => {
+    (async (one: Script, args: Args): Promise<unknown> => {
+      const sent = [1, tag, ...wire(args)];
       try {
-        return await client.evalsha(one.sha, 1, tag, ...args);
+        return await client.call("evalsha", [one.sha, ...sent]);
       } catch (error) {
         if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
-        return client.eval(one.text, 1, tag, ...args);
+        return client.call("eval", [one.text, ...sent]);
       }
     });
 
@@ -89,15 +109,34 @@ export function calls(
     }
   }
 
-  async function ask<T>(command: () => Promise<T>, { repeatable, changes }: CallOptions): Promise<T> {
-    const began = clock.monotonic();
-    const patience = gone ? 0 : CALL_MS;
+  async function ask<T>(command: () => Promise<T>, options: CallOptions, longest?: number): Promise<T> {
+    while (gate?.shut !== undefined) await gate.shut;
+    gate?.begin();
+    try {
+      return await insist(command, options, longest);
+    } finally {
+      gate?.end();
+    }
+  }
+
+  /** @param longest for a client that sets no bounds itself */
+  async function insist<T>(
+    command: () => Promise<T>,
+    { repeatable, changes }: CallOptions,
+    longest: number | undefined,
+  ): Promise<T> {
+    let began = clock.monotonic();
+    let stalls = 0;
+    const patience = gone ? 0 : (longest ?? CALL_MS);
     let open = false;
     for (let first = true; ; first = false) {
       let failure: Failure;
+      const tried = clock.monotonic();
       try {
         // The first try is bounded by the client's own timeout; later ones have only what is left.
-        const reply = first ? await command() : await within(began + patience - clock.monotonic(), command());
+        const bounded = first && longest === undefined;
+        const left = first && longest !== undefined ? longest : began + patience - clock.monotonic();
+        const reply = bounded ? await command() : await within(left, command());
         gone = false;
         return reply;
       } catch (error) {
@@ -108,6 +147,12 @@ export function calls(
       if (failure.kind === "broken")
         throw new StorageError(open ? "uncertain" : "broken", `Redis refused a command (${failure.why})`);
       if (failure.kind === "lost" && changes) open = true;
+      // It was this process that was busy, not Redis that was silent: the answer may have lain here.
+      const tookMs = clock.monotonic() - tried;
+      if (failure.kind === "lost" && tookMs > STALLED_MS && longest === undefined && ++stalls <= STALLS)
+        began += tookMs;
+      // What comes next must not wait behind an answer that may never come.
+      if (failure.kind === "lost" && longest !== undefined) client.disconnect(true);
       const left = began + patience - clock.monotonic();
       if ((failure.kind === "lost" && !repeatable) || left <= AGAIN_MS) {
         if (failure.kind !== "refused") gone = true;
@@ -120,7 +165,7 @@ export function calls(
   }
 
   return {
-    run: (one, args, options) => ask(() => once(one, args), options),
+    run: (one, args, options) => ask(() => once(one, args), options, patienceOf?.(args)),
     ask: (command, options) => ask(() => command(client), options),
   };
 }

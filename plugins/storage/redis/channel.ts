@@ -1,5 +1,6 @@
 /** What other nodes tell: changed keys, and that something is due. Missed messages are noticed by a number that grows. */
 import type { Clock } from "../../../core/ports/clock.ts";
+import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
 
 /** How often the subscribing connection is asked whether it still lives. */
@@ -28,6 +29,7 @@ export async function channel(
   make: () => Client,
   tag: string,
   clock: Clock,
+  calls: Pick<Calls, "ask">,
   alive: () => Promise<number>,
   wake: (inMs: number) => void,
   word: (text: string) => void,
@@ -102,7 +104,7 @@ export async function channel(
   async function stayAlive(): Promise<void> {
     while (!ended.signal.aborted) {
       await clock.sleep(clock.now() + ALIVE_MS, ended.signal);
-      await client.ping().catch(() => {});
+      await calls.ask(() => client.ping(), { repeatable: false, changes: false }).catch(() => {});
       // In a cluster the client mends its subscription without a word: the number tells what was missed meanwhile.
       await alive().then(seen, () => {});
     }

@@ -80,9 +80,12 @@ replies[1] = wakeAt and math.max(0, wakeAt - now) or -1
 return replies
 `);
 
-/** now, shelf, from, to (as ZRANGEBYLEX has them), limit, reverse → rest of the key and value in turn. */
+/**
+ * now, shelf, from, to (as ZRANGEBYLEX has them), limit, reverse, most bytes → whether that is all, then the rest of each
+ * key and its value in turn. Values that pass the bytes end the page: the first is always in it.
+ */
 export const RANGE = inRedis(`
-local shelf, from, to, limit, reverse = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local shelf, from, to, limit, reverse, most = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
 local index = P .. ':i:' .. shelf
 local rests
 if reverse == '1' then
@@ -90,10 +93,29 @@ if reverse == '1' then
 else
   rests = call('ZRANGEBYLEX', index, from, to, 'LIMIT', 0, limit)
 end
-local reply = {}
+local reply = {#rests < limit and 1 or 0}
+local bytes = 0
 for _, rest in ipairs(rests) do
+  if bytes >= most then
+    reply[1] = 0
+    break
+  end
+  local value = call('GET', P .. ':r:' .. shelf .. rest)
+  bytes = bytes + (value and #value or 0)
   reply[#reply + 1] = rest
-  reply[#reply + 1] = call('GET', P .. ':r:' .. shelf .. rest)
+  reply[#reply + 1] = value
+end
+return reply
+`);
+
+/** now, most bytes, key… → the values in turn, as many as the bytes allow; at least one. */
+export const MANY = inRedis(`
+local most, bytes, reply = tonumber(ARGV[2]), 0, {}
+for i = 3, #ARGV do
+  if bytes >= most then break end
+  local value = call('GET', P .. ':r:' .. ARGV[i])
+  bytes = bytes + (value and #value or 0)
+  reply[#reply + 1] = value
 end
 return reply
 `);

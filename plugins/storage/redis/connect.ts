@@ -49,13 +49,15 @@ export interface Connection {
   readonly driver: Driver;
   /** A second connection for subscribing. */
   subscriber(): Client;
+  /** One more, which waits for an answer for as long as its caller does. */
+  patient(): Client;
 }
 
 export async function connection(options: RedisOptions, prefix: string): Promise<Connection> {
   const { default: redisDriver } = await import("unstorage/drivers/redis");
   const base = `${tagOf(prefix)}:r`;
   const common = clientOptions(options);
-  const make = (): Driver => {
+  const make = (common: ClientOptions): Driver => {
     if (options.cluster !== undefined) {
       const clusterOptions = {
         redisOptions: common,
@@ -85,17 +87,22 @@ export async function connection(options: RedisOptions, prefix: string): Promise
     }
     return redisDriver({ ...common, base, url: options.url as string });
   };
-  const driver = make();
+  const driver = make(common);
   const client = driver.getInstance?.() as Client;
   // Told by the calls that fail; without a listener an error event ends the process.
   client.on("error", () => {});
+  const another = (own: ClientOptions): Client => {
+    const made = make(own).getInstance?.() as Client;
+    made.on("error", () => {});
+    return made;
+  };
   return {
     client,
     driver,
-    subscriber() {
-      const second = make().getInstance?.() as Client;
-      second.on("error", () => {});
-      return second;
+    subscriber: () => another(common),
+    patient() {
+      const { commandTimeout: _command, socketTimeout: _socket, ...patient } = common;
+      return another(patient);
     },
   };
 }

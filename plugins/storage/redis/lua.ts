@@ -17,8 +17,11 @@
  * data beside ours and no commit together with our records; a sorted set with a batch claim as here, 230,000 claims/s.
  */
 
+import { MANY_ROWS } from "./bulk-lua.ts";
+import { UNPACK } from "./packed.ts";
+
 /** The first argument of every script: epoch ms, or empty for the server's own clock. */
-const COMMON = `
+const COMMON = `${UNPACK}
 local P = KEYS[1]
 local call = redis.call
 local now = tonumber(ARGV[1])
@@ -49,7 +52,10 @@ end
 
 -- Files a subscription under its next time, unless it is being served already or is filed under an earlier one: looked
 -- at too early it is filed anew, too late never.
+local filed = {}
 local function file(sub, at)
+  if filed[sub] and filed[sub] <= at then return end
+  filed[sub] = at
   if call('ZSCORE', P .. ':q:ready', sub) then return end
   local pause, hold = tonumber(call('HGET', P .. ':q:pause', sub) or 0), tonumber(call('HGET', P .. ':q:hold', sub) or 0)
   if pause > at then at = pause end
@@ -129,7 +135,9 @@ local function needsRoom(from, last)
   return false
 end
 
+${MANY_ROWS}
 local function apply(from, last)
+  if last - from >= MANY then return applyMany(from, last) end
   for i = from, last, 5 do
     if ARGV[i] == 'put' then put(ARGV[i + 1], ARGV[i + 2]) elseif ARGV[i] == 'delete' then remove(ARGV[i + 1]) end
   end

@@ -152,7 +152,10 @@ export function sharedQueue(deps: {
     hold: (subscriptionId, ms) => rest(subscriptionId, ms, "hold"),
 
     async cancel(subscriptionId) {
-      await calls.run(SCRIPTS.cancel, [now(), subscriptionId, `${node}.${++cancels}`], { repeatable: true, changes: false });
+      await calls.run(SCRIPTS.cancel, [now(), subscriptionId, `${node}.${++cancels}`], {
+        repeatable: true,
+        changes: false,
+      });
     },
 
     async sweep() {

@@ -1,16 +1,43 @@
-/** Ordered reading: one sorted set of keys a shelf, so that a page costs its own length, whatever else is stored. */
+/** Reading: one sorted set of keys a shelf, so that a page costs its own length, whatever else is stored; and by name. */
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
-import { RANGE } from "./commit-lua.ts";
+import { MANY, RANGE } from "./commit-lua.ts";
 import type { Now } from "./queue.ts";
 
 const READ = script(RANGE);
+const READ_MANY = script(MANY);
 const READING = { repeatable: true, changes: false };
 /** Above every key that starts with what comes before it. */
 const END = "\u007f";
 /** Entries a script, so that no page holds Redis up for long. */
 const PAGE = 500;
+/** Bytes of values a call, and the value that passes them: far less than what takes as long as a call may. */
+const PAGE_BYTES = 1024 * 1024;
+/** So few keys are read by a plain MGET, which costs Redis less than a script. */
+const FEW = 4;
+
+/** Values in the order of the keys, however many and however long they are. */
+export function manyValues(
+  calls: Calls,
+  tag: string,
+  now: Now,
+): (keys: readonly string[]) => Promise<readonly (string | undefined)[]> {
+  const few = (keys: readonly string[]): Promise<(string | null)[]> =>
+    calls.ask((client) => client.mget(keys.map((key) => `${tag}:r:${key}`)), READING);
+
+  return async (keys) => {
+    if (keys.length === 0) return [];
+    const values: (string | undefined)[] = [];
+    if (keys.length <= FEW) for (const value of await few(keys)) values.push(value ?? undefined);
+    while (values.length < keys.length) {
+      const asked = keys.slice(values.length, values.length + PAGE);
+      const found = (await calls.run(READ_MANY, [now(), PAGE_BYTES, ...asked], READING)) as (string | null)[];
+      for (const value of found) values.push(value ?? undefined);
+    }
+    return values;
+  };
+}
 
 export function ranges(
   calls: Calls,
@@ -28,23 +55,22 @@ export function ranges(
     return reverse ? shelves.reverse() : shelves;
   }
 
+  /** Adds a page to what was found. Returns its last key, or `undefined` when there is nothing behind it. */
   async function page(
+    found: Entry[],
     shelf: string,
     from: string,
     to: string,
     limit: number,
     reverse: boolean,
-  ): Promise<readonly Entry[]> {
-    const reply = (await calls.run(READ, [now(), shelf, from, to, limit, reverse ? 1 : 0], READING)) as (
-      | string
-      | null
-    )[];
-    const entries: Entry[] = [];
-    for (let i = 0; i < reply.length; i += 2) {
-      const value = reply[i + 1];
-      if (value !== null && value !== undefined) entries.push({ key: shelf + reply[i], value });
+  ): Promise<string | undefined> {
+    const args = [now(), shelf, from, to, limit, reverse ? 1 : 0, PAGE_BYTES];
+    const [all, ...rows] = (await calls.run(READ, args, READING)) as [number, ...(string | null)[]];
+    for (let i = 0; i < rows.length; i += 2) {
+      const value = rows[i + 1];
+      if (value !== null && value !== undefined) found.push({ key: shelf + rows[i], value });
     }
-    return entries;
+    return all === 1 ? undefined : shelf + rows.at(-2);
   }
 
   async function readShelf(
@@ -66,11 +92,8 @@ export function ranges(
         if (bound !== "all" && reverse) to = bound;
         else if (bound !== "all") from = bound;
       }
-      const wanted = Math.min(PAGE, limit - found.length);
-      const entries = await page(shelf, from, to, wanted, reverse);
-      found.push(...entries);
-      if (found.length >= limit || entries.length < wanted) return;
-      edge = entries.at(-1)?.key;
+      edge = await page(found, shelf, from, to, Math.min(PAGE, limit - found.length), reverse);
+      if (found.length >= limit || edge === undefined) return;
     }
   }
 

@@ -1,14 +1,18 @@
 /** Commits that replicas must have too: groups of scripts share one `WAIT`, whose answer is counted. */
-import type { Script } from "./calls.ts";
+import type { Evaluate, Script } from "./calls.ts";
 import type { Client } from "./connect.ts";
+import { wire } from "./packed.ts";
+import type { Args } from "./packed.ts";
 
 /** Redis gives up waiting for replicas after this; shorter than a command may take. */
 const WAIT_MS = 600;
+/** Scripts, and arguments of them, that share one `WAIT`; a single one may have more. */
 const GROUP = 256;
+const GROUP_ARGS = 20_000;
 
 interface Pending {
   readonly script: Script;
-  readonly args: readonly (string | number)[];
+  readonly args: Args;
   /** The whole text, once Redis said that it does not know the hash. */
   inFull: boolean;
   readonly resolve: (reply: unknown) => void;
@@ -23,20 +27,29 @@ export function replicated(
   client: Client,
   tag: string,
   replicas: number,
-): (script: Script, args: readonly (string | number)[]) => Promise<unknown> {
+  waitMs: (args: Args) => number = () => WAIT_MS,
+): Evaluate {
   const pending: Pending[] = [];
   let busy = false;
 
+  function gather(): readonly Pending[] {
+    let n = 0;
+    for (let args = 0; n < pending.length && n < GROUP && args < GROUP_ARGS; n++)
+      args += (pending[n] as Pending).args.length;
+    return pending.splice(0, n);
+  }
+
   async function flush(): Promise<void> {
     while (pending.length > 0) {
-      const group = pending.splice(0, GROUP);
+      const group = gather();
       try {
         const pipeline = client.pipeline();
         for (const { script, args, inFull } of group) {
-          if (inFull) pipeline.eval(script.text, 1, tag, ...args);
-          else pipeline.evalsha(script.sha, 1, tag, ...args);
+          const sent = [1, tag, ...wire(args)];
+          if (inFull) pipeline.call("eval", [script.text, ...sent]);
+          else pipeline.call("evalsha", [script.sha, ...sent]);
         }
-        pipeline.wait(replicas, WAIT_MS);
+        pipeline.wait(replicas, Math.max(...group.map(({ args }) => waitMs(args))));
         const replies = (await pipeline.exec()) ?? [];
         const [waitError, reached] = replies[group.length] ?? [new Error("no answer"), 0];
         for (const [i, one] of group.entries()) settle(one, replies[i], waitError, Number(reached));

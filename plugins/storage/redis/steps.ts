@@ -4,10 +4,13 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
 import { STEPS } from "./commit-lua.ts";
+import type { Large } from "./large.ts";
+import { isLarge, sizeOf } from "./packed.ts";
+import type { Size } from "./packed.ts";
 import type { Now } from "./queue.ts";
 
 const SCRIPT = script(STEPS);
-/** Steps a call: Redis does nothing else meanwhile. */
+/** Steps a call, and no more than is large together: Redis does nothing else meanwhile. */
 const GROUP = 64;
 /** Calls under way at once; what comes meanwhile goes together. */
 const FLIGHTS = 2;
@@ -26,12 +29,22 @@ export type Steps = (kind: Kind, args: readonly (string | number)[]) => Promise<
 interface Pending {
   readonly kind: Kind;
   readonly args: readonly (string | number)[];
+  readonly size: Size;
   readonly resolve: (reply: StepReply) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** @param due told how soon a claim of this node may find something new */
-export function steps(calls: Calls, now: Now, clock: Pick<Clock, "now">, due: (inMs: number) => void): Steps {
+/**
+ * What is large goes by itself, so that neither its length nor its failure touches what others have asked for.
+ * @param due told how soon a claim of this node may find something new
+ */
+export function steps(
+  calls: Calls,
+  large: Pick<Large, "run">,
+  now: Now,
+  clock: Pick<Clock, "now">,
+  due: (inMs: number) => void,
+): Steps {
   const pending: Pending[] = [];
   let flights = 0;
   let scheduled = false;
@@ -49,18 +62,29 @@ export function steps(calls: Calls, now: Now, clock: Pick<Clock, "now">, due: (i
 
   async function fly(): Promise<void> {
     flights++;
-    await run(pending.splice(0, GROUP));
+    await run(calls, gather());
     flights--;
     schedule();
   }
 
+  function gather(): readonly Pending[] {
+    let [n, args, chars] = [0, 0, 0];
+    for (; n < pending.length && n < GROUP; n++) {
+      const { size } = pending[n] as Pending;
+      args += size.args;
+      chars += size.chars;
+      if (n > 0 && isLarge({ args, chars })) break;
+    }
+    return pending.splice(0, n);
+  }
+
   /** Never rejects: those who asked are told. */
-  async function run(group: readonly Pending[]): Promise<void> {
+  async function run(way: Pick<Calls, "run">, group: readonly Pending[]): Promise<void> {
     const args = group.flatMap(({ kind, args: own }) => [kind, own.length, ...own]);
     const changes = group.some(({ kind }) => kind !== "extend");
     try {
       const sent = [now(), clock.now(), ...args];
-      const [wakeIn, ...replies] = (await calls.run(SCRIPT, sent, { repeatable: true, changes })) as [
+      const [wakeIn, ...replies] = (await way.run(SCRIPT, sent, { repeatable: true, changes })) as [
         number,
         ...RawReply[],
       ];
@@ -69,14 +93,16 @@ export function steps(calls: Calls, now: Now, clock: Pick<Clock, "now">, due: (i
     } catch (error) {
       // Refused because of one of them: the others are judged by themselves. What was made already is known by its id.
       const one = error instanceof StorageError && (error.fault === "full" || error.fault === "broken");
-      if (one && group.length > 1) for (const each of group) await run([each]);
+      if (one && group.length > 1) for (const each of group) await run(way, [each]);
       else for (const { reject } of group) reject(error);
     }
   }
 
   return (kind, args) =>
     new Promise((resolve, reject) => {
-      pending.push({ kind, args, resolve, reject });
+      const step: Pending = { kind, args, size: sizeOf(args), resolve, reject };
+      if (isLarge(step.size)) return void run(large, [step]);
+      pending.push(step);
       schedule();
     });
 }

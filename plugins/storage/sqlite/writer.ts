@@ -97,7 +97,8 @@ export async function openWriter(
     let chars = 0;
     let n = 0;
     for (; n < waiting.length && n < BATCH_COMMITS && chars < BATCH_CHARS; n++) {
-      for (const change of (waiting[n] as Waiting).changes) if (change.op === "put") chars += change.value.length;
+      for (const change of (waiting[n] as Waiting).changes)
+        chars += change.key.length + (change.op === "put" ? change.value.length : 0);
     }
     const batch = waiting;
     waiting = batch.splice(n);

@@ -1,0 +1,54 @@
+/** Large commits: a connection of their own, one at a time, with as much time as their size asks for. */
+import type { Clock } from "../../../core/ports/clock.ts";
+import { calls } from "./calls.ts";
+import type { CallOptions, Calls, Evaluate, Script } from "./calls.ts";
+import { CALL_MS } from "./connect.ts";
+import type { Client } from "./connect.ts";
+import type { Gate } from "./gate.ts";
+import { sizeOf } from "./packed.ts";
+import type { Args } from "./packed.ts";
+
+/** Measured on a busy machine: 25 µs a change of five arguments, and little for its bytes; four times that. */
+const ARG_MS = 0.02;
+const CHAR_MS = 1 / 10_000;
+
+/** How long a large call may take, ms. */
+export const patienceFor = (args: Args): number => {
+  const size = sizeOf(args);
+  return CALL_MS + size.args * ARG_MS + size.chars * CHAR_MS;
+};
+
+export interface Large {
+  run(script: Script, args: Args, options: CallOptions): Promise<unknown>;
+  /** Lets go of the connection, once nothing is under way. */
+  end(): void;
+}
+
+/**
+ * @param make a connection whose answers may take long; made when the first large call comes
+ * @param evaluate how a script is run on it; left out, it is run as it is
+ */
+export function large(
+  make: () => Client,
+  tag: string,
+  clock: Clock,
+  gate: Gate,
+  evaluate?: (client: Client) => Evaluate,
+): Large {
+  let client: Client | undefined;
+  let own: Calls | undefined;
+
+  async function connected(): Promise<Calls> {
+    if (own !== undefined) return own;
+    client = make();
+    own = calls(client, tag, clock, { evaluate: evaluate?.(client), patience: patienceFor });
+    // One that cannot be made now is made later: until then calls find that they cannot be sent, and try again.
+    await client.connect().catch(() => {});
+    return own;
+  }
+
+  return {
+    run: (script, args, options) => gate.alone(async () => (await connected()).run(script, args, options)),
+    end: () => client?.disconnect(),
+  };
+}
