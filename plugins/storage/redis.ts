@@ -92,6 +92,8 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
     });
     const others = otherNodes(reading, tag, clock, node, now);
     const told: Channel = await channel(subscriber, tag, clock, reading, others.alive, queue.told, others.heard);
+    // A master in place of another may lack what was told before.
+    client.on("ready", told.missed);
     const range = ranges(reading, tag, now);
     let closed = false;
 

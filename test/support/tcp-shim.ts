@@ -15,9 +15,12 @@ export interface TcpShim extends AsyncDisposable {
   hush(): void;
   /** Resets every connection. */
   cut(): void;
+  /** New connections lead to another port of this machine. */
+  aim(port: number): void;
 }
 
 export async function tcpShim(target: number): Promise<TcpShim> {
+  let port = target;
   let requests = true;
   let replies = true;
   let hushed = false;
@@ -33,7 +36,7 @@ export async function tcpShim(target: number): Promise<TcpShim> {
   }
 
   const listener = createServer((client) => {
-    const server = connect(target, "127.0.0.1");
+    const server = connect(port, "127.0.0.1");
     const pair = [client, server] as const;
     pairs.add(pair);
     const end = (): void => {
@@ -77,6 +80,9 @@ export async function tcpShim(target: number): Promise<TcpShim> {
         client.resetAndDestroy();
         server.destroy();
       }
+    },
+    aim(to) {
+      port = to;
     },
     async [Symbol.asyncDispose]() {
       for (const [client, server] of pairs) {

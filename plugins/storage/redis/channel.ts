@@ -1,4 +1,4 @@
-/** What other nodes tell: changed keys, and that something is due. Missed messages are noticed by a number that grows. */
+/** What other nodes tell: changed keys, and that something is due. Missed messages are noticed by the epoch. */
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
@@ -7,15 +7,22 @@ import type { Client } from "./connect.ts";
 const ALIVE_MS = 1_000;
 /** Prefixes of the watched shelves: "anything of these may have changed". */
 const EVERYTHING = ["subscription:", "control:"] as const;
+/** In place of an epoch, where there is none to tell. */
+export const NO_EPOCH = "0";
+
+/** An epoch is a number that grows by one, and who made it: two of one number are of different data. */
+const numberOf = (epoch: string): number => Number.parseInt(epoch, 10) || 0;
 
 export interface Channel {
   watch(changed: (keys: readonly string[]) => void): () => void;
-  /** A commit of this process touched these keys and made this epoch; 0 where that is not known. */
-  own(epoch: number, keys: readonly string[]): void;
+  /** A commit of this process touched these keys and made this epoch from the one before; as far as that is known. */
+  own(epoch: string | undefined, before: string | undefined, keys: readonly string[]): void;
   /** Redis is at this epoch: whoever missed something is told before this returns. */
-  seen(epoch: number): void;
+  seen(epoch: string): void;
+  /** Anything may have changed unheard. */
+  missed(): void;
   /** All up to this epoch has been told here. */
-  readonly epoch: number;
+  readonly epoch: string;
   /** True while messages arrive. */
   readonly listening: boolean;
   close(): Promise<void>;
@@ -30,31 +37,33 @@ export async function channel(
   tag: string,
   clock: Clock,
   calls: Pick<Calls, "ask">,
-  alive: () => Promise<number>,
+  alive: () => Promise<string>,
   wake: (inMs: number) => void,
   word: (text: string) => void,
 ): Promise<Channel> {
   const listeners = new Set<(keys: readonly string[]) => void>();
   const ended = new AbortController();
-  let epoch = 0;
+  let epoch = "";
   let listening = false;
 
   const tell = (keys: readonly string[]): void => {
     for (const listener of [...listeners]) listener(keys);
   };
 
-  /** The next number in turn brings only its own keys; a gap means that messages were missed. */
-  function advance(to: number, keys: readonly string[]): void {
-    if (to === epoch + 1) epoch = to;
-    else if (to > epoch) {
+  /** The epoch that follows ours brings only its own keys; any other means that messages were missed. */
+  function advance(from: string, to: string, keys: readonly string[]): void {
+    if (to === epoch) return;
+    if (from === epoch) epoch = to;
+    else if (numberOf(to) >= numberOf(epoch)) {
       epoch = to;
       tell(EVERYTHING);
     }
-    if (keys.length > 0) tell(keys);
+    // One that comes late, or is of a Redis that counts from the beginning again: the next look at the epoch tells which.
+    tell(keys);
   }
 
-  /** A Redis that lost its data counts from the beginning again. */
-  function seen(to: number): void {
+  /** A Redis that lost data is at another epoch, whatever its number. */
+  function seen(to: string): void {
     if (to === epoch) return;
     epoch = to;
     tell(EVERYTHING);
@@ -63,16 +72,14 @@ export async function channel(
   const client = make();
   client.on("message", (name: string, message: string) => {
     if (name === `${tag}:wake`) return wake(Number(message));
-    const space = message.indexOf(" ");
-    const to = Number(message.slice(0, space));
+    const [from = "", to = "", ...rest] = message.split(" ");
     if (name === `${tag}:words`) {
       // Who speaks has committed before: what was missed of that is learnt first.
-      if (to > epoch) seen(to);
-      return word(message.slice(space + 1));
+      if (from !== NO_EPOCH && numberOf(from) >= numberOf(epoch)) seen(from);
+      return word(message.slice(from.length + 1));
     }
-    if (to <= epoch) return;
     try {
-      advance(to, JSON.parse(message.slice(space + 1)) as string[]);
+      advance(from, to, JSON.parse(rest.join(" ")) as string[]);
     } catch {
       tell(EVERYTHING);
     }
@@ -117,8 +124,13 @@ export async function channel(
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    own: advance,
+    own(to, before, keys) {
+      if (to !== undefined && before !== undefined) return advance(before, to, keys);
+      if (to !== undefined) seen(to);
+      tell(keys);
+    },
     seen,
+    missed: () => tell(EVERYTHING),
     get epoch() {
       return epoch;
     },

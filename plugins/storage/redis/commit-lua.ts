@@ -9,7 +9,7 @@ import { inRedis } from "./lua.ts";
  * - `settle`: the same with sub, ordinal, token, line to keep and lease ms in place of the epoch
  * - `extend`: sub, ordinal, token, lease ms
  *
- * Answers how soon a claim may find something that it would not have found so soon before, in ms, or -1; then in turn `{0, epoch}`, `{1, keys that are not as expected…}`, `{2}` for a lease that was lost or `{3, epoch}` for events fanned out by old subscriptions. The epoch
+ * Answers how soon a claim may find something that it would not have found so soon before, in ms, or -1; then in turn `{0, epoch, the one before it}` (without that one, nobody was told here), `{1, keys that are not as expected…}`, `{2}` for a lease that was lost or `{3, epoch}` for events fanned out by old subscriptions. The epoch
  * counts commits that watchers are told of: by it whoever goes on to send knows whether what it remembers still holds.
  * What was made under the same id before is not made again.
  */
@@ -37,7 +37,7 @@ local function commit(at, last)
   if not needsRoom(at + 4, last) then evenWhenFull() end
   local failed = carryOut(id, bucket, at + 4, last)
   if failed == 'again' then return made(message) end
-  return failed or {0, tell(message)}
+  return failed or {0, tell(message, id)}
 end
 
 local function settle(at, last)
@@ -54,7 +54,7 @@ local function settle(at, last)
   if failed == 'again' then return made(message) end
   if failed then return failed end
   if keep ~= '' then lend(sub, ordinal, keep, token, now + term) else endLease(sub, ordinal) end
-  return {0, tell(message)}
+  return {0, tell(message, id)}
 end
 
 local function extend(at)

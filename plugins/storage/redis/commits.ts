@@ -42,7 +42,7 @@ export function commits(step: Steps, clock: Pick<Clock, "now">, node: string, ch
       if (error instanceof StorageError && error.fault === "uncertain") {
         uncertain.set(changes, own);
         // It may have happened: whoever remembers these keys must look again.
-        if (watched.length > 0) channel().own(0, watched);
+        if (watched.length > 0) channel().own(undefined, undefined, watched);
       }
       throw error;
     }
@@ -52,7 +52,7 @@ export function commits(step: Steps, clock: Pick<Clock, "now">, node: string, ch
       throw new ConflictError([SUBSCRIPTIONS]);
     }
     if (reply.end === "conflict") throw new ConflictError(reply.keys);
-    if (watched.length > 0) channel().own(reply.epoch, watched);
+    if (watched.length > 0) channel().own(reply.epoch, reply.before, watched);
   }
 
   const underWay = new Set<Promise<void>>();
@@ -79,7 +79,7 @@ interface Identity {
   readonly id: string;
   readonly bucket: number;
   /** The epoch known when its events were fanned out; empty when it has none. */
-  readonly known: number | "";
+  readonly known: string;
 }
 
 /** One that was fanned out by what this node remembers of subscriptions. */

@@ -7,7 +7,8 @@
  * `:q:s:<sub>` due lines by the time at which they may be claimed · `:q:l:<sub>` leases by ordinal ·
  * `:q:leases` how many · `:q:ready` subscriptions with something due, in the order of service ·
  * `:q:later` the others by their next time, or earlier · `:q:pause` · `:q:hold` · `:q:turn` · `:q:whole` set while no line of the shelf
- * is missing here · `:q:cancelled` the last cancel · `:q:idle` until when idle nodes sleep · `:epoch` how many commits watchers were told of · `:touched` key
+ * is missing here · `:q:cancelled` the last cancel · `:q:idle` until when idle nodes sleep · `:epoch`, `:epoch:id` how many commits watchers were told of, and the last of them · `:epochs` the ids
+ * of the last thousand · `:touched` key
  * ids by the epoch at which a subscription of theirs changed last · `:nodes` by their last sign of life · `:n:<key>` limiter state.
  *
  * A claimed line stays in `:q:s` with the time at which its lease lapses as its score: what a dead node held comes back
@@ -153,30 +154,42 @@ local function wake()
   end
 end
 
--- Watchers are told with a number that grows by one, so that they know when they missed something.
-local epoch = nil
-local function tell(message)
-  if message == '' then return 0 end
-  epoch = call('INCR', P .. ':epoch')
-  for key in pairs(touched or {}) do call('HSET', P .. ':touched', key, epoch) end
-  touched = nil
-  call('PUBLISH', P .. ':changed', epoch .. ' ' .. message)
+-- The epoch: how many commits watchers were told of, and the id of the last one. The number says that something was
+-- missed; the id, that it was something else: a replica that became master without the last commits counts on from where
+-- it was, and reaches the numbers that were lost once more.
+local epoch, number = nil, nil
+local function epochNow(message)
+  if message == '' then return '' end
+  if not epoch then
+    local stored = call('MGET', P .. ':epoch', P .. ':epoch:id')
+    number = tonumber(stored[1] or 0)
+    epoch = string.format('%.0f.', number) .. (stored[2] or '')
+  end
   return epoch
 end
 
-local function epochNow(message)
-  if message == '' then return 0 end
-  if not epoch then epoch = tonumber(call('GET', P .. ':epoch') or 0) end
-  return epoch
+-- Tells watchers which epoch follows which, so that they know when they missed something. Answers both, the new one first.
+local function tell(message, id)
+  if message == '' then return '' end
+  local before = epochNow(message)
+  number = call('INCR', P .. ':epoch')
+  epoch = string.format('%.0f.', number) .. id
+  call('SET', P .. ':epoch:id', id)
+  call('HSET', P .. ':epochs', number, id)
+  call('HDEL', P .. ':epochs', number - 1000)
+  for key in pairs(touched or {}) do call('HSET', P .. ':touched', key, number) end
+  touched = nil
+  call('PUBLISH', P .. ':changed', before .. ' ' .. epoch .. ' ' .. message)
+  return epoch, before
 end
 
 -- True when new events were fanned out by subscriptions as they were before a change of theirs: the epoch that their node
--- knows is older. An epoch that is ahead of ours is one of data that we have lost.
+-- knows is older. One that is none of ours, or of a thousand changes ago, is taken for one of data that we have lost.
 local function outdated(known, from, last)
-  if known == '' then return false end
-  local mine = tonumber(known)
-  if epochNow('any') == mine then return false end
-  if epoch < mine then return true end
+  if known == '' or known == epochNow('any') then return false end
+  local mine, id = string.match(known, '^(%d+)%.(.*)$')
+  mine = tonumber(mine)
+  if not mine or number < mine or mine > 0 and call('HGET', P .. ':epochs', mine) ~= id then return true end
   for i = from, last, 5 do
     local key = ARGV[i] == 'put' and ARGV[i + 3] == 'absent' and string.match(ARGV[i + 1], '^event:([^:]*):')
     if key and tonumber(call('HGET', P .. ':touched', key) or 0) > mine then return true end

@@ -3,6 +3,7 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { Nodes } from "../../../core/ports/storage.ts";
 import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
+import { NO_EPOCH } from "./channel.ts";
 import { inRedis } from "./lua.ts";
 import type { Now } from "./queue.ts";
 
@@ -12,7 +13,7 @@ const ALIVE = script(
 evenWhenFull()
 call('ZADD', P .. ':nodes', now, ARGV[2])
 call('ZREMRANGEBYSCORE', P .. ':nodes', '-inf', now - 60000)
-return tonumber(call('GET', P .. ':epoch') or 0)
+return epochNow('any')
 `),
 );
 /** now, node, silent ms, text or empty → the others that live; they are told the text. */
@@ -23,7 +24,7 @@ for _, one in ipairs(call('ZRANGEBYSCORE', P .. ':nodes', now - tonumber(ARGV[3]
   if one ~= ARGV[2] then others[#others + 1] = one end
 end
 if #others > 0 and ARGV[4] ~= '' then
-  call('PUBLISH', P .. ':words', (call('GET', P .. ':epoch') or '0') .. ' ' .. ARGV[4])
+  call('PUBLISH', P .. ':words', epochNow('any') .. ' ' .. ARGV[4])
 end
 return others
 `),
@@ -47,7 +48,7 @@ interface Message {
 
 export interface NodesOnRedis extends Nodes {
   /** A sign of life. @returns the epoch that Redis is at */
-  alive(): Promise<number>;
+  alive(): Promise<string>;
   /** What came on the channel of words. */
   heard(text: string): void;
   /** How many nodes live, this one among them. */
@@ -79,11 +80,11 @@ export function nodes(calls: Calls, tag: string, clock: Clock, node: string, now
       if (acted.size > REMEMBERED) acted.delete(acted.keys().next().value as string);
     }
     const answer: Message = { id, from: node, to: from };
-    await calls.ask((client) => client.publish(`${tag}:words`, `0 ${JSON.stringify(answer)}`), SAID);
+    await calls.ask((client) => client.publish(`${tag}:words`, `${NO_EPOCH} ${JSON.stringify(answer)}`), SAID);
   }
 
   return {
-    alive: async () => Number(await calls.run(ALIVE, [now(), node], SAID)),
+    alive: async () => String(await calls.run(ALIVE, [now(), node], SAID)),
     count: async () => (await others(SILENT_MS)).length + 1,
     async leave() {
       await calls.ask((client) => client.zrem(`${tag}:nodes`, node), SAID).catch(() => {});

@@ -2,7 +2,7 @@
 import { inRedis } from "./lua.ts";
 
 /**
- * now, limit, most a subscription, lease ms, token, idle ms, (sub, busy)… → `{now, next time or -1, blocked subs, (sub,
+ * now, limit, most a subscription, lease ms, token, idle ms, (sub, busy)… → `{now, next time or -1, blocked subs, epoch, (sub,
  * line, value, token)…}`. Subscriptions take turns: who was served goes to the end of the line.
  */
 export const CLAIM = inRedis(`
@@ -94,7 +94,7 @@ else
     if untilAt > idle then call('SET', P .. ':q:idle', untilAt, 'PX', math.max(1, longest * 2)) end
   end
 end
-local reply = {now, nextAt, blocked}
+local reply = {now, nextAt, blocked, epochNow('any')}
 for _, lease in ipairs(leases) do reply[#reply + 1] = lease end
 return reply
 `);

@@ -105,7 +105,9 @@ export function sharedQueue(deps: {
       const args = [now(), limit, perSubscription, leaseMs, `${node}.${++claims}`, LONGEST_WAIT_MS, ...under];
       // A claim whose answer is lost has leased what nobody works on; it comes back when the lease lapses.
       const reply = (await calls.run(SCRIPTS.claim, args, { repeatable: false, changes: false })) as ClaimReply;
-      const [serverNow, next, full, ...rows] = reply;
+      const [serverNow, next, full, epoch, ...rows] = reply;
+      // What may have changed while nothing was heard is read again before anything is begun.
+      channel().seen(epoch);
       blocked = new Set(full);
       nextAt = next < 0 ? Number.POSITIVE_INFINITY : clock.now() + Math.max(0, next - serverNow);
       if (next >= 0 && next <= serverNow) rung = true;
@@ -184,15 +186,11 @@ export function sharedQueue(deps: {
   };
 }
 
-type ClaimReply = [
-  now: number,
-  next: number,
-  blocked: string[],
-  ...leases: [sub: string, line: string, value: string, token: string][],
-];
+type ClaimReply = [now: number, next: number, blocked: string[], epoch: string, ...leases: Claimed[]];
+type Claimed = [sub: string, line: string, value: string, token: string];
 
 /** Empty for a line that is none of ours: the check of stored data reports it, and no other waits for it. */
-function leaseOf([subscriptionId, line, value, token]: ClaimReply[3]): readonly Lease[] {
+function leaseOf([subscriptionId, line, value, token]: Claimed): readonly Lease[] {
   try {
     return [{ ...parseDue(`due:${subscriptionId}:${line}`, value), token }];
   } catch {

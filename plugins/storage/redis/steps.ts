@@ -17,12 +17,12 @@ const FLIGHTS = 2;
 
 export type Kind = "commit" | "settle" | "extend";
 
-/** `done` with the epoch, 0 where nobody is told. */
+/** `done` with the epoch, empty where nobody is told, and the one before it, where this step made it. */
 export type StepReply =
-  | { readonly end: "done"; readonly epoch: number }
+  | { readonly end: "done"; readonly epoch: string; readonly before?: string }
   | { readonly end: "conflict"; readonly keys: readonly string[] }
   | { readonly end: "lost" }
-  | { readonly end: "outdated"; readonly epoch: number };
+  | { readonly end: "outdated"; readonly epoch: string };
 
 export type Steps = (kind: Kind, args: readonly (string | number)[]) => Promise<StepReply>;
 
@@ -107,10 +107,10 @@ export function steps(
     });
 }
 
-type RawReply = readonly [0, number] | readonly [1, ...string[]] | readonly [2] | readonly [3, number];
+type RawReply = readonly [0, string, string?] | readonly [1, ...string[]] | readonly [2] | readonly [3, string];
 
 function readable(reply: RawReply): StepReply {
-  if (reply[0] === 0) return { end: "done", epoch: reply[1] };
+  if (reply[0] === 0) return { end: "done", epoch: reply[1], before: reply[2] };
   if (reply[0] === 2) return { end: "lost" };
   if (reply[0] === 3) return { end: "outdated", epoch: reply[1] };
   const [, ...keys] = reply;
