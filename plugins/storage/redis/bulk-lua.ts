@@ -40,7 +40,7 @@ local function applyMany(from, last)
       local sub, line, time
       if group == 'due:' then sub, line, time = parseDue(rest) end
       if sub then
-        local at = tonumber(time) + shift
+        local at = claimableAt(time)
         local own = lines[sub] or {}
         lines[sub] = own
         own[#own + 1] = at

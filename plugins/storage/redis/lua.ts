@@ -67,10 +67,13 @@ local function file(sub, at)
   if not wakeAt or at < wakeAt then wakeAt = at end
 end
 
+-- When a new line may be claimed, by the time in its key.
+local function claimableAt(time) return tonumber(time) + shift end
+
 local function queueAdd(rest)
   local sub, line, time = parseDue(rest)
   if not sub then return end
-  local at = tonumber(time) + shift
+  local at = claimableAt(time)
   if call('ZADD', P .. ':q:s:' .. sub, 'NX', at, line) == 1 then file(sub, at) end
 end
 
