@@ -25,6 +25,8 @@ export interface Patience {
   readonly requestMs: number;
   /** How often connections are looked at. @default 2_000 */
   readonly checkMs: number;
+  /** A client that takes nothing of its answer for so long is cut off. @default 60_000 */
+  readonly stalledMs: number;
 }
 
 export interface Listening {
@@ -43,7 +45,13 @@ export async function listen(
   server: Plan["server"],
   patience: Partial<Patience> = {},
 ): Promise<Listening> {
-  const { clock = systemClock(), headersMs = 10_000, requestMs = 30_000, checkMs = 2_000 } = patience;
+  const {
+    clock = systemClock(),
+    headersMs = 10_000,
+    requestMs = 30_000,
+    checkMs = 2_000,
+    stalledMs = 60_000,
+  } = patience;
   const { host, port, tls, maxConnections } = server;
   const asked = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   let closing = false;
@@ -73,6 +81,8 @@ export async function listen(
   http.requestTimeout = requestMs;
   http.keepAliveTimeout = KEEP_ALIVE_MS;
   http.maxConnections = maxConnections;
+  http.timeout = stalledMs;
+  http.on("timeout", cutStalled);
   // Node looks every 30 s by default, and begins to look with what is set when it starts to listen: so it starts anew.
   Object.assign(http, { connectionsCheckingInterval: checkMs });
   http.emit("listening");
@@ -101,6 +111,15 @@ export async function listen(
     port: bound.port,
     close: (graceMs) => (closed ??= drain(graceMs)),
   };
+}
+
+/**
+ * Nothing was read or written for a while. An idle connection ends, and so does one whose client does not take what was
+ * written; one whose request takes that long to be answered goes on.
+ */
+function cutStalled(socket: Socket): void {
+  const { _httpMessage: answering } = socket as { readonly _httpMessage?: unknown };
+  if (!answering || socket.writableLength > 0) socket.destroy();
 }
 
 const hostOf = ({ address, family }: AddressInfo): string => (family === "IPv6" ? `[${address}]` : address);

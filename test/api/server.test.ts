@@ -37,6 +37,44 @@ function talk(port: number, ...pieces: readonly string[]): Promise<string> {
   });
 }
 
+describe("a client that does not read its answer", () => {
+  const large = Buffer.alloc(16 * 1_048_576, "x");
+
+  it("is cut off after a while, and one that reads slowly or waits for its answer is not", async () => {
+    const ended: string[] = [];
+    const late: (() => void)[] = [];
+    const { port } = await start(
+      (req, res) => {
+        res.once("close", () => void ended.push(req.url ?? ""));
+        if (req.url === "/late") late.push(() => void res.end("at last"));
+        else res.end(large);
+      },
+      {},
+      { stalledMs: 2_000 },
+    );
+    const ask = (path: string): Socket => {
+      const socket = connect(port, "127.0.0.1").on("error", () => {});
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      return socket;
+    };
+    const deaf = ask("/deaf").pause();
+    const waiting = ask("/late");
+    let heard = "";
+    waiting.on("data", (part: Buffer) => (heard += part.toString()));
+    const slow = ask("/slow").pause();
+    let read = 0;
+    // Some at a time, with rests that are shorter than the server's patience.
+    const sip = setInterval(() => void (read += (slow.read() as Buffer | null)?.length ?? 0), 5);
+    await expect.poll(() => ended, { timeout: 20_000 }).toContain("/deaf");
+    expect(ended).not.toContain("/late");
+    for (const answer of late) answer();
+    await expect.poll(() => heard, { timeout: 20_000 }).toContain("at last");
+    await expect.poll(() => read, { timeout: 20_000 }).toBeGreaterThan(large.length);
+    clearInterval(sip);
+    for (const socket of [deaf, waiting, slow]) socket.destroy();
+  });
+});
+
 describe("listening", () => {
   it("is at the very address that was asked for, or not at all", async () => {
     const { port, address, url } = await start();

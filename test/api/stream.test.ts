@@ -1,4 +1,7 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { request } from "node:http";
+import type { ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { docsRoutes } from "../../core/api/docs.ts";
 import type { Feed, Message } from "../../core/api/stream.ts";
@@ -29,9 +32,9 @@ interface Stream {
   leave(): void;
 }
 
-function open(port: number, target: string): Promise<Stream> {
+function open(port: number, target: string, token = "key_1"): Promise<Stream> {
   return new Promise((resolve, reject) => {
-    const req = request({ port, path: target, agent: false, headers: { authorization: "Bearer key_1" } }, (res) => {
+    const req = request({ port, path: target, agent: false, headers: { authorization: `Bearer ${token}` } }, (res) => {
       let text = "";
       const waiting: (() => void)[] = [];
       res.on("data", (chunk: Buffer) => {
@@ -113,6 +116,56 @@ describe("the stream of a key", () => {
     await api.path.clock.advance(15_000);
     await stream.ended;
     expect(told.listening()).toBe(0);
+  });
+
+  it("has twenty places for one caller, and keeps others from none of theirs", async () => {
+    const told = feed();
+    await using api = await serve({ more: { feed: told } });
+    const own = await Promise.all(Array.from({ length: 21 }, () => open(api.port, TARGET)));
+    expect(own.map(({ status }) => status).sort()).toEqual([...Array<number>(20).fill(200), 429]);
+    const refused = own.find(({ status }) => status === 429) as Stream;
+    await refused.until("PROVIDER_BACKPRESSURE");
+    expect(refused.headers["retry-after"]).toBe("30");
+    const other = await open(api.port, TARGET, "all");
+    expect(other.status).toBe(200);
+    own.find(({ status }) => status === 200)?.leave();
+    while (told.listening() > 20) await new Promise((resolve) => setImmediate(resolve));
+    const again = await open(api.port, TARGET);
+    expect(again.status).toBe(200);
+    for (const stream of [...own, other, again]) stream.leave();
+  });
+
+  it("is cut off when its client reads no more, by what waits or by the second beat", async () => {
+    const told = feed();
+    await using api = await serve({ more: { feed: told } });
+    const deaf = (): Promise<Socket> =>
+      new Promise((resolve) => {
+        const socket = connect(api.port, "127.0.0.1").on("error", () => {});
+        socket.write(`GET ${TARGET} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key_1\r\n\r\n`);
+        socket.once("data", () => resolve(socket.pause()));
+      });
+    const text = "x".repeat(100_000);
+    const first = await deaf();
+    for (let i = 0; i < 400 && told.listening() > 0; i++) {
+      told.tell("key_1", { event: "event", data: { text } });
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(told.listening()).toBe(0);
+
+    // As much as the kernel takes, then less than the bound: only time tells.
+    let answer: ServerResponse | undefined;
+    const note = (message: unknown): void => void (answer = (message as { response: ServerResponse }).response);
+    subscribe("http.server.request.start", note);
+    const second = await deaf();
+    unsubscribe("http.server.request.start", note);
+    while (answer?.writableLength === 0) {
+      told.tell("key_1", { event: "event", data: { text } });
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(told.listening()).toBe(1);
+    for (let i = 0; i < 3 && told.listening() > 0; i++) await api.path.clock.advance(15_000);
+    expect(told.listening()).toBe(0);
+    for (const socket of [first, second]) socket.destroy();
   });
 
   it("is of one's own key only, and asks for its media type", async () => {
