@@ -10,6 +10,11 @@ const ACTOR = { sub: "tester" };
 const KEYS = ["k1", "k:2"];
 const TYPES = ["a", "b"];
 const DATA = ["1.0", "12345678901234567890", '"\\u0041\\u00e9"', "[1, 2]", '{"a":1,"a":2}', "null", '"é\u{1f600}"'];
+/** Failed deliveries that a replay moves at most, and how many of them are due a second. */
+const REPLAYED = 100;
+const PACES = [0.2, 10];
+/** By then all that a replay moved is due. */
+export const REPLAY_MS = (REPLAYED / Math.min(...PACES)) * 1_000;
 /** A caller waits no longer than this for an answer. */
 const PATIENCE_MS = 20_000;
 
@@ -46,45 +51,53 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
     return Promise.race([work(node).then((value) => ({ value })), world.sleep(PATIENCE_MS).then(() => undefined)]);
   }
 
-  async function publish(): Promise<void> {
+  function make(): { readonly event: Published; readonly text: string } {
     const ref = `r${++refs}`;
     const keyId = random.pick(KEYS);
     const type = random.pick(TYPES);
     const own = random.chance(0.5) ? `order:${refs}` : undefined;
     const data = `{"ref":"${ref}","x":${random.pick(DATA)}}`;
     const event: Published = {
-      ref,
-      keyId,
-      type,
-      data,
-      own,
+      ...{ ref, keyId, type, data, own },
       accepted: new Set(),
       open: false,
+      once: false,
       askedAt: world.now(),
       answeredAt: Infinity,
     };
     published.set(ref, event);
-    const text = `{${own === undefined ? "" : `"id":"${own}",`}"type":"${type}","keyId":"${keyId}","data":${data}}`;
-    for (let tries = 0; tries < 3 && event.accepted.size === 0; tries++) {
-      let answer: Awaited<ReturnType<typeof ask>>;
+    const id = own === undefined ? "" : `"id":"${own}",`;
+    return { event, text: `{${id}"type":"${type}","keyId":"${keyId}","data":${data}}` };
+  }
+
+  /** One request: an event, or a few at once; now and then under an Idempotency-Key, which makes any repeat harmless. */
+  async function publish(): Promise<void> {
+    const made = Array.from({ length: random.chance(0.2) ? random.int(2, 4) : 1 }, make);
+    const [{ event: first }] = made as [(typeof made)[0]];
+    const key = random.chance(0.3) ? `key-${first.ref}` : undefined;
+    const idempotency = key === undefined ? undefined : { scope: "sim", key, digest: key };
+    const publications = made.map(({ text }, i) => ({ text, path: made.length === 1 ? "" : `[${i}]` }));
+    for (const { event } of made) event.once = key !== undefined || event.own !== undefined;
+    // Whoever heard the answer may ask once more all the same.
+    let left = key !== undefined && random.chance(0.3) ? 1 : 0;
+    for (let tries = 0; tries < 3 && (first.accepted.size === 0 || left-- > 0); tries++) {
       try {
+        const before = made.map(({ event }) => event.open);
         // Until the answer is there, it may be stored.
-        event.open = true;
-        answer = await ask((node) =>
-          node.get(path.INTAKE).accept({ publications: [{ text, path: "" }], source: "sim" }),
-        );
-        if (answer !== undefined) {
-          const [accepted] = answer.value as readonly { readonly id: string }[];
-          event.accepted.add((accepted as { id: string }).id);
-          event.answeredAt = world.now();
-          event.open = tries > 0 && own === undefined && event.open;
-          say(`${(accepted as { id: string }).id} is accepted as ${ref}`);
-          return;
+        for (const { event } of made) event.open = true;
+        const answer = await ask((node) => node.get(path.INTAKE).accept({ publications, idempotency, source: "sim" }));
+        for (const [i, accepted] of (answer?.value ?? []).entries()) {
+          const { event } = made[i] as (typeof made)[0];
+          event.accepted.add(accepted.id);
+          event.answeredAt = Math.min(event.answeredAt, world.now());
+          event.open = tries > 0 && !event.once && before[i] === true;
+          say(`${accepted.id} is accepted as ${event.ref}`);
         }
+        if (answer !== undefined && left === 0) return;
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
-        say(`${ref} is refused: ${error.code} ${error.message}`);
-        if (tries === 0 && /nothing was stored/i.test(error.message)) event.open = false;
+        say(`${first.ref} is refused: ${error.code} ${error.message}`);
+        if (tries === 0 && /nothing was stored/i.test(error.message)) for (const { event } of made) event.open = false;
       }
       if (random.chance(0.5)) return;
       await world.sleep(random.int(10, 5_000));
@@ -172,7 +185,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
       if (subscription === undefined || subscription.status !== "active" || subscription.deletedAt !== undefined)
         return;
       say(`replay all that failed at ${sub.id}`);
-      await node.get(path.REPLAY).failed({ subscription, limit: 100, perSecond: random.pick([0.2, 10]) });
+      await node.get(path.REPLAY).failed({ subscription, limit: REPLAYED, perSecond: random.pick(PACES) });
     }).catch((error: unknown) => say(`replay failed: ${String(error)}`));
   }
 

@@ -1,6 +1,6 @@
 /** Receivers that fail, lie and forget, behind a network that drops and delays; and a book of all they ever saw. */
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
-import type { Life, World } from "./sim-world.ts";
+import { GENESIS, type Life, type World } from "./sim-world.ts";
 
 /** How a receiver behaves for now. */
 export type Mood = "well" | "failing" | "slow" | "hanging" | "forgetful" | "busy" | "gone" | "wild";
@@ -19,14 +19,21 @@ export interface Seen {
   readonly sentAt: number;
   /** When the node was frozen last, and until when. */
   readonly thawedAt: number;
+  /** By how much the node's clock was wrong then, ms. */
+  readonly offset: number;
   /** What the receiver answered, whether or not the node ever heard it. */
   answered?: number;
+  /** The rest that it asked for in an answer which the node heard, ms. */
+  asked?: number;
   /** The node aborted it: the attempt was called off. */
   aborted?: true;
 }
 
 export interface SimNet {
+  /** What arrived. */
   readonly seen: Seen[];
+  /** All that was sent, whether or not it arrived. */
+  readonly sent: Seen[];
   /** By subscription; what is not there is well. */
   readonly moods: Map<string, Mood>;
   transport(life: Life): Transport;
@@ -35,6 +42,7 @@ export interface SimNet {
 export function simNet(world: World): SimNet {
   const { random } = world;
   const seen: Seen[] = [];
+  const sent: Seen[] = [];
   const moods = new Map<string, Mood>();
 
   /** What comes of a request: a status with its delay, or nothing; and whether the answer is lost on its way. */
@@ -73,6 +81,7 @@ export function simNet(world: World): SimNet {
 
   return {
     seen,
+    sent,
     moods,
     transport: (life) => ({
       schemes: ["https"],
@@ -89,10 +98,12 @@ export function simNet(world: World): SimNet {
           node: life,
           sentAt: world.now(),
           thawedAt: life.frozenUntil(),
+          offset: life.clock.now() - GENESIS - world.now(),
         };
         const { status, ms, lost, retryAfter } = fate(moods.get(request.subscriptionId) ?? "well");
         // Some requests never arrive.
         const dropped = status === undefined && random.chance(0.5);
+        sent.push(one);
         if (!dropped) seen.push(one);
         world.say(`${life.name} sends ${one.eventId} to ${one.subscriptionId.slice(4, 10)} ${one.cycle}/${one.number}`);
         return new Promise((resolve, reject) => {
@@ -109,9 +120,10 @@ export function simNet(world: World): SimNet {
           // The receiver's side goes on whatever becomes of the node.
           if (status !== undefined) world.after(ms, () => void (one.answered = status));
           if (status !== undefined && !lost && ms < request.timeoutMs) {
-            life.after(ms + random.next() * 10, () =>
-              end({ kind: "response", status, retryAfter, excerpt: new Uint8Array(), truncated: false }),
-            );
+            life.after(ms + random.next() * 10, () => {
+              if (/^\d+$/.test(retryAfter ?? "")) one.asked = Number(retryAfter) * 1_000;
+              end({ kind: "response", status, retryAfter, excerpt: new Uint8Array(), truncated: false });
+            });
           } else if (status !== undefined && lost) {
             life.after(ms + 1, () => end({ kind: "error", error: "reset", detail: "connection reset" }));
           } else {

@@ -8,8 +8,10 @@ import type { Subscription } from "../../core/model/subscription.ts";
 import type { Entry } from "../../core/ports/storage.ts";
 import { decodeAttempts, decodeDelivery, parseFailed } from "../../core/flow/records.ts";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
+import type { RetryOptions } from "../../core/model/subscription.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted.ts";
 import type { Seen } from "./sim-net.ts";
+import { schedule } from "./sim-schedule.ts";
 
 /** What the world outside knows of one published event. */
 export interface Published {
@@ -23,6 +25,8 @@ export interface Published {
   readonly accepted: Set<string>;
   /** Some answer left open whether it was stored, or there was none. */
   open: boolean;
+  /** It has an id of its own, or was asked for under an Idempotency-Key: however often, it is one event. */
+  once: boolean;
   /** Ms of the world: when it was asked for first, and answered last. */
   readonly askedAt: number;
   answeredAt: number;
@@ -45,7 +49,7 @@ export interface KnownSubscription {
 
 export class Violation extends Error {}
 
-const fail = (text: string): never => {
+export const fail = (text: string): never => {
   throw new Violation(text);
 };
 
@@ -133,6 +137,9 @@ export interface Witness {
   readonly graceMs: number;
   /** True when something may have cut the attempt that this one repeats. */
   readonly interrupted: (first: Seen, again: Seen) => boolean;
+  readonly retry: RetryOptions;
+  /** By how much wrong clocks may have brought the second forward, ms. */
+  readonly slackMs: (before: Seen, after: Seen) => number;
 }
 
 /** All is quiet: nothing is pending, and whatever was acknowledged has come to an end that the receivers bear out. */
@@ -141,8 +148,12 @@ export function checkEnd(witness: Witness): void {
   const [line] = rows.range("due:", { limit: 1 });
   if (line !== undefined) fail(`${line.key} is still due`);
   const byId = new Map<string, string>();
+  const refs = new Set<string>();
   for (const { key, value } of rows.range("event:", { limit: 1_000_000 })) {
-    const { id, keyId, ordinal, subscriptionIds } = decodeEvent(value);
+    const { id, keyId, ordinal, subscriptionIds, body } = decodeEvent(value);
+    const ref = refOf(body);
+    if (refs.has(ref) && published.get(ref)?.once === true) fail(`${ref} is two events, the second one ${id}`);
+    refs.add(ref);
     byId.set(`${keyId} ${id}`, key);
     for (const sub of subscriptionIds) endOf(witness, sub, ordinal, id);
   }
@@ -161,7 +172,10 @@ export function checkEnd(witness: Witness): void {
   const bodies = new Map<string, string>();
   for (const one of seen) received(witness, one, bodies);
   requests(witness);
+  schedule(witness);
 }
+
+const refOf = (body: string): string => /"ref":"(\w+)"/.exec(body)?.[1] ?? fail(`a body without a ref: ${body}`);
 
 /** The end of one delivery, and the receiver's word on it. */
 function endOf({ rows, seen }: Witness, sub: string, ordinal: string, id: string): void {
@@ -186,7 +200,7 @@ function endOf({ rows, seen }: Witness, sub: string, ordinal: string, id: string
 
 /** Each request is of an accepted event, whole, and signed. */
 function received({ published, subscriptions }: Witness, one: Seen, bodies: Map<string, string>): void {
-  const ref = /"ref":"(\w+)"/.exec(one.body)?.[1] ?? fail(`a body without a ref: ${one.body}`);
+  const ref = refOf(one.body);
   const event = published.get(ref) ?? fail(`${one.eventId} was never published`);
   if (!event.open && event.accepted.size === 0) fail(`${one.eventId} was refused, and sent`);
   if (!event.open && !event.accepted.has(one.eventId)) fail(`${one.eventId} was not accepted, and sent`);

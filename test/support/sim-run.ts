@@ -1,9 +1,10 @@
 /** One simulated life of a relay, made by its seed alone: who starts, what befalls it, and whether it kept its word. */
-import { deeds } from "./sim-deeds.ts";
+import { deeds, REPLAY_MS } from "./sim-deeds.ts";
 import { simDisk, type SimDisk } from "./sim-disk.ts";
 import { MOODS, simNet } from "./sim-net.ts";
 import { startNode, type NodeTraits, type SimNode } from "./sim-node.ts";
 import { checkEnd, checkRows, Violation, type KnownSubscription, type Published } from "./sim-oracle.ts";
+import { checkOverdue, DEADLINE_MS } from "./sim-schedule.ts";
 import { CALL_MS, LEASE_MS, simShared, type SimShared } from "./sim-shared.ts";
 import { seeded, world, type World } from "./sim-world.ts";
 
@@ -17,6 +18,8 @@ export interface Ran {
   readonly story: readonly string[];
 }
 
+/** Clocks of nodes are wrong by so much. */
+const SKEW_MS = 2_000;
 /** After the last thing happened, everything is to be at rest within this. */
 const REST_MS = 6 * 3_600_000;
 
@@ -51,7 +54,7 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
       ? { breakerAfter: 3, breakerPauseMs: 20_000, breakerMaxPauseMs: 120_000, disableAfterMs: 432_000_000 }
       : false,
     delivery: {
-      timeoutMs: 10_000,
+      timeoutMs: DEADLINE_MS,
       concurrency: random.pick([2, 8, 512]),
       perSubscription: random.pick([1, 4]),
       holdMs: random.pick([0, 30_000, 600_000]),
@@ -65,6 +68,7 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
   /** Of these, a rotation was asked for and not answered. */
   const unknownSecret = new Set<string>();
   const forgotten: number[] = [];
+  const steps: { readonly at: number; readonly ms: number }[] = [];
   let healed = false;
   let broken: Error | undefined;
 
@@ -81,7 +85,7 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
   async function start(name: string): Promise<void> {
     for (;;) {
       if (nodes.has(name)) return;
-      const own = world.life(name, random.int(-2_000, 2_000));
+      const own = world.life(name, random.int(-SKEW_MS, SKEW_MS));
       try {
         say(`${name} starts`);
         const storage = await (disk ?? (shared as SimShared)).open(own);
@@ -139,7 +143,9 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
       own.freeze(world.now() + random.pick([500, 20_000, 60_000, 100_000]));
     } else if (n <= 91 && own !== undefined) {
       say(`the clock of ${name} is stepped`);
-      own.step(random.pick([-3_600_000, -2_000, 2_000, 90_000]));
+      const ms = random.pick([-3_600_000, -2_000, 2_000, 90_000]);
+      steps.push({ at: world.now(), ms });
+      own.step(ms);
     } else if (disk !== undefined) {
       say("the disk is sick");
       disk.sick = random.pick([0.1, 0.9]);
@@ -175,9 +181,19 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
   for (const sub of subscriptions.keys()) net.moods.set(sub, "well");
   // What is asked of it ends, and dead nodes come back.
   await world.run(world.now() + 150_000, over);
-  const deadline = world.now() + REST_MS;
-  while (rows.count("due:") > 0 && world.now() < deadline && broken === undefined)
-    await world.run(world.now() + 60_000, over);
+  const healedAt = world.now();
+  const due = {
+    healedAt,
+    leaseMs: kind === "single" ? 0 : LEASE_MS,
+    breakerMs: traits.health === false ? 0 : traits.health.breakerMaxPauseMs,
+    replayMs: REPLAY_MS,
+  };
+  const deadline = healedAt + REST_MS;
+  while (rows.count("due:") > 0 && world.now() < deadline && broken === undefined) {
+    await world.run(world.now() + 20_000, over);
+    // A wall clock that is stepped still moves what waits by it.
+    if (steps.length === 0) checkOverdue({ rows, sent: net.sent, retry: traits.retry, now: world.now(), ...due });
+  }
   if (broken !== undefined) throw broken;
   checkRows(rows);
   const grace = kind === "single" ? 0 : CALL_MS;
@@ -188,6 +204,11 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
     subscriptions,
     seen: net.seen,
     graceMs: grace,
+    retry: traits.retry,
+    slackMs: (before, after) =>
+      Math.abs(after.offset - before.offset) +
+      (kind === "single" ? 0 : Math.abs(before.offset)) +
+      steps.reduce((sum, { at, ms }) => sum + (at <= after.sentAt && at >= before.sentAt ? Math.abs(ms) : 0), 0),
     interrupted: (first, again) =>
       first.aborted === true ||
       first.node.diedAt() <= again.sentAt ||
