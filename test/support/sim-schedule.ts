@@ -24,6 +24,8 @@ export interface Overdue {
   readonly breakerMs: number;
   /** Replays are due within this. */
   readonly replayMs: number;
+  /** Somebody asked for its deletion: nothing is to be sent there any more. */
+  readonly gone: (subscriptionId: string) => boolean;
 }
 
 /** When all is well, a claim that was lost comes back within its lease, and nothing waits much longer than that. */
@@ -36,7 +38,7 @@ const JITTER = 0.1;
  * the clocks said meanwhile; and nothing before its receiver's rest is over.
  */
 export function checkOverdue(at: Overdue): void {
-  const { rows, sent, retry, now, healedAt, leaseMs, breakerMs, replayMs } = at;
+  const { rows, sent, retry, now, healedAt, leaseMs, breakerMs, replayMs, gone } = at;
   const rests = new Map<string, number>();
   const tried = new Map<string, number>();
   for (const one of sent) {
@@ -49,6 +51,7 @@ export function checkOverdue(at: Overdue): void {
   }
   for (const { key, value } of rows.range("due:", { limit: 1_000_000 })) {
     const { subscriptionId, keyId, ordinal, attempts, cycle } = keys.parseDue(key, value);
+    if (gone(subscriptionId)) continue;
     const { id } = decodeEvent(rows.get(keys.eventKey(keyId, ordinal)) as string);
     const wait = attempts > 0 ? (tried.get(`${subscriptionId} ${id}`) ?? 0) : cycle > 0 ? healedAt + replayMs : 0;
     const late = now - Math.max(healedAt, wait, rests.get(subscriptionId) ?? 0) - leaseMs - OVERDUE_MS;
