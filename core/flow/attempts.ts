@@ -12,6 +12,7 @@ import { dueKey } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Lease } from "../ports/storage.ts";
 import type { AttemptDeps } from "./attempt-deps.ts";
+import { goesTo } from "./damage.ts";
 import { endDamaged } from "./end-damaged.ts";
 import { endFailed } from "./end-failed.ts";
 import { isQuiet, NotDelivered } from "./not-delivered.ts";
@@ -84,8 +85,7 @@ export class Attempts {
     const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
     const event = this.#loaded ?? hot.load(keyId, ordinal);
     const loaded = event instanceof Promise ? await event : event;
-    if (!loaded.event.subscriptionIds.includes(subscriptionId))
-      throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
+    if (!goesTo(loaded.event, subscriptionId)) throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
     this.#loaded = loaded;
     const delivery = (this.#delivery ??= freshDelivery(this.#line, loaded.event.id));
     const found = directory.get(keyId, subscriptionId);

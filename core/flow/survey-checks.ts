@@ -5,7 +5,7 @@ import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
 import * as keys from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
-import { readEvent, readRecord, unlessDamaged } from "./damage.ts";
+import { goesTo, readEvent, readRecord, unlessDamaged } from "./damage.ts";
 import { decodeAttempts, decodeDelivery, parseFailed } from "./records.ts";
 
 export type Readable = Pick<Storage, "getItem" | "getMany" | "range">;
@@ -45,7 +45,7 @@ export async function checkEvent(
 /** Whether an event has a delivery for the subscription. A damaged one is told of where it stands, and believed here. */
 function names(text: string, keyId: string, ordinal: string, subscriptionId: string): boolean {
   const { event, damaged } = readEvent(keyId, ordinal, text);
-  return damaged || event.subscriptionIds.includes(subscriptionId);
+  return damaged || goesTo(event, subscriptionId);
 }
 
 function attemptsOf(cycle: number, attempts: readonly Attempt[]): string | undefined {
