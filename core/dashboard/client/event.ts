@@ -99,6 +99,7 @@ const Shown = part(
       ],
       actions:
         failed > 0 &&
+        event.damaged === undefined &&
         el.button(
           { type: "button", class: "main", disabled: replay.busy, onClick: replay.run },
           failed === 1 ? "Replay the failed delivery" : `Replay ${failed} failed deliveries`,
@@ -115,11 +116,17 @@ const Shown = part(
             el.div(null, el.dt(null, "Deliveries"), el.dd(null, String(deliveries.length))),
           ),
         ),
+        event.damaged === true &&
+          notice(
+            "error",
+            el.p(null, "The stored record of this event is damaged. It cannot be sent, nor its data shown."),
+          ),
         deliveries.length === 0 &&
+          event.damaged === undefined &&
           notice("info", el.p(null, "No subscription wanted this event when it was accepted.")),
         ...deliveries.map((delivery) => DeliveryCard({ key: delivery.id, keyId, event, data, delivery, again })),
-        SendTo({ keyId, event, again }),
-        Data({ data }),
+        event.damaged === undefined && SendTo({ keyId, event, again }),
+        event.damaged === undefined && Data({ data }),
       ],
     });
   },

@@ -101,6 +101,8 @@ export interface RelayEvent {
   readonly createdAt: string;
   readonly acceptedAt: string;
   readonly status: EventStatus;
+  /** Its stored record is damaged: what is shown of it may be wrong, and it cannot be sent. */
+  readonly damaged?: true;
 }
 export interface EventDetail extends RelayEvent {
   readonly deliveries: readonly Delivery[];
