@@ -118,7 +118,7 @@ const Shown = part(
         ),
         event.damaged === true &&
           notice(
-            "error",
+            "bad",
             el.p(null, "The stored record of this event is damaged. It cannot be sent, nor its data shown."),
           ),
         deliveries.length === 0 &&
