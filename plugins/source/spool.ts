@@ -3,12 +3,14 @@
  * mistakes to `rejected/` with a list of them; one that cannot be stored now stays and is tried again.
  */
 import { watch, type FSWatcher } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
 import { isAbsolute, resolve } from "node:path";
 import { StartError } from "../../core/model/errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Accept, Source } from "../../core/ports/source.ts";
-import { list, makeFolder, moveRejected, moveTo, openPlain, type Folder } from "./spool/folder.ts";
+import { dropRest, list, makeFolder, moveRejected, moveTo, openDone, openPlain } from "./spool/folder.ts";
+import type { Folder, Taken } from "./spool/folder.ts";
 import { createProgress } from "./spool/progress.ts";
 import { takeIn, type Taking } from "./spool/take.ts";
 
@@ -80,12 +82,12 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
       } catch (error) {
         log.error("a spool folder cannot be read", { error: String(error) });
       }
-      await rest(waitMs);
+      await pause(waitMs);
     }
   }
 
   /** After a refusal to store, for as long as was asked for; else until something happens in the folder. */
-  async function rest(waitMs: number | undefined): Promise<void> {
+  async function pause(waitMs: number | undefined): Promise<void> {
     if (stopping.signal.aborted) return;
     const over = new AbortController();
     const stop = (): void => over.abort();
@@ -113,7 +115,7 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
       }
     }
     lag(0);
-    if (!tidied) await progress.keepOnly(seen);
+    if (!tidied) await progress.keepOnly(seen, moved);
     tidied = true;
     return undefined;
   }
@@ -139,8 +141,23 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
       log.warn("a spool file is rejected", { source: "spool", file: name, count: errors.length + more });
     }
     metrics.count("spool_files", { result: taken.kind });
+    // Looked at once more where it lies now: its writer may have held it open.
+    await rest(opened.taken, opened.file);
     await progress.forget(opened.identity);
     return undefined;
+  }
+
+  /** A file that an earlier life had taken, and perhaps moved: it may have died before it looked once more. */
+  async function moved(file: Taken): Promise<void> {
+    await using handle = await openDone(folder, file);
+    if (handle !== undefined) await rest(file, handle);
+  }
+
+  async function rest(file: Taken, handle: FileHandle): Promise<void> {
+    const name = await dropRest(folder, file, handle);
+    if (name === undefined) return;
+    log.warn("a spool file was written to while it was taken in: the rest follows", { file: file.name, rest: name });
+    news.resolve();
   }
 
   const lag = (ms: number): void => metrics.gauge("source_lag_seconds", ms / 1_000, { source: "spool" });

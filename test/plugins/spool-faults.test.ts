@@ -1,4 +1,4 @@
-import { rename, rm, utimes, writeFile } from "node:fs/promises";
+import { appendFile, readdir, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
@@ -99,5 +99,66 @@ describe("a crash", () => {
     }
     await made.source.stop();
     expect(stored(intake)).toHaveLength(2);
+  });
+});
+
+describe("lines put behind a file while it is taken in", () => {
+  const appended = (from: number, count: number): string => lines(count, (i) => ({ data: from + i }));
+
+  it("are taken in too, as a file of their own, also when they come after the last look at it", async () => {
+    const made = await spoolBench();
+    const intake = desk();
+    await made.drop("a", lines(3));
+    let commits = 0;
+    intake.shelf.before = () => (commits++ === 0 ? appendFile(join(made.dir, "a"), appended(3, 2)) : undefined);
+    await made.source.start(intake.intake.accept, info);
+    expect([await made.next(), await made.next()]).toEqual(["stored", "stored"]);
+    await made.source.stop();
+    expect(stored(intake)).toHaveLength(5);
+    expect((await filesIn(made.dir, "done")).map((name) => name.replace(/[0-9a-f]{16}/, "#"))).toEqual([
+      "a",
+      "a.#.rest",
+    ]);
+    expect(made.storage.rows.size).toBe(0);
+  });
+
+  it("need no newline of the line before them", async () => {
+    const made = await spoolBench();
+    const intake = desk();
+    await made.drop("a", lines(2).trimEnd());
+    let commits = 0;
+    intake.shelf.before = () => (commits++ === 0 ? appendFile(join(made.dir, "a"), `\n${appended(2, 1)}`) : undefined);
+    await made.source.start(intake.intake.accept, info);
+    expect([await made.next(), await made.next()]).toEqual(["stored", "stored"]);
+    await made.source.stop();
+    expect(stored(intake)).toHaveLength(3);
+  });
+
+  it("are found by the next life when this one dies between the move and the last look", async () => {
+    const storage = shelf();
+    const intake = desk();
+    const first = await spoolBench({ storage });
+    await first.drop("a", lines(2_000));
+    let commits = 0;
+    let notes: readonly (readonly [string, string])[] = [];
+    intake.shelf.before = () => {
+      if (++commits === 2) notes = [...storage.rows];
+    };
+    await first.source.start(intake.intake.accept, info);
+    expect(await first.next()).toBe("stored");
+    await first.source.stop();
+    for (let lives = 0; lives < 2; lives++) {
+      // As the first life left it: moved, and its notes still there.
+      if (lives === 0) await appendFile(join(first.dir, "done", "a"), appended(2_000, 4));
+      for (const [key, value] of notes) storage.rows.set(key, value);
+      const next = await spoolBench({ storage, dir: first.dir });
+      await next.source.start(intake.intake.accept, info);
+      if (lives === 0) expect(await next.next()).toBe("stored");
+      await next.clock.whenSleeping();
+      await next.source.stop();
+      expect(stored(intake)).toHaveLength(2_004);
+      expect(storage.rows.size).toBe(0);
+    }
+    expect(await readdir(join(first.dir, "done"))).toHaveLength(2);
   });
 });

@@ -3,6 +3,7 @@ import { hash } from "node:crypto";
 import { constants } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
+import { makeDurableFolder } from "../../../core/ports/folder.ts";
 
 export interface Folder {
   readonly dir: string;
@@ -13,7 +14,7 @@ export interface Folder {
 /** @throws Error when one of the folders cannot be made, or is something else */
 export async function makeFolder(dir: string): Promise<Folder> {
   const folder = { dir, done: join(dir, "done"), rejected: join(dir, "rejected") };
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  makeDurableFolder(dir);
   for (const inner of [folder.done, folder.rejected]) {
     await mkdir(inner, { recursive: true, mode: 0o700 });
     if (!(await lstat(inner)).isDirectory()) throw new Error(`${inner} is no folder of its own`);
@@ -42,8 +43,16 @@ export async function list({ dir }: Folder): Promise<Listing> {
   return { ready: names((entry) => entry.isFile()), odd: names((entry) => !entry.isFile() && !entry.isDirectory()) };
 }
 
+/** A file as it was when it was opened. */
+export interface Taken {
+  readonly name: string;
+  readonly inode: string;
+  readonly bytes: number;
+}
+
 export interface Opened extends AsyncDisposable {
   readonly file: FileHandle;
+  readonly taken: Taken;
   /** Stays the same while nobody touches the file, over restarts too. */
   readonly identity: string;
   /** Epoch ms of its last change. */
@@ -63,18 +72,21 @@ export async function openPlain({ dir }: Folder, name: string): Promise<Opened |
     throw error;
   }
   let changedAt = 0;
+  let taken: Taken | undefined;
   const look = async (): Promise<string | undefined> => {
     const stat = await file.stat({ bigint: true });
     changedAt = Number(stat.mtimeMs);
+    taken ??= { name, inode: String(stat.ino), bytes: Number(stat.size) };
     return stat.isFile() ? `${stat.ino} ${stat.size} ${stat.mtimeNs}` : undefined;
   };
   const before = await look();
-  if (before === undefined) {
+  if (before === undefined || taken === undefined) {
     await file.close();
     return undefined;
   }
   return {
     file,
+    taken,
     identity: hash("sha256", `${name}\n${before}`, "hex"),
     changedAt,
     unchanged: async () => (await look()) === before,
@@ -101,23 +113,85 @@ export async function moveRejected(folder: Folder, name: string, report: unknown
   await file.writeFile(`${JSON.stringify(report, undefined, 2)}\n`);
   await file.sync();
   await rename(hidden, join(rejected, `${free}.errors.json`));
+  await syncFolder(rejected);
   return await moveTo(folder, name, rejected);
+}
+
+/**
+ * What its writer put behind the bytes that were taken, as a complete file of its own in the folder. Done twice it is one
+ * file: its name tells which file it belongs to. @returns its name; `undefined` when there is nothing, or when it was done
+ */
+export async function dropRest(
+  folder: Folder,
+  { name, inode, bytes }: Taken,
+  from: FileHandle,
+): Promise<string | undefined> {
+  const { size } = await from.stat();
+  if (size <= bytes) return undefined;
+  const which = hash("sha256", `${name}\n${inode}\n${bytes}`, "hex").slice(0, 16);
+  const rest = `${name.slice(0, 100)}.${which}.rest`;
+  for (const place of [folder.dir, folder.done, folder.rejected])
+    if (await isThere(join(place, rest))) return undefined;
+  const hidden = join(folder.dir, `.${rest}.tmp`);
+  await using file = await open(hidden, "w", 0o600);
+  // The newline of the last line that was taken, if that came late, is no line.
+  let at = bytes > 0 && !(await startsLine(from, bytes)) ? bytes + 1 : bytes;
+  while (at < size) {
+    const { bytesRead, buffer } = await from.read(Buffer.allocUnsafe(CHUNK), 0, Math.min(CHUNK, size - at), at);
+    if (bytesRead === 0) break;
+    await file.writeFile(buffer.subarray(0, bytesRead));
+    at += bytesRead;
+  }
+  await file.sync();
+  await rename(hidden, join(folder.dir, rest));
+  await syncFolder(folder.dir);
+  return rest;
+}
+
+const CHUNK = 256 * 1024;
+const NEWLINE = 10;
+
+/** False when the byte there is the newline of the line before. */
+async function startsLine(file: FileHandle, at: number): Promise<boolean> {
+  const { buffer } = await file.read(Buffer.alloc(2), 0, 2, at - 1);
+  return buffer[0] === NEWLINE || buffer[1] !== NEWLINE;
+}
+
+/** Opens a file that was moved to `done/`; `undefined` when it is not there any more. */
+export async function openDone({ done }: Folder, { name, inode }: Taken): Promise<FileHandle | undefined> {
+  for (const candidate of namesFor(name)) {
+    const path = join(done, candidate);
+    if (!(await isThere(path))) return undefined;
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    if (String((await file.stat({ bigint: true })).ino) === inode) return file;
+    await file.close();
+  }
+  return undefined;
 }
 
 /** Room for `.errors.json` and the like behind a name of at most 255 bytes. */
 const LONGEST_NAME = 200;
 
-async function freeName(target: string, name: string): Promise<string> {
+/** Names for a file in another folder, in the order in which they are tried. */
+function* namesFor(name: string): Generator<string> {
   const fits = Buffer.byteLength(name) <= LONGEST_NAME;
   const short = fits ? name : `${name.slice(0, 40)}-${hash("sha256", name, "hex").slice(0, 16)}`;
-  for (let i = 0; ; i++) {
-    const candidate = i === 0 ? short : `${short}.${i}`;
-    try {
-      await lstat(join(target, candidate));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return candidate;
-      throw error;
-    }
+  yield short;
+  for (let i = 1; ; i++) yield `${short}.${i}`;
+}
+
+async function freeName(target: string, name: string): Promise<string> {
+  for (const candidate of namesFor(name)) if (!(await isThere(join(target, candidate)))) return candidate;
+  throw new Error("there is always another name");
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
   }
 }
 

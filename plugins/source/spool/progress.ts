@@ -1,17 +1,21 @@
 /** Which lines of a file are stored already: kept in the relay's storage, for files that take longer than a repeat is known. */
 import { hash } from "node:crypto";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
+import type { Taken } from "./folder.ts";
 
 /** First and last line, both included. */
 export type Range = readonly [first: number, last: number];
 
 export interface Progress {
   read(identity: string): Promise<readonly Range[]>;
-  write(identity: string, stored: readonly Range[]): Promise<void>;
+  write(identity: string, stored: readonly Range[], file: Taken): Promise<void>;
   forget(identity: string): Promise<void>;
-  /** Forgets files that are not among these: they were taken away while nobody looked. */
-  keepOnly(identities: ReadonlySet<string>): Promise<void>;
+  /** Forgets files that are not among these, after `gone` was told of each: they were moved, or taken away, in another life. */
+  keepOnly(identities: ReadonlySet<string>, gone: (file: Taken) => Promise<void>): Promise<void>;
 }
+
+/** What is stored about a file; its ranges alone in the first version. */
+type Row = readonly Range[] | { readonly stored: readonly Range[]; readonly file: Taken };
 
 const PAGE = 500;
 
@@ -20,15 +24,22 @@ export function createProgress(storage: ScopedStorage, dir: string): Progress {
   return {
     async read(identity) {
       const text = await storage.getItem(prefix + identity);
-      return text === undefined ? [] : (JSON.parse(text) as readonly Range[]);
+      if (text === undefined) return [];
+      const row = JSON.parse(text) as Row;
+      return "stored" in row ? row.stored : row;
     },
-    write: (identity, stored) => storage.commit([{ op: "put", key: prefix + identity, value: JSON.stringify(stored) }]),
+    write: (identity, stored, file) =>
+      storage.commit([{ op: "put", key: prefix + identity, value: JSON.stringify({ stored, file } satisfies Row) }]),
     forget: (identity) => storage.commit([{ op: "delete", key: prefix + identity }]),
-    async keepOnly(identities) {
+    async keepOnly(identities, tell) {
       let after: string | undefined;
       for (;;) {
         const page = await storage.range(prefix, { after, limit: PAGE });
         const gone = page.filter(({ key }) => !identities.has(key.slice(prefix.length)));
+        for (const { value } of gone) {
+          const row = JSON.parse(value) as Row;
+          if ("file" in row) await tell(row.file);
+        }
         if (gone.length > 0) await storage.commit(gone.map(({ key }) => ({ op: "delete", key })));
         if (page.length < PAGE) return;
         after = page.at(-1)?.key;

@@ -67,7 +67,7 @@ export async function takeIn(opened: Opened, { accept, progress, stopping }: Tak
     }
     stored = withRange(stored, [first, last]);
     // A crash before this line is covered by the batch's idempotency key, for a day.
-    await progress.write(identity, stored);
+    await progress.write(identity, stored, opened.taken);
   }
   return errors.length === 0 ? { kind: "stored", lines } : { kind: "refused", stored, errors, more };
 }
