@@ -125,7 +125,7 @@ async function readRows(storage: StorageName, dir: string, whole: boolean): Prom
 const PAGE = 5_000;
 
 /** `undefined` where there is no database yet, which is the thread's to make. */
-async function readDatabase(path: string): Promise<ReadonlyMap<string, string> | undefined> {
+export async function readDatabase(path: string): Promise<ReadonlyMap<string, string> | undefined> {
   const reader = await openReader(path, 512).catch(() => undefined);
   if (reader === undefined) return undefined;
   try {

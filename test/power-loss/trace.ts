@@ -52,6 +52,7 @@ export function* stepsOf(trace: string): Generator<Step> {
     if (unfinished) begun.set(thread, call);
     else yield* finished(call);
   }
+  for (const call of begun.values()) yield* finished(call);
 }
 
 function* started({ name, args, thread }: Call): Generator<Step> {
@@ -66,12 +67,11 @@ function* started({ name, args, thread }: Call): Generator<Step> {
 function* finished(call: Call): Generator<Step> {
   const { name, thread } = call;
   const [, args, code] = RESULT.exec(call.args) ?? [];
-  // Killed in the middle of it.
-  if (args === undefined) return;
   const result = Number(code);
-  const fd = Number.parseInt(args, 10);
+  const fd = Number.parseInt(call.args, 10);
+  // A process that was killed in the middle of it never learned of a sync that failed.
   if (name === "fsync" || name === "fdatasync") return yield { op: "synced", fd, thread, ok: result === 0 };
-  if (result < 0) return;
+  if (args === undefined || result < 0) return;
   const [path = "", to = ""] = pathsOf(args);
   switch (name) {
     case "open":

@@ -1,0 +1,34 @@
+import { describe, expect, it } from "vitest";
+import { needs } from "../support/needs.ts";
+import { scratchFolders } from "./scratch.ts";
+import { cutLife, recordLife, type Part } from "./storage.ts";
+
+const missing = needs("strace");
+const fresh = scratchFolders();
+
+async function wrongAfter(...parts: readonly Part[]): Promise<readonly string[]> {
+  const { states, wrong } = await cutLife(await recordLife("sqlite", fresh(), ...parts), { moments: 10, chance: 2 });
+  expect(states).toBeGreaterThan(40);
+  return wrong;
+}
+
+describe("sqlite() and a power cut", { timeout: 120_000 }, () => {
+  it("has all that it acknowledged, whatever was not synced", async ({ skip }) => {
+    skip(missing !== undefined, missing);
+    expect(await wrongAfter({ script: "steady" })).toEqual([]);
+  });
+
+  // The thread's first ten syncs are those of opening a new database.
+  it("has all that it acknowledged after a sync failed", async ({ skip }) => {
+    skip(missing !== undefined, missing);
+    expect(await wrongAfter({ script: "steady", inject: ["fsync,fdatasync:error=EIO:when=12"] })).toEqual([]);
+  });
+
+  it("has what it put behind commits whose sync failed as the process was killed, and no half of those", async ({
+    skip,
+  }) => {
+    skip(missing !== undefined, missing);
+    const inject = ["fsync,fdatasync:signal=SIGKILL:when=13"];
+    expect(await wrongAfter({ script: "steady", inject }, { script: "again" })).toEqual([]);
+  });
+});
