@@ -30,6 +30,8 @@ export interface Outcome {
 
 /** More of everything, for a search in the background: a factor. */
 const EFFORT = Number(process.env["TEST_POWER_EFFORT"] ?? "1");
+/** How long one recorded life may take on a busy machine. */
+export const PATIENCE_MS = 120_000 * Math.max(1, EFFORT ** 2);
 
 /** Replays all steps on the disk. */
 export async function cutPower(cutting: Cutting): Promise<Outcome> {

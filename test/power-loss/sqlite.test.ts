@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { needs } from "../support/needs.ts";
 import { scratchFolders } from "./scratch.ts";
+import { PATIENCE_MS } from "./replay.ts";
 import { cutLife, recordLife, type Part } from "./storage.ts";
 
 const missing = needs("strace");
@@ -12,7 +13,7 @@ async function wrongAfter(...parts: readonly Part[]): Promise<readonly string[]>
   return wrong;
 }
 
-describe("sqlite() and a power cut", { timeout: 120_000 }, () => {
+describe("sqlite() and a power cut", { timeout: PATIENCE_MS }, () => {
   it("has all that it acknowledged, whatever was not synced", async ({ skip }) => {
     skip(missing !== undefined, missing);
     expect(await wrongAfter({ script: "steady" })).toEqual([]);
