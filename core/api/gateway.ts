@@ -1,17 +1,21 @@
 /** The gateway: `/v1` matched, limited and passed on to the upstream, both bodies streaming. It authenticates nobody. */
+import { Readable } from "node:stream";
 import { retryAfterMs } from "../flow/retry.ts";
-import type { Limiter, Verdict } from "../limits/limiter.ts";
+import type { Caller, Limiter, Verdict } from "../limits/limiter.ts";
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Route, RouteReply } from "../ports/plugin.ts";
 import { createTrust, peerOf } from "./address.ts";
-import { Gone } from "./body.ts";
+import { Gone, HeldBody, readBody } from "./body.ts";
+import { createBodyBudget } from "./body-budget.ts";
 import type { Call } from "./call.ts";
 import { callersOf, credentialsIn } from "./gateway/callers.ts";
 import { requestPairs, responsePairs, valuesOf } from "./gateway/headers.ts";
 import { createFindRoute, gatewayRoutes, normalPath, queryOf } from "./gateway/path.ts";
 import type { GatewayRoute } from "./gateway/path.ts";
 import { checkBody, hasBody, openUpload } from "./gateway/upload.ts";
+import { createPlaces, type Place } from "./gateway/places.ts";
+import { createUpstreamRest } from "./gateway/rest.ts";
 import { createUpstream } from "./gateway/upstream.ts";
 import type { Answering, Upstream, UpstreamOptions } from "./gateway/upstream.ts";
 import { envelope, problemOf } from "./reply.ts";
@@ -34,6 +38,11 @@ export interface Gateway {
 }
 
 const BODY_BYTES = 1_048_576;
+/** Bodies that wait for a place at the upstream hold at most so many bytes. */
+const WAITING_BYTES = 33_554_432;
+/** Requests at the upstream at once, unless something else is said. */
+const CONCURRENCY = 128;
+const UPSTREAM_BUSY = "The upstream is busy; come back later.";
 const WAIT_MIN_S = 1;
 const WAIT_MAX_S = 300;
 /** How soon it is worth asking again whether someone has configured an upstream, seconds. */
@@ -46,8 +55,9 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const routes = gatewayRoutes(deps.rows);
   const find = createFindRoute(routes);
   const upstream = deps.upstream && createUpstream({ clock, ...deps.upstream });
-  /** Monotonic ms until which the upstream, with a 503, asked to be left alone. */
-  let quietUntil = 0;
+  const rest = createUpstreamRest(clock);
+  const places = createPlaces(deps.upstream?.concurrency ?? CONCURRENCY);
+  const waiting = createBodyBudget(WAITING_BYTES, 2 * BODY_BYTES);
 
   function pairsOf({ req, address, requestId }: Call): readonly string[] {
     const peer = trusted(peerOf(req));
@@ -60,13 +70,36 @@ export function createGateway(deps: GatewayDeps): Gateway {
     return requestPairs(req.rawHeaders, origin, keyHeader);
   }
 
-  async function count(row: string, pairs: readonly string[], address: string): Promise<Verdict | undefined> {
-    const verdict = await limits.check(row, callersOf(credentialsIn(pairs, keyHeader, "authorization"), address));
+  async function count(row: string, callers: readonly Caller[]): Promise<Verdict | undefined> {
+    const busyMs = rest.leftMs(row, callers[0]?.principal ?? "");
+    const verdict = await limits.check(row, callers, { busyMs });
     if (verdict?.code === undefined) return verdict;
-    const quietS = Math.ceil((quietUntil - clock.monotonic()) / 1_000);
-    const detail = "Wait as long as Retry-After says, then go on slower.";
-    const retryAfter = Math.max(verdict.retryAfter ?? WAIT_MIN_S, quietS);
+    const busy = verdict.code === "PROVIDER_BACKPRESSURE";
+    const detail = busy ? UPSTREAM_BUSY : "Wait as long as Retry-After says, then go on slower.";
+    const { retryAfter = WAIT_MIN_S } = verdict;
     throw new Problem(verdict.code, detail, { retryAfter, headers: lowered(verdict.headers) });
+  }
+
+  /**
+   * The request with a place at the upstream. While its body is on its way it has one of a few; where there is none it
+   * waits for its body, and takes a place when that is there: so what stalls holds no place that others need.
+   */
+  async function placed(call: Call, callers: readonly string[], end: AbortController): Promise<Placed> {
+    const { req } = call;
+    if (!hasBody(req)) return { place: places.take(callers, false) ?? full() };
+    const place = places.take(callers, true);
+    if (place !== undefined) {
+      const body = openUpload(req, BODY_BYTES, (error) => end.abort(error), place.uploaded);
+      return { place, body };
+    }
+    const held = new HeldBody(waiting, () => callers);
+    try {
+      const body = await readBody(req, BODY_BYTES, held);
+      return { place: places.take(callers, false) ?? full(), body, held };
+    } catch (error) {
+      held.release();
+      throw error;
+    }
   }
 
   async function answer(route: GatewayRoute, call: Call): Promise<RouteReply> {
@@ -75,9 +108,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
     if (path === undefined || find(call.method, path) !== route)
       throw new Problem("NOT_FOUND", "There is no such path.");
     const pairs = pairsOf(call);
-    const verdict = await count(`${route.method} ${route.path}`, pairs, call.address);
+    const row = `${route.method} ${route.path}`;
+    const callers = callersOf(credentialsIn(pairs, keyHeader, "authorization"), call.address);
+    const verdict = await count(row, callers);
     try {
-      if (upstream !== undefined) return await forward(upstream, call, path, pairs, verdict);
+      if (upstream !== undefined) return await forward(upstream, call, { path, row, pairs, callers, verdict });
       if (route.path !== "/v1/health") {
         const detail = "The operator has named no upstream (gateway.upstream) to answer this.";
         throw new Problem("UPSTREAM_NOT_CONFIGURED", detail, { retryAfter: NOT_CONFIGURED_S });
@@ -102,22 +137,24 @@ export function createGateway(deps: GatewayDeps): Gateway {
   async function forward(
     to: Upstream,
     call: Call,
-    path: string,
-    pairs: readonly string[],
-    verdict: Verdict | undefined,
+    { path, row, pairs, callers, verdict }: Counted,
   ): Promise<RouteReply> {
     const { req, res, method } = call;
+    const names = callers.map(({ principal }) => principal);
     checkBody(req, BODY_BYTES);
     const end = new AbortController();
     const left = (): void => end.abort(new Gone());
     res.once("close", left);
-    const body = hasBody(req) ? openUpload(req, BODY_BYTES, (error) => end.abort(error)) : undefined;
-    const length = req.headers["content-length"];
-    const headers = body !== undefined && length !== undefined ? [...pairs, "content-length", length] : pairs;
+    let sent: Placed | undefined;
     try {
-      const answering = await to.send({ method, path: path + queryOf(req.url ?? ""), headers, body }, end.signal);
+      sent = await placed(call, names, end);
+      const { body, place } = sent;
+      const length = req.headers["content-length"];
+      const headers = body !== undefined && length !== undefined ? [...pairs, "content-length", length] : pairs;
+      const request = { method, path: path + queryOf(req.url ?? ""), headers, body };
+      const answering = await to.send(request, end.signal, place.leave);
       const { status } = answering.head;
-      if (status === 429 || status === 503) throw busy(answering);
+      if (status === 429 || status === 503) throw busy(answering, row, names[0] ?? "");
       await pass(call, answering, verdict);
       return { status };
     } catch (error) {
@@ -126,18 +163,20 @@ export function createGateway(deps: GatewayDeps): Gateway {
       log.warn("the upstream did not answer", { requestId: call.requestId, error: name, detail: message });
       throw new Problem("UPSTREAM_UNAVAILABLE", "Try again; the upstream did not answer in time, or not at all.");
     } finally {
-      body?.destroy();
+      if (sent?.body instanceof Readable) sent.body.destroy();
+      sent?.held?.release();
       res.off("close", left);
     }
   }
 
   /** The upstream's own refusal, in our words. */
-  function busy({ head, exchange }: Answering): Problem {
+  function busy({ head, exchange }: Answering, row: string, key: string): Problem {
     exchange.drop();
     const ms = retryAfterMs(valuesOf(head.headers, "retry-after")[0], clock.now()) ?? 0;
     const retryAfter = Math.min(WAIT_MAX_S, Math.max(WAIT_MIN_S, Math.ceil(ms / 1_000)));
-    if (head.status === 503) quietUntil = clock.monotonic() + retryAfter * 1_000;
-    return new Problem("PROVIDER_BACKPRESSURE", "The upstream is busy; come back later.", { retryAfter });
+    if (head.status === 503) rest.all(retryAfter * 1_000);
+    else rest.row(row, key, retryAfter * 1_000);
+    return new Problem("PROVIDER_BACKPRESSURE", UPSTREAM_BUSY, { retryAfter });
   }
 
   /** Hands the answer through. What fails from here on can only be told by cutting it off. */
@@ -170,6 +209,27 @@ export function createGateway(deps: GatewayDeps): Gateway {
     })),
     dispose: async () => upstream?.dispose(),
   };
+}
+
+/** What is known of a request once it has been counted. */
+interface Counted {
+  readonly path: string;
+  readonly row: string;
+  readonly pairs: readonly string[];
+  readonly callers: readonly Caller[];
+  readonly verdict: Verdict | undefined;
+}
+
+interface Placed {
+  readonly place: Place;
+  readonly body?: Readable | Uint8Array;
+  /** What a body that was waited for holds. */
+  readonly held?: HeldBody;
+}
+
+function full(): never {
+  const detail = "The upstream has as many requests as it may have, in all or of you; come back later.";
+  throw new Problem("PROVIDER_BACKPRESSURE", detail, { retryAfter: WAIT_MIN_S });
 }
 
 /** For an answer that says `Retry-After` itself. */

@@ -125,6 +125,72 @@ describe("bodies", () => {
   });
 });
 
+describe("the line to the upstream", () => {
+  const from = (n: number): string => `X-Forwarded-For: 2001:db8:0:${n.toString(16)}::1`;
+  const stalled = (port: number, address: string): Promise<Socket> =>
+    new Promise((resolve) => {
+      const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+      const lines = ["POST /v1/qr/create HTTP/1.1", "Host: x", "Content-Length: 100", address];
+      socket.write(`${head(lines)}x`, () => resolve(socket));
+    });
+  const rows = { "POST /v1/qr/create": { perMinute: 100_000, per5s: 100_000 }, "GET /v1/qr": false } as const;
+  const open = async () => {
+    const upstream = await startUpstream();
+    const gateway = await startGateway({ upstream: upstream.url, trustedProxies: ["127.0.0.1"], rows });
+    return { upstream, gateway };
+  };
+
+  it.each([
+    ["one address", () => from(1)],
+    ["as many addresses", (n: number) => from(100 + n)],
+  ])("is kept from nobody by 200 uploads of one byte from %s", async (_, address) => {
+    const { upstream, gateway } = await open();
+    const sockets = await Promise.all(Array.from({ length: 200 }, (__, n) => stalled(gateway.port, address(n))));
+    await until(() => upstream.connections() >= 16);
+    const got = await Promise.all(
+      Array.from({ length: 40 }, (__, n) => {
+        const headers = { ...KEY, "X-API-Key": `calm-${n}`, "X-Forwarded-For": `192.0.2.${n}` };
+        return ask(gateway.port, "POST", "/v1/qr/create", { headers, body: "{}" });
+      }),
+    );
+    expect(new Set(got.map(({ status }) => status))).toEqual(new Set([200]));
+    // One that was slow, and waited without a place, gets one when its body is there.
+    const last = sockets.at(-1) as Socket;
+    let heard = "";
+    last.on("data", (part: Buffer) => (heard += part.toString()));
+    if (address(1) !== address(2)) {
+      last.write("y".repeat(99));
+      await until(() => heard !== "");
+      expect(statusOf(heard)).toBe(200);
+    }
+    for (const socket of sockets) socket.destroy();
+    await gateway[Symbol.asyncDispose]();
+    await upstream[Symbol.asyncDispose]();
+  });
+
+  it("has an eighth of its places for one key, and for one address", async () => {
+    const waiting: ServerResponse[] = [];
+    await using upstream = await startUpstream((_req, res) => void waiting.push(res));
+    await using gateway = await startGateway({ upstream: upstream.url, trustedProxies: ["127.0.0.1"], rows: { "POST /v1/qr/create": rows["POST /v1/qr/create"] } }); // prettier-ignore
+    const asked = (key: string, address: string) =>
+      ask(gateway.port, "POST", "/v1/qr/create", { headers: { "X-API-Key": key, "X-Forwarded-For": address } });
+    const same = Array.from({ length: 16 }, (_, n) => asked("one key", `192.0.2.${n}`));
+    await until(() => waiting.length === 16);
+    expect((await asked("one key", "198.51.100.1")).json.code).toBe("PROVIDER_BACKPRESSURE");
+    const near = Array.from({ length: 16 }, (_, n) => asked(`key ${n}`, "203.0.113.1"));
+    await until(() => waiting.length === 32);
+    expect((await asked("key 99", "203.0.113.1")).json.code).toBe("PROVIDER_BACKPRESSURE");
+    const free = asked("another", "198.51.100.2");
+    await until(() => waiting.length === 33);
+    for (const res of waiting) res.end("{}");
+    expect(new Set((await Promise.all([...same, ...near, free])).map(({ status }) => status))).toEqual(new Set([200]));
+    const again = asked("one key", "203.0.113.1");
+    await until(() => waiting.length === 34);
+    waiting[33]?.end("{}");
+    expect((await again).status).toBe(200);
+  });
+});
+
 describe("a client that leaves", () => {
   it("in the middle of its body ends the request to the upstream", async () => {
     const { promise: reached, resolve } = Promise.withResolvers<IncomingMessage>();

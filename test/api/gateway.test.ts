@@ -334,24 +334,54 @@ describe("an upstream that is busy", () => {
         ]);
         expect(left(got)).toEqual([6, 2]);
       }
+      // Until that is over it is not asked again.
+      expect(upstream.seen).toHaveLength(1);
+      await gateway.clock.advance(wait * 1_000);
+      await ask(gateway.port, "POST", "/v1/withdraw/create", { headers: KEY });
+      expect(upstream.seen).toHaveLength(2);
     },
   );
 
+  it.each([
+    [429, 1],
+    [503, 3],
+  ])("with %i keeps back that row and key, and with 503 all of them", async (status, held) => {
+    const answers = [status, 200, 200];
+    await using upstream = await startUpstream((_req, res) => {
+      res.writeHead(answers.shift() ?? 200, { "Retry-After": "20" }).end("{}");
+    });
+    await using gateway = await startGateway({ upstream: upstream.url });
+    await ask(gateway.port, "PATCH", "/v1/qr/a", { headers: KEY });
+    const others = [
+      // The other form of the same operation, another row, another key.
+      await ask(gateway.port, "POST", "/v1/qr/update", { headers: KEY }),
+      await ask(gateway.port, "GET", "/v1/qr", { headers: KEY }),
+      await ask(gateway.port, "PATCH", "/v1/qr/a", { headers: { "X-API-Key": "key-b" } }),
+    ];
+    const refused = others.filter(({ json }) => json.code === "PROVIDER_BACKPRESSURE");
+    expect(refused).toHaveLength(held);
+    expect(others[0]).toBe(refused[0]);
+    for (const got of refused) expect(got.headers["retry-after"]).toBe("20");
+    expect(upstream.seen).toHaveLength(4 - held);
+    await gateway.clock.advance(20_000);
+    expect((await ask(gateway.port, "POST", "/v1/qr/update", { headers: KEY })).status).toBe(200);
+  });
+
   it("lengthens the wait of who is refused for its own pressing on", async () => {
-    const statuses = [200, 503, 200];
+    const statuses = [200, 200, 503];
     await using upstream = await startUpstream((_req, res) => {
       res.writeHead(statuses.shift() ?? 200, { "Retry-After": "30" }).end();
     });
     await using gateway = await startGateway({ upstream: upstream.url });
     const codes: unknown[] = [];
-    for (let i = 0; i < 4; i++) {
-      const got = await ask(gateway.port, "POST", "/v1/withdraw/create", { headers: KEY });
+    for (const headers of [KEY, KEY, { "X-API-Key": "another" }, KEY]) {
+      const got = await ask(gateway.port, "POST", "/v1/withdraw/create", { headers });
       codes.push([got.status, got.json.code, got.status === 429 ? got.headers["retry-after"] : undefined]);
     }
     expect(codes).toEqual([
       [200, undefined, undefined],
-      [429, "PROVIDER_BACKPRESSURE", "30"],
       [200, undefined, undefined],
+      [429, "PROVIDER_BACKPRESSURE", "30"],
       [429, "BURST_EXCEEDED", "30"],
     ]);
   });
@@ -363,8 +393,11 @@ describe("an upstream that is busy", () => {
       waiting.push(() => void res.end("done"));
       if (waiting.length === 3) resolve();
     });
-    await using gateway = await startGateway({ upstream: upstream.url, concurrency: 3 });
-    const three = ["1", "2", "3"].map((key) => ask(gateway.port, "GET", "/v1/qr", { headers: { "X-API-Key": key } }));
+    const trustedProxies = ["127.0.0.1"];
+    await using gateway = await startGateway({ upstream: upstream.url, concurrency: 3, trustedProxies });
+    const three = ["1", "2", "3"].map((key) =>
+      ask(gateway.port, "GET", "/v1/qr", { headers: { "X-API-Key": key, "X-Forwarded-For": `192.0.2.${key}` } }),
+    );
     await full;
     const got = await ask(gateway.port, "GET", "/v1/qr", { headers: KEY });
     expect([got.status, got.json.code, got.headers["retry-after"], ...left(got)]).toEqual([

@@ -1,12 +1,13 @@
 /** One request to the upstream and its answer, over undici's dispatcher: the head first, then the body as it comes. */
-import type { Readable, Writable } from "node:stream";
+import { Readable, type Writable } from "node:stream";
 import type { Dispatcher } from "undici";
 
 export interface UpstreamRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: readonly string[];
-  readonly body?: Readable;
+  /** A stream, or all of it. */
+  readonly body?: Readable | Uint8Array;
 }
 
 export interface UpstreamHead {
@@ -36,7 +37,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   constructor(dispatcher: Dispatcher, { method, path, headers, body }: UpstreamRequest) {
     this.head = this.#head.promise;
     this.over = this.#over.promise;
-    this.#upload = body;
+    this.#upload = body instanceof Readable ? body : undefined;
     // Both are awaited by some, and by nobody when it is over before.
     this.head.catch(() => undefined);
     this.#body.promise.catch(() => undefined);

@@ -30,8 +30,14 @@ const tooLarge = (maxBytes: number): Problem =>
 /**
  * The body as a stream of its own: destroying it leaves the client's connection alone, and what still comes is dropped.
  * @param failed told once: Problem PAYLOAD_TOO_LARGE, or Gone when the client left before the end
+ * @param whole called when all of it has come
  */
-export function openUpload(req: IncomingMessage, maxBytes: number, failed: (error: Error) => void): Readable {
+export function openUpload(
+  req: IncomingMessage,
+  maxBytes: number,
+  failed: (error: Error) => void,
+  whole: () => void,
+): Readable {
   let size = 0;
   const upload = new Readable({ read: () => void req.resume() });
   // Whoever destroys it knows why already.
@@ -50,6 +56,7 @@ export function openUpload(req: IncomingMessage, maxBytes: number, failed: (erro
     } else if (!upload.destroyed && !upload.push(chunk)) req.pause();
   });
   req.once("end", () => {
+    whole();
     if (!upload.destroyed) upload.push(null);
   });
   req.once("error", () => fail(new Gone()));

@@ -1,7 +1,5 @@
-/** The upstream: kept connections, a line that refuses when it is full, one deadline over the whole of each exchange. */
-import Bottleneck from "bottleneck";
+/** The upstream: kept connections, one deadline over the whole of each exchange. */
 import type { Pool } from "undici";
-import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connect } from "../../ports/plugin.ts";
 import { Exchange } from "./exchange.ts";
@@ -27,23 +25,16 @@ export interface Answering {
 export interface Upstream {
   /**
    * Sends a request; resolves when the answer's head is there.
-   * @throws Problem PROVIDER_BACKPRESSURE when the line is full, else whatever `signal` was aborted with or the
-   * connection failed with
+   * @param ended called once, when nothing of the request is left at the upstream
+   * @throws whatever `signal` was aborted with or the connection failed with
    */
-  send(request: UpstreamRequest, signal: AbortSignal): Promise<Answering>;
+  send(request: UpstreamRequest, signal: AbortSignal, ended: () => void): Promise<Answering>;
   dispose(): Promise<void>;
 }
 
 const CONNECT_MS = 10_000;
-/** A bottleneck passes 450 jobs a second (measured), for it yields to timers: so the line is made of several. */
-const LANES = 16;
 /** undici's own time-outs look at single waits: the deadline is ours, these are for a clock that was set back. */
 const BELT_MS = 120_000;
-
-interface Lane {
-  readonly limiter: Bottleneck;
-  busy: number;
-}
 
 export function createUpstream({
   url,
@@ -54,12 +45,6 @@ export function createUpstream({
 }: UpstreamOptions): Upstream {
   const prefix = url.pathname.replace(/\/+$/, "");
   const end = new AbortController();
-  const count = Math.min(LANES, concurrency);
-  const lanes = Array.from({ length: count }, (_, i): Lane => {
-    const maxConcurrent = Math.floor(concurrency / count) + (i < concurrency % count ? 1 : 0);
-    const limiter = new Bottleneck({ maxConcurrent, highWater: 0, strategy: Bottleneck.strategy.OVERFLOW });
-    return { limiter, busy: 0 };
-  });
   let opened: Promise<Pool> | undefined;
 
   // Loaded at the first request.
@@ -131,31 +116,22 @@ export function createUpstream({
   }
 
   return {
-    async send(request, signal) {
+    async send(request, signal, ended) {
       const told = Promise.withResolvers<Answering>();
-      const lane = lanes.reduce((best, one) => (one.busy < best.busy ? one : best));
-      lane.busy++;
-      lane.limiter
-        .schedule(() => exchange({ ...request, path: prefix + request.path }, signal, told))
-        .catch((error: Error) => told.reject(error instanceof Bottleneck.BottleneckError ? lineFull() : error))
-        .finally(() => lane.busy--)
-        .catch(() => undefined);
+      exchange({ ...request, path: prefix + request.path }, signal, told).then(ended, (error: Error) => {
+        ended();
+        told.reject(error);
+      });
       return await told.promise;
     },
     async dispose() {
       end.abort(new Error("the gateway is closed"));
-      await Promise.all(lanes.map(({ limiter }) => limiter.disconnect()));
       await (await opened)?.destroy();
     },
   };
 }
 
 type Told = PromiseWithResolvers<Answering>;
-
-const lineFull = (): Problem =>
-  new Problem("PROVIDER_BACKPRESSURE", "The upstream has as many requests as it may have; come back later.", {
-    retryAfter: 1,
-  });
 
 /** RFC 9110 §9.2.2: what changes nothing may be sent again. */
 const mayRepeat = ({ method, body }: UpstreamRequest): boolean =>
