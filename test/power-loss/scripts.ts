@@ -63,8 +63,15 @@ export const SCRIPTS = {
   folders: { writers: [split, giveBack] },
   /** The same rows, after another life. */
   again: { writers: [steady(0, 8, 3, 100), steady(1, 8, 20, 100), steady(2, 8, 20, 100)] },
-  /** One writer alone, whose commits and syncs come in a known order. */
-  alone: { writers: [steady(0, 12, 40)] },
+  /** A commit of a table alone, then one of two tables. */
+  apart: {
+    writers: [
+      [
+        [put("due:0:now", "000001")],
+        [put("due:0:now", "000002"), put("subscription:0:now", fill(2, 600)), put("event:0:000002", fill(2, 90))],
+      ],
+    ],
+  },
 } as const satisfies Readonly<Record<string, Script>>;
 
 export type ScriptName = keyof typeof SCRIPTS;

@@ -32,4 +32,17 @@ describe("sqlite() and a power cut", { timeout: PATIENCE_MS }, () => {
     const inject = ["fsync,fdatasync:signal=SIGKILL:when=13"];
     expect(await wrongAfter({ script: "steady", inject }, { script: "again" })).toEqual([]);
   });
+
+  it("has no half of a commit whose sync failed as the process was killed, however far the next one came with it", async ({
+    skip,
+  }) => {
+    skip(missing !== undefined, missing);
+    const inject = ["fsync,fdatasync:signal=SIGKILL:when=12"];
+    const recorded = await recordLife("sqlite", fresh(), { script: "apart", inject }, { script: "again" });
+    const [first, second] = recorded.parts;
+    // The opening decides it.
+    const opened = second?.steps.findIndex((step) => step.op === "say" && step.line === "do 0 0");
+    const parts = [first, { ...second, steps: second?.steps.slice(0, opened) }] as typeof recorded.parts;
+    expect((await cutLife({ ...recorded, parts }, { moments: 12 })).wrong).toEqual([]);
+  });
 });

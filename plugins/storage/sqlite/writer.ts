@@ -1,6 +1,7 @@
 /** The main thread's side of the writer: gathers commits while a batch is under way, and tells each how it ended. */
 import { ConflictError, StartError, StorageError } from "../../../core/model/errors.ts";
 import type { Change } from "../../../core/ports/storage.ts";
+import { rewriteLog } from "./log.ts";
 import { startThread, type Thread } from "./thread.ts";
 import type { Answer, Ask, WorkerStart } from "./worker.ts";
 
@@ -51,6 +52,7 @@ export async function openWriter(
   let opening: Promise<void> | undefined;
 
   async function open(): Promise<Thread> {
+    await rewriteLog(`${start.path}-wal`);
     const { thread: fresh, first } = await launch(start);
     if ("opened" in first) return fresh;
     await fresh.end();
