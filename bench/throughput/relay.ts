@@ -19,6 +19,8 @@ export interface RelayOptions {
   readonly storage: string;
   readonly logLevel: string;
   readonly profile?: string;
+  /** More lines of the config. */
+  readonly config?: string;
   /** Script that is started in place of the command, with the config as its argument. */
   readonly script?: string;
 }
@@ -36,6 +38,8 @@ export interface RelayUnderTest {
   start(): Promise<RunningRelay>;
   /** Makes the subscription; resolves to its secret. */
   subscribe(keyId: string, url: string): Promise<string>;
+  /** Makes many, one after the other. They are not to be limited by the config. */
+  subscribeAll(subscriptions: readonly { readonly keyId: string; readonly body: object }[]): Promise<void>;
 }
 
 export async function prepare(options: RelayOptions): Promise<RelayUnderTest> {
@@ -51,6 +55,7 @@ export default relay.defineRelay({
   server: { host: "127.0.0.1", port: ${port} },
   storage: relay.${options.storage},
   delivery: { perSubscription: ${options.connections} },
+  ${options.config ?? ""}
   guard: { allow: ["127.0.0.1:*"], ca: "./ca.pem" },
   log: { level: "${options.logLevel}" },
 });
@@ -94,18 +99,31 @@ export default relay.defineRelay({
     },
 
     async subscribe(keyId, target) {
-      const args = [COMMAND, "token", "--config", config, "--sub", "bench", "--keys", keyId];
-      const { stdout } = await promisify(execFile)(process.execPath, args, { env: clean() });
-      const answer = await fetch(`${url}/api-keys/${keyId}/webhooks`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${stdout.trim()}`, "content-type": "application/json" },
-        body: JSON.stringify({ url: target, events: ["bench:event"] }),
-      });
-      const body = (await answer.json()) as { data?: { secret: string } };
-      if (body.data === undefined) throw new Error(`the subscription was refused: ${JSON.stringify(body)}`);
-      return body.data.secret;
+      return create(await token(keyId), keyId, { url: target, events: ["bench:event"] });
+    },
+
+    async subscribeAll(subscriptions) {
+      const bearer = await token("*");
+      for (const { keyId, body } of subscriptions) await create(bearer, keyId, body);
     },
   };
+
+  async function token(keyId: string): Promise<string> {
+    const args = [COMMAND, "token", "--config", config, "--sub", "bench", "--keys", keyId];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { env: clean() });
+    return stdout.trim();
+  }
+
+  async function create(bearer: string, keyId: string, subscription: object): Promise<string> {
+    const answer = await fetch(`${url}/api-keys/${keyId}/webhooks`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
+      body: JSON.stringify(subscription),
+    });
+    const body = (await answer.json()) as { data?: { secret: string } };
+    if (body.data === undefined) throw new Error(`the subscription was refused: ${JSON.stringify(body)}`);
+    return body.data.secret;
+  }
 }
 
 const fresh = (): string => randomBytes(32).toString("base64");

@@ -1,0 +1,178 @@
+// What a healthy receiver feels of a thousand hostile subscriptions: its latencies at ten events a second, first without
+// them and then beside them, in one run, on one real relay with SQLite. Half of them stand on the healthy one's key.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { makeAuthority } from "../core/cli/certificates.ts";
+import { MOODS, type FromHostile } from "./isolation/hostile.ts";
+import { KEY_ID, publication } from "./throughput/event.ts";
+import type { FromReceiver } from "./throughput/messages.ts";
+import { endAll, own, percentile, start, type Peer } from "./throughput/process.ts";
+import { prepare, type RelayUnderTest } from "./throughput/relay.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    json: { type: "boolean", default: false },
+    /** Of each of the two measurements. */
+    seconds: { type: "string", default: "40" },
+    hostile: { type: "string", default: "1000" },
+  },
+});
+const within = (text: string, least: number, most: number, otherwise: number): number =>
+  Math.min(Math.max(Math.floor(Number(text)) || otherwise, least), most);
+const seconds = within(options.seconds, 5, 600, 40);
+const hostile = within(options.hostile, 10, 10_000, 1_000);
+/** Events a second for the healthy receiver. */
+const RATE = 10;
+/** Each hostile subscription gets an event so often, ms. */
+const FEED_MS = 4_000;
+/** So long they have to take what slots they can get before the measurement, s. */
+const SETTLE_S = 15;
+const ORIGINS = 10;
+const OTHER_KEYS = 10;
+/** What must be reached. */
+const LIMITS = { ratio: 2, p99Ms: 250 };
+
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+const round = (value: number): number => Number(value.toFixed(1));
+
+interface Latency {
+  readonly events: number;
+  /** Publications that met back-pressure. */
+  readonly refused: number;
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** Whether it was accepted. A machine that has no core to spare is told "the storage is slow". */
+async function publish(relay: RelayUnderTest, body: string): Promise<boolean> {
+  const answer = await fetch(`http://127.0.0.1:${relay.port}/events`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${await relay.publishToken()}`, "content-type": "application/json" },
+    body,
+  });
+  const text = await answer.text();
+  if (answer.status !== 202 && answer.status !== 429) throw new Error(`a publication failed: ${text}`);
+  return answer.status === 202;
+}
+
+/** Publishes at a steady rate, whatever answers take, until the last event has arrived. */
+async function measure(receiver: Peer, relay: RelayUnderTest, forSeconds: number): Promise<Latency> {
+  await receiver.ask({ kind: "reset" });
+  const sent: Promise<boolean>[] = [];
+  const from = performance.now();
+  for (let n = 0; n < forSeconds * RATE; n++) {
+    await new Promise((done) => setTimeout(done, Math.max(0, from + (n * 1_000) / RATE - performance.now())));
+    sent.push(publish(relay, publication()));
+  }
+  const events = (await Promise.all(sent)).filter(Boolean).length;
+  // What is starved does not arrive: the run ends by its deadline, and says so.
+  await receiver.ask({ kind: "await", count: events });
+  const { fromSent } = await receiver.ask<Extract<FromReceiver, { kind: "figures" }>>({ kind: "read" });
+  return {
+    events,
+    refused: sent.length - events,
+    p50: round(percentile(fromSent, 50)),
+    p99: round(percentile(fromSent, 99)),
+  };
+}
+
+/** One event after the other on every key that has hostile subscriptions, each fanned out to all of them. */
+function feed(relay: RelayUnderTest, keys: readonly string[]): () => void {
+  let next = 0;
+  const timer = setInterval(() => {
+    const keyId = keys[next++ % keys.length];
+    const event = JSON.stringify({ type: "bench:hostile", keyId, data: next });
+    publish(relay, event).catch((error: unknown) => say(String(error)));
+  }, FEED_MS / keys.length);
+  return () => clearInterval(timer);
+}
+
+async function run(folder: string) {
+  const authority = await makeAuthority(Date.now());
+  const { cert, key } = await authority.issue(["127.0.0.1"]);
+  const [receiver, bad] = [start("receiver.ts"), start("../isolation/hostile.ts")] as const;
+  const { port } = await receiver.ask<Extract<FromReceiver, { kind: "listening" }>>({ kind: "listen", cert, key });
+  const ask = { kind: "listen", cert, key, servers: ORIGINS };
+  const { ports } = await bad.ask<Extract<FromHostile, { kind: "listening" }>>(ask);
+  const relay = await prepare({
+    folder,
+    ca: authority.ca,
+    connections: 16,
+    storage: "sqlite()",
+    logLevel: "error",
+    config: `limits: { "*": false }, subscriptions: { perKey: ${hostile + 1} },`,
+  });
+  const running = await relay.start();
+  own(running.child);
+  const secret = await relay.subscribe(KEY_ID, `https://127.0.0.1:${port}/hook`);
+  await receiver.ask({ kind: "secret", secret });
+
+  say(`${hostile} hostile subscriptions …`);
+  const others = Array.from({ length: OTHER_KEYS }, (_, i) => `key_other_${i}`);
+  await relay.subscribeAll(
+    Array.from({ length: hostile }, (_, i) => {
+      const mood = MOODS[i % MOODS.length] as (typeof MOODS)[number];
+      const url = `https://127.0.0.1:${ports[Math.floor(i / MOODS.length) % ports.length]}/${mood}/${i}`;
+      const keyId = i < hostile / 2 ? KEY_ID : (others[i % others.length] as string);
+      return { keyId, body: { url, events: ["bench:hostile"], ...(mood === "late" && { timeoutMs: 30_000 }) } };
+    }),
+  );
+
+  await measure(receiver, relay, 5);
+  say(`${seconds} s of ${RATE} events/s without them …`);
+  const alone = await measure(receiver, relay, seconds);
+  const stop = feed(relay, [KEY_ID, ...others]);
+  await new Promise((done) => setTimeout(done, SETTLE_S * 1_000));
+  say(`${seconds} s beside them …`);
+  const beside = await measure(receiver, relay, seconds);
+  stop();
+  const { requests, mostOpen } = await bad.ask<Extract<FromHostile, { kind: "figures" }>>({ kind: "read" });
+  running.child.kill("SIGKILL");
+  const ratio = beside.p99 / alone.p99;
+  return {
+    hostile,
+    hostileRequests: requests,
+    hostileMostOpen: mostOpen,
+    seconds,
+    alone,
+    beside,
+    ratio: round(ratio),
+    met: ratio <= LIMITS.ratio && beside.p99 <= LIMITS.p99Ms && beside.refused === 0,
+  };
+}
+
+const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
+// It ends by itself, whatever hangs.
+const deadline = setTimeout(
+  () => {
+    say("the benchmark did not end in time: events did not arrive");
+    endAll();
+    process.exit(1);
+  },
+  (2 * seconds + SETTLE_S + 120 + hostile / 10) * 1_000,
+);
+let met = false;
+try {
+  const result = await run(folder);
+  met = result.met;
+  if (options.json) console.log(JSON.stringify(result));
+  else {
+    const row = (name: string, { events, refused, p50, p99 }: Latency): void =>
+      console.log(`${name.padEnd(36)} p50 ${p50}, p99 ${p99} (${events} events, ${refused} refused)`);
+    row("publish sent → receiver alone, ms", result.alone);
+    row(`beside ${hostile} hostile ones, ms`, result.beside);
+    console.log(
+      `hostile requests: ${JSON.stringify(result.hostileRequests)}, at most ${result.hostileMostOpen} at once`,
+    );
+    console.log(`p99 is ${result.ratio} times as long: ${met ? "as it should be" : "too long"}`);
+  }
+} catch (error) {
+  say(error instanceof Error ? error.message : String(error));
+} finally {
+  clearTimeout(deadline);
+  endAll();
+  await rm(folder, { recursive: true, force: true });
+}
+process.exit(met ? 0 : 1);
