@@ -31,6 +31,6 @@ export const HEALTH: HealthOptions = {
   disableAfterMs: 432_000_000,
 };
 export const SUBSCRIPTIONS: Plan["subscriptions"] = { perKey: 50 };
-export const INTAKE: Plan["intake"] = { maxPending: 0, maxBodyBytes: 67_108_864 };
+export const INTAKE: Plan["intake"] = { maxPending: 0, maxPendingPerKey: 0, maxBodyBytes: 67_108_864 };
 export const LOG: Plan["log"] = { level: "info" };
 export const KEY_HEADER = "X-API-Key";

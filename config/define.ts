@@ -90,6 +90,8 @@ export interface RelayConfig {
   readonly intake?: {
     /** Publishing is refused while this many deliveries are pending; 0: no such limit. @default 0 */
     readonly maxPending?: number;
+    /** The same for one API key: its publishers are refused while so many of its deliveries are pending. @default 0 */
+    readonly maxPendingPerKey?: number;
     /**
      * Bytes of the disk, or of the memory of Redis, that stay free for what was accepted: below it publishing is refused
      * (`STORAGE_FULL`); 0: no check. What pending deliveries may still write comes on top. @default 128 MiB, or a tenth of a smaller disk

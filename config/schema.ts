@@ -152,6 +152,7 @@ export function configSchema(around: Surroundings) {
     subscriptions: section({ perKey: whole(1, 100_000).optional() }).optional(),
     intake: section({
       maxPending: whole(0, 1_000_000_000).optional(),
+      maxPendingPerKey: whole(0, 1_000_000_000).optional(),
       reserveBytes: whole(0, 1_000_000_000_000_000).optional(),
       // Two batches of 8 MiB: one caller must not fill it alone.
       maxBodyBytes: whole(16_777_216, 1_099_511_627_776).optional(),

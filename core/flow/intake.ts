@@ -5,14 +5,13 @@ import { ordinals, ordinalTime } from "../model/ids.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import { isoTime } from "../model/time.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { Log, Metrics } from "../ports/plugin.ts";
+import type { Metrics } from "../ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import { createAdmission, type AdmissionDeps } from "./admission.ts";
 import { nothingWritten, writeEvent, type Writing } from "./draft.ts";
-import { holds, rememberedFanout, wantingOf, type Subscribers, type Wanting } from "./fanout.ts";
+import { holds, rememberedFanout, wantingOf, type Wanting } from "./fanout.ts";
 import { createNamesUsed } from "./names-used.ts";
-import { createPressure } from "./pressure.ts";
 import { readPublications, type Draft } from "./publication.ts";
 import {
   claimId,
@@ -24,22 +23,13 @@ import {
   type Stored,
 } from "./repeats.ts";
 import { rememberedSet } from "./remembered-set.ts";
-import { createStorageRoom } from "./storage-room.ts";
 import { committed, storageProblem } from "./surely.ts";
 
-export interface IntakeDeps {
-  readonly storage: Pick<Storage, "commit" | "getItem" | "getMany" | "room"> & {
-    readonly queue: Pick<Storage["queue"], "add" | "depth">;
-  };
-  readonly directory: Subscribers;
-  readonly clock: Clock;
+export interface IntakeDeps extends AdmissionDeps {
+  readonly storage: AdmissionDeps["storage"] &
+    Pick<Storage, "commit" | "getItem" | "getMany"> & { readonly queue: Pick<Storage["queue"], "add"> };
   /** The catalogue as it is now; `undefined`: every well-formed name. The same list until it changes. */
   readonly events?: () => readonly string[] | undefined;
-  /** Deliveries pending beyond which publishing is refused; 0: no limit. */
-  readonly maxPending: number;
-  /** Bytes of the storage that are kept free for what was accepted; see `createStorageRoom`. */
-  readonly reserveBytes?: number;
-  readonly log: Log;
   readonly metrics: Metrics;
   /** Told of each event right after its commit, before the queue is. */
   readonly onAccepted?: (event: RelayEvent) => void;
@@ -73,18 +63,14 @@ export function createIntake(deps: IntakeDeps): Intake {
   const mint = ordinals(() => clock.now());
   const fan = rememberedFanout();
   const names = createNamesUsed(storage);
-  const room = createStorageRoom(deps);
-  const pressure = createPressure(storage.queue, clock, deps.maxPending);
+  const admission = createAdmission(deps);
 
   const accept: Accept = async (request) => {
     const began = clock.monotonic();
     try {
-      const looking = pressure.look();
+      const looking = admission.look(request);
       if (looking !== undefined) await looking;
-      const measuring = room.look(sizeOf(request));
-      if (measuring !== undefined) await measuring;
-      room.admit();
-      pressure.admit();
+      admission.admit();
       const { publications } = request;
       if (publications.length > MAX_BATCH_EVENTS) {
         throw new Problem("PAYLOAD_TOO_LARGE", `At most ${MAX_BATCH_EVENTS} events may be published at once.`);
@@ -92,7 +78,11 @@ export function createIntake(deps: IntakeDeps): Intake {
       const drafts = readPublications(publications, catalogue());
       if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
       ownsAll(drafts, request.keys);
-      const accepted = await store(request, drafts);
+      const leave = await admission.enter(
+        request,
+        drafts.map(({ keyId }) => keyId),
+      );
+      const accepted = await store(request, drafts).finally(leave);
       const tookMs = clock.monotonic() - began;
       metrics.observe("accept_seconds", tookMs / 1_000);
       for (const one of accepted) tell(request, one, Math.round(tookMs * 10) / 10);
@@ -123,7 +113,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       }
       // Told of a change meanwhile. From here to the storage nothing can come between.
       if (!holds(directory, wanting)) continue;
-      const commit = pressure.began();
+      const commit = admission.began();
       try {
         const fresh = writing.changes.length === 0 || (await committed(storage, writing.changes));
         announce(writing, fresh);
@@ -131,7 +121,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
       } finally {
-        pressure.ended(commit);
+        admission.ended(commit);
       }
       if (idempotency !== undefined) {
         const before = await recallRequest(storage, idempotency, clock.now());
@@ -185,7 +175,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     if (deps.onAccepted !== undefined) for (const event of events) deps.onAccepted(event);
     if (dues.length === 0 || !fresh) return;
     storage.queue.add(dues);
-    pressure.added(dues.length);
+    admission.added(dues);
   }
 
   function tell({ requestId, source, traceparent }: AcceptRequest, one: Accepted, durationMs: number): void {
@@ -213,9 +203,8 @@ export function createIntake(deps: IntakeDeps): Intake {
   return {
     accept,
     admit() {
-      void room.look();
-      room.admit();
-      pressure.admit();
+      void admission.look();
+      admission.admit();
     },
     operational,
     async acceptOperational(keyId, type, data) {
@@ -231,11 +220,6 @@ function ownsAll(drafts: readonly Draft[], keys: readonly string[] | undefined):
   if (keys === undefined || drafts.every(({ keyId }) => keys.includes(keyId))) return;
   throw new Problem("NOT_FOUND", "There is no such resource.");
 }
-
-const sizeOf = ({ publications }: AcceptRequest): number =>
-  publications.length === 1
-    ? (publications[0]?.text.length ?? 0)
-    : publications.reduce((sum, { text }) => sum + text.length, 0);
 
 const answerOf = (event: RelayEvent, duplicate: boolean): Accepted => ({
   id: event.id,

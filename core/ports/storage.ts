@@ -137,6 +137,8 @@ export interface Queue {
   /** Refills from storage: what is due and not known here, and what lapsed leases left behind. Resolves to the number found. */
   sweep(): Promise<number>;
   depth(): Promise<QueueDepth>;
+  /** How many lines of these subscriptions the due index has, leased ones included. */
+  pending(subscriptionIds: readonly string[]): Promise<number>;
 }
 
 export interface QueueDepth {

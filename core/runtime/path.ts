@@ -131,6 +131,7 @@ export function furnishPath(house: House): void {
       directory: get(DIRECTORY),
       events: get(CATALOGUE).now,
       maxPending: get(PLAN).intake.maxPending,
+      maxPendingPerKey: get(PLAN).intake.maxPendingPerKey,
       reserveBytes: get(PLAN).intake.reserveBytes,
       onAccepted: (event) => {
         hot.put(event);

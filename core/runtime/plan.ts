@@ -96,7 +96,12 @@ export interface Plan {
   readonly stepUp: { readonly acr: readonly string[]; readonly amr: readonly string[]; readonly maxAgeMs: number };
   readonly health: HealthOptions | false;
   readonly subscriptions: { readonly perKey: number };
-  readonly intake: { readonly maxPending: number; readonly maxBodyBytes: number; readonly reserveBytes?: number };
+  readonly intake: {
+    readonly maxPending: number;
+    readonly maxPendingPerKey: number;
+    readonly maxBodyBytes: number;
+    readonly reserveBytes?: number;
+  };
   readonly metrics: { readonly token?: string; readonly port?: number };
   readonly log: { readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent" };
   readonly gateway?: { readonly upstream: string; readonly keyHeader: string };

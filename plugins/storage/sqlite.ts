@@ -48,7 +48,7 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
             commit: writer.commit,
             getMany: async (keys) => reader.getMany(keys),
             range: async (prefix, range) => reader.range(prefix, range),
-            count: (prefix) => writer.count(prefix, `${prefix}\u007f`),
+            count: async (prefix) => reader.count(prefix),
             verify: async () => reader.verify(),
             async room() {
               const { freeBytes, totalBytes } = await diskRoom(folder);

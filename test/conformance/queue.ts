@@ -376,6 +376,24 @@ export function queueLaws(bench: Bench): void {
     expect((await storage.queue.depth()).oldestDueAt).toBe(now() - 90_000);
   });
 
+  law("counts what is pending of some subscriptions, whether it waits, is leased or held back", async () => {
+    const storage = await open();
+    expect(await storage.queue.pending([])).toBe(0);
+    await enqueue(
+      storage,
+      ...Array.from({ length: 300 }, (_, i) => due("a", i, now() + i)),
+      ...[1, 2].map((n) => due("b", n, now())),
+      due("bb", 1, now()),
+    );
+    await storage.queue.hold("sub_b", 60_000);
+    const leases = await claim(storage.queue, { limit: 2 });
+    expect(await storage.queue.pending(["sub_a", "sub_b", "sub_none"])).toBe(302);
+    for (const lease of leases) await storage.queue.settle(lease, [endOf(lease)]);
+    const ended = leases.filter(({ subscriptionId }) => subscriptionId === "sub_a").length;
+    expect(await storage.queue.pending(["sub_a"])).toBe(300 - ended);
+    expect(await storage.queue.pending(["sub_b"])).toBe(2);
+  });
+
   law(
     "takes a lapsed lease away from a silent holder, who can change nothing any more",
     async () => {

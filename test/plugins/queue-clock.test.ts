@@ -21,6 +21,7 @@ it("reads what waits for later once after a start and once after a step, not aga
       return page;
     },
     commit: () => Promise.resolve(),
+    count: async (prefix) => map.count(prefix),
   });
   for (let i = 0; i < LINES; i++) {
     const one = due("a", i, clock.now() + HOUR_MS + i, { attempts: 1, waitMs: HOUR_MS + i });

@@ -72,6 +72,7 @@ class Walk {
     this.queue = createQueue({
       clock: this.clock,
       window,
+      count: async (prefix) => this.map.count(prefix),
       // A page shows the storage as it was at some moment between the question and the answer.
       range: async (prefix, options) => {
         await this.lag();

@@ -35,7 +35,11 @@ export interface Desk {
 export function desk({
   events,
   ...options
-}: { readonly events?: readonly string[]; readonly maxPending?: number } = {}): Desk {
+}: {
+  readonly events?: readonly string[];
+  readonly maxPending?: number;
+  readonly maxPendingPerKey?: number;
+} = {}): Desk {
   const store = shelf();
   const clock = testClock();
   const [log, metrics, told]: [Desk["log"], Desk["metrics"], RelayEvent[]] = [quietLog(), quietMetrics(), []];

@@ -65,7 +65,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     retry: { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000, ...options.retry },
     delivery: { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000, ...options.delivery },
     health: options.health ?? false,
-    intake: { maxPending: 0, maxBodyBytes: 67_108_864 },
+    intake: { maxPending: 0, maxPendingPerKey: 0, maxBodyBytes: 67_108_864 },
     subscriptions: { perKey: 50 },
   } as Plan;
 

@@ -11,7 +11,11 @@ export interface Shelf extends Pick<Storage, "commit" | "getItem" | "getMany" | 
   before: (changes: readonly Change[]) => Promise<void> | void;
   /** Called after a commit was carried out: what it throws is how the commit seems to have ended. */
   after: (changes: readonly Change[]) => Promise<void> | void;
-  readonly queue: { add(dues: readonly Due[]): void; depth(): Promise<QueueDepth> };
+  readonly queue: {
+    add(dues: readonly Due[]): void;
+    depth(): Promise<QueueDepth>;
+    pending(subscriptionIds: readonly string[]): Promise<number>;
+  };
   readonly added: Due[];
   depth: QueueDepth;
 }
@@ -49,7 +53,11 @@ export function shelf(): Shelf {
       commits.push(changes);
       await made.after(changes);
     },
-    queue: { add: (dues) => void added.push(...dues), depth: async () => made.depth },
+    queue: {
+      add: (dues) => void added.push(...dues),
+      depth: async () => made.depth,
+      pending: async (ids) => [...rows.keys()].filter((key) => ids.some((id) => key.startsWith(`due:${id}:`))).length,
+    },
   };
   return made;
 }

@@ -299,6 +299,7 @@ export function simShared(world: World): SimShared {
           for (const name of [...leases.keys()]) if (name.startsWith(`${subscriptionId}:`)) leases.delete(name);
         }),
       sweep: () => call(false, () => 0),
+      pending: (ids) => call(false, () => ids.reduce((sum, id) => sum + rows.count(`due:${id}:`), 0)),
       depth: () => call(false, () => ({ waiting: rows.count("due:") - leases.size, leased: leases.size })),
     };
 

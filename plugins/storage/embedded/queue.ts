@@ -3,6 +3,7 @@
  * process, and storage still has the lines.
  */
 import { LeaseLostError } from "../../../core/model/errors.ts";
+import { duesOf } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, ClaimRequest, Entry, Lease, Queue, RangeOptions } from "../../../core/ports/storage.ts";
@@ -23,6 +24,8 @@ export interface QueueDeps {
   readonly clock: Clock;
   /** How many lines the due shelf has, where the storage keeps count. */
   readonly stored?: () => number | undefined;
+  /** How many keys start with the prefix. */
+  readonly count: (prefix: string) => Promise<number>;
   /** Most lines that wait in memory. @default 10_000 */
   readonly window?: number;
 }
@@ -32,7 +35,7 @@ export interface WindowQueue extends Queue {
   close(): Promise<void>;
 }
 
-export function createQueue({ range, commit, clock, stored, window: size = 10_000 }: QueueDeps): WindowQueue {
+export function createQueue({ range, commit, clock, stored, count, window: size = 10_000 }: QueueDeps): WindowQueue {
   const time = timeline(clock);
   const bell = alarm(clock, time, (lane) => window.touch(lane));
   const window = createWindow({
@@ -216,6 +219,12 @@ export function createQueue({ range, commit, clock, stored, window: size = 10_00
       const known = window.waiting();
       const oldestDueAt = oldest === undefined ? undefined : oldest + time.ahead();
       return { waiting: all ? known : Math.max(known, (stored?.() ?? 0) - leased), leased, oldestDueAt };
+    },
+
+    async pending(subscriptionIds) {
+      let lines = 0;
+      for (const id of subscriptionIds) lines += await count(duesOf(id));
+      return lines;
     },
 
     async close() {

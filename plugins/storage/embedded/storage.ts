@@ -7,11 +7,14 @@ import { simpleDriver, type KeyValue } from "./driver.ts";
 import { createQueue } from "./queue.ts";
 import { watchers } from "./watch.ts";
 
+/** Keys read at once where they have to be counted. */
+const COUNT_PAGE = 1_000;
+
 /** What a plug-in brings. Promises and errors are those of the storage port. */
 export interface Store extends KeyValue {
   readonly name: string;
   readonly durability: Durability;
-  /** How many keys start with the prefix. Asked once, about the due shelf. */
+  /** How many keys start with the prefix. Asked at the start about the due shelf, later about one subscription of it. */
   count?(prefix: string): Promise<number>;
   status(): Promise<Readonly<Record<string, string | number | boolean>>>;
   verify?(): Promise<readonly string[]>;
@@ -56,7 +59,8 @@ export async function embedded(store: Store, clock: Clock, options: EmbeddedOpti
   }
 
   const { getMany, range } = store;
-  const queue = createQueue({ range, commit, clock, stored: () => lines, window: options.window });
+  const count = (prefix: string): Promise<number> => store.count?.(prefix) ?? countByPages(range, prefix);
+  const queue = createQueue({ range, commit, clock, stored: () => lines, count, window: options.window });
 
   return {
     name: store.name,
@@ -84,6 +88,17 @@ export async function embedded(store: Store, clock: Clock, options: EmbeddedOpti
       return closing;
     },
   };
+}
+
+/** For a store that cannot count. */
+async function countByPages(range: Store["range"], prefix: string): Promise<number> {
+  let lines = 0;
+  for (let after: string | undefined; ;) {
+    const page = await range(prefix, { after, limit: COUNT_PAGE });
+    lines += page.length;
+    if (page.length < COUNT_PAGE) return lines;
+    after = page.at(-1)?.key;
+  }
 }
 
 /** How many due lines a commit adds. Lines are written once and deleted once, so that counting them is enough. */

@@ -172,6 +172,13 @@ wake()
 return {found, last, began}
 `);
 
+/** now, sub… → how many lines they have, leased ones included. */
+export const PENDING = inRedis(`
+local lines = 0
+for i = 2, #ARGV do lines = lines + call('ZCARD', P .. ':q:s:' .. ARGV[i]) end
+return lines
+`);
+
 /** now → `{lines, leased, oldest due or -1}`; the oldest among the first hundred subscriptions that are due and not paused. */
 export const DEPTH = inRedis(`
 local leased = tonumber(call('GET', P .. ':q:leases') or 0)

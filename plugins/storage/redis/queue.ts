@@ -8,7 +8,7 @@ import { script } from "./calls.ts";
 import type { Channel } from "./channel.ts";
 import type { Commits } from "./commits.ts";
 import type { Steps } from "./steps.ts";
-import { CANCEL, CLAIM, DEPTH, PAUSE, RELEASE, SWEEP } from "./queue-lua.ts";
+import { CANCEL, CLAIM, DEPTH, PAUSE, PENDING, RELEASE, SWEEP } from "./queue-lua.ts";
 
 const SCRIPTS = {
   claim: script(CLAIM),
@@ -17,12 +17,15 @@ const SCRIPTS = {
   cancel: script(CANCEL),
   sweep: script(SWEEP),
   depth: script(DEPTH),
+  pending: script(PENDING),
 };
 /** Looked at least so often, should a message get lost. */
 const LONGEST_WAIT_MS = 5_000;
 /** …and so often while no messages can arrive. */
 const DEAF_WAIT_MS = 250;
 const SWEEP_PAGE = 500;
+/** Subscriptions whose lines are counted in one call. */
+const PENDING_GROUP = 1_000;
 
 /** Empty: Redis decides by its own clock, which all nodes share. Tests hand in theirs. */
 export type Now = () => number | "";
@@ -174,6 +177,15 @@ export function sharedQueue(deps: {
       }
       if (found > 0) ring();
       return found;
+    },
+
+    async pending(subscriptionIds) {
+      let lines = 0;
+      for (let i = 0; i < subscriptionIds.length; i += PENDING_GROUP) {
+        const group = [now(), ...subscriptionIds.slice(i, i + PENDING_GROUP)];
+        lines += (await calls.run(SCRIPTS.pending, group, { repeatable: true, changes: false })) as number;
+      }
+      return lines;
     },
 
     async depth() {

