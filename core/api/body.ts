@@ -117,6 +117,8 @@ export function readBody(req: IncomingMessage, maxBytes: number, held: HeldBody)
     };
     const refuseRoom = (): void => {
       held.refused = true;
+      // At once: until the answer is put together, more of it would be read for nothing.
+      req.socket?.pause();
       refuse(noRoom());
     };
     if (!held.fits(announced)) return refuseRoom();
