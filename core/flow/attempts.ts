@@ -208,17 +208,18 @@ export class Attempts {
   /** A held wait keeps its lease but gives back its slot and drops the body. */
   async #wait(until: number): Promise<void> {
     const { clock, slots, holdMs, storage } = this.#deps;
+    const { waitMs = holdMs } = this.#line;
+    // The clock may be set at any time: the wait that was asked for is the longest.
+    const left = (): number => Math.min(until - clock.now(), waitMs);
     this.#loaded = undefined;
     this.#giveSlot();
     const ends = this.#draining === undefined ? this.#signal : AbortSignal.any([this.#signal, this.#draining]);
     try {
-      const now = clock.now();
-      // The clock may have been set since `until` was made: the wait that was asked for is the longest.
-      await clock.sleep(now + Math.min(until - now, this.#line.waitMs ?? holdMs, holdMs), ends);
+      await clock.sleep(clock.now() + Math.min(left(), holdMs), ends);
       this.#slot = await slots.wait(this.#lease, ends);
       if (this.#slot === undefined) throw new Error("no slot for a while");
     } catch {
-      await storage.queue.release(this.#lease, until);
+      await storage.queue.release(this.#lease, clock.now() + left());
       throw new NotDelivered(until, false);
     } finally {
       this.#unhold();

@@ -49,7 +49,7 @@ export function createReplayJob(deps: {
     let moved = 0;
 
     async function beat(): Promise<number> {
-      const first = clock.now();
+      const began = clock.monotonic();
       let went = 0;
       while (went < BEAT && moved + went < limit && !signal.aborted) {
         subscription ??= (await due.next()).value;
@@ -59,7 +59,7 @@ export function createReplayJob(deps: {
           since: clock.now() - maxAgeMs,
           limit: Math.min(BEAT - went, limit - moved - went),
           perSecond,
-          startAt: first + (went * 1_000) / perSecond,
+          startAt: clock.now() + (went * 1_000) / perSecond - (clock.monotonic() - began),
           only: ({ reason, failedAt, cycle }) => reason === "exhausted" && failedAt <= youngest && cycle < maxReplays,
         });
         went += one.replayed;

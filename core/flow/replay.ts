@@ -183,7 +183,9 @@ export function createReplay(deps: {
       dryRun,
       only,
     }) {
-      const first = startAt ?? clock.now();
+      // Measured by the monotonic clock: a wall clock that is set meanwhile moves none of them.
+      const startsIn = startAt === undefined ? 0 : startAt - clock.now();
+      const began = clock.monotonic();
       let matched = 0;
       let replayed = 0;
       for await (const { ordinal, failed } of failedLines(storage, subscription.id)) {
@@ -194,8 +196,8 @@ export function createReplay(deps: {
         if (dryRun === true) continue;
         const eventId = await replayedEventId(storage, subscription, ordinal);
         if (eventId === undefined) continue;
-        const dueAt = Math.round(first + (replayed * 1_000) / perSecond);
-        if (await move(subscription, { eventId, ordinal }, dueAt, {})) replayed++;
+        const dueIn = startsIn + (replayed * 1_000) / perSecond - (clock.monotonic() - began);
+        if (await move(subscription, { eventId, ordinal }, Math.round(clock.now() + dueIn), {})) replayed++;
       }
       return { matched, replayed, more: false };
     },

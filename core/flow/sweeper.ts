@@ -22,12 +22,16 @@ export function createSweeper(deps: {
   const { storage, clock, log } = deps;
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
+  const began = clock.now() - clock.monotonic();
+
+  /** A wall clock that is set forwards while the relay runs is not believed: what it ends is gone for good. */
+  const now = (): number => Math.min(clock.now(), began + clock.monotonic());
 
   /** Drops what has expired, together with the line that says so. Repeating it drops nothing more. */
   async function expire(): Promise<void> {
     for (;;) {
       const page = await storage.range("expiry:", { limit: EXPIRY_PAGE });
-      const over = page.filter(({ key }) => parseExpiryKey(key).at <= clock.now());
+      const over = page.filter(({ key }) => parseExpiryKey(key).at <= now());
       if (over.length === 0) return;
       if (!(await drop(over))) for (const line of over) await drop([line]);
       if (over.length < EXPIRY_PAGE) return;

@@ -16,6 +16,8 @@ export interface Jobs {
 
 /** How late a tick may still run: a busy minute must not skip a nightly job. */
 const TOLERANCE_MS = 55_000;
+/** A tick that was taken so far ahead of this one was taken by a clock that was wrong: it holds up none, ms. */
+const WRONG_MS = 3_600_000;
 
 export function createJobs(deps: {
   readonly jobs: readonly Job[];
@@ -32,7 +34,7 @@ export function createJobs(deps: {
   async function won(job: Job, index: string, tick: string): Promise<boolean> {
     const key = tickKey(`${job.name}.${index}`);
     const last = await storage.getItem(key);
-    if (last !== undefined && last >= tick) return false;
+    if (last !== undefined && last >= tick && Date.parse(last) - Date.parse(tick) < WRONG_MS) return false;
     try {
       await storage.commit([{ op: "put", key, value: tick, if: last ?? null }]);
       return true;

@@ -20,6 +20,7 @@ import { sharedQueue } from "./redis/queue.ts";
 import type { Now } from "./redis/queue.ts";
 import { manyValues, ranges } from "./redis/range.ts";
 import { replicated } from "./redis/replicated.ts";
+import { stamp } from "./redis/stamp.ts";
 import { steps } from "./redis/steps.ts";
 import { survey } from "./redis/survey.ts";
 
@@ -49,7 +50,7 @@ export function redisAt(options: RedisOptions, now: Now): Plugin<"storage", Stor
   };
 }
 
-async function open(options: RedisOptions, { clock, log }: PluginContext, now: Now): Promise<Storage> {
+async function open(options: RedisOptions, { clock, log }: PluginContext, serverNow: Now): Promise<Storage> {
   const { prefix = "relay", replicas = 0, leaseMs = LEASE_MS } = options;
   const tag = tagOf(prefix);
   const node = randomBytes(9).toString("base64url");
@@ -59,6 +60,8 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
     await client.connect();
     const found = await survey(client, options, log);
 
+    const time = stamp(clock, serverNow);
+    const { now } = time;
     const gate = createGate();
     const large = largeCalls(
       patient,
@@ -86,11 +89,12 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, now: N
       commits: committing,
       clock,
       now,
+      noted: time.noted,
       leaseMs,
       node,
       channel: channelNow,
     });
-    const others = otherNodes(reading, tag, clock, node, now);
+    const others = otherNodes(reading, tag, clock, node, time);
     const told: Channel = await channel(subscriber, tag, clock, reading, others.alive, queue.told, others.heard);
     // A master in place of another may lack what was told before.
     client.on("ready", told.missed);

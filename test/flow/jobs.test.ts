@@ -45,6 +45,16 @@ describe("a tick", () => {
     expect(ran).toHaveLength(2);
   });
 
+  it("that a clock took a day ahead of its time holds up none of today", async () => {
+    await using test = await testPath();
+    const node = createJobs({ jobs: [job()], storage: test.storage, run: async () => 1, log: quietLog() });
+    const today = (minutes: number): Date => new Date(test.clock.now() + minutes * 60_000);
+    expect(await node.tick(job(), new Date(test.clock.now() + DAY_MS))).toBe(true);
+    expect(await node.tick(job(), today(0))).toBe(true);
+    expect(await node.tick(job(), today(0))).toBe(false);
+    expect(await node.tick(job(), today(15))).toBe(true);
+  });
+
   it("of one job is not that of another, though they are alike", async () => {
     await using test = await testPath();
     const jobs = [job({ name: "retention" }), job(), job()];

@@ -1,10 +1,12 @@
-// A node whose clock is wrong for a moment decides nothing for the others.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+// A node whose clock is wrong for a moment decides nothing for the others; nor does a Redis whose clock is set.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Due } from "../../core/model/delivery.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { redis } from "../../plugins/storage/redis.ts";
+import { redis, redisAt } from "../../plugins/storage/redis.ts";
 import { claim, claimOne, due, enqueue } from "../conformance/queue.ts";
+import { testClock } from "../support/clock.ts";
 import { needs } from "../support/needs.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
@@ -63,6 +65,96 @@ describe.skipIf(missing !== undefined)(
       const lease = await claimOne(wrong.queue);
       await wrong.queue.release(lease, ahead.now() + 300);
       expect(await claimed()).toBe("sub_b");
+    });
+  },
+);
+
+describe.skipIf(missing !== undefined)(
+  `a Redis whose own clock is set${missing === undefined ? "" : ` (${missing})`}`,
+  () => {
+    const SECOND = 1_000;
+    const hand = testClock();
+    let offset = 0;
+    let server: RedisServer;
+    let made = 0;
+    const opened: Storage[] = [];
+    beforeAll(async () => {
+      server = await startRedis();
+    });
+    afterEach(async () => {
+      for (const storage of opened.splice(0)) await storage.dispose();
+      offset = 0;
+    });
+    afterAll(async () => {
+      await server?.[Symbol.asyncDispose]();
+    });
+
+    async function open(prefix: string): Promise<Storage> {
+      const storage = await redisAt({ url: server.url, prefix }, () => hand.now() + offset).setup(
+        pluginContext(hand, "/nonexistent"),
+      );
+      opened.push(storage);
+      return storage;
+    }
+
+    /** What is claimed while so much time passes, by a worker that looks each second. */
+    async function worked({ queue }: Storage, ms: number): Promise<readonly string[]> {
+      const seen = (await claim(queue)).map(({ ordinal }) => ordinal);
+      for (let left = ms; left > 0; left -= SECOND) {
+        await hand.advance(Math.min(left, SECOND));
+        seen.push(...(await claim(queue)).map(({ ordinal }) => ordinal));
+      }
+      return seen;
+    }
+
+    it.each([90, -90, 3_600, -3_600, 86_400, -86_400])(
+      "by %d s delays nothing, ends no lease, pause or wait before its time, and is forgotten when it is taken back",
+      async (seconds) => {
+        const [near, other] = [await open(`step${++made}`), await open(`step${made}`)];
+        await enqueue(near, due("held", 1, hand.now()));
+        const lease = await claimOne(near.queue);
+        const wait = (n: number): Due => due("a", n, hand.now() + 20 * SECOND, { attempts: 1, waitMs: 20 * SECOND });
+        const [before, after] = [wait(2), due("b", 3, hand.now())];
+        await near.queue.pause("sub_p", 20 * SECOND);
+        await enqueue(near, before, due("p", 4, hand.now()));
+        for (const step of [seconds, -seconds]) {
+          // What was sent with the time before the step has arrived.
+          await Promise.all([near.queue.depth(), other.queue.depth()]);
+          offset += step * SECOND;
+          // Whatever comes first after the step, it is not taken in.
+          const fresh = { ...after, ordinal: `${after.ordinal.slice(0, -1)}${step > 0 ? 8 : 9}` };
+          await enqueue(near, fresh);
+          expect(await worked(other, SECOND)).toEqual([fresh.ordinal]);
+          expect(await worked(near, 5 * SECOND)).toEqual([]);
+          expect(await near.queue.extend(lease)).toBe(true);
+        }
+        expect(await worked(other, 6 * SECOND)).toEqual([]);
+        expect((await worked(near, 6 * SECOND)).toSorted()).toEqual([before.ordinal, due("p", 4, 0).ordinal]);
+      },
+    );
+
+    it("that was set back keeps nobody out for longer than a window of the limits", async () => {
+      const { counters } = await open("limits");
+      const window = { limit: 1, windowMs: 60 * SECOND };
+      const take = { key: "who", sustained: window, burst: window };
+      expect((await counters.take([take]))[0]?.code).toBeUndefined();
+      offset -= HOUR_MS;
+      expect((await counters.take([take]))[0]?.code).toBeDefined();
+      for (let i = 0; i < 61; i++) {
+        await hand.advance(SECOND);
+        await opened[0]?.queue.claim({ limit: 1, perSubscription: 1, busy: new Map() });
+      }
+      expect((await counters.take([take]))[0]?.code).toBeUndefined();
+    });
+
+    it("that was set back and forwards while no node was there delays nothing that waits", async () => {
+      const prefix = `down${++made}`;
+      const first = await open(prefix);
+      offset = 24 * HOUR_MS;
+      await enqueue(first, due("a", 1, hand.now()), due("a", 2, hand.now() + 10_000, { attempts: 1, waitMs: 10_000 }));
+      await first.dispose();
+      offset = 0;
+      expect(await worked(await open(prefix), 12 * SECOND)).toHaveLength(2);
     });
   },
 );

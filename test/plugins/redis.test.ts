@@ -46,10 +46,7 @@ describe.skipIf(missing !== undefined)(
       },
       second: (storage) => openAs(prefixOf(storage)),
       lapse: () => clock.advance(LEASE_MS),
-      skips: {
-        untold: "the commit that writes a due line puts it into the queue",
-        step: "what is due is due by the clock of Redis",
-      },
+      skips: { untold: "the commit that writes a due line puts it into the queue" },
     });
 
     describe("counters", () => {

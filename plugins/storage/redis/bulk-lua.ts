@@ -37,10 +37,10 @@ local function applyMany(from, last)
       shelves[group] = entries
       entries[#entries + 1] = 0
       entries[#entries + 1] = rest
-      local sub, line, time
-      if group == 'due:' then sub, line, time = parseDue(rest) end
+      local sub, line, time, ordinal
+      if group == 'due:' then sub, line, time, ordinal = parseDue(rest) end
       if sub then
-        local at = claimableAt(time)
+        local at = claimableAt(time, ordinal, ARGV[i + 2])
         local own = lines[sub] or {}
         lines[sub] = own
         own[#own + 1] = at

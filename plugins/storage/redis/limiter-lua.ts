@@ -2,11 +2,9 @@
  * The two-window decision inside Redis, on the server's clock: `decide`, `look` and `giveBack` of `core/model/windows.ts`,
  * line by line. What is idle expires by itself.
  */
+import { CLOCK } from "./clock-lua.ts";
 
-const COMMON = `
-local P = KEYS[1]
-local now = tonumber(ARGV[1])
-if not now then local t = redis.call('TIME'); now = t[1] * 1000 + math.floor(t[2] / 1000) end
+const COMMON = `${CLOCK}
 
 local NAMES = {'sustainedStart', 'sustainedCount', 'burstStart', 'burstCount', 'refusedStart', 'refusedCount', 'suspendedUntil', 'strikes', 'struckAt'}
 

@@ -9,7 +9,7 @@
  * `:q:later` the others by their next time, or earlier · `:q:pause` · `:q:hold` · `:q:turn` · `:q:whole` set while no line of the shelf
  * is missing here · `:q:cancelled` the last cancel · `:q:idle` until when idle nodes sleep · `:epoch`, `:epoch:id` how many commits watchers were told of, and the last of them · `:epochs` the ids
  * of the last thousand · `:touched` key
- * ids by the epoch at which a subscription of theirs changed last · `:nodes` by their last sign of life · `:n:<key>` limiter state.
+ * ids by the epoch at which a subscription of theirs changed last · `:nodes` by their last sign of life · `:clock` see `clock-lua.ts` · `:n:<key>` limiter state.
  *
  * A claimed line stays in `:q:s` with the time at which its lease lapses as its score: what a dead node held comes back
  * by itself, and nobody has to look for it.
@@ -19,18 +19,14 @@
  */
 
 import { MANY_ROWS } from "./bulk-lua.ts";
+import { CLOCK, CLAIMABLE_AT } from "./clock-lua.ts";
 import { UNPACK } from "./packed.ts";
 
-/** The first argument of every script: epoch ms, or empty for the server's own clock. */
-const COMMON = `${UNPACK}
-local P = KEYS[1]
-local call = redis.call
-local now = tonumber(ARGV[1])
-if not now then local t = call('TIME'); now = t[1] * 1000 + math.floor(t[2] / 1000) end
+const COMMON = `${UNPACK}${CLOCK}
 local wakeAt = nil
 -- How much later it is here than on the node that wrote the lines of this script.
-local shift = 0
-
+local shift = ahead
+${CLAIMABLE_AT}
 -- Redis refuses what needs memory only as the first write of a script. What ends or hands on work goes on all the same:
 -- it is small, and without it memory would never become free.
 local opened = false
@@ -67,13 +63,10 @@ local function file(sub, at)
   if not wakeAt or at < wakeAt then wakeAt = at end
 end
 
--- When a new line may be claimed, by the time in its key.
-local function claimableAt(time) return tonumber(time) + shift end
-
-local function queueAdd(rest)
-  local sub, line, time = parseDue(rest)
+local function queueAdd(rest, value)
+  local sub, line, time, ordinal = parseDue(rest)
   if not sub then return end
-  local at = claimableAt(time)
+  local at = claimableAt(time, ordinal, value)
   if call('ZADD', P .. ':q:s:' .. sub, 'NX', at, line) == 1 then file(sub, at) end
 end
 
@@ -111,7 +104,7 @@ local function put(key, value)
     listed[group] = true
     if call('ZCARD', index) == 1 then call('ZADD', P .. ':shelves', 0, group) end
   end
-  if group == 'due:' then queueAdd(rest) elseif group == 'subscription:' then touch(rest) end
+  if group == 'due:' then queueAdd(rest, value) elseif group == 'subscription:' then touch(rest) end
 end
 
 local function remove(key)

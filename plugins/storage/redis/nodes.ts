@@ -5,12 +5,13 @@ import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
 import { NO_EPOCH } from "./channel.ts";
 import { inRedis } from "./lua.ts";
-import type { Now } from "./queue.ts";
+import type { Stamp } from "./stamp.ts";
 
 /** now, node → the epoch. */
 const ALIVE = script(
   inRedis(`
 evenWhenFull()
+noteClock()
 call('ZADD', P .. ':nodes', now, ARGV[2])
 call('ZREMRANGEBYSCORE', P .. ':nodes', '-inf', now - 60000)
 return epochNow('any')
@@ -57,7 +58,7 @@ export interface NodesOnRedis extends Nodes {
   leave(): Promise<void>;
 }
 
-export function nodes(calls: Calls, tag: string, clock: Clock, node: string, now: Now): NodesOnRedis {
+export function nodes(calls: Calls, tag: string, clock: Clock, node: string, { now, noted }: Stamp): NodesOnRedis {
   const actors = new Set<(word: string) => Promise<unknown>>();
   /** Questions of ours: who has answered, and whom to tell of it. */
   const open = new Map<string, { readonly answered: Set<string>; changed: () => void }>();
@@ -84,7 +85,12 @@ export function nodes(calls: Calls, tag: string, clock: Clock, node: string, now
   }
 
   return {
-    alive: async () => String(await calls.run(ALIVE, [now(), node], SAID)),
+    async alive() {
+      const sentAt = clock.monotonic();
+      const epoch = await calls.run(ALIVE, [now(), node], SAID);
+      noted(sentAt);
+      return String(epoch);
+    },
     count: async () => (await others(SILENT_MS)).length + 1,
     async leave() {
       await calls.ask((client) => client.zrem(`${tag}:nodes`, node), SAID).catch(() => {});

@@ -1,6 +1,7 @@
 /** How the arguments of a script travel: each by itself, or, where they are many or long, all in one. */
 
-export type Args = readonly (string | number)[];
+/** One that is neither a text nor a number is made into text when it is sent. */
+export type Args = readonly (string | number | { toString(): string })[];
 
 /** What Redis and its client take in one piece without anybody noticing: some ten milliseconds of work. */
 const MOST_ARGS = 10_000;
@@ -34,8 +35,10 @@ export const isLarge = ({ args, chars }: Size): boolean => args > MOST_ARGS || c
  * The arguments as they are sent. Measured: a client that is handed 125,000 arguments one by one ends with a RangeError,
  * and Redis takes no more than a million; one argument has neither limit.
  */
-export const wire = (args: Args): readonly (string | number | Buffer)[] =>
-  isLarge(sizeOf(args)) ? [PACKED, pack(args)] : args;
+export function wire(args: Args): readonly (string | number | Buffer)[] {
+  const texts = args.map((arg) => (typeof arg === "object" ? String(arg) : arg) as string | number);
+  return isLarge(sizeOf(texts)) ? [PACKED, pack(texts)] : texts;
+}
 
 /** A MessagePack array of texts. */
 function pack(args: Args): Buffer {

@@ -14,6 +14,7 @@ for i = 7, #ARGV, 2 do
 end
 local ready, later = P .. ':q:ready', P .. ':q:later'
 evenWhenFull()
+noteClock()
 local turn = tonumber(call('GET', P .. ':q:turn') or 0)
 local turnBefore = turn
 
@@ -105,7 +106,7 @@ local sub, ordinal, token, inMs = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local line = leaseOf(sub, ordinal, token)
 if not line then return 0 end
 endLease(sub, ordinal)
-local at = inMs and now + inMs or math.min(now, tonumber(string.match(line, '^(%d+)')))
+local at = inMs and now + inMs or math.min(now, tonumber(string.match(line, '^(%d+)')) + ahead)
 call('ZADD', P .. ':q:s:' .. sub, at, line)
 file(sub, at)
 wake()
@@ -160,7 +161,7 @@ for _, rest in ipairs(rests) do
   last = rest
   local sub, line = parseDue(rest)
   if sub and not call('ZSCORE', P .. ':q:s:' .. sub, line) then
-    queueAdd(rest)
+    queueAdd(rest, call('GET', P .. ':r:due:' .. rest))
     found = found + 1
   end
 end
@@ -191,5 +192,5 @@ for _, sub in ipairs(call('ZRANGE', P .. ':q:ready', 0, 99)) do look(sub) end
 for _, sub in ipairs(call('ZRANGEBYSCORE', P .. ':q:later', '-inf', now, 'LIMIT', 0, 100)) do look(sub) end
 local held = call('HSCAN', P .. ':q:hold', 0, 'COUNT', 100)[2]
 for i = 1, math.min(#held, 200), 2 do look(held[i]) end
-return {call('ZCARD', P .. ':i:due:'), leased, oldest}
+return {call('ZCARD', P .. ':i:due:'), leased, oldest < 0 and oldest or oldest - ahead}
 `);

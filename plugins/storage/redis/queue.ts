@@ -9,6 +9,7 @@ import type { Channel } from "./channel.ts";
 import type { Commits } from "./commits.ts";
 import type { Steps } from "./steps.ts";
 import { CANCEL, CLAIM, DEPTH, PAUSE, PENDING, RELEASE, SWEEP } from "./queue-lua.ts";
+import type { Stamp } from "./stamp.ts";
 
 const SCRIPTS = {
   claim: script(CLAIM),
@@ -27,8 +28,8 @@ const SWEEP_PAGE = 500;
 /** Subscriptions whose lines are counted in one call. */
 const PENDING_GROUP = 1_000;
 
-/** Empty: Redis decides by its own clock, which all nodes share. Tests hand in theirs. */
-export type Now = () => number | "";
+/** Empty: Redis decides by its own clock, which all nodes share. Tests hand in theirs; for what scripts get, see `stamp.ts`. */
+export type Now = () => number | "" | { toString(): string };
 
 export interface SharedQueue extends Queue {
   /** Something will be due so soon; 0 for now. */
@@ -42,11 +43,12 @@ export function sharedQueue(deps: {
   commits: Commits;
   clock: Clock;
   now: Now;
+  noted: Stamp["noted"];
   leaseMs: number;
   node: string;
   channel: () => Channel;
 }): SharedQueue {
-  const { calls, step, commits, clock, now, leaseMs, node, channel } = deps;
+  const { calls, step, commits, clock, now, noted, leaseMs, node, channel } = deps;
   let closed = false;
   let timer: AbortController | undefined;
   let rung = true;
@@ -106,8 +108,10 @@ export function sharedQueue(deps: {
       rung = false;
       const under = [...busy].filter(([, count]) => count > 0).flat();
       const args = [now(), limit, perSubscription, leaseMs, `${node}.${++claims}`, LONGEST_WAIT_MS, ...under];
+      const sentAt = clock.monotonic();
       // A claim whose answer is lost has leased what nobody works on; it comes back when the lease lapses.
       const reply = (await calls.run(SCRIPTS.claim, args, { repeatable: false, changes: false })) as ClaimReply;
+      noted(sentAt);
       const [serverNow, next, full, epoch, ...rows] = reply;
       // What may have changed while nothing was heard is read again before anything is begun.
       channel().seen(epoch);

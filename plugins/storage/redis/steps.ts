@@ -46,6 +46,8 @@ export function steps(
   due: (inMs: number) => void,
 ): Steps {
   const pending: Pending[] = [];
+  /** As its arguments are sent: they may wait for others. */
+  const nodeNow = { toString: () => String(clock.now()) };
   let flights = 0;
   let scheduled = false;
 
@@ -83,7 +85,7 @@ export function steps(
     const args = group.flatMap(({ kind, args: own }) => [kind, own.length, ...own]);
     const changes = group.some(({ kind }) => kind !== "extend");
     try {
-      const sent = [now(), clock.now(), ...args];
+      const sent = [now(), nodeNow, ...args];
       const [wakeIn, ...replies] = (await way.run(SCRIPT, sent, { repeatable: true, changes })) as [
         number,
         ...RawReply[],
