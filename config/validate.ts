@@ -26,6 +26,10 @@ export interface Frame {
   readonly file?: string;
 }
 
+/** The longest timeoutMs that a subscription may ask for. */
+const MOST_TIMEOUT_MS = 30_000;
+const LEASE_SPARE_MS = 5_000;
+
 /** Endpoints that have no row unless the config gives them one. */
 const UNLIMITED = ["POST /events"];
 
@@ -48,7 +52,7 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
     throw new ConfigError([{ path: "", message: "cannot be read: it throws" }], frame.file, { cause: error });
   }
   const plan = problems.length === 0 ? build(checked, frame) : undefined;
-  if (plan !== undefined) problems.push(...missingKeys(plan));
+  if (plan !== undefined) problems.push(...missingKeys(plan), ...shortLease(plan));
   if (plan === undefined || problems.length > 0) throw new ConfigError(problems, frame.file);
   return plan;
 }
@@ -159,6 +163,17 @@ function settingsProblems(settings: Settings): ConfigProblem[] {
     problems.push({ path: "RELAY_REDIS_URL", message: path === "url" ? message : `${path} ${message}` });
   }
   return problems;
+}
+
+/**
+ * A lease must outlast the longest attempt, also when Redis cannot be reached to renew it: or a second node makes the same
+ * attempt while the first one waits for its answer.
+ */
+function shortLease({ storage, delivery }: Plan): ConfigProblem[] {
+  const least = Math.max(delivery.timeoutMs, MOST_TIMEOUT_MS) + LEASE_SPARE_MS;
+  if (storage.leaseMs === undefined || storage.leaseMs >= least) return [];
+  const message = `must be at least ${least}: an attempt may take as long as delivery.timeoutMs (${delivery.timeoutMs}) or a subscription's own timeoutMs (up to ${MOST_TIMEOUT_MS}), and ${LEASE_SPARE_MS} ms more are needed to store its result`;
+  return [{ path: "storage.leaseMs", message }];
 }
 
 /** Nodes that share one storage must hold the same keys, so that none can be made by one of them. */

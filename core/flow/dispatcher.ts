@@ -5,6 +5,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Lease, Queue } from "../ports/storage.ts";
 import type { Deliver } from "./deliver.ts";
+import { createRenewal } from "./renewal.ts";
 import type { Slot, Slots } from "./slots.ts";
 
 /** How long a delivery rests after a fault of ours, ms. */
@@ -43,6 +44,7 @@ export function createDispatcher(deps: {
 }): Dispatcher {
   const { queue, slots, perSubscription, deliver, clock, log } = deps;
   const lanes = new Map<string, Lane>();
+  const renewal = createRenewal(queue, clock, log);
   const claiming = new AbortController();
   setMaxListeners(0, claiming.signal);
   let loop: Promise<void> | undefined;
@@ -88,11 +90,14 @@ export function createDispatcher(deps: {
     const lane = laneOf(lease.subscriptionId);
     total++;
     lane.running++;
+    renewal.began(lease);
     const admitted = slots.admit(lease);
     void (typeof admitted === "number" ? turnAway(lease, admitted, lane) : finish(lease, admitted, lane));
   }
 
-  function end(subscriptionId: string, lane: Lane): void {
+  function end(lease: Lease, lane: Lane): void {
+    const { subscriptionId } = lease;
+    renewal.ended(lease);
     total--;
     lane.running--;
     if (lane.running > 0) return;
@@ -127,7 +132,7 @@ export function createDispatcher(deps: {
       }
       await giveBack(lease, lane.abort.signal.aborted ? undefined : clock.now() + FAULT_REST_MS);
     } finally {
-      end(lease.subscriptionId, lane);
+      end(lease, lane);
     }
   }
 
@@ -139,7 +144,7 @@ export function createDispatcher(deps: {
       log.warn("a subscription was not held back", { subscriptionId: lease.subscriptionId, error: String(error) });
     }
     await giveBack(lease, undefined);
-    end(lease.subscriptionId, lane);
+    end(lease, lane);
   }
 
   async function giveBack(lease: Lease, dueAt: number | undefined): Promise<void> {
@@ -159,6 +164,7 @@ export function createDispatcher(deps: {
   return {
     underWay: () => total,
     start() {
+      renewal.start();
       loop ??= work();
     },
     async abort(subscriptionId) {
@@ -177,6 +183,7 @@ export function createDispatcher(deps: {
       await Promise.race([done, grace]);
       over.abort();
       await Promise.all(all.map(abort));
+      renewal.stop();
     },
   };
 }

@@ -15,6 +15,8 @@ export interface Plugin<Kind extends string, Port> {
    * other problems of the config. So a factory never throws.
    */
   readonly problems?: readonly { readonly path: string; readonly message: string }[];
+  /** Of a storage: how long a claimed delivery belongs to its node without a sign of life, ms. Left out: as long as the process. */
+  readonly leaseMs?: number;
   /** Opens what the plug-in needs and returns its port. Called once per relay. A library is loaded here, not at import. */
   setup(ctx: PluginContext): Promise<Port> | Port;
 }

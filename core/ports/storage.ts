@@ -115,6 +115,11 @@ export interface Queue {
    */
   extend(lease: Lease): Soon<boolean>;
   /**
+   * Renews many leases for another term: of deliveries whose attempt or wait goes on. To be called every `everyMs` with all
+   * that are under way; one that was lost in the meantime stays lost. Absent where leases last as long as the process.
+   */
+  readonly renewal?: { readonly everyMs: number; renew(leases: Iterable<Lease>): Promise<void> };
+  /**
    * Commits `changes` if the lease is still the newest, and ends it unless `keep` is given: then the lease goes on, its
    * line in the due index being `keep`. When the changes write a due line for later, `next` tells of it.
    * @throws LeaseLostError when another holder took over or the subscription was cancelled; nothing was changed

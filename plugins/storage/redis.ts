@@ -46,6 +46,7 @@ export function redisAt(options: RedisOptions, now: Now): Plugin<"storage", Stor
     name: "redis",
     shared: true,
     problems: problemsOf(options),
+    leaseMs: options.leaseMs ?? LEASE_MS,
     setup: (ctx) => open(options, ctx, now),
   };
 }

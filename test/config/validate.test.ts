@@ -329,6 +329,16 @@ describe("storage that nodes share", () => {
     );
   });
 
+  it("refuses leases that an attempt may outlast, and names both settings", () => {
+    const settings = { masterKey: key, signingKey: key, publishToken: "p" };
+    const frame = { ...FRAME, settings };
+    const found = problems({ storage: redis({ url, leaseMs: 34_999 }), delivery: { timeoutMs: 5_000 } }, frame);
+    expect(found["storage.leaseMs"]).toContain("at least 35000");
+    expect(found["storage.leaseMs"]).toContain("delivery.timeoutMs (5000)");
+    for (const leaseMs of [35_000, undefined])
+      expect(resolvePlan({ storage: redis({ url, leaseMs }) }, frame).storage.name).toBe("redis");
+  });
+
   it("wants all three keys given", () => {
     const shared = { ...memory(), shared: true };
     const found = problems({ storage: shared }, { ...FRAME, settings: { masterKey: key } });

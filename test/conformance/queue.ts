@@ -415,6 +415,53 @@ export function queueLaws(bench: Bench): void {
   );
 
   law(
+    "gives what a silent holder kept for later to nobody before its time",
+    async () => {
+      const storage = await open();
+      await enqueue(storage, due("a", 1, now()));
+      const lease = await claimOne(storage.queue);
+      const keep = due("a", 1, now() + 3_600_000, { attempts: 1 });
+      await storage.queue.settle(lease, [endOf(lease), lineOf(keep)], { keep });
+      await harness.lapse?.(storage);
+      await storage.queue.sweep();
+      expect(await claim(storage.queue)).toEqual([]);
+      expect(await storage.queue.depth()).toMatchObject({ waiting: 1, leased: 0 });
+      expect(await storage.queue.extend(lease)).toBe(false);
+      await harness.clock.advance(keep.dueAt - now() - 1);
+      expect(await claim(storage.queue)).toEqual([]);
+      await harness.clock.advance(1);
+      expect(await claimOne(storage.queue)).toMatchObject(keep);
+    },
+    "lapse",
+  );
+
+  law(
+    "keeps what is renewed with its holder for as long as that goes on",
+    async () => {
+      const storage = await open();
+      await enqueue(storage, due("a", 1, now()), due("b", 1, now()));
+      const leases = await claim(storage.queue);
+      const keep = due("b", 1, now() + 86_400_000, { attempts: 1 });
+      const held = leases.find(({ subscriptionId }) => subscriptionId === "sub_b") as Lease;
+      await storage.queue.settle(held, [endOf(held), lineOf(keep)], { keep });
+      const { everyMs = 0, renew } = storage.queue.renewal ?? {};
+      for (let i = 0; i < 10; i++) {
+        await harness.clock.advance(everyMs);
+        await renew?.(leases);
+        expect(await claim(storage.queue)).toEqual([]);
+      }
+      expect(await storage.queue.depth()).toMatchObject({ leased: 2 });
+      await storage.queue.cancel("sub_a");
+      await renew?.(leases);
+      for (const lease of leases) expect(await storage.queue.extend(lease)).toBe(lease === held);
+      await storage.queue.settle(held, [endOf(keep)]);
+      await renew?.(leases);
+      expect(await storage.queue.depth()).toMatchObject({ leased: 0 });
+    },
+    "lapse",
+  );
+
+  law(
     "gives a delivery to one of two nodes only, and a cancel on one is felt on the other",
     async () => {
       const storage = await open();

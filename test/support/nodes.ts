@@ -31,7 +31,7 @@ export async function startNodes(options: NodesOptions = {}): Promise<Nodes> {
     urls.map((url, i) =>
       startChild(folders[i] as string, {
         imports: ["redis", ...imports],
-        config: `storage: { ...redis({ url: "${url}", leaseMs: ${leaseMs} }), problems: [] }, ${config}`,
+        config: `storage: { ...redis({ url: "${url}", leaseMs: ${leaseMs} }), problems: [], leaseMs: undefined }, ${config}`,
       }),
     ),
   );

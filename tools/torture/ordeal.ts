@@ -54,7 +54,7 @@ export interface Ordeal extends Verdict {
 }
 
 /** Short, so that what a killed node held comes back within the run. */
-const LEASE_MS = 15_000;
+const LEASE_MS = 35_000;
 const SMALL_MB = 768;
 /** Subscriptions that nobody changes, of two kinds of events, and of the kind that goes to very many. */
 const KINDS = [

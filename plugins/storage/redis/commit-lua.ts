@@ -53,16 +53,18 @@ local function settle(at, last)
   settling = nil
   if failed == 'again' then return made(message) end
   if failed then return failed end
-  if keep ~= '' then lend(sub, ordinal, keep, token, now + term) else endLease(sub, ordinal) end
+  if keep ~= '' then
+    -- The commit has filed it under its own time.
+    lend(sub, ordinal, keep, token, now + term, tonumber(call('ZSCORE', P .. ':q:s:' .. sub, keep) or nil))
+  else
+    endLease(sub, ordinal)
+  end
   return {0, tell(message, id)}
 end
 
 local function extend(at)
   local sub, ordinal, token, term = ARGV[at], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
-  local line = leaseOf(sub, ordinal, token)
-  if not line then return {2} end
-  evenWhenFull()
-  call('ZADD', P .. ':q:s:' .. sub, now + term, line)
+  if not renew(sub, ordinal, token, term) then return {2} end
   return {0, epochNow('any')}
 end
 

@@ -20,6 +20,7 @@
 
 import { MANY_ROWS } from "./bulk-lua.ts";
 import { CLOCK, CLAIMABLE_AT } from "./clock-lua.ts";
+import { LEASES } from "./lease-lua.ts";
 import { UNPACK } from "./packed.ts";
 
 const COMMON = `${UNPACK}${CLOCK}
@@ -83,7 +84,7 @@ local function queueRemove(rest)
   call('ZREM', P .. ':q:s:' .. sub, line)
   if settling == sub .. ':' .. ordinal then return end
   local lease = call('HGET', P .. ':q:l:' .. sub, ordinal)
-  if lease and string.match(lease, ' (.*)$') == line then endLease(sub, ordinal) end
+  if lease and string.match(lease, '^%S+ (%S+)') == line then endLease(sub, ordinal) end
 end
 
 -- Shelves that are listed: looked at once a script.
@@ -193,18 +194,7 @@ local function outdated(known, from, last)
   return false
 end
 
-local function leaseOf(sub, ordinal, token)
-  local lease = call('HGET', P .. ':q:l:' .. sub, ordinal)
-  if not lease then return nil end
-  local held, line = string.match(lease, '^(%S+) (.*)$')
-  if held == token then return line end
-end
-
-local function lend(sub, ordinal, line, token, untilAt)
-  call('ZADD', P .. ':q:s:' .. sub, untilAt, line)
-  return call('HSET', P .. ':q:l:' .. sub, ordinal, token .. ' ' .. line)
-end
-
+${LEASES}
 -- False when a commit of this id was made already. Ids are kept in sets of five seconds each. The id that makes a set
 -- gives it its end, whichever commit that is: one that is repeated late must not make a set that stays.
 local function remember(id, bucket)

@@ -23,7 +23,10 @@ export interface RedisOptions {
   readonly prefix?: string;
   /** A commit resolves only when this many replicas have it (`WAIT`). @default 0 */
   readonly replicas?: number;
-  /** How long a claimed delivery belongs to its node without a sign of life, ms. @default 45_000 */
+  /**
+   * How long a claimed delivery belongs to its node without a sign of life, ms: at least 5,000 longer than any attempt may
+   * take, 35,000 that is. Renewed while attempts and held waits go on. @default 45_000
+   */
   readonly leaseMs?: number;
 }
 

@@ -36,7 +36,10 @@ local function serve(sub, share)
   for i, line in ipairs(lines) do
     local ordinal = string.match(line, ':(.*)$')
     local value = call('GET', P .. ':r:due:' .. sub .. ':' .. line)
-    if value then
+    if value and filedAgain(sub, ordinal, line) then
+      -- Not due: who held it for later has gone silent.
+      value = nil
+    elseif value then
       local own = token .. '.' .. #leases
       fresh = fresh + lend(sub, ordinal, line, own, now + term)
       busy[sub] = (busy[sub] or 0) + 1
@@ -98,6 +101,15 @@ end
 local reply = {now, nextAt, blocked, epochNow('any')}
 for _, lease in ipairs(leases) do reply[#reply + 1] = lease end
 return reply
+`);
+
+/** now, lease ms, (sub, ordinal, token)… → how many are still theirs. */
+export const RENEW = inRedis(`
+local term, kept = tonumber(ARGV[2]), 0
+for i = 3, #ARGV, 3 do
+  if renew(ARGV[i], ARGV[i + 1], ARGV[i + 2], term) then kept = kept + 1 end
+end
+return kept
 `);
 
 /** now, sub, ordinal, token, due in how many ms or empty. */

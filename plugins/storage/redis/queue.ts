@@ -8,12 +8,13 @@ import { script } from "./calls.ts";
 import type { Channel } from "./channel.ts";
 import type { Commits } from "./commits.ts";
 import type { Steps } from "./steps.ts";
-import { CANCEL, CLAIM, DEPTH, PAUSE, PENDING, RELEASE, SWEEP } from "./queue-lua.ts";
+import { CANCEL, CLAIM, DEPTH, PAUSE, PENDING, RELEASE, RENEW, SWEEP } from "./queue-lua.ts";
 import type { Stamp } from "./stamp.ts";
 
 const SCRIPTS = {
   claim: script(CLAIM),
   release: script(RELEASE),
+  renew: script(RENEW),
   pause: script(PAUSE),
   cancel: script(CANCEL),
   sweep: script(SWEEP),
@@ -27,6 +28,8 @@ const DEAF_WAIT_MS = 250;
 const SWEEP_PAGE = 500;
 /** Subscriptions whose lines are counted in one call. */
 const PENDING_GROUP = 1_000;
+/** Leases renewed by one script. */
+const RENEWED = 500;
 
 /** Empty: Redis decides by its own clock, which all nodes share. Tests hand in theirs; for what scripts get, see `stamp.ts`. */
 export type Now = () => number | "" | { toString(): string };
@@ -140,6 +143,19 @@ export function sharedQueue(deps: {
       if (reply.end !== "done") return false;
       channel().seen(reply.epoch);
       return true;
+    },
+
+    renewal: {
+      // Once may fail, and a lease that was given right after it is renewed long before its end.
+      everyMs: Math.floor(leaseMs / 3),
+      async renew(leases) {
+        const all = [...leases];
+        for (let i = 0; i < all.length; i += RENEWED) {
+          const some = all.slice(i, i + RENEWED);
+          const held = some.flatMap(({ subscriptionId, ordinal, token }) => [subscriptionId, ordinal, token]);
+          await calls.run(SCRIPTS.renew, [now(), leaseMs, ...held], { repeatable: true, changes: false });
+        }
+      },
     },
 
     async settle(lease, changes, then) {
