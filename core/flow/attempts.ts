@@ -194,10 +194,20 @@ export class Attempts {
     return endFailed(at, { sub, loaded: this.#loaded as Loaded, failed }, this.#signal, this.#deps);
   }
 
+  /**
+   * The result is stored, its next time too: a pause that cannot be set must not undo that. This node keeps to it all the
+   * same, and sets it again when it turns the next delivery away.
+   */
   async #pause(ms: number | undefined): Promise<void> {
     if (ms === undefined) return;
-    this.#deps.rests?.(this.#lease.subscriptionId, ms);
-    await this.#deps.storage.queue.pause(this.#lease.subscriptionId, ms);
+    const { rests, storage, log } = this.#deps;
+    const { subscriptionId } = this.#lease;
+    rests?.(subscriptionId, ms);
+    try {
+      await storage.queue.pause(subscriptionId, ms);
+    } catch (error) {
+      log.warn("a pause was not set", { subscriptionId, error: String(error) });
+    }
   }
 
   #giveSlot(): void {

@@ -1,5 +1,6 @@
 // A receiver that asks for rest (Retry-After) gets it from everything of its subscription, whatever else happens.
 import { describe, expect, it } from "vitest";
+import { StorageError } from "../../core/model/errors.ts";
 import * as path from "../../core/runtime/path.ts";
 import { holdSettles, replied, testPath } from "../support/path.ts";
 
@@ -22,6 +23,31 @@ describe("a subscription whose receiver asks for rest", () => {
     await test.whenSent(4);
     await test.clock.advance(0);
     expect([await test.status(held), await test.status(asked)]).toEqual(["delivered", "delivered"]);
+  });
+
+  it("rests as long as it asked for, though the storage could not be told", async () => {
+    await using test = await testPath({ delivery: { holdMs: 0 } });
+    const { queue } = test.storage;
+    const pause = queue.pause.bind(queue);
+    let failed = 0;
+    queue.pause = async (...args) => {
+      if (failed++ === 0) throw new StorageError("unavailable", "for a moment");
+      return pause(...args);
+    };
+    test.answers = [replied(503, { retryAfter: "20" })];
+    await test.subscribe();
+    await test.start();
+    const asked = await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(1_000);
+    const after = await test.publish();
+    await test.clock.advance(18_000);
+    expect(failed).toBeGreaterThan(0);
+    expect(test.sent).toHaveLength(1);
+    await test.clock.advance(5_000);
+    await test.whenSent(3);
+    await test.clock.advance(0);
+    expect([await test.status(asked), await test.status(after)]).toEqual(["delivered", "delivered"]);
   });
 
   it("is sent nothing more while that is still being stored", async () => {
