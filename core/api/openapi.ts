@@ -188,11 +188,13 @@ function requestBody({ body, through }: KnownRoute, method: Route["method"], sha
   return through && method !== "GET" ? { requestBody: { required: false, content: ANYTHING } } : {};
 }
 
-function replies({ replies: own, type = "application/json", through }: KnownRoute, shape: Shape): Json {
+function replies({ replies: own, type = "application/json", through, says }: KnownRoute, shape: Shape): Json {
   if (through) return { default: { description: "The upstream's own answer, whatever it is.", content: ANYTHING } };
   const contentOf = (schema: z.ZodType): Json => ({ content: { [type]: { schema: shape(schema, "output") } } });
+  const headers = Object.entries(says ?? {}).map(([name, schema]) => [name, { schema: shape(schema, "output") }]);
+  const said = headers.length > 0 ? { headers: Object.fromEntries(headers) } : {};
   return Object.fromEntries(
-    own.map(([status, schema]) => [status, { description: "Answer.", ...(schema && contentOf(schema)) }]),
+    own.map(([status, schema]) => [status, { description: "Answer.", ...said, ...(schema && contentOf(schema)) }]),
   );
 }
 

@@ -14,6 +14,8 @@ export interface KnownRoute {
   readonly through?: true;
   /** The whole body; without one there is none. */
   readonly replies: readonly (readonly [status: number, body: z.ZodType | undefined])[];
+  /** Headers of its replies, and what each says. */
+  readonly says?: Readonly<Record<string, z.ZodType>>;
   readonly problems: readonly ProblemCode[];
   /** Of the answer. @default "application/json" */
   readonly type?: string;
@@ -50,6 +52,12 @@ export const publishing: Readonly<Record<string, KnownRoute | undefined>> = {
     security: [{ publish: [] }],
     body: z.union([event, z.array(event)]),
     replies: [[202, z.strictObject({ data: z.union([accepted, z.array(accepted)]), meta })]],
+    says: {
+      "Relay-Durability": z.enum(["fsync", "replicated", "volatile"]).meta({
+        description:
+          "What this 202 is worth. fsync: synced to the disk of the machine or engine that keeps it; replicated: that, and acknowledged by another copy; volatile: neither.",
+      }),
+    },
     problems: [
       "INVALID_JSON",
       "VALIDATION_FAILED",

@@ -41,6 +41,7 @@ export interface Accepted {
 export type Accept = (request: AcceptRequest) => Promise<readonly Accepted[]>;
 
 export interface SourceInfo {
+  /** As it is now: to be read for each answer. */
   readonly durability: Durability;
   /**
    * Asked before a body is read, so that a busy relay says so early. `accept` asks by itself as well.

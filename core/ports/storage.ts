@@ -9,7 +9,10 @@ import type { Due } from "../model/delivery.ts";
 import type { Soon } from "../model/soon.ts";
 import type { Take, Taken } from "../model/windows.ts";
 
-/** What a resolved `commit` means. `fsync`: on this machine's disk; `replicated`: as the shared store is set up; `volatile`: gone with the process. */
+/**
+ * What a resolved `commit` means. `fsync`: synced to the disk of the machine or engine that keeps it; `replicated`: that,
+ * and acknowledged by another copy; `volatile`: neither.
+ */
 export type Durability = "fsync" | "replicated" | "volatile";
 
 export interface Entry {
@@ -36,6 +39,7 @@ export interface RangeOptions {
 }
 
 export interface Storage extends Omit<Driver, "getItem" | "watch"> {
+  /** As it is now: a shared store may be set up otherwise while it runs. */
   readonly durability: Durability;
   getItem(key: string): Promise<string | undefined>;
   /** Values in the order of `keys`; `undefined` where there is none. */

@@ -1,5 +1,6 @@
 /** Composition: from a plan to a relay, in the order in which things come to life. Read it downwards. */
 import { createApp, type AppDeps } from "../api/app.ts";
+import type { SourceInfo } from "../ports/source.ts";
 import { createLimiter } from "../limits/limiter.ts";
 import { StartError } from "../model/errors.ts";
 import { refreshGauges } from "./gauges.ts";
@@ -102,8 +103,14 @@ export function composeRelay(plan: Plan, around: Around): Relay {
       async start() {
         const { accept: intake, admit } = house.get(path.INTAKE);
         const accept = house.get(TELEMETRY).tracing?.accept(intake) ?? intake;
-        const { durability } = house.get(path.STORAGE);
-        for (const source of house.get(SOURCES)) await source.start(accept, { durability, admit });
+        const storage = house.get(path.STORAGE);
+        const info: SourceInfo = {
+          get durability() {
+            return storage.durability;
+          },
+          admit,
+        };
+        for (const source of house.get(SOURCES)) await source.start(accept, info);
       },
       async stop() {
         await Promise.all(house.get(SOURCES).map((source) => source.stop()));

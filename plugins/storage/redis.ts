@@ -22,7 +22,7 @@ import { manyValues, ranges } from "./redis/range.ts";
 import { replicated } from "./redis/replicated.ts";
 import { stamp } from "./redis/stamp.ts";
 import { steps } from "./redis/steps.ts";
-import { survey } from "./redis/survey.ts";
+import { liveSurvey, survey } from "./redis/survey.ts";
 
 export type { RedisOptions } from "./redis/options.ts";
 
@@ -30,8 +30,8 @@ const LEASE_MS = 45_000;
 
 /**
  * Records, the due index and the limiter's windows on Redis 6 or newer. What a commit is worth is as Redis is set up,
- * found out at start and told: `replicated` with `replicas`, or with `appendfsync always` on a Redis that nothing can
- * take the place of; `volatile` otherwise. A Redis that evicts is refused.
+ * looked at every few seconds and told: with `appendfsync always`, `replicated` where commits wait for `replicas`, `fsync`
+ * on a Redis that nothing can take the place of; `volatile` otherwise. A Redis that evicts is refused.
  *
  * Redis gone: every call fails within 2 s, none falls back to memory, and all is well again within 5 s of its return.
  */
@@ -51,7 +51,7 @@ export function redisAt(options: RedisOptions, now: Now): Plugin<"storage", Stor
   };
 }
 
-async function open(options: RedisOptions, { clock, log }: PluginContext, serverNow: Now): Promise<Storage> {
+async function open(options: RedisOptions, { clock, log, metrics }: PluginContext, serverNow: Now): Promise<Storage> {
   const { prefix = "relay", replicas = 0, leaseMs = LEASE_MS } = options;
   const tag = tagOf(prefix);
   const node = randomBytes(9).toString("base64url");
@@ -59,7 +59,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, server
   const clients: Client[] = [client];
   try {
     await client.connect();
-    const found = await survey(client, options, log);
+    const first = await survey(client, options, log);
 
     const time = stamp(clock, serverNow);
     const { now } = time;
@@ -99,6 +99,8 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, server
     const told: Channel = await channel(subscriber, tag, clock, reading, others.alive, queue.told, others.heard);
     // A master in place of another may lack what was told before.
     client.on("ready", told.missed);
+    const found = liveSurvey(first, client, options, { clock, log, metrics, calls: reading });
+    client.on("ready", found.look);
     const range = ranges(reading, tag, now);
     let closed = false;
 
@@ -114,7 +116,9 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, server
     return {
       name: "redis",
       getInstance: driver.getInstance,
-      durability: found.durability,
+      get durability() {
+        return found.now.durability;
+      },
       ...simpleDriver({ commit, getMany, range }),
       getMany,
       commit,
@@ -127,7 +131,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, server
         const { waiting, leased } = await queue.depth();
         const info = await reading.ask((asked) => asked.info("memory"), { repeatable: true, changes: false });
         const usedBytes = memoryOf(info, "used_memory");
-        const { durability, version, appendfsync, replicas: connected } = found;
+        const { durability, version, appendfsync, replicas: connected } = found.now;
         return {
           name: "redis",
           durability,
@@ -156,6 +160,7 @@ async function open(options: RedisOptions, { clock, log }: PluginContext, server
         if (closed) return;
         closed = true;
         queue.close();
+        found.close();
         await committing.ended();
         await channelNow().close();
         await others.leave();

@@ -8,7 +8,7 @@ import type { RedisOptions } from "../../plugins/storage/redis.ts";
 import { claim, due, endOf, enqueue } from "../conformance/queue.ts";
 import { needs } from "../support/needs.ts";
 import { pluginContext } from "../support/plugin-context.ts";
-import { quietLog } from "../support/quiet.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { startCluster, startRedis, startReplica, startSentinel, until } from "../support/redis.ts";
 import type { RedisServer } from "../support/redis.ts";
 import { tcpShim } from "../support/tcp-shim.ts";
@@ -81,7 +81,7 @@ describe.skipIf(missing !== undefined)(
     it("fails within two seconds when Redis is killed, works again within five of its return, and has lost nothing", async () => {
       const node = await server();
       const storage = await open({ url: node.url });
-      expect(storage.durability).toBe("replicated");
+      expect(storage.durability).toBe("fsync");
       const writer = writing(storage);
       await until(async () => writer.acknowledged.length > 200);
       await node.kill();
@@ -228,6 +228,7 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
     for (const config of [
       { appendonly: "no", appendfsync: "always" },
       { appendonly: "yes", appendfsync: "everysec" },
+      { ...SAFE, "no-appendfsync-on-rewrite": "yes" },
     ]) {
       const storage = await open({ url: (await server(config)).url });
       expect(storage.durability).toBe("volatile");
@@ -240,6 +241,34 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
     keep(await startReplica(node));
     expect((await open({ url: node.url })).durability).toBe("volatile");
     expect((await open({ url: node.url, replicas: 1 })).durability).toBe("replicated");
+    await node.command("CONFIG", "SET", "appendfsync", "everysec");
+    expect((await open({ url: node.url, replicas: 1 })).durability).toBe("volatile");
+  });
+
+  it("looks again: what is set up otherwise while it runs, and replicas that come, are told, logged and counted", async () => {
+    const node = await server();
+    log = quietLog();
+    const metrics = quietMetrics();
+    const storage = await redis({ url: node.url }).setup(pluginContext(clock, "/nonexistent", { log, metrics }));
+    keep({ [Symbol.asyncDispose]: () => storage.dispose() });
+    const becomes = (word: string): Promise<void> => until(async () => storage.durability === word);
+    expect(storage.durability).toBe("fsync");
+    await node.command("CONFIG", "SET", "appendfsync", "no");
+    await becomes("volatile");
+    expect(log.lines.at(-1)).toMatchObject({ level: "warn", fields: { durability: "volatile" } });
+    await node.command("CONFIG", "SET", "appendfsync", "always");
+    await becomes("fsync");
+    await node.command("CONFIG", "SET", "no-appendfsync-on-rewrite", "yes");
+    await becomes("volatile");
+    await node.command("CONFIG", "SET", "no-appendfsync-on-rewrite", "no");
+    await becomes("fsync");
+    keep(await startReplica(node));
+    await becomes("volatile");
+    expect((await storage.status())["durability"]).toBe("volatile");
+    expect(Object.fromEntries(metrics.counted)).toEqual({
+      "durability_changes volatile": 3,
+      "durability_changes fsync": 2,
+    });
   });
 
   it("refuses a Redis that throws data away, and one that is a replica", async () => {

@@ -68,6 +68,12 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     labels: ["fault"],
     known: ["unavailable", "full", "uncertain", "broken"],
   },
+  durability_changes: {
+    kind: "counter",
+    help: "Times that what an acknowledged commit is worth has changed, by what it is since",
+    labels: ["to"],
+    known: ["fsync", "replicated", "volatile"],
+  },
   records_damaged: {
     kind: "counter",
     help: "Stored records that were met damaged and not used, by kind",

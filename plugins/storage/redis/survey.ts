@@ -1,26 +1,35 @@
-/** What this Redis can promise, found out at start and told honestly. */
+/** What this Redis can promise, found out at start, looked at again now and then, and told honestly. */
 import { StartError } from "../../../core/model/errors.ts";
-import type { Log } from "../../../core/ports/plugin.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Log, Metrics } from "../../../core/ports/plugin.ts";
 import type { Durability } from "../../../core/ports/storage.ts";
+import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
 import type { RedisOptions } from "./options.ts";
+
+/** Between two looks. */
+const LOOK_MS = 5_000;
 
 export interface Survey {
   readonly durability: Durability;
   readonly version: string;
-  /** "always", "everysec", "no", "off" (no append-only file) or "unknown". */
+  /** "always", "everysec", "no", each also "…, but for rewrites", "off" (no append-only file) or "unknown". */
   readonly appendfsync: string;
   readonly replicas: number;
+}
+
+/** What an answer is worth, as it was found the last time. */
+interface Found extends Survey {
+  readonly info: Facts;
+  readonly config: Facts;
 }
 
 type Facts = ReadonlyMap<string, string>;
 
 /** @throws StartError 78 when it would lose data by design, or cannot do what the config asks */
 export async function survey(client: Client, options: RedisOptions, log: Log): Promise<Survey> {
-  const server = primary(client);
-  const info = parseInfo(String(await server.info()));
-  const config = await configOf(server, log);
-  const version = info.get("redis_version") ?? "unknown";
+  const found = await lookAt(client, options, log);
+  const { version, info, config, replicas, durability, appendfsync } = found;
   if (Number.parseInt(version, 10) < 6) throw new StartError(78, `Redis ${version} is too old; 6.0 or newer is needed`);
   if (info.get("role") === "slave")
     throw new StartError(78, "this Redis is a replica; give the master, its sentinels or its cluster");
@@ -34,67 +43,121 @@ export async function survey(client: Client, options: RedisOptions, log: Log): P
     );
   }
 
-  const replicas = Number(info.get("connected_slaves") ?? 0);
   const wanted = options.replicas ?? 0;
   if (replicas < wanted)
     log.warn("fewer replicas are connected than commits wait for: commits fail until they are", {
       connected: replicas,
       wanted,
     });
-  const appendfsync = appendfsyncOf(info, config);
-  const durability = judge(appendfsync, replicas, options);
-  tell(log, durability, appendfsync, replicas, Number(config.get("min-replicas-to-write") ?? 0), options);
+  tell(log, found, options);
   return { durability, version, appendfsync, replicas };
 }
 
-/**
- * `replicated` only where an acknowledged commit survives the loss of one machine or process: by replicas that have said
- * so, or by a disk that was synced before the answer, as long as nobody else can be made master in its place.
- */
-function judge(appendfsync: string, replicas: number, options: RedisOptions): Durability {
-  if ((options.replicas ?? 0) > 0) return "replicated";
-  const failover = options.sentinels !== undefined || options.cluster !== undefined || replicas > 0;
-  return appendfsync === "always" && !failover ? "replicated" : "volatile";
+/** @param log told when Redis does not tell its configuration; left out when that is known */
+async function lookAt(client: Client, options: RedisOptions, log?: Log): Promise<Found> {
+  const server = primary(client);
+  const info = parseInfo(String(await server.info()));
+  const config = await configOf(server, log);
+  const version = info.get("redis_version") ?? "unknown";
+  const replicas = Number(info.get("connected_slaves") ?? 0);
+  const appendfsync = appendfsyncOf(info, config);
+  return { durability: judge(appendfsync, replicas, options), version, appendfsync, replicas, info, config };
 }
 
-function tell(
-  log: Log,
-  durability: Durability,
-  appendfsync: string,
-  replicas: number,
-  required: number,
+export interface LiveSurvey {
+  readonly now: Survey;
+  /** Looks at once: the connection is another one. */
+  look(): void;
+  close(): void;
+}
+
+/**
+ * Looks again every few seconds: an operator may set Redis up otherwise while it runs, and replicas come and go. What it
+ * cannot read stays as it was; then nothing is acknowledged either.
+ */
+export function liveSurvey(
+  first: Survey,
+  client: Client,
   options: RedisOptions,
-): void {
+  deps: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics; readonly calls: Pick<Calls, "ask"> },
+): LiveSurvey {
+  const { clock, log, metrics, calls } = deps;
+  const ended = new AbortController();
+  let now = first;
+
+  async function look(): Promise<void> {
+    const found = await calls.ask(() => lookAt(client, options), { repeatable: true, changes: false });
+    const was = now.durability;
+    now = found;
+    if (found.durability === was) return;
+    metrics.count("durability_changes", { to: found.durability });
+    tell(log, found, options);
+  }
+
+  async function watch(): Promise<void> {
+    for (;;) {
+      await clock.sleep(clock.now() + LOOK_MS, ended.signal);
+      await look().catch(() => {});
+    }
+  }
+  watch().catch(() => {});
+
+  return {
+    get now() {
+      return now;
+    },
+    look: () => void look().catch(() => {}),
+    close: () => ended.abort(),
+  };
+}
+
+/**
+ * `fsync`: on the disk of this Redis before the answer, and nobody else can be made master in its place. `replicated`: on
+ * its disk, and replicas have said that they have it. Whatever else: a crash or a failover may lose what was acknowledged.
+ */
+function judge(appendfsync: string, replicas: number, options: RedisOptions): Durability {
+  if (appendfsync !== "always") return "volatile";
+  if ((options.replicas ?? 0) > 0) return "replicated";
+  const failover = options.sentinels !== undefined || options.cluster !== undefined || replicas > 0;
+  return failover ? "volatile" : "fsync";
+}
+
+function tell(log: Log, { durability, appendfsync, replicas, config }: Found, options: RedisOptions): void {
+  const required = Number(config.get("min-replicas-to-write") ?? 0);
   const wait = `commits wait for ${options.replicas ?? 0} of ${replicas} replicas, min-replicas-to-write ${required}`;
   const facts = { durability, detail: `appendfsync ${appendfsync}, ${wait}` };
-  if (durability === "replicated") {
-    log.info("commits survive the loss of Redis", facts);
-    if (appendfsync !== "always")
-      log.warn("replicas hold commits in memory only until they are synced: all of them at once must not die", facts);
-    return;
-  }
+  if (durability !== "volatile") return log.info("commits survive a crash of Redis", facts);
   const why =
     appendfsync === "always"
       ? "a failover to a replica that does not have them yet loses acknowledged events: set replicas"
-      : "a crash of Redis loses acknowledged events: set appendonly yes and appendfsync always, or replicas";
+      : "a crash of Redis loses acknowledged events: set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no";
   log.warn(why, facts);
 }
 
 function appendfsyncOf(info: Facts, config: Facts): string {
   if ((config.get("appendonly") ?? "") === "no" || info.get("aof_enabled") === "0") return "off";
-  return config.get("appendfsync") ?? "unknown";
+  const policy = config.get("appendfsync") ?? "unknown";
+  // Nothing is synced while the file is rewritten, which may begin at any moment.
+  return config.get("no-appendfsync-on-rewrite") === "yes" ? `${policy}, but for rewrites` : policy;
 }
 
 /** Managed Redis often forbids CONFIG: what INFO does not say is then unknown, and nothing is promised on it. */
-async function configOf(server: Pick<Client, "config">, log: Log): Promise<Facts> {
+async function configOf(server: Pick<Client, "config">, log?: Log): Promise<Facts> {
   const facts = new Map<string, string>();
   try {
-    for (const name of ["appendonly", "appendfsync", "maxmemory", "maxmemory-policy", "min-replicas-to-write"]) {
+    for (const name of [
+      "appendonly",
+      "appendfsync",
+      "maxmemory",
+      "maxmemory-policy",
+      "min-replicas-to-write",
+      "no-appendfsync-on-rewrite",
+    ]) {
       const [, value] = (await server.config("GET", name)) as string[];
       if (value !== undefined) facts.set(name, value);
     }
   } catch (error) {
-    log.warn("Redis does not tell its configuration", { reason: error instanceof Error ? error.message : "" });
+    log?.warn("Redis does not tell its configuration", { reason: error instanceof Error ? error.message : "" });
   }
   return facts;
 }
