@@ -43,6 +43,9 @@ export async function startThrough(): Promise<Through> {
     abuse: false,
     clock,
   });
+  // The gateway's own time goes on, so that a wait that the upstream asks for ends: the windows stand still.
+  let looks = 0;
+  const passing = { ...clock, monotonic: () => (looks += 500) };
   const url = new URL(upstream.url);
   const { connect } = createGuard({ allow: [url.host], ports: [], clock });
   const keyHeader = "X-Client-Key";
@@ -51,7 +54,7 @@ export async function startThrough(): Promise<Through> {
     upstream: { url, connect, keyHeader },
     limits,
     trustedProxies: [],
-    clock,
+    clock: passing,
     log: quietLog(),
   });
   return {
