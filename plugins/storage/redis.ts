@@ -39,23 +39,35 @@ export function redis(options: RedisOptions): Plugin<"storage", Storage> & { rea
   return redisAt(options, () => "");
 }
 
-/** As `redis`, with the time that its decisions are made by handed in: for tests, which cannot move a server's clock. */
-export function redisAt(options: RedisOptions, now: Now): Plugin<"storage", Storage> & { readonly shared: true } {
+/**
+ * As `redis`, with the time that its decisions are made by handed in: for tests, which cannot move a server's clock.
+ * @param connect makes the connections: for tests, which simulate the network
+ */
+export function redisAt(
+  options: RedisOptions,
+  now: Now,
+  connect = connection,
+): Plugin<"storage", Storage> & { readonly shared: true } {
   return {
     kind: "storage",
     name: "redis",
     shared: true,
     problems: problemsOf(options),
     leaseMs: options.leaseMs ?? LEASE_MS,
-    setup: (ctx) => open(options, ctx, now),
+    setup: (ctx) => open(options, ctx, now, connect),
   };
 }
 
-async function open(options: RedisOptions, { clock, log, metrics }: PluginContext, serverNow: Now): Promise<Storage> {
+async function open(
+  options: RedisOptions,
+  { clock, log, metrics }: PluginContext,
+  serverNow: Now,
+  connect: typeof connection,
+): Promise<Storage> {
   const { prefix = "relay", replicas = 0, leaseMs = LEASE_MS } = options;
   const tag = tagOf(prefix);
   const node = randomBytes(9).toString("base64url");
-  const { client, driver, subscriber, patient } = await connection(options, prefix);
+  const { client, driver, subscriber, patient } = await connect(options, prefix);
   const clients: Client[] = [client];
   try {
     await client.connect();

@@ -39,7 +39,8 @@ export interface SimNet {
   transport(life: Life): Transport;
 }
 
-export function simNet(world: World): SimNet {
+/** @param rests what a busy receiver may ask for, as `Retry-After` */
+export function simNet(world: World, rests: readonly string[]): SimNet {
   const { random } = world;
   const seen: Seen[] = [];
   const sent: Seen[] = [];
@@ -70,7 +71,7 @@ export function simNet(world: World): SimNet {
           status: random.pick([429, 503]),
           ms,
           lost: false,
-          retryAfter: random.pick(["1", "30", "600", "soon"]),
+          retryAfter: random.pick(rests),
         };
       case "gone":
         return { status: 410, ms, lost: false };

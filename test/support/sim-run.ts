@@ -1,10 +1,12 @@
 /** One simulated life of a relay, made by its seed alone: who starts, what befalls it, and whether it kept its word. */
+import type { SortedMap } from "../../plugins/storage/embedded/sorted.ts";
 import { deeds, REPLAY_MS } from "./sim-deeds.ts";
 import { simDisk, type SimDisk } from "./sim-disk.ts";
 import { MOODS, simNet } from "./sim-net.ts";
 import { startNode, type NodeTraits, type SimNode } from "./sim-node.ts";
 import { checkEnd, checkRows, Violation, type KnownSubscription, type Published } from "./sim-oracle.ts";
 import { checkOverdue, DEADLINE_MS } from "./sim-schedule.ts";
+import type { SimRedis } from "./sim-redis.ts";
 import { CALL_MS, LEASE_MS, simShared, type SimShared } from "./sim-shared.ts";
 import { seeded, world, type World } from "./sim-world.ts";
 
@@ -23,15 +25,19 @@ const SKEW_MS = 2_000;
 /** After the last thing happened, everything is to be at rest within this. */
 const REST_MS = 6 * 3_600_000;
 
+/** One node on a disk; several on a model of the shared store; several on a real Redis. */
+export type SimKind = "single" | "several" | "redis";
+
 /**
+ * @param redis for that kind: the server
  * @param telling keeps the story, to be read when a seed fails
  * @throws Violation
  */
-export function simulate(seed: number, kind: "single" | "several", telling = false): Promise<Ran> {
+export function simulate(seed: number, kind: SimKind, telling = false, redis?: SimRedis): Promise<Ran> {
   return seeded(seed, async () => {
     const made = world(seed, telling);
     try {
-      return await life(made, kind);
+      return await life(made, kind, redis);
     } catch (error) {
       if (!(error instanceof Violation)) throw error;
       const story = telling ? `\n${made.story.join("\n")}` : "";
@@ -40,15 +46,17 @@ export function simulate(seed: number, kind: "single" | "several", telling = fal
   });
 }
 
-async function life(world: World, kind: "single" | "several"): Promise<Ran> {
+async function life(world: World, kind: SimKind, redis: SimRedis | undefined): Promise<Ran> {
   const { random, say } = world;
-  const net = simNet(world);
+  const net = simNet(world, kind === "redis" ? ["1", "30", "soon"] : ["1", "30", "600", "soon"]);
   const disk: SimDisk | undefined =
     kind === "single"
       ? simDisk(world, { early: random.chance(0.5), syncMs: random.pick([1, 20, 400]), readMs: random.pick([0, 0, 5]) })
       : undefined;
-  const shared: SimShared | undefined = disk === undefined ? simShared(world) : undefined;
-  const rows = (disk ?? (shared as SimShared)).rows;
+  // How a real server moves on is seen once a second of the world: its waits are shorter, its seeds as many as can be.
+  const real = kind === "redis" ? await (redis as SimRedis).enter(world) : undefined;
+  const shared: SimShared | undefined = disk === undefined ? (real ?? simShared(world)) : undefined;
+  const rowsNow = (): SortedMap | Promise<SortedMap> => disk?.rows ?? (shared as SimShared).rows();
   const traits: NodeTraits = {
     health: random.chance(0.5)
       ? { breakerAfter: 3, breakerPauseMs: 20_000, breakerMaxPauseMs: 120_000, disableAfterMs: 432_000_000 }
@@ -59,7 +67,12 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
       perSubscription: random.pick([1, 4]),
       holdMs: random.pick([0, 30_000, 600_000]),
     },
-    retry: { attempts: 5, firstDelayMs: random.pick([10, 5_000]), factor: 4, maxDelayMs: 3_600_000 },
+    retry: {
+      attempts: 5,
+      firstDelayMs: random.pick([10, 5_000]),
+      factor: 4,
+      maxDelayMs: kind === "redis" ? 60_000 : 3_600_000,
+    },
   };
   const names = kind === "single" ? ["n1"] : ["n1", "n2", "n3"].slice(0, random.int(2, 3));
   const nodes = new Map<string, SimNode>();
@@ -108,7 +121,7 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
     nodes.delete(name);
     node.life.kill();
     disk?.crash();
-    checkRows(rows);
+    if (disk !== undefined) checkRows(disk.rows);
     world.after(healed ? 0 : random.int(100, 40_000), () => task(() => start(name)));
   }
 
@@ -151,7 +164,7 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
       disk.sick = random.pick([0.1, 0.9]);
       world.after(random.int(100, 30_000), () => void (disk.sick = 0));
     } else if (shared !== undefined) {
-      if (n === 100) {
+      if (n === 100 && shared.forgetLeases !== undefined) {
         say("every lease is forgotten");
         forgotten.push(world.now());
         shared.forgetLeases();
@@ -170,7 +183,7 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
     befall();
     await world.run(world.now() + random.pick([0, 5, 100, 2_000, 30_000, 200_000]), over);
     if (broken !== undefined) throw broken;
-    checkRows(rows);
+    checkRows(await rowsNow());
   }
 
   say("all is well again");
@@ -190,9 +203,10 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
     gone: (id: string) => (subscriptions.get(id)?.goneAt ?? Infinity) < Infinity,
   };
   const deadline = healedAt + REST_MS;
-  while (rows.count("due:") > 0 && world.now() < deadline && broken === undefined) {
+  let rows = await rowsNow();
+  for (; rows.count("due:") > 0 && world.now() < deadline && broken === undefined; rows = await rowsNow()) {
     await world.run(world.now() + 20_000, over);
-    checkOverdue({ rows, sent: net.sent, retry: traits.retry, now: world.now(), ...due });
+    checkOverdue({ rows: await rowsNow(), sent: net.sent, retry: traits.retry, now: world.now(), ...due });
   }
   if (broken !== undefined) throw broken;
   checkRows(rows);
@@ -212,7 +226,7 @@ async function life(world: World, kind: "single" | "several"): Promise<Ran> {
     interrupted: (first, again) =>
       first.aborted === true ||
       first.node.diedAt() <= again.sentAt ||
-      (kind === "several" &&
+      (kind !== "single" &&
         (again.sentAt - first.sentAt >= LEASE_MS - CALL_MS ||
           forgotten.some((at) => at >= first.sentAt - CALL_MS && at <= again.sentAt))),
   });

@@ -20,13 +20,15 @@ const LONGEST_WAIT_MS = 30_000;
 /** What a broken line holds back arrives this late at most. */
 const LATE_MS = 8_000;
 
+export type Cut = "refused" | "hole" | "mute";
+
 export interface SimShared {
-  readonly rows: SortedMap;
+  rows(): SortedMap | Promise<SortedMap>;
   open(life: Life): Promise<Storage>;
   /** Nothing goes through between this node and the store; `mute`: requests arrive, answers do not. */
-  cut(name: string, how: "refused" | "hole" | "mute" | "whole"): void;
+  cut(name: string, how: Cut | "whole"): void;
   /** The store forgets every lease, as after a failover to a replica that had not heard of them. */
-  forgetLeases(): void;
+  forgetLeases?(): void;
 }
 
 interface Held {
@@ -319,7 +321,7 @@ export function simShared(world: World): SimShared {
   }
 
   return {
-    rows,
+    rows: () => rows,
     open,
     cut(name, how) {
       if (how === "whole") cuts.delete(name);

@@ -80,6 +80,8 @@ export interface World {
   now(): number;
   after(ms: number, act: () => void): () => void;
   sleep(ms: number): Promise<void>;
+  /** Time stands still until this is over: something real. It must not reject. */
+  hold(work: Promise<void>): void;
   life(name: string, skewMs: number): Life;
   /** Runs until that time, or until `done` holds after a step. */
   run(untilMs: number, done?: () => boolean): Promise<void>;
@@ -100,9 +102,13 @@ export const GENESIS = 1_767_225_600_000;
 /** Real timers hold no longer than this and look again: so do these, which is how a stepped clock is met. */
 const LONGEST_MS = 60_000;
 
+/** What one step leads to is done within so many turns. */
+const TURNS = 3;
+
 export function world(seed: number, telling = false): World {
   const events: Event[] = [];
   const story: string[] = [];
+  const held = new Set<Promise<void>>();
   let now = 0;
   let order = 0;
 
@@ -189,6 +195,10 @@ export function world(seed: number, telling = false): World {
     now: () => now,
     after: (ms, act) => add(ms, act, undefined),
     sleep: (ms) => new Promise((resolve) => void add(ms, resolve, undefined)),
+    hold(work) {
+      held.add(work);
+      void work.finally(() => held.delete(work));
+    },
     life: makeLife,
     say: (text) => void (telling && story.push(`${(now / 1_000).toFixed(3).padStart(10)}  ${text}`)),
     async run(untilMs, done) {
@@ -205,6 +215,12 @@ export function world(seed: number, telling = false): World {
         }
         act();
         await turn();
+        while (held.size > 0) {
+          // What was begun before is done first: how long the real work takes must decide nothing.
+          for (let i = 0; i < TURNS; i++) await turn();
+          await Promise.all(held);
+          await turn();
+        }
       }
       if (done?.() !== true) now = Math.max(now, untilMs);
     },
