@@ -27,8 +27,9 @@ const RECONNECT_MS = 200;
 const PREFIX = "relay";
 const SYNC = "sim:sync";
 const SCRIPTS = new Set(["eval", "evalsha"]);
-/** Where a script's first argument stands, its time, behind its text, the number of keys and the tag. */
+/** Where a script's first argument stands, its time as the node took it, behind its text, the number of keys and the tag. */
 const TIME_AT = 3;
+const TIME = /^\d+$/;
 
 export async function openSimRedis(): Promise<SimRedis> {
   const server = await startRedis({ config: { appendonly: "no" } });
@@ -90,6 +91,7 @@ function network(world: World, run: Run, snapshot: () => Promise<SortedMap>): Si
   const { random } = world;
   const cuts = new Map<string, Cut>();
   const lines = new Set<Line>();
+  const serverNow = (): number => GENESIS + Math.floor(world.now());
 
   interface Line {
     readonly life: Life;
@@ -157,7 +159,7 @@ function network(world: World, run: Run, snapshot: () => Promise<SortedMap>): Si
       reject: (error: unknown) => void,
     ): Promise<void> {
       const timed = SCRIPTS.has(name);
-      const given = timed ? parts.with(TIME_AT, String(GENESIS + Math.floor(world.now()))) : parts;
+      const given = timed && TIME.test(String(parts[TIME_AT])) ? parts.with(TIME_AT, String(serverNow())) : parts;
       const { reply, told } = await run(name, given);
       for (const [channel, text] of told) {
         for (const other of lines) {
@@ -222,7 +224,7 @@ function network(world: World, run: Run, snapshot: () => Promise<SortedMap>): Si
       };
       const plugin = redisAt(
         { url: "redis://simulated", prefix: PREFIX, leaseMs: LEASE_MS },
-        () => "",
+        serverNow,
         async () => made,
       );
       return plugin.setup(pluginContext(life.clock, "/nonexistent"));

@@ -1,0 +1,46 @@
+// `npm run simulate -- --storage single|several|redis [--seeds N] [--from S] [--story]`: many seeds of the simulation, one
+// after the other; ends with 1 when a promise was broken. `--story` tells what happened in each that fails.
+import { parseArgs } from "node:util";
+import { openSimRedis } from "../support/sim-redis.ts";
+import { simulate, type SimKind } from "../support/sim-run.ts";
+import { Violation } from "../support/sim-oracle.ts";
+
+const KINDS: readonly SimKind[] = ["single", "several", "redis"];
+
+const { values } = parseArgs({
+  options: {
+    storage: { type: "string", default: "single" },
+    seeds: { type: "string", default: "1000" },
+    from: { type: "string", default: "1" },
+    story: { type: "boolean", default: false },
+  },
+});
+const kind = KINDS.find((one) => one === values.storage);
+const count = Number(values.seeds);
+const from = Number(values.from);
+if (kind === undefined || !Number.isInteger(count) || !Number.isInteger(from)) {
+  process.stderr.write(`usage: npm run simulate -- [--storage ${KINDS.join("|")}] [--seeds N] [--from S] [--story]\n`);
+  process.exit(64);
+}
+
+const redis = kind === "redis" ? await openSimRedis() : undefined;
+const began = performance.now();
+const total = { requests: 0, accepted: 0, broken: 0 };
+for (let seed = from; seed < from + count; seed++) {
+  try {
+    const { requests, accepted } = await simulate(seed, kind, values.story, redis);
+    total.requests += requests;
+    total.accepted += accepted;
+  } catch (error) {
+    if (!(error instanceof Violation)) throw error;
+    total.broken++;
+    process.stdout.write(`${error.message}\n`);
+  }
+  if ((seed - from + 1) % 500 === 0) process.stderr.write(`${seed - from + 1} seeds, ${total.broken} broken\n`);
+}
+const seconds = ((performance.now() - began) / 1_000).toFixed(1);
+process.stdout.write(
+  `${kind}: seeds ${from} to ${from + count - 1} in ${seconds} s: ${total.requests} requests, ${total.accepted} events, ${total.broken} broken promises\n`,
+);
+await redis?.[Symbol.asyncDispose]();
+process.exit(total.broken === 0 ? 0 : 1);
