@@ -75,6 +75,8 @@ export async function openSimRedis(): Promise<SimRedis> {
   return {
     async enter(world) {
       await raw.flushall();
+      // Which scripts it knows decides how often it is asked.
+      await raw.script("FLUSH");
       return network(world, run, snapshot);
     },
     async [Symbol.asyncDispose]() {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { drained } from "./drain.ts";
 import { choose, FAKETIME, fakeTime, faultsFor, killsFor, setClock, type Scene } from "./faults.ts";
-import { openManager } from "./manager.ts";
+import { openOperator } from "./operator.ts";
 import { middle, openProbes } from "./probes.ts";
 import { findProgram, sleep, start } from "./process.ts";
 import { publications } from "./publications.ts";
@@ -106,14 +106,14 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
       restMs: 5,
     });
     const managed = { relays, receivers, random: chance, publications: published, kinds: KINDS };
-    const manager = openManager({ ...managed, restMs: killing ? 50 : 150 });
-    for (const kind of KINDS) for (let i = 0; i < EACH; i++) await manager.make(kind, true);
-    for (let i = 0; i < WIDE_COUNT; i++) (await manager.make(WIDE, true)).moody = WIDE_MOODY;
+    const operator = openOperator({ ...managed, restMs: killing ? 50 : 150 });
+    for (const kind of KINDS) for (let i = 0; i < EACH; i++) await operator.make(kind, true);
+    for (let i = 0; i < WIDE_COUNT; i++) (await operator.make(WIDE, true)).moody = WIDE_MOODY;
     const paceMs = killing ? { well: 500, failing: 2_000 } : { well: 300, failing: 10_000 };
-    const probes = await openProbes({ manager, publisher, receivers, timeline, paceMs });
+    const probes = await openProbes({ operator, publisher, receivers, timeline, paceMs });
     publisher.begin();
     probes.begin();
-    manager.begin();
+    operator.begin();
 
     const scene: Scene = { relays, receivers, random: chance, folder, small, redis, clockFile };
     const { faults: all, missing } = killing ? killsFor(storage) : faultsFor(storage, scene);
@@ -133,7 +133,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     receivers.calm();
     await redis?.calm();
     for (const relay of relays) await relay.start();
-    await manager.finish();
+    await operator.finish();
     if (options.hostile !== false) {
       say("all receivers but one hang");
       await probes.hostile();
@@ -148,7 +148,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     await probes.replay();
     await drained(relays, receivers, leaseMs + OVERDUE_MS);
     say("records and books are compared");
-    await manager.close();
+    await operator.close();
     for (const relay of relays) await relay.stop();
     const { config } = relays[0] as Relay;
     const { ledger } = published;
@@ -156,7 +156,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     const verdict = await verify({ config, ledger, receivers, subjects, timeline, leaseMs, failing: probes.failing });
     return {
       ...verdict,
-      violations: [...verdict.violations, ...publisher.wrong, ...manager.wrong, ...probes.violations()],
+      violations: [...verdict.violations, ...publisher.wrong, ...operator.wrong, ...probes.violations()],
       storage,
       seed,
       tookMs: Math.round(performance.now() - began),
@@ -164,7 +164,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
       missing,
       accepted: publisher.acknowledged(),
       refused: Object.fromEntries(publisher.refused),
-      managed: manager.counts,
+      managed: operator.counts,
       requests: receivers.requests(),
       waitMs: { undisturbed: middle(probes.waits()), hostile: middle(probes.hostileWaits) },
       failovers: redis?.failovers() ?? 0,

@@ -1,6 +1,6 @@
 // Two receivers that never change their mood: one that is always well, and must not be held up by the others; and one that
 // always fails, by which the retry schedule, the end after the last attempt and the replay of what failed are seen.
-import type { Manager } from "./manager.ts";
+import type { Operator } from "./operator.ts";
 import { sleep } from "./process.ts";
 import type { Publisher } from "./publisher.ts";
 import type { Kind, Published } from "./publications.ts";
@@ -33,7 +33,7 @@ const REPLAY_MS = 60_000;
 const HOSTILE = { settleMs: 2_500, probes: 12, apartMs: 150, longestMs: 30_000 };
 
 export interface ProbesOptions {
-  readonly manager: Manager;
+  readonly operator: Operator;
   readonly publisher: Publisher;
   readonly receivers: Receivers;
   readonly timeline: Timeline;
@@ -42,9 +42,9 @@ export interface ProbesOptions {
 }
 
 export async function openProbes(options: ProbesOptions): Promise<Probes> {
-  const { manager, publisher, receivers, timeline, paceMs } = options;
-  const well = await manager.make(WELL, true);
-  const failing = await manager.make(FAILING, true);
+  const { operator, publisher, receivers, timeline, paceMs } = options;
+  const well = await operator.make(WELL, true);
+  const failing = await operator.make(FAILING, true);
   failing.mood = "failing";
   well.moody = failing.moody = 0;
   const sent: Published[] = [];
@@ -108,7 +108,7 @@ export async function openProbes(options: ProbesOptions): Promise<Probes> {
       if (failed.length === 0) return;
       let replayed: number | undefined;
       for (const until = performance.now() + REPLAY_MS; replayed === undefined && performance.now() < until;) {
-        replayed = await manager.replayFailed(failing);
+        replayed = await operator.replayFailed(failing);
         if (replayed === undefined) await sleep(250);
       }
       if (replayed === undefined || replayed < failed.length)

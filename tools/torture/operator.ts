@@ -7,7 +7,7 @@ import type { Receivers } from "./receivers.ts";
 import { accessToken, TIMEOUT_MS, type Relay } from "./relay.ts";
 import { told, type Subject } from "./subject.ts";
 
-export interface Manager {
+export interface Operator {
   /** Makes a subscription, again and again until the answer is there. */
   make(kind: Kind, stable: boolean): Promise<Subject>;
   /** Changes and replays at random until `finish`. */
@@ -30,7 +30,7 @@ const MOST = 3;
 const DEEDS = ["create", "remove", "disable", "enable", "enable", "rotate", "rotate", "replay", "bulk"] as const;
 const TRIES = 400;
 
-export interface ManagerOptions {
+export interface OperatorOptions {
   readonly relays: readonly Relay[];
   readonly receivers: Receivers;
   readonly random: Random;
@@ -47,7 +47,7 @@ interface Answer {
   readonly text: string;
 }
 
-export function openManager(options: ManagerOptions): Manager {
+export function openOperator(options: OperatorOptions): Operator {
   const { relays, receivers, random, publications, kinds, restMs } = options;
   const agent = new Agent({ connect: { timeout: 1_000 }, headersTimeout: PATIENCE_MS, bodyTimeout: PATIENCE_MS });
   const wrong: string[] = [];
