@@ -29,7 +29,7 @@ const SYNC = "sim:sync";
 const SCRIPTS = new Set(["eval", "evalsha"]);
 /** Where a script's first argument stands, its time as the node took it, behind its text, the number of keys and the tag. */
 const TIME_AT = 3;
-const TIME = /^\d+$/;
+const TIME = /^\d+(?= |$)/;
 
 export async function openSimRedis(): Promise<SimRedis> {
   const server = await startRedis({ config: { appendonly: "no" } });
@@ -160,8 +160,10 @@ function network(world: World, run: Run, snapshot: () => Promise<SortedMap>): Si
       resolve: (value: unknown) => void,
       reject: (error: unknown) => void,
     ): Promise<void> {
-      const timed = SCRIPTS.has(name);
-      const given = timed && TIME.test(String(parts[TIME_AT])) ? parts.with(TIME_AT, String(serverNow())) : parts;
+      // The server's time is that of the call's arrival.
+      const given = SCRIPTS.has(name)
+        ? parts.with(TIME_AT, String(parts[TIME_AT]).replace(TIME, String(serverNow())))
+        : parts;
       const { reply, told } = await run(name, given);
       for (const [channel, text] of told) {
         for (const other of lines) {
