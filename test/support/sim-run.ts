@@ -65,7 +65,7 @@ async function life(world: World, kind: SimKind, redis: SimRedis | undefined): P
       timeoutMs: DEADLINE_MS,
       concurrency: random.pick([2, 8, 512]),
       perSubscription: random.pick([1, 4]),
-      holdMs: random.pick(kind === "redis" ? [0, 30_000] : [0, 30_000, 600_000]),
+      holdMs: random.pick([0, 30_000, 600_000]),
     },
     retry: {
       attempts: 5,
