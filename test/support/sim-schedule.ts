@@ -47,7 +47,11 @@ export function checkOverdue(at: Overdue): void {
     const judged = Math.max(sentAt, node.frozenUntil()) + DEADLINE_MS;
     const rest = judged + (answered >= 200 && answered < 300 ? asked : Math.max(asked, breakerMs));
     rests.set(subscriptionId, Math.max(rests.get(subscriptionId) ?? 0, rest));
-    tried.set(`${subscriptionId} ${eventId}`, judged + Math.max(asked, waitMs(number, retry) * (1 + JITTER)));
+    const wait = Math.max(asked, waitMs(number, retry) * (1 + JITTER));
+    // What a process that is dead wrote by a clock that was ahead, nothing tells from a time that is right; but the wait
+    // is not longer than it was, from the next start on.
+    const ahead = node.diedAt() <= now ? Math.min(wait, Math.max(0, one.offset)) : 0;
+    tried.set(`${subscriptionId} ${eventId}`, judged + wait + ahead);
   }
   for (const { key, value } of rows.range("due:", { limit: 1_000_000 })) {
     const { subscriptionId, keyId, ordinal, attempts, cycle } = keys.parseDue(key, value);
