@@ -32,3 +32,6 @@ export function createCursors(keys: Pick<Keys, "seal" | "open">, valid: (place: 
     },
   };
 }
+
+/** True for the place of a list that is counted: how many are passed over. */
+export const isCount = (place: string): boolean => /^\d{1,9}$/.test(place);

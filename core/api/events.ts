@@ -1,7 +1,6 @@
 /** The events of a key: listed, shown with what became of them, replayed. */
 import { z } from "zod";
 import { auditChange } from "../flow/audit.ts";
-import { statusOf } from "../flow/damage.ts";
 import type { History } from "../flow/history.ts";
 import type { Replay } from "../flow/replay.ts";
 import { bodyData } from "../model/event.ts";
@@ -12,7 +11,7 @@ import { operation } from "./endpoint.ts";
 import type { AnyOperation } from "./endpoint.ts";
 import { probe, refuseResting } from "./receivers.ts";
 import type { Receivers } from "./receivers.ts";
-import { DEFAULT_LIMIT, eventsQuery, replayBody } from "./schemas.ts";
+import { DEFAULT_LIMIT, eventQuery, eventsQuery, MAX_LIMIT, replayBody } from "./schemas.ts";
 import { listedEvent, replayed, shownEvent } from "./shapes.ts";
 import { deliveryView, eventView } from "./views.ts";
 
@@ -25,20 +24,24 @@ export function eventOperations(
     readonly history: History;
     readonly replay: Replay;
     readonly cursors: Cursors;
+    /** Of lists whose places are counted. */
+    readonly places: Cursors;
     readonly clock: Pick<Clock, "now">;
     readonly ordinal: () => string;
   },
 ): readonly AnyOperation[] {
-  const { history, replay, cursors, clock, ordinal } = deps;
+  const { history, replay, cursors, places, clock, ordinal } = deps;
 
   /** Whose deliveries of it a replay would send again, going by how they stand now. */
   async function meant(keyId: string, eventId: string, asked: z.output<typeof replayBody>): Promise<readonly string[]> {
-    const found = await history.event(keyId, eventId);
-    return (found?.deliveries ?? [])
-      .map(({ delivery }) => delivery)
-      .filter(({ status }) => status === "failed" || (asked.force === true && status === "delivered"))
-      .map(({ subscriptionId }) => subscriptionId)
-      .filter((id) => asked.subscriptionId === undefined || id === asked.subscriptionId);
+    const ids: string[] = [];
+    for await (const page of history.everyDelivery(keyId, eventId)) {
+      for (const { status, subscriptionId: id } of page) {
+        if (asked.subscriptionId !== undefined && id !== asked.subscriptionId) continue;
+        if (status === "failed" || (asked.force === true && status === "delivered")) ids.push(id);
+      }
+    }
+    return ids;
   }
 
   return [
@@ -60,22 +63,24 @@ export function eventOperations(
     operation({
       method: "GET",
       path: EVENT,
-      summary: "Show an event with its data and its deliveries",
+      summary: "Show an event with its data and its deliveries, a page of them",
       tag,
-      reply: { status: 200, data: shownEvent },
-      async handle({ keyId, params }) {
-        const found = await history.event(keyId, params["eventId"] ?? "");
+      query: eventQuery,
+      reply: { status: 200, data: shownEvent, paged: true },
+      async handle({ keyId, params, query }) {
+        const { cursor, limit = MAX_LIMIT } = query;
+        const id = params["eventId"] ?? "";
+        const list = `event:${keyId}:${id}`;
+        const from = Number(places.read(cursor, list) ?? 0);
+        const found = await history.event(keyId, id, { from, limit });
         if (found === undefined) throw notFound();
-        const { event, damaged, deliveries } = found;
-        const status = statusOf(
-          found,
-          deliveries.map(({ delivery }) => delivery),
-        );
+        const { event, damaged, status, deliveries, next } = found;
         const head = JSON.stringify(eventView({ event, damaged, status })).slice(0, -1);
         const data = damaged ? "null" : bodyData(event);
         // The published bytes as they are: reading and writing them anew would change numbers, order and escapes.
         return {
           text: `${head},"data":${data},"deliveries":${JSON.stringify(deliveries.map(deliveryView))}}`,
+          nextCursor: places.write(next === undefined ? undefined : String(next), list),
         };
       },
     }),

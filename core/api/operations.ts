@@ -10,7 +10,7 @@ import type { Storage } from "../ports/storage.ts";
 import { auditOperations } from "./audit.ts";
 import { backupOperations } from "./backup.ts";
 import { catalogueOperations } from "./catalogue.ts";
-import { createCursors } from "./cursor.ts";
+import { createCursors, isCount } from "./cursor.ts";
 import { deliveryOperations } from "./deliveries.ts";
 import type { AnyOperation } from "./endpoint.ts";
 import { eventOperations } from "./events.ts";
@@ -48,7 +48,12 @@ export interface OperationsDeps extends Receivers {
 }
 
 export function createOperations(deps: OperationsDeps): readonly AnyOperation[] {
-  const shared = { ...deps, cursors: createCursors(deps.keys), ordinal: ordinals(deps.clock.now) };
+  const shared = {
+    ...deps,
+    cursors: createCursors(deps.keys),
+    places: createCursors(deps.keys, isCount),
+    ordinal: ordinals(deps.clock.now),
+  };
   return [
     ...webhookOperations(shared),
     ...pingOperations(shared),

@@ -134,6 +134,7 @@ const paging = {
     .meta({ examples: ["50"] }),
 };
 export const DEFAULT_LIMIT = 50;
+export const MAX_LIMIT = 200;
 
 export const pageQuery = z.strictObject(paging);
 export const eventStatuses = z.enum(["pending", "delivered", "failed", "cancelled", "unmatched"]);
@@ -146,6 +147,8 @@ export const eventsQuery = z.strictObject({
   until: moment.optional(),
   ...paging,
 });
+/** Of the deliveries of one event. */
+export const eventQuery = z.strictObject(paging);
 export const deliveriesQuery = z.strictObject({ status: deliveryStatuses.optional(), ...paging });
 export const noQuery = z.strictObject({});
 const range = z.enum(["1h", "24h", "7d"]);

@@ -1,8 +1,10 @@
 /** What a publication passes before it is stored: room, backlog, a storage that keeps up, and the turn of its key. */
+import type { Due } from "../model/delivery.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { AcceptRequest } from "../ports/source.ts";
 import type { Storage } from "../ports/storage.ts";
+import { deliveriesOfLine, unwritten } from "./draft.ts";
 import type { Subscribers } from "./fanout.ts";
 import { createKeyPressure } from "./key-pressure.ts";
 import { createPressure, type Pressure } from "./pressure.ts";
@@ -10,7 +12,9 @@ import { createStorageRoom } from "./storage-room.ts";
 import { createTurns, weightOf } from "./turns.ts";
 
 export interface AdmissionDeps {
-  readonly storage: Pick<Storage, "room" | "nodes"> & { readonly queue: Pick<Storage["queue"], "depth" | "pending"> };
+  readonly storage: Pick<Storage, "room" | "nodes" | "range"> & {
+    readonly queue: Pick<Storage["queue"], "depth" | "pending">;
+  };
   readonly directory: Subscribers;
   readonly clock: Clock;
   /** Deliveries pending beyond which publishing is refused; 0: no limit. */
@@ -33,17 +37,26 @@ export interface Admission extends Pick<Pressure, "began" | "ended"> {
    */
   enter(request: AcceptRequest, keys: readonly string[]): Promise<() => void>;
   /** Counts deliveries that were just added. */
-  added(dues: readonly { readonly keyId: string }[]): void;
+  added(dues: readonly Due[]): void;
 }
 
 export function createAdmission(deps: AdmissionDeps): Admission {
   const { storage, directory, clock, maxPendingPerKey: most = 0 } = deps;
   const { queue, nodes } = storage;
   const room = createStorageRoom(deps);
-  const pressure = createPressure(queue, clock, deps.maxPending);
+  const pressure = createPressure(queue, clock, deps.maxPending, () => unwritten(storage));
   const turns = createTurns(clock);
   const ofKeys =
-    most > 0 ? createKeyPressure({ queue, directory, clock, most, shared: nodes !== undefined }) : undefined;
+    most > 0
+      ? createKeyPressure({
+          queue,
+          directory,
+          clock,
+          most,
+          shared: nodes !== undefined,
+          unwritten: (keyId) => unwritten(storage, keyId),
+        })
+      : undefined;
 
   return {
     began: pressure.began,
@@ -70,8 +83,11 @@ export function createAdmission(deps: AdmissionDeps): Admission {
       return () => turns.leave(weight);
     },
     added(dues) {
-      pressure.added(dues.length);
-      if (ofKeys !== undefined) for (const { keyId } of dues) ofKeys.added(keyId);
+      for (const due of dues) {
+        const count = deliveriesOfLine(due);
+        pressure.added(count);
+        ofKeys?.added(due.keyId, count);
+      }
     },
   };
 }

@@ -8,6 +8,7 @@ import type { Directory } from "./directory.ts";
 import type { HotEvents } from "./hot.ts";
 import type { Notice } from "./notice.ts";
 import type { OwnFaults } from "./own-faults.ts";
+import type { Recipients } from "./recipients.ts";
 import type { Send } from "./send.ts";
 import type { Slots } from "./slots.ts";
 import type { Tell } from "./tell.ts";
@@ -19,6 +20,7 @@ export type Gate = (sub: Subscription, ordinal: string) => Soon<number | undefin
 export interface AttemptDeps {
   readonly storage: Pick<Storage, "getItem" | "range" | "queue">;
   readonly directory: Directory;
+  readonly recipients: Pick<Recipients, "has">;
   readonly hot: HotEvents;
   readonly send: Send;
   readonly faults: OwnFaults;

@@ -12,7 +12,6 @@ import { dueKey } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Lease } from "../ports/storage.ts";
 import type { AttemptDeps } from "./attempt-deps.ts";
-import { goesTo } from "./damage.ts";
 import { endDamaged } from "./end-damaged.ts";
 import { endFailed } from "./end-failed.ts";
 import { isQuiet, NotDelivered } from "./not-delivered.ts";
@@ -81,11 +80,13 @@ export class Attempts {
   }
 
   async #attempt(): Promise<void> {
-    const { directory, hot, clock, storage, metrics, send, random, faults } = this.#deps;
+    const { directory, recipients, hot, clock, storage, metrics, send, random, faults } = this.#deps;
     const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
     const event = this.#loaded ?? hot.load(keyId, ordinal);
     const loaded = event instanceof Promise ? await event : event;
-    if (!goesTo(loaded.event, subscriptionId)) throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
+    const named = cycle > 0 || recipients.has(loaded.event, subscriptionId);
+    if (!(named instanceof Promise ? await named : named))
+      throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
     this.#loaded = loaded;
     const delivery = (this.#delivery ??= freshDelivery(this.#line, loaded.event.id));
     const found = directory.get(keyId, subscriptionId);

@@ -109,10 +109,6 @@ function headOf(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Whether the event has a delivery for the subscription. */
-export const goesTo = (event: Pick<RelayEvent, "subscriptionIds">, subscriptionId: string): boolean =>
-  event.subscriptionIds.includes(subscriptionId);
-
 /** What is shown in place of a damaged delivery: that it has failed, and why. Its attempts are lost. */
 export const damagedDelivery = (
   event: Pick<RelayEvent, "id" | "keyId" | "ordinal">,

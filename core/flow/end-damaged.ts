@@ -8,7 +8,7 @@ import { deliveryKey, dueKey, dueValue, eventKey, parseSubscriptionKey } from ".
 import type { Subscription } from "../model/subscription.ts";
 import type { Lease } from "../ports/storage.ts";
 import type { AttemptDeps } from "./attempt-deps.ts";
-import { goesTo, readEvent, readText, unlessDamagedLater } from "./damage.ts";
+import { readEvent, readText, unlessDamagedLater } from "./damage.ts";
 import { everyEntry } from "./directory.ts";
 import { endFailed } from "./end-failed.ts";
 import { decodeDelivery, dropDue, dueOf, endedChanges, freshDelivery, putDue } from "./records.ts";
@@ -69,7 +69,7 @@ async function end(
   }
   const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
   const found = readEvent(keyId, ordinal, text);
-  if (record === undefined && !found.damaged && !goesTo(found.event, subscriptionId)) {
+  if (record === undefined && !found.damaged && !(await deps.recipients.has(found.event, subscriptionId))) {
     await settle(lease, [dropDue(line)], undefined, signal, deps);
     return "the due line was dropped: its event has no such delivery";
   }

@@ -20,20 +20,25 @@ export function fanout(type: string, subscriptions: readonly Subscription[]): Fa
   };
 }
 
-/** Types remembered for one list of subscriptions: without a catalogue, publishers make names up. */
+/** Types remembered for one list of subscriptions, and ids in all of their answers: without a catalogue, publishers make names up. */
 const TYPES_HELD = 1_000;
+const IDS_HELD = 100_000;
 
 /** `fanout` that remembers its answers for as long as the same list of subscriptions is handed in. */
 export function rememberedFanout(): typeof fanout {
-  const lists = new WeakMap<readonly Subscription[], Map<string, Fanout>>();
+  const lists = new WeakMap<readonly Subscription[], { ids: number; readonly answers: Map<string, Fanout> }>();
   return (type, subscriptions) => {
-    let answers = lists.get(subscriptions);
-    if (answers === undefined) lists.set(subscriptions, (answers = new Map()));
-    let answer = answers.get(type);
+    let held = lists.get(subscriptions);
+    if (held === undefined) lists.set(subscriptions, (held = { ids: 0, answers: new Map() }));
+    let answer = held.answers.get(type);
     if (answer === undefined) {
       answer = fanout(type, subscriptions);
-      if (answers.size >= TYPES_HELD) answers.clear();
-      answers.set(type, answer);
+      if (held.answers.size >= TYPES_HELD || held.ids > IDS_HELD) {
+        held.answers.clear();
+        held.ids = 0;
+      }
+      held.answers.set(type, answer);
+      held.ids += answer.ids.length;
     }
     return answer;
   };

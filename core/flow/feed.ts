@@ -1,6 +1,6 @@
 /** The live feed: what happens on a key, told to whoever listens on this node. With nobody listening it costs one look-up. */
 import { attemptId, deliveryId } from "../model/delivery.ts";
-import type { RelayEvent } from "../model/event.ts";
+import { deliveryCount, type RelayEvent } from "../model/event.ts";
 import { isoTime } from "../model/time.ts";
 import type { Seen } from "./tell.ts";
 
@@ -37,7 +37,8 @@ export function createFeed(): LiveFeed {
         if (told.size === 0 && listeners.get(keyId) === told) listeners.delete(keyId);
       };
     },
-    accepted({ id, type, keyId, createdAt, acceptedAt, subscriptionIds }) {
+    accepted(event) {
+      const { id, type, keyId, createdAt, acceptedAt } = event;
       if (!listeners.has(keyId)) return;
       tell(keyId, {
         event: "event",
@@ -47,7 +48,7 @@ export function createFeed(): LiveFeed {
           keyId,
           createdAt: isoTime(createdAt),
           acceptedAt: isoTime(acceptedAt),
-          deliveries: subscriptionIds.length,
+          deliveries: deliveryCount(event),
         },
       });
     },

@@ -26,6 +26,8 @@ export type Buckets = ReadonlyMap<number, Tally>;
 export interface Figures {
   /** Called for each event, right after its commit: less than a microsecond. */
   accepted(event: Pick<RelayEvent, "keyId" | "subscriptionIds">): void;
+  /** The same for the subscriptions of a wide event, a page at a time. */
+  matched(keyId: string, subscriptionIds: readonly string[]): void;
   /** Called for each attempt, right after its commit. */
   readonly seen: Seen;
   /** A 429 was answered; on a key, when the caller owned it. */
@@ -113,6 +115,10 @@ export function createFigures(deps: FigureDeps): Figures {
     return one.current.get("1h")?.at !== hour;
   }
 
+  function matched(keyId: string, subscriptionIds: readonly string[]): void {
+    for (const id of subscriptionIds) bump(tally.countsOf(of(keyId), id), tally.MATCHED);
+  }
+
   async function pending(subscriptionId: string): Promise<number> {
     return (await storage.range(duesOf(subscriptionId), { limit: MOST_PENDING })).length;
   }
@@ -183,10 +189,10 @@ export function createFigures(deps: FigureDeps): Figures {
     pending,
     flush,
     accepted({ keyId, subscriptionIds }) {
-      const delta = of(keyId);
-      delta.accepted++;
-      for (const id of subscriptionIds) bump(tally.countsOf(delta, id), tally.MATCHED);
+      of(keyId).accepted++;
+      matched(keyId, subscriptionIds);
     },
+    matched,
     seen(sub, _delivery, attempt, outcome) {
       const counts = tally.countsOf(of(sub.keyId), sub.id);
       bump(counts, tally.ATTEMPTS);

@@ -1,21 +1,23 @@
 /** What became of events: lists and details, read from storage as they stand. */
-import { neverTried } from "../model/delivery.ts";
-import type { Delivery, DeliveryStatus, Due, EventStatus } from "../model/delivery.ts";
+import type { Delivery, DeliveryStatus, EventStatus } from "../model/delivery.ts";
+import { deliveryCount } from "../model/event.ts";
 import type { RelayEvent } from "../model/event.ts";
-import { isOrdinal, ordinalFloor, ordinalTime } from "../model/ids.ts";
-import { attemptsOf, deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, eventsOf, parseDue } from "../model/keys.ts";
+import { isOrdinal, ordinalFloor } from "../model/ids.ts";
+import { attemptsOf, eventKey, eventsOf } from "../model/keys.ts";
 import type { Attempt } from "../model/attempt.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Entry, Storage } from "../ports/storage.ts";
-import { damagedDelivery, readEvent, readText, statusOf, unlessDamaged, unlessDamagedLater } from "./damage.ts";
+import type { Storage } from "../ports/storage.ts";
+import { readEvent, statusOf, unlessDamaged } from "./damage.ts";
 import type { ReadEvent } from "./damage.ts";
+import { createDeliveryList } from "./delivery-list.ts";
 import { everyEntry } from "./directory.ts";
 import type { Directory } from "./directory.ts";
 import { locateEvent } from "./locate.ts";
-import { createReading, readDelivery } from "./reading.ts";
-import type { Wanted } from "./reading.ts";
-import { decodeAttempts, decodeDelivery } from "./records.ts";
+import { createReading, pairOf } from "./reading.ts";
+import { createRecipients, everyRecipient, type Recipients } from "./recipients.ts";
+import { decodeAttempts } from "./records.ts";
+import { createWideStatus } from "./wide-status.ts";
 
 export { readDelivery } from "./reading.ts";
 
@@ -23,6 +25,8 @@ export { readDelivery } from "./reading.ts";
 const ROWS_READ = 2_000;
 const CHARACTERS_READ = 16_000_000;
 const PAGE = 100;
+/** Deliveries of wide events that one page may read to tell their status. */
+const DELIVERIES_READ = 20_000;
 
 export interface EventFilter {
   readonly status?: EventStatus;
@@ -46,6 +50,21 @@ export interface DeliveryDetail {
   readonly attempts: readonly Attempt[];
 }
 
+export interface DeliveriesRequest {
+  /** How many to pass over. */
+  readonly from: number;
+  readonly limit: number;
+}
+
+/** The first page, unless another is asked for. */
+const FIRST_DELIVERIES: DeliveriesRequest = { from: 0, limit: 200 };
+
+export interface EventDetail extends EventSummary {
+  readonly deliveries: readonly DeliveryDetail[];
+  /** How many to pass over for the next page; absent when there is none. */
+  readonly next?: number;
+}
+
 export interface Page<Item> {
   readonly items: readonly Item[];
   /** Where the next page begins; absent when there is no more. A page may be empty and still have a next one. */
@@ -60,10 +79,10 @@ export interface PageRequest {
 export interface History {
   /** Newest first. */
   events(keyId: string, filter: EventFilter, page: PageRequest): Promise<Page<EventSummary>>;
-  event(
-    keyId: string,
-    eventId: string,
-  ): Promise<(ReadEvent & { readonly deliveries: readonly DeliveryDetail[] }) | undefined>;
+  /** With a page of its deliveries, in the order of its list. */
+  event(keyId: string, eventId: string, page?: DeliveriesRequest): Promise<EventDetail | undefined>;
+  /** Every delivery of an event as it reads now, in pages, without attempts of earlier cycles. */
+  everyDelivery(keyId: string, eventId: string): AsyncGenerator<readonly Delivery[]>;
   /** Those of one subscription, newest event first. */
   deliveries(
     subscription: Subscription,
@@ -73,12 +92,28 @@ export interface History {
 }
 
 export function createHistory(deps: {
-  readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
   readonly directory: Directory;
+  readonly recipients?: Recipients;
   readonly clock: Pick<Clock, "now">;
 }): History {
-  const { storage, clock } = deps;
+  const { storage, clock, recipients = createRecipients(storage) } = deps;
   const read = createReading(deps);
+  const wideStatus = createWideStatus({ storage, recipients, read });
+
+  /** Of events that list their subscriptions themselves: read at once. */
+  async function statuses(events: readonly ReadEvent[]): Promise<ReadonlyMap<RelayEvent, EventStatus>> {
+    const narrow = events.filter(({ event }) => event.wide === undefined);
+    const pairs = narrow.flatMap(({ event }) => event.subscriptionIds.map((sub) => ({ event, sub })));
+    const deliveries = await read(pairs);
+    const found = new Map<RelayEvent, EventStatus>();
+    let first = 0;
+    for (const one of narrow) {
+      const own = deliveries.slice(first, (first += one.event.subscriptionIds.length));
+      found.set(one.event, statusOf(one, own));
+    }
+    return found;
+  }
 
   async function withAttempts(delivery: Delivery): Promise<DeliveryDetail> {
     const attempts: Attempt[] = [];
@@ -95,6 +130,7 @@ export function createHistory(deps: {
       const { since = 0, until, type, subscriptionId, status } = filter;
       const items: EventSummary[] = [];
       let rows = 0;
+      let looked = 0;
       let characters = 0;
       let at = after ?? (until === undefined ? undefined : ordinalFloor(until));
       for (;;) {
@@ -112,19 +148,22 @@ export function createHistory(deps: {
             break;
           }
           if (type !== undefined && event.type !== type) continue;
-          if (subscriptionId !== undefined && !event.subscriptionIds.includes(subscriptionId)) continue;
+          if (subscriptionId !== undefined && !(await recipients.has(event, subscriptionId))) continue;
           wanted.push(found);
         }
-        const pairs = wanted.flatMap(({ event }) => event.subscriptionIds.map((sub) => ({ event, sub })));
-        const deliveries = await read(pairs);
-        let first = 0;
+        const narrow = await statuses(wanted);
         for (const found of wanted) {
           const { event } = found;
-          const own = deliveries.slice(first, (first += event.subscriptionIds.length));
-          const now = statusOf(found, own);
-          if (status !== undefined && now !== status) continue;
-          if (items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
-          items.push({ ...found, status: now });
+          if (status === undefined && items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
+          const wide = narrow.has(event) ? undefined : await wideStatus(event);
+          const now = wide?.status ?? (narrow.get(event) as EventStatus);
+          looked += wide?.read ?? 0;
+          if (status === undefined || now === status) {
+            if (items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
+            items.push({ ...found, status: now });
+          }
+          // What it took is remembered: the next page goes on behind it.
+          if (looked >= DELIVERIES_READ) return { items, next: event.ordinal };
         }
         if (ended) return { items };
         at = ordinalOf(page.at(-1)?.key ?? "");
@@ -133,105 +172,33 @@ export function createHistory(deps: {
       }
     },
 
-    async event(keyId, eventId) {
+    async event(keyId, eventId, { from, limit } = FIRST_DELIVERIES) {
       const located = await locateEvent(storage, keyId, eventId);
       if (located === undefined) return undefined;
       const { event, damaged } = located;
-      const deliveries = await read(event.subscriptionIds.map((sub) => ({ event, sub })));
-      return { event, damaged, deliveries: await Promise.all(deliveries.map(withAttempts)) };
+      const status = event.wide ? (await wideStatus(event)).status : (await statuses([located])).get(event);
+      const deliveries = await read((await recipients.slice(event, from, limit)).map(pairOf(event)));
+      const end = from + deliveries.length;
+      return {
+        event,
+        damaged,
+        status: status as EventStatus,
+        deliveries: await Promise.all(deliveries.map(withAttempts)),
+        ...(end < deliveryCount(event) && deliveries.length > 0 && { next: end }),
+      };
     },
 
-    async deliveries(subscription, status, { after, limit }) {
-      const { id, keyId } = subscription;
-      const place = after ?? ordinalFloor(clock.now() + 1);
-      const lineFrom = dueKey({ subscriptionId: id, dueAt: ordinalTime(place), ordinal: place });
-      const records = newest(storage, deliveriesOf(id), after === undefined ? undefined : deliveryKey(id, after));
-      const lines = newest(storage, duesOf(id), lineFrom);
-      const items: DeliveryDetail[] = [];
-      let rows = 0;
-      let last = after;
-      let record = await records.next();
-      let line = await lines.next();
-      while (!record.done || !line.done) {
-        if (++rows > ROWS_READ) return { items, next: last };
-        const known = record.done ? undefined : await recordOf(keyId, id, record.value);
-        const due = line.done ? undefined : lineOf(line.value);
-        if (due === undefined && !line.done) {
-          line = await lines.next();
-          continue;
-        }
-        let delivery: Delivery | undefined;
-        if (known !== undefined && (due === undefined || known.ordinal >= placeOf(due))) {
-          delivery = readDelivery(known, eventOf(known), subscription, undefined, id);
-          record = await records.next();
-          if (due !== undefined && known.ordinal === placeOf(due)) line = await lines.next();
-        } else if (due !== undefined) {
-          delivery = neverTried(due) ? await untried(keyId, due) : undefined;
-          line = await lines.next();
-        }
-        if (delivery !== undefined && (status === undefined || delivery.status === status)) {
-          if (items.length === limit) return { items, next: last };
-          items.push(await withAttempts(delivery));
-        }
-        last = delivery?.ordinal ?? (due === undefined ? last : placeOf(due));
-      }
-      return { items };
+    async *everyDelivery(keyId, eventId) {
+      const event = (await locateEvent(storage, keyId, eventId))?.event;
+      if (event === undefined) return;
+      for await (const page of everyRecipient(recipients, event)) yield await read(page.map(pairOf(event)));
     },
+
+    deliveries: createDeliveryList({ storage, clock, read, withAttempts }),
   };
-
-  /** A line does not name its event: the event's record does. */
-  async function untried(keyId: string, { subscriptionId, ordinal }: Due): Promise<Delivery | undefined> {
-    const text = await storage.getItem(eventKey(keyId, ordinal));
-    if (text === undefined) return undefined;
-    const { event } = readEvent(keyId, ordinal, text);
-    const [delivery] = await read([{ event, sub: subscriptionId }]);
-    return delivery;
-  }
-
-  /** A damaged record does not name its event either. */
-  async function recordOf(keyId: string, subscriptionId: string, { key, value }: Entry): Promise<Delivery> {
-    const known = unlessDamaged(() => decodeDelivery(value, key));
-    if (known !== undefined) return known;
-    const ordinal = ordinalOf(key);
-    const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
-    return damagedDelivery(readEvent(keyId, ordinal, text).event, subscriptionId);
-  }
 }
-
-/** `undefined` for what is no line of ours. */
-function lineOf({ key, value }: Entry): Due | undefined {
-  try {
-    return parseDue(key, value);
-  } catch {
-    return undefined;
-  }
-}
-
-const eventOf = (known: Delivery): Wanted => ({
-  id: known.eventId,
-  keyId: known.keyId,
-  ordinal: known.ordinal,
-  acceptedAt: ordinalTime(known.ordinal),
-});
 
 const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
 
-/** Where a line stands among the ordinals. Other lines than untried ones tell nothing that their records do not. */
-const placeOf = (due: Due): string => (neverTried(due) ? due.ordinal : ordinalFloor(due.dueAt));
-
 /** True for what a cursor may hold. */
 export const isPlace = (text: string): boolean => isOrdinal(text);
-
-async function* newest(
-  storage: Pick<Storage, "range">,
-  prefix: string,
-  from: string | undefined,
-): AsyncGenerator<{ readonly key: string; readonly value: string }> {
-  let after = from;
-  for (;;) {
-    const page = await storage.range(prefix, { after, limit: PAGE, reverse: true });
-    yield* page;
-    if (page.length < PAGE) return;
-    after = page.at(-1)?.key;
-  }
-}

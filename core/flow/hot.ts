@@ -1,5 +1,5 @@
 /** Events accepted a moment ago, so that a first attempt need not read back what was just written. Losing it loses nothing. */
-import { decodeEvent, type RelayEvent } from "../model/event.ts";
+import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
 import { eventKey } from "../model/keys.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import type { Soon } from "../model/soon.ts";
@@ -59,7 +59,7 @@ export function createHotEvents(storage: Pick<Storage, "getItem">, maxBytes = 16
       const known = ticket?.of;
       if (ticket === undefined || known?.event.keyId !== keyId) return read(keyId, ordinal);
       // Most events have one delivery and most of those one attempt: what is not held need not be collected late.
-      if (known.event.subscriptionIds.length === 1) drop(ordinal, ticket);
+      if (deliveryCount(known.event) === 1) drop(ordinal, ticket);
       return known;
     },
   };

@@ -4,15 +4,15 @@ import { MAX_BATCH_EVENTS, type RelayEvent } from "../model/event.ts";
 import { ordinals, ordinalTime } from "../model/ids.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
-import { isoTime } from "../model/time.ts";
 import type { Metrics } from "../ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { createAdmission, type AdmissionDeps } from "./admission.ts";
-import { nothingWritten, writeEvent, type Writing } from "./draft.ts";
-import { holds, rememberedFanout, wantingOf, type Wanting } from "./fanout.ts";
+import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent } from "./draft.ts";
+import type { FanoutBounds, NewEvent, Writing } from "./draft.ts";
+import { holds, rememberedFanout, wantingOf, type Fanout, type Wanting } from "./fanout.ts";
 import { createNamesUsed } from "./names-used.ts";
-import { readPublications, type Draft } from "./publication.ts";
+import { answerOf, ownsAll, readPublications, type Draft } from "./publication.ts";
 import {
   claimId,
   NOTHING_STORED,
@@ -23,6 +23,7 @@ import {
   type Stored,
 } from "./repeats.ts";
 import { rememberedSet } from "./remembered-set.ts";
+import { createSnapshots } from "./snapshots.ts";
 import { committed, storageProblem } from "./surely.ts";
 
 export interface IntakeDeps extends AdmissionDeps {
@@ -31,6 +32,8 @@ export interface IntakeDeps extends AdmissionDeps {
   /** The catalogue as it is now; `undefined`: every well-formed name. The same list until it changes. */
   readonly events?: () => readonly string[] | undefined;
   readonly metrics: Metrics;
+  /** @default FANOUT_BOUNDS */
+  readonly fanout?: FanoutBounds;
   /** Told of each event right after its commit, before the queue is. */
   readonly onAccepted?: (event: RelayEvent) => void;
 }
@@ -62,6 +65,8 @@ export function createIntake(deps: IntakeDeps): Intake {
   const catalogue = rememberedSet(() => deps.events?.());
   const mint = ordinals(() => clock.now());
   const fan = rememberedFanout();
+  const snapshots = createSnapshots(storage);
+  const bounds = deps.fanout ?? FANOUT_BOUNDS;
   const names = createNamesUsed(storage);
   const admission = createAdmission(deps);
 
@@ -111,6 +116,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       if (idempotency !== undefined) {
         writing.changes.unshift(...rememberRequest(idempotency, accepted, clock.now(), was));
       }
+      if (writing.snapshots.size > 0) writing.changes.push(...(await snapshots.ready(writing.snapshots)));
       // Told of a change meanwhile. From here to the storage nothing can come between.
       if (!holds(directory, wanting)) continue;
       const commit = admission.began();
@@ -120,6 +126,7 @@ export function createIntake(deps: IntakeDeps): Intake {
         return accepted;
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
+        snapshots.forget(writing.snapshots);
       } finally {
         admission.ended(commit);
       }
@@ -161,12 +168,17 @@ export function createIntake(deps: IntakeDeps): Intake {
         const id = draft.id ?? `evt_${ordinal}`;
         writing.changes.push(...claimId(draft, ordinal, stored.free));
         const made = { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent, data };
-        answer = answerOf(writeEvent(writing, made, fan(type, wanting.get(keyId) ?? [])), false);
+        answer = answerOf(add(writing, made, fan(type, wanting.get(keyId) ?? [])), false);
       }
       answers?.set(draft, answer);
       accepted.push(answer);
     }
     return accepted;
+  }
+
+  function add(writing: Writing, made: NewEvent, to: Fanout): RelayEvent {
+    const snapshot = isWide(writing, to, bounds) ? snapshots.of(made.keyId, to) : undefined;
+    return writeEvent(writing, made, to, snapshot);
   }
 
   /** After the commit. Dying before it costs nothing: the next sweep finds the due lines; it may have found old ones. */
@@ -193,7 +205,9 @@ export function createIntake(deps: IntakeDeps): Intake {
     const ordinal = mint();
     const acceptedAt = ordinalTime(ordinal);
     const made = { id: `evt_${ordinal}`, type, keyId, ordinal, createdAt: acceptedAt, acceptedAt };
-    writeEvent(writing, { ...made, data: JSON.stringify(data) }, wanting);
+    add(writing, { ...made, data: JSON.stringify(data) }, wanting);
+    // Stored by the caller, whose commit must not fail for it: it takes retention two runs to remove what nobody uses.
+    if (writing.snapshots.size > 0) await snapshots.ready(writing.snapshots, true);
     return {
       changes: [...writing.changes, ...(await names.missing([{ keyId, type }], acceptedAt))],
       committed: () => announce(writing),
@@ -214,18 +228,3 @@ export function createIntake(deps: IntakeDeps): Intake {
     },
   };
 }
-
-/** @throws Problem NOT_FOUND: the same for a key of others and for one that nobody has */
-function ownsAll(drafts: readonly Draft[], keys: readonly string[] | undefined): void {
-  if (keys === undefined || drafts.every(({ keyId }) => keys.includes(keyId))) return;
-  throw new Problem("NOT_FOUND", "There is no such resource.");
-}
-
-const answerOf = (event: RelayEvent, duplicate: boolean): Accepted => ({
-  id: event.id,
-  type: event.type,
-  keyId: event.keyId,
-  createdAt: isoTime(event.createdAt),
-  deliveries: event.subscriptionIds.length,
-  duplicate,
-});

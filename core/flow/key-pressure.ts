@@ -31,20 +31,22 @@ export interface KeyPressure {
   look(keys: Iterable<string>): Promise<unknown> | undefined;
   /** @throws Problem PROVIDER_BACKPRESSURE when too much of one of them is pending */
   admit(keys: Iterable<string>): void;
-  /** A delivery was added. */
-  added(keyId: string): void;
+  /** So many deliveries were added. */
+  added(keyId: string, count?: number): void;
 }
 
 export function createKeyPressure(deps: {
   readonly queue: Pick<Queue, "pending">;
   readonly directory: { of(keyId: string): Soon<readonly Pick<Subscription, "id">[]> };
   readonly clock: Pick<Clock, "monotonic">;
+  /** Deliveries of a key that are pending and that the queue does not know of yet. */
+  readonly unwritten?: (keyId: string) => Promise<number>;
   /** Deliveries of one key that may be pending. */
   readonly most: number;
   /** Other nodes add to the same backlog. */
   readonly shared: boolean;
 }): KeyPressure {
-  const { queue, directory, clock, most, shared } = deps;
+  const { queue, directory, clock, most, shared, unwritten } = deps;
   const counts = new Bounded<Count>(KEYS, ({ looking }) => looking === undefined);
 
   const countOf = (keyId: string): Count =>
@@ -58,7 +60,8 @@ export function createKeyPressure(deps: {
     const began = clock.monotonic();
     try {
       const subscriptions = await directory.of(keyId);
-      count.pending = await queue.pending(subscriptions.map(({ id }) => id));
+      const known = await queue.pending(subscriptions.map(({ id }) => id));
+      count.pending = known + ((await unwritten?.(keyId)) ?? 0);
       judge(count);
     } catch {
       // Whether the storage can take anything is for the commit to say.
@@ -98,10 +101,10 @@ export function createKeyPressure(deps: {
         );
       }
     },
-    added(keyId) {
+    added(keyId, more = 1) {
       const count = counts.get(keyId);
       if (count === undefined) return;
-      count.pending++;
+      count.pending += more;
       if (!count.closed) judge(count);
     },
   };

@@ -28,8 +28,16 @@ export interface Pressure {
   ended(commit: Link<Commit>): void;
 }
 
-/** @param maxPending 0: no limit */
-export function createPressure(queue: Pick<Queue, "depth">, clock: Clock, maxPending: number): Pressure {
+/**
+ * @param maxPending 0: no limit
+ * @param unwritten how many deliveries are pending that the queue does not know of yet
+ */
+export function createPressure(
+  queue: Pick<Queue, "depth">,
+  clock: Clock,
+  maxPending: number,
+  unwritten: () => Promise<number> = () => Promise.resolve(0),
+): Pressure {
   const commits = new Chain<Commit>();
   let pending = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -42,8 +50,8 @@ export function createPressure(queue: Pick<Queue, "depth">, clock: Clock, maxPen
 
   async function read(): Promise<void> {
     try {
-      const { waiting, leased } = await queue.depth();
-      pending = waiting + leased;
+      const [{ waiting, leased }, more] = await Promise.all([queue.depth(), unwritten()]);
+      pending = waiting + leased + more;
       judge();
     } catch {
       // Whether the storage can take anything is for the commit to say.

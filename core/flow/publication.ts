@@ -4,12 +4,12 @@
  * The checks are written by hand, not with a schema library: this runs for every event on the one thread that also
  * delivers, and it must keep the raw text of `data`, which a parsed value has lost.
  */
-import { MAX_EVENT_BYTES } from "../model/event.ts";
+import { deliveryCount, MAX_EVENT_BYTES, type RelayEvent } from "../model/event.ts";
 import { MAX_DEPTH, members } from "../model/json.ts";
 import { isEventId, isEventName, isKeyId, OPERATIONAL } from "../model/names.ts";
 import { Problem, type FieldError } from "../model/problem.ts";
-import { parseTime } from "../model/time.ts";
-import type { Publication } from "../ports/source.ts";
+import { isoTime, parseTime } from "../model/time.ts";
+import type { Accepted, Publication } from "../ports/source.ts";
 
 /** A published event whose fields are all right. */
 export interface Draft {
@@ -148,3 +148,19 @@ function wrongId(id: unknown): string | undefined {
   if (typeof id !== "string") return "must be a string";
   return isEventId(id) ? undefined : "must be 1 to 128 of A-Z a-z 0-9 _ : -, first a letter or digit";
 }
+
+/** @throws Problem NOT_FOUND: the same for a key of others and for one that nobody has */
+export function ownsAll(drafts: readonly Draft[], keys: readonly string[] | undefined): void {
+  if (keys === undefined || drafts.every(({ keyId }) => keys.includes(keyId))) return;
+  throw new Problem("NOT_FOUND", "There is no such resource.");
+}
+
+/** What a publisher is told of a stored event. */
+export const answerOf = (event: RelayEvent, duplicate: boolean): Accepted => ({
+  id: event.id,
+  type: event.type,
+  keyId: event.keyId,
+  createdAt: isoTime(event.createdAt),
+  deliveries: deliveryCount(event),
+  duplicate,
+});

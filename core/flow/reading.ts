@@ -6,6 +6,8 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readRecord, readTexts } from "./damage.ts";
 import type { Directory } from "./directory.ts";
+import { disabledDelivery } from "./draft.ts";
+import type { Member, Recipient } from "./recipients.ts";
 import { freshDelivery } from "./records.ts";
 import { endedBy } from "./standing.ts";
 
@@ -19,10 +21,17 @@ export function readDelivery(
   sub: Subscription | undefined,
   line: Due | undefined,
   subscriptionId: string,
+  member?: Partial<Member>,
 ): Delivery {
+  // Of a wide event, and not written yet: it will be as the subscription was when the event was accepted.
+  const unwritten = record === undefined && line === undefined;
+  if (unwritten && member?.disabled === true)
+    return disabledDelivery(event, { id: subscriptionId, generation: member.generation ?? 0 });
   const { id, keyId, ordinal, acceptedAt: dueAt } = event;
   const untried = { subscriptionId, keyId, ordinal, dueAt, cycle: 0, attempts: 0 };
-  const delivery = record ?? freshDelivery({ ...untried, generation: line?.generation ?? sub?.generation ?? 0 }, id);
+  const delivery =
+    record ??
+    freshDelivery({ ...untried, generation: line?.generation ?? member?.generation ?? sub?.generation ?? 0 }, id);
   if (delivery.status !== "pending") return delivery;
   const ended = endedBy(sub, delivery.generation);
   if (ended === undefined) return delivery;
@@ -37,13 +46,21 @@ export type Wanted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">
 export interface Pair {
   readonly event: Wanted;
   readonly sub: string;
+  /** What is known of the subscription at acceptance. */
+  readonly member?: Partial<Member>;
 }
+
+export const pairOf =
+  (event: Wanted) =>
+  (member: Recipient): Pair => ({ event, sub: member.id, member });
+
+export type Reading = (pairs: readonly Pair[]) => Promise<readonly Delivery[]>;
 
 /** Deliveries by (event, subscription), in the order asked for: records first, then the lines of those that have none. */
 export function createReading(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany">;
   readonly directory: Directory;
-}): (pairs: readonly Pair[]) => Promise<readonly Delivery[]> {
+}): Reading {
   const { storage, directory } = deps;
 
   return async (pairs) => {
@@ -70,7 +87,7 @@ export function createReading(deps: {
       for (const [n, i] of late.entries()) records[i] = again[n];
     }
     return Promise.all(
-      pairs.map(async ({ event, sub }, i) => {
+      pairs.map(async ({ event, sub, member }, i) => {
         const text = records[i];
         return readDelivery(
           text === undefined ? undefined : readRecord(text, event, sub),
@@ -78,6 +95,7 @@ export function createReading(deps: {
           await directory.get(event.keyId, sub),
           lines.get(i),
           sub,
+          member,
         );
       }),
     );

@@ -8,7 +8,9 @@ import { Problem } from "../model/problem.ts";
 import { isLive, wants, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { reopened, reopening } from "./fanout-row.ts";
 import { locateEvent } from "./locate.ts";
+import { createRecipients, everyRecipientId, type Recipients } from "./recipients.ts";
 import { dueOf, freshDelivery, parseFailed, replayChanges, type Failed } from "./records.ts";
 import { replayedEventId, replayedRecord } from "./replay-read.ts";
 import { endedBy } from "./standing.ts";
@@ -57,14 +59,15 @@ export interface Replay {
 }
 
 const PAGE = 200;
-const TRIES = 5;
+const TRIES = 16;
 
 export function createReplay(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly directory: Directory;
+  readonly recipients?: Recipients;
   readonly clock: Clock;
 }): Replay {
-  const { storage, directory, clock } = deps;
+  const { storage, directory, clock, recipients = createRecipients(storage) } = deps;
 
   /** The delivery as it stands, its record's text, and its line in the due index if it may have one. */
   async function read(
@@ -91,6 +94,8 @@ export function createReplay(deps: {
     for (let tries = 0; tries < TRIES; tries++) {
       const current = await read(sub.keyId, at.eventId, at.ordinal, sub.id);
       if (current === undefined || !replayable(current.delivery, sub, options.force === true)) return false;
+      const opened = await reopening(storage, sub.keyId, at.ordinal);
+      if (opened === undefined) return false;
       const { delivery, text, line } = current;
       const next: Delivery = {
         ...delivery,
@@ -103,7 +108,7 @@ export function createReplay(deps: {
         updatedAt: clock.now(),
       };
       try {
-        await storage.commit([...replayChanges(delivery, text, next, dueAt, line), ...(options.also ?? [])]);
+        await storage.commit([...replayChanges(delivery, text, next, dueAt, line), ...opened, ...(options.also ?? [])]);
         storage.queue.add([dueOf(next, dueAt)]);
         return true;
       } catch (error) {
@@ -132,6 +137,7 @@ export function createReplay(deps: {
       await storage.commit([
         { op: "put", key: eventKey(event.keyId, event.ordinal), value: encodeEvent(listed), if: text },
         ...replayChanges(next, null, next, dueAt),
+        ...reopened(event),
         ...also,
       ]);
     } catch (error) {
@@ -152,13 +158,13 @@ export function createReplay(deps: {
         throw new Problem("NOT_REPLAYABLE", "The stored record of this event is damaged: it can be sent to nobody.");
       const named = options.subscriptionId;
       let moved = 0;
-      for (const id of named === undefined ? event.subscriptionIds : [named]) {
+      for await (const id of named === undefined ? everyRecipientId(recipients, event) : [named]) {
         const sub = await directory.get(keyId, id);
         if (named !== undefined && !isLive(sub))
           throw new Problem("NOT_FOUND", "There is no such subscription on this key.");
         if (!isLive(sub) || sub.status !== "active") continue;
         const once = moved === 0 ? options : { ...options, also: [] };
-        const had = event.subscriptionIds.includes(id);
+        const had = named === undefined || (await recipients.has(event, id));
         const done = had
           ? await move(sub, { eventId, ordinal: event.ordinal }, clock.now(), once)
           : wants(sub, event.type) && (await make(sub, event, text, once.also ?? []));

@@ -1,6 +1,6 @@
 /** Retention: removes what has ended and is old. Pending is never removed, failed only by an explicit setting. */
 import Bottleneck from "bottleneck";
-import { eventStatus, type DeliveryStatus } from "../model/delivery.ts";
+import { eventStatus, type DeliveryStatus, type EventStatus } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { decodeEvent, type RelayEvent } from "../model/event.ts";
 import { eventOrdinal, ordinalTime } from "../model/ids.ts";
@@ -18,8 +18,12 @@ import {
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { unlessDamaged, unlessDamagedLater } from "./damage.ts";
+import { createReading } from "./reading.ts";
+import { createRecipients, type Recipients } from "./recipients.ts";
 import { decodeDelivery } from "./records.ts";
+import { createWideRemoval, type WideRemoval } from "./remove-wide.ts";
 import { endedBy } from "./standing.ts";
+import { createWideStatus } from "./wide-status.ts";
 import { everyEntry, type Directory } from "./directory.ts";
 
 export interface RetentionOptions {
@@ -41,9 +45,13 @@ const PACE = { maxConcurrent: 4, minTime: 3 };
 export function createRetention(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
   readonly directory: Directory;
+  readonly recipients?: Recipients;
   readonly clock: Clock;
 }): Retention {
-  const { storage, directory, clock } = deps;
+  const { storage, directory, clock, recipients = createRecipients(storage) } = deps;
+  const wideStatus = createWideStatus({ storage, recipients, read: createReading(deps) });
+
+  type Accepted = Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">;
 
   interface Part {
     readonly subscriptionId: string;
@@ -52,7 +60,7 @@ export function createRetention(deps: {
     readonly endedAt: number;
   }
 
-  async function part(event: RelayEvent, subscriptionId: string): Promise<Part> {
+  async function part(event: Accepted, subscriptionId: string): Promise<Part> {
     const sub = await directory.get(event.keyId, subscriptionId);
     const key = deliveryKey(subscriptionId, event.ordinal);
     const text = await storage.getItem(key);
@@ -76,16 +84,20 @@ export function createRetention(deps: {
     return { subscriptionId, status, changes, endedAt: known?.updatedAt ?? event.acceptedAt };
   }
 
+  const isOver = (options: RetentionOptions, acceptedAt: number) => (status: EventStatus, endedAt: number) => {
+    const keepMs = status === "failed" ? options.failedAfterMs : options.deliveredAfterMs;
+    const at = Math.max(acceptedAt, endedAt);
+    return status !== "pending" && keepMs !== undefined && at <= clock.now() - Math.max(keepMs, LEAST_AGE_MS);
+  };
+
   /** What is damaged stays: nobody can say of it that it has ended, or what else belongs to it. */
-  async function remove(text: string, key: string, options: RetentionOptions): Promise<boolean> {
+  async function remove(text: string, key: string, options: RetentionOptions, wide: WideRemoval): Promise<boolean> {
     const event = unlessDamaged(() => decodeEvent(text, key));
+    if (event?.wide !== undefined) return await wide.remove(event, text, isOver(options, event.acceptedAt));
     const parts = event && (await unlessDamagedLater(Promise.all(event.subscriptionIds.map((id) => part(event, id)))));
     if (event === undefined || parts === undefined) return false;
     const status = eventStatus(parts.map((one) => one.status));
-    if (status === "pending") return false;
-    const keepMs = status === "failed" ? options.failedAfterMs : options.deliveredAfterMs;
-    const endedAt = Math.max(event.acceptedAt, ...parts.map((one) => one.endedAt));
-    if (keepMs === undefined || endedAt > clock.now() - Math.max(keepMs, LEAST_AGE_MS)) return false;
+    if (!isOver(options, event.acceptedAt)(status, Math.max(0, ...parts.map((one) => one.endedAt)))) return false;
     const changes: Change[] = [{ op: "delete", key: eventKey(event.keyId, event.ordinal), if: text }];
     if (eventOrdinal(event.id) !== event.ordinal)
       changes.push({ op: "delete", key: eventIdKey(event.keyId, event.id) });
@@ -107,6 +119,12 @@ export function createRetention(deps: {
       );
       if (youngest === Infinity) return 0;
       const oldEnough = (ordinal: string): boolean => ordinalTime(ordinal) <= clock.now() - youngest;
+      const wide = createWideRemoval({
+        storage,
+        wideStatus,
+        removal: async (event, id) => (await part(event, id)).changes,
+        pace: (work) => work(),
+      });
       let removed = 0;
       for await (const { key: keyRow } of everyEntry(storage, "key:")) {
         let batch: Promise<boolean>[] = [];
@@ -116,10 +134,11 @@ export function createRetention(deps: {
         };
         for await (const { key, value } of everyEntry(storage, eventsOf(parseApiKeyKey(keyRow)))) {
           if (signal.aborted || !oldEnough(key.slice(key.lastIndexOf(":") + 1))) break;
-          batch.push(pace.schedule(() => remove(value, key, options)));
+          batch.push(pace.schedule(() => remove(value, key, options, wide)));
           if (batch.length === 100) await flush();
         }
         await flush();
+        await wide.tidy(parseApiKeyKey(keyRow), signal);
       }
       return removed;
     },

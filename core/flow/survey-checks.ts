@@ -5,8 +5,17 @@ import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
 import * as keys from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
-import { goesTo, readEvent, readRecord, unlessDamaged } from "./damage.ts";
+import { readEvent, readRecord, unlessDamaged } from "./damage.ts";
 import { decodeAttempts, decodeDelivery, parseFailed } from "./records.ts";
+import {
+  checkFanout,
+  checkFanoutLine,
+  checkMembers,
+  checkSnapshot,
+  isRemoving,
+  recipientsNow,
+  recipientsOf,
+} from "./survey-wide.ts";
 
 export type Readable = Pick<Storage, "getItem" | "getMany" | "range">;
 
@@ -22,30 +31,38 @@ export async function checkEvent(
   each?: (event: RelayEvent, deliveries: readonly (Delivery | undefined)[]) => void,
 ): Promise<string | undefined> {
   const event = decodeEvent(value, key);
-  const { ordinal, subscriptionIds } = event;
+  const { ordinal } = event;
   JSON.parse(event.body);
   if (bodyData(event) === "") return "has no data";
   const own = event.id === `evt_${ordinal}` ? undefined : keys.eventIdKey(event.keyId, event.id);
-  const wanted = subscriptionIds.flatMap((sub) => [
+  const { written, unwritten } = await recipientsNow(event, storage);
+  const wanted = written.flatMap((sub) => [
     keys.deliveryKey(sub, ordinal),
     keys.dueKey({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal }),
   ]);
   const rows = await storage.getMany(own === undefined ? wanted : [...wanted, own]);
   const deliveries: (Delivery | undefined)[] = [];
-  for (const [i, sub] of subscriptionIds.entries()) {
+  for (const [i, sub] of written.entries()) {
     const text = rows[2 * i];
     if (text === undefined && rows[2 * i + 1] === undefined) return `has neither a delivery nor a due line for ${sub}`;
     // A damaged one is told of where it stands.
     deliveries.push(text === undefined ? undefined : readRecord(text, event, sub));
   }
+  for (let i = 0; i < unwritten; i++) deliveries.push(undefined);
   each?.(event, deliveries);
   return own !== undefined && rows.at(-1) !== ordinal ? "is not found by its id" : undefined;
 }
 
 /** Whether an event has a delivery for the subscription. A damaged one is told of where it stands, and believed here. */
-function names(text: string, keyId: string, ordinal: string, subscriptionId: string): boolean {
+async function names(
+  text: string,
+  keyId: string,
+  ordinal: string,
+  subscriptionId: string,
+  storage: Readable,
+): Promise<boolean> {
   const { event, damaged } = readEvent(keyId, ordinal, text);
-  return damaged || goesTo(event, subscriptionId);
+  return damaged || (await recipientsOf(storage).has(event, subscriptionId));
 }
 
 function attemptsOf(cycle: number, attempts: readonly Attempt[]): string | undefined {
@@ -63,8 +80,9 @@ async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<
     keys.failedKey(subscriptionId, ordinal),
     keys.dueKey({ subscriptionId, dueAt, ordinal }),
   ]);
-  if (event === undefined) return "belongs to an event that is not there";
-  if (!names(event, keyId, ordinal, subscriptionId)) return "is not among its event's deliveries";
+  if (event === undefined)
+    return (await isRemoving(storage, keyId, ordinal)) ? undefined : "belongs to an event that is not there";
+  if (!(await names(event, keyId, ordinal, subscriptionId, storage))) return "is not among its event's deliveries";
   if ((status === "failed") !== (failed !== undefined))
     return failed === undefined
       ? "has failed, but is not in the index of failed ones"
@@ -74,15 +92,18 @@ async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<
   return attemptsOf(cycle, delivery.attempts);
 }
 
-async function checkDue({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+async function checkDue(entry: Entry, storage: Readable): Promise<string | undefined> {
+  const { key, value } = entry;
+  if (key.startsWith(keys.FANOUT_LINES)) return await checkFanoutLine(entry, storage);
   const { keyId, ordinal, subscriptionId, cycle, attempts, generation, dueAt, damaged } = keys.parseDue(key, value);
   if (damaged !== undefined) return "cannot be read";
   const [event, text] = await storage.getMany([
     keys.eventKey(keyId, ordinal),
     keys.deliveryKey(subscriptionId, ordinal),
   ]);
-  if (event === undefined) return "belongs to an event that is not there";
-  if (!names(event, keyId, ordinal, subscriptionId)) return "is not among its event's deliveries";
+  if (event === undefined)
+    return (await isRemoving(storage, keyId, ordinal)) ? undefined : "belongs to an event that is not there";
+  if (!(await names(event, keyId, ordinal, subscriptionId, storage))) return "is not among its event's deliveries";
   if (text === undefined)
     return cycle === 0 && attempts === 0 ? undefined : "was tried before, but its delivery is not there";
   const delivery = unlessDamaged(() => decodeDelivery(text));
@@ -156,6 +177,9 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   due: checkDue,
   failed: checkFailed,
   attempts: checkAttempts,
+  fanout: checkFanout,
+  snapshot: checkSnapshot,
+  members: checkMembers,
   eventid: checkEventId,
   expiry: ({ key }) => (Number.isFinite(keys.parseExpiryKey(key).at) ? undefined : "has no time"),
   audit: ({ value }) => void JSON.parse(value),

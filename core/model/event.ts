@@ -15,12 +15,29 @@ export interface RelayEvent {
   readonly createdAt: number;
   /** Epoch ms, ours. */
   readonly acceptedAt: number;
-  /** The subscriptions that wanted it when it was accepted. */
+  /**
+   * The subscriptions that wanted it when it was accepted. Of a wide event, only those that a replay added later: the
+   * others stand in its snapshot.
+   */
   readonly subscriptionIds: readonly string[];
+  /** Set on a wide event. */
+  readonly wide?: Wide;
   readonly traceparent?: string;
   /** The delivery body: exactly the text that is signed and sent, the published `data` in it byte for byte. */
   readonly body: string;
 }
+
+/** An event with too many deliveries for its commit: they are written afterwards, in pages, from a stored snapshot. */
+export interface Wide {
+  /** The snapshot that lists the subscriptions that wanted it when it was accepted. */
+  readonly snapshot: string;
+  /** How many there are. */
+  readonly count: number;
+}
+
+/** How many deliveries an event has, written or not. */
+export const deliveryCount = (event: Pick<RelayEvent, "subscriptionIds" | "wide">): number =>
+  event.subscriptionIds.length + (event.wide?.count ?? 0);
 
 /** Longest text of one published event, in bytes. */
 export const MAX_EVENT_BYTES = 256 * 1024;
@@ -30,13 +47,14 @@ export const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
 /** Record text: one line of JSON about the event, its checksum first, then the delivery body as it is. */
 export function encodeEvent(event: RelayEvent): string {
-  const { id, type, ordinal, keyId, createdAt, acceptedAt, subscriptionIds: subs, traceparent } = event;
+  const { id, type, ordinal, keyId, createdAt, acceptedAt, subscriptionIds: subs, wide, traceparent } = event;
   // As in the body: ids, names and ordinals are of alphabets that need no JSON escapes.
   const list = subs.length === 0 ? "[]" : `["${subs.join('","')}"]`;
   const trace = traceparent === undefined ? "" : `,"traceparent":${JSON.stringify(traceparent)}`;
+  const from = wide === undefined ? "" : `,"wide":{"snapshot":"${wide.snapshot}","count":${wide.count}}`;
   const who = `"id":"${id}","type":"${type}","keyId":"${keyId}","ordinal":"${ordinal}"`;
   return withChecksum(
-    `${who},"createdAt":${createdAt},"acceptedAt":${acceptedAt},"subs":${list}${trace}}\n${event.body}`,
+    `${who},"createdAt":${createdAt},"acceptedAt":${acceptedAt},"subs":${list}${from}${trace}}\n${event.body}`,
   );
 }
 

@@ -63,6 +63,28 @@ export function parseDue(key: string, value: string): Due {
   return said !== null && dueValue(due) === value ? due : { ...due, damaged: value };
 }
 
+/**
+ * The lane of the queue in which the wide events of a key wait for their fan-out. Its lines stand in the due index like
+ * those of a subscription: `due:fan_<key>:<accepted at>:<ordinal>` → `<key> <deliveries left to write> 0 <written>`.
+ */
+export const fanoutLane = (keyId: string): string => `${LANE}${part(keyId)}`;
+export const isFanoutLane = (subscriptionId: string): boolean => subscriptionId.startsWith(LANE);
+/** The key of a lane. */
+export const fanoutLaneKey = (lane: string): string => whole(lane.slice(LANE.length));
+const LANE = "fan_";
+/** Every line of every such lane starts with this. */
+export const FANOUT_LINES = `due:${LANE}`;
+/** `fanout:<key>:<ordinal>` → `<snapshot> <state>` of a wide event; there for as long as the event. */
+export const fanoutKey = (keyId: string, ordinal: string): string => `fanout:${part(keyId)}:${ordinal}`;
+export const fanoutsOf = (keyId: string): string => `fanout:${part(keyId)}:`;
+/** `snapshot:<key>:<snapshot>` → its state: the header of a list of subscriptions that wide events share. */
+export const snapshotKey = (keyId: string, id: string): string => `snapshot:${part(keyId)}:${id}`;
+export const snapshotsOf = (keyId: string): string => `snapshot:${part(keyId)}:`;
+/** `members:<key>:<snapshot>:<page>` → a page of that list. */
+export const membersKey = (keyId: string, id: string, page: number): string =>
+  `members:${part(keyId)}:${id}:${String(page).padStart(6, "0")}`;
+export const membersOf = (keyId: string, id: string): string => `members:${part(keyId)}:${id}:`;
+
 /** `subscription:<key>:<sub>` → subscription record; a deleted one stays as a tombstone. */
 export const subscriptionKey = (keyId: string, id: string): string => `subscription:${part(keyId)}:${id}`;
 export const subscriptionsOf = (keyId: string): string => `subscription:${part(keyId)}:`;

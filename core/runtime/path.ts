@@ -6,19 +6,20 @@ import { createDirectory, type Directory } from "../flow/directory.ts";
 import { createFeed, type LiveFeed } from "../flow/feed.ts";
 import { failureNotice } from "../flow/notice.ts";
 import { createPing, type Ping } from "../flow/ping.ts";
+import type { FanoutBounds } from "../flow/draft.ts";
 import { createDispatcher, type Dispatcher } from "../flow/dispatcher.ts";
 import { createFigures, type Figures } from "../flow/figures.ts";
 import { createHealth, type Health } from "../flow/health.ts";
-import { createHistory, type History } from "../flow/history.ts";
+import type { History } from "../flow/history.ts";
 import { createHotEvents, type HotEvents } from "../flow/hot.ts";
 import { createIntake, type Intake } from "../flow/intake.ts";
 import { createOthers, type Acts, type Others } from "../flow/others.ts";
 import { createPacing, type Pacing } from "../flow/pacing.ts";
 import { registerUrl } from "../flow/register-url.ts";
-import { createReplay, type Replay } from "../flow/replay.ts";
-import { createReplayJob, type ReplayJob } from "../flow/replay-job.ts";
+import type { Replay } from "../flow/replay.ts";
+import type { ReplayJob } from "../flow/replay-job.ts";
 import { createRests, type Rests } from "../flow/rests.ts";
-import { createRetention, type Retention } from "../flow/retention.ts";
+import type { Retention } from "../flow/retention.ts";
 import { createSend, type Send } from "../flow/send.ts";
 import { createSlots, type Slots } from "../flow/slots.ts";
 import { createSubscriptions, type Subscriptions } from "../flow/subscriptions.ts";
@@ -32,9 +33,10 @@ import type { Keys, Log, Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import type { Transport } from "../ports/transport.ts";
 import { createSigner, type Signer } from "../signing/signer.ts";
+import { BOUNDS, furnishFanout, RECIPIENTS, slotsWithFanouts, work } from "./fanout.ts";
 import type { Plan } from "./plan.ts";
 import { CATALOGUE, createCatalogue } from "./reload.ts";
-import { countedReplay } from "./replay-watch.ts";
+import { furnishReplaying } from "./replaying.ts";
 import { noTelemetry, TELEMETRY } from "./telemetry.ts";
 import { token, type Get, type House } from "./tokens.ts";
 
@@ -112,7 +114,7 @@ const both =
     await Promise.all([others(id), here(id)]);
   };
 
-export function furnishPath(house: House): void {
+export function furnishPath(house: House, bounds?: FanoutBounds): void {
   const base = () => ({
     storage: house.get(STORAGE),
     clock: house.get(CLOCK),
@@ -120,6 +122,7 @@ export function furnishPath(house: House): void {
     metrics: house.get(METRICS),
   });
 
+  furnishFanout(house, bounds);
   house.make(CATALOGUE, (get) => createCatalogue(get(PLAN).events));
   house.make(TRAIL, () => createTrail(base()));
   house.make(DIRECTORY, (get) => createDirectory(get(STORAGE)));
@@ -133,6 +136,7 @@ export function furnishPath(house: House): void {
       maxPending: get(PLAN).intake.maxPending,
       maxPendingPerKey: get(PLAN).intake.maxPendingPerKey,
       reserveBytes: get(PLAN).intake.reserveBytes,
+      fanout: get(BOUNDS),
       onAccepted: (event) => {
         hot.put(event);
         feed.accepted(event);
@@ -197,6 +201,7 @@ export function furnishPath(house: House): void {
     createDeliver({
       ...base(),
       directory: get(DIRECTORY),
+      recipients: get(RECIPIENTS),
       hot: get(HOT),
       send: get(WIRE).send,
       slots: get(SLOTS),
@@ -216,9 +221,9 @@ export function furnishPath(house: House): void {
   house.make(DISPATCHER, (get) =>
     createDispatcher({
       queue: get(STORAGE).queue,
-      slots: get(SLOTS),
+      slots: slotsWithFanouts(get),
       perSubscription: get(PLAN).delivery.perSubscription,
-      deliver: get(DELIVER),
+      deliver: work(get),
       clock: get(CLOCK),
       log: get(LOG),
     }),
@@ -240,10 +245,5 @@ export function furnishPath(house: House): void {
       notice: get(INTAKE).operational,
     }),
   );
-  house.make(HISTORY, (get) => createHistory({ ...base(), directory: get(DIRECTORY) }));
-  const replay = (get: Get, by: "api" | "job"): Replay =>
-    countedReplay(createReplay({ ...base(), directory: get(DIRECTORY) }), get(METRICS), by);
-  house.make(REPLAY, (get) => replay(get, "api"));
-  house.make(REPLAY_JOB, (get) => createReplayJob({ ...base(), replay: replay(get, "job") }));
-  house.make(RETENTION, (get) => createRetention({ ...base(), directory: get(DIRECTORY) }));
+  furnishReplaying(house);
 }

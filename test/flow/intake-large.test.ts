@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createDirectory } from "../../core/flow/directory.ts";
+import { FANOUT_BOUNDS } from "../../core/flow/draft.ts";
 import { createIntake } from "../../core/flow/intake.ts";
 import { eventKey, subscriptionKey } from "../../core/model/keys.ts";
 import { Problem } from "../../core/model/problem.ts";
@@ -37,7 +38,17 @@ async function published(storage: Storage, subscriptions: number): Promise<numbe
       .map((sub): Change => ({ op: "put", key: subscriptionKey(sub.keyId, sub.id), value: JSON.stringify(sub) })),
   );
   using directory = createDirectory(storage);
-  const intake = createIntake({ storage, directory, clock, maxPending: 0, log: quietLog(), metrics: quietMetrics() });
+  // All in one commit, as large as it gets: here the storages are tried, not what keeps commits small.
+  const fanout = { ...FANOUT_BOUNDS, perCommit: Number.POSITIVE_INFINITY };
+  const intake = createIntake({
+    storage,
+    directory,
+    clock,
+    fanout,
+    maxPending: 0,
+    log: quietLog(),
+    metrics: quietMetrics(),
+  });
   const ends = await Promise.all(
     subs.map((_, n) =>
       intake

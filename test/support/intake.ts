@@ -1,4 +1,5 @@
 /** An intake over a shelf, with subscriptions to set and everything it told to look at. */
+import type { FanoutBounds } from "../../core/flow/draft.ts";
 import { createIntake, type Intake } from "../../core/flow/intake.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
@@ -39,6 +40,7 @@ export function desk({
   readonly events?: readonly string[];
   readonly maxPending?: number;
   readonly maxPendingPerKey?: number;
+  readonly fanout?: FanoutBounds;
 } = {}): Desk {
   const store = shelf();
   const clock = testClock();

@@ -1,4 +1,5 @@
 /** The path on memory storage, a clock moved by hand and a transport that answers as told: for tests of the flow. */
+import { FANOUT_BOUNDS, type FanoutBounds } from "../../core/flow/draft.ts";
 import type { EventStatus } from "../../core/model/delivery.ts";
 import type { Log, Metrics, Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
@@ -29,6 +30,9 @@ export interface PathOptions {
   readonly health?: HealthOptions | false;
   readonly log?: Log;
   readonly metrics?: Metrics;
+  readonly fanout?: Partial<FanoutBounds>;
+  /** Most subscriptions of one key. @default 50 */
+  readonly perKey?: number;
 }
 
 export interface TestPath extends AsyncDisposable {
@@ -66,7 +70,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     delivery: { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000, ...options.delivery },
     health: options.health ?? false,
     intake: { maxPending: 0, maxPendingPerKey: 0, maxBodyBytes: 67_108_864 },
-    subscriptions: { perKey: 50 },
+    subscriptions: { perKey: options.perKey ?? 50 },
   } as Plan;
 
   const test: TestPath = {
@@ -134,7 +138,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
       dispose: () => Promise.resolve(),
     },
   ]);
-  path.furnishPath(house);
+  path.furnishPath(house, { ...FANOUT_BOUNDS, ...options.fanout });
   return test;
 }
 

@@ -1,0 +1,25 @@
+/** What reads, sends again and removes what was stored, composed. */
+import { createHistory } from "../flow/history.ts";
+import { createReplay, type Replay } from "../flow/replay.ts";
+import { createReplayJob } from "../flow/replay-job.ts";
+import { createRetention } from "../flow/retention.ts";
+import { RECIPIENTS } from "./fanout.ts";
+import * as path from "./path.ts";
+import { countedReplay } from "./replay-watch.ts";
+import type { Get, House } from "./tokens.ts";
+
+const base = (get: Get) => ({
+  storage: get(path.STORAGE),
+  clock: get(path.CLOCK),
+  directory: get(path.DIRECTORY),
+  recipients: get(RECIPIENTS),
+});
+
+const replay = (get: Get, by: "api" | "job"): Replay => countedReplay(createReplay(base(get)), get(path.METRICS), by);
+
+export function furnishReplaying(house: House): void {
+  house.make(path.HISTORY, (get) => createHistory(base(get)));
+  house.make(path.REPLAY, (get) => replay(get, "api"));
+  house.make(path.REPLAY_JOB, (get) => createReplayJob({ ...base(get), replay: replay(get, "job") }));
+  house.make(path.RETENTION, (get) => createRetention(base(get)));
+}
