@@ -30,6 +30,9 @@ const FAILING: Kind = { keyId: "key:failing", type: "p:failing" };
 const HELD_UP_MS = 10_000;
 /** A relay in which all is well again replays what failed within this. */
 const REPLAY_MS = 60_000;
+/** However long an event waits undisturbed, it waits no longer than so many times that, and this, while all others hang. */
+const HOSTILE_TIMES = 10;
+const HOSTILE_MS = 1_000;
 const HOSTILE = { settleMs: 2_500, probes: 12, apartMs: 150, longestMs: 30_000 };
 
 export interface ProbesOptions {
@@ -77,6 +80,8 @@ export async function openProbes(options: ProbesOptions): Promise<Probes> {
     return disturbed ? undefined : Math.max(0, at - acceptedAt);
   }
 
+  const waits = (): readonly number[] => sent.flatMap((event) => wait(event) ?? []).sort((a, b) => a - b);
+
   return {
     failing,
     hostileWaits,
@@ -102,6 +107,11 @@ export async function openProbes(options: ProbesOptions): Promise<Probes> {
       const now = performance.now();
       for (const event of published) hostileWaits.push(Math.max(0, (arrival(event) ?? now) - (event.acceptedAt ?? 0)));
       hostileWaits.sort((a, b) => a - b);
+      const [alone, among] = [middle(waits()), middle(hostileWaits)];
+      if (among > HOSTILE_MS + HOSTILE_TIMES * alone)
+        broken.push(
+          `an event waits ${Math.round(among)} ms for a healthy receiver while all others hang, ${Math.round(alone)} ms otherwise`,
+        );
     },
     async replay() {
       failing.mood = "well";
@@ -114,7 +124,7 @@ export async function openProbes(options: ProbesOptions): Promise<Probes> {
       if (replayed === undefined || replayed < failed.length)
         broken.push(`${failed.length} events failed for good at ${failing.number}, and ${replayed} were replayed`);
     },
-    waits: () => sent.flatMap((event) => wait(event) ?? []).sort((a, b) => a - b),
+    waits,
     violations: () => [
       ...broken,
       ...sent.flatMap((event) => {

@@ -38,6 +38,8 @@ export interface Relay {
   /** True from the time it listens until it is killed or told to stop. */
   up(): boolean;
   pid(): number;
+  /** How long its last start took. */
+  startMs(): number;
   signal(name: NodeJS.Signals): void;
   kill(): Promise<void>;
   /** SIGTERM; killed when it takes too long. */
@@ -79,9 +81,11 @@ export default relay.defineRelay({
   };
   let process_: Started | undefined;
   let up = false;
+  let startMs = 0;
 
   async function begin(): Promise<void> {
     if (up) return;
+    const began = performance.now();
     for (let tries = 0; ; tries++) {
       const listening = Promise.withResolvers<void>();
       const made = start([process.execPath, COMMAND, "start", "--config", config], {
@@ -98,6 +102,7 @@ export default relay.defineRelay({
       if (tries >= 40) throw new Error(`${name} does not start:\n${made.said()}`);
       await sleep(250);
     }
+    startMs = performance.now() - began;
     up = true;
   }
 
@@ -117,6 +122,7 @@ export default relay.defineRelay({
     config,
     start: begin,
     up: () => up && process_?.alive() === true,
+    startMs: () => startMs,
     pid: () => process_?.pid ?? 0,
     signal: (name_) => process_?.signal(name_),
     kill: () => end("SIGKILL"),
