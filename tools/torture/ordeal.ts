@@ -8,7 +8,7 @@ import { openOperator } from "./operator.ts";
 import { middle, openProbes } from "./probes.ts";
 import { findProgram, sleep, start } from "./process.ts";
 import { publications } from "./publications.ts";
-import { startPublisher } from "./publisher.ts";
+import { startPublisher, type Publisher } from "./publisher.ts";
 import { random } from "./random.ts";
 import { openReceivers } from "./receivers.ts";
 import { openPair, openRedis } from "./redis.ts";
@@ -28,6 +28,10 @@ export interface OrdealOptions {
   readonly kills?: number;
   /** Faults that are left out. */
   readonly without?: readonly string[];
+  /** Subscriptions of the kind of event that goes to very many. @default 60 */
+  readonly wide?: number;
+  /** What starts a relay. @default the command of this checkout */
+  readonly command?: readonly string[];
   /** Whether all receivers but one hang for a while at the end. @default true */
   readonly hostile?: boolean;
   readonly say: (text: string) => void;
@@ -65,6 +69,8 @@ const EACH = 3;
 const WIDE = { keyId: "key:wide", type: "w:all" };
 const WIDE_COUNT = 60;
 const WIDE_MOODY = 0.1;
+/** A relay that was just started takes something in within this, mostly. */
+const BUSY_MS = 2_000;
 /** When all is well again, whatever is due is attempted within the longest lease and this. */
 const OVERDUE_MS = 10_000;
 const BREAKER = "{ breakerAfter: 20, breakerPauseMs: 500, breakerMaxPauseMs: 1000, disableAfterMs: 432000000 }";
@@ -92,7 +98,17 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
       const env = clockFile === undefined ? {} : fakeTime(clockFile);
       // A breaker that rests the failing ones would let no delivery come to its end between two kills.
       const health = killing ? "false" : BREAKER;
-      relays.push(await makeRelay({ name, folder: data, ca: receivers.ca, storage: expression, health, env }));
+      relays.push(
+        await makeRelay({
+          name,
+          folder: data,
+          ca: receivers.ca,
+          storage: expression,
+          health,
+          env,
+          command: options.command,
+        }),
+      );
     }
     await Promise.all(relays.map((relay) => relay.start()));
     const published = publications({
@@ -108,7 +124,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     const managed = { relays, receivers, random: chance, publications: published, kinds: KINDS };
     const operator = openOperator({ ...managed, restMs: killing ? 50 : 150 });
     for (const kind of KINDS) for (let i = 0; i < EACH; i++) await operator.make(kind, true);
-    for (let i = 0; i < WIDE_COUNT; i++) (await operator.make(WIDE, true)).moody = WIDE_MOODY;
+    for (let i = 0; i < (options.wide ?? WIDE_COUNT); i++) (await operator.make(WIDE, true)).moody = WIDE_MOODY;
     const paceMs = killing ? { well: 500, failing: 2_000 } : { well: 300, failing: 10_000 };
     const probes = await openProbes({ operator, publisher, receivers, timeline, paceMs });
     publisher.begin();
@@ -122,9 +138,9 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     let done = 0;
     const more = (): boolean => (killing ? done < (options.kills ?? 0) : performance.now() < until);
     while (more() && options.signal?.aborted !== true) {
-      // On a slow machine a relay lives longer between two kills, or it would never come to anything.
-      const longest = killing ? Math.max(350, 0.4 * Math.max(...relays.map((relay) => relay.startMs()))) : 600;
-      await sleep(chance.int(20, Math.round(longest)));
+      // Most kills come while events are taken in and delivered; some right after the start.
+      if (killing && chance.chance(0.7)) await busy(publisher);
+      await sleep(chance.int(20, killing ? 350 : 600));
       const fault = choose(faults, chance);
       await timeline.during(fault.name, () => fault.act(scene));
       if (!fault.harmless) done++;
@@ -178,6 +194,13 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     if (small) await start([findProgram("umount") as string, "-l", folder]).gone;
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Until something was acknowledged since now, or for a while. */
+async function busy(publisher: Publisher): Promise<void> {
+  const before = publisher.acknowledged();
+  for (const until = performance.now() + BUSY_MS; performance.now() < until; await sleep(5))
+    if (publisher.acknowledged() > before) return;
 }
 
 /** A small disk of its own, so that it can be filled. @returns false where that is not allowed */

@@ -4,7 +4,8 @@ import { join, resolve } from "node:path";
 import { makeKeys, mintToken } from "../../core/runtime/keys.ts";
 import { freePort, sleep, start, type Started } from "./process.ts";
 
-const COMMAND = resolve(import.meta.dirname, "../../core/cli/relay.mjs");
+/** The command of this checkout. */
+export const COMMAND = [process.execPath, resolve(import.meta.dirname, "../../core/cli/relay.mjs")] as const;
 const START_MS = 30_000;
 const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
 /** Deadline of an attempt, ms. */
@@ -27,6 +28,8 @@ export interface RelayOptions {
   /** As it stands in the config: the circuit breaker, or false. */
   readonly health: string;
   readonly env?: NodeJS.ProcessEnv;
+  /** @default that of this checkout */
+  readonly command?: readonly string[];
 }
 
 export interface Relay {
@@ -38,8 +41,6 @@ export interface Relay {
   /** True from the time it listens until it is killed or told to stop. */
   up(): boolean;
   pid(): number;
-  /** How long its last start took. */
-  startMs(): number;
   signal(name: NodeJS.Signals): void;
   kill(): Promise<void>;
   /** SIGTERM; killed when it takes too long. */
@@ -81,14 +82,12 @@ export default relay.defineRelay({
   };
   let process_: Started | undefined;
   let up = false;
-  let startMs = 0;
 
   async function begin(): Promise<void> {
     if (up) return;
-    const began = performance.now();
     for (let tries = 0; ; tries++) {
       const listening = Promise.withResolvers<void>();
-      const made = start([process.execPath, COMMAND, "start", "--config", config], {
+      const made = start([...(options.command ?? COMMAND), "start", "--config", config], {
         cwd: folder,
         env,
         heard: (text) => void (text.includes("listening at") && listening.resolve()),
@@ -102,7 +101,6 @@ export default relay.defineRelay({
       if (tries >= 40) throw new Error(`${name} does not start:\n${made.said()}`);
       await sleep(250);
     }
-    startMs = performance.now() - began;
     up = true;
   }
 
@@ -122,7 +120,6 @@ export default relay.defineRelay({
     config,
     start: begin,
     up: () => up && process_?.alive() === true,
-    startMs: () => startMs,
     pid: () => process_?.pid ?? 0,
     signal: (name_) => process_?.signal(name_),
     kill: () => end("SIGKILL"),

@@ -76,9 +76,13 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
 
   function delivery(event: RelayEvent, one: Delivery | undefined, sub: string): void {
     const where = `${event.id} at ${byId.get(sub)?.number ?? sub}`;
+    // What waits for a subscription that was deleted is cancelled when its line is met next: nothing is to be sent.
+    if (one?.status === "pending" && byId.get(sub)?.quiet.some(({ why }) => why === "deleted") === true) return;
     if (one === undefined || one.status === "pending") {
       overdue++;
-      violations.push(`${where} is overdue: ${one?.attempts.length ?? 0} attempts, next at ${one?.nextAttemptAt}`);
+      violations.push(
+        `${where} is overdue: ${one?.attempts.length ?? 0} attempts, cycle ${one?.cycle}, next at ${one?.nextAttemptAt}, ${JSON.stringify(byId.get(sub)?.quiet)}`,
+      );
       return;
     }
     if (one.status === "failed" && one.reason === "exhausted" && one.attempts.length !== RETRY.attempts)
