@@ -156,7 +156,7 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
   async function rest(file: Taken, handle: FileHandle): Promise<void> {
     const name = await dropRest(folder, file, handle);
     if (name === undefined) return;
-    log.warn("a spool file was written to while it was taken in: the rest follows", { file: file.name, rest: name });
+    log.warn("a spool file was written to while it was taken in: the rest follows", { file: file.name, detail: name });
     news.resolve();
   }
 
