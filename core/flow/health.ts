@@ -53,8 +53,13 @@ export interface Health {
 
 interface Streak {
   failures: number;
-  /** Time-outs since anything else came of an attempt. */
+  /**
+   * Time-outs one after the other since anything else came of an attempt. Those of attempts that were under way together
+   * count as one: they tell of the same moment.
+   */
   timeouts: number;
+  /** By the monotonic clock: when the last one that counted came. */
+  timedOutAt: number;
   since: number;
   restMs: number;
   /** By the monotonic clock: a wall clock that is set back lengthens no rest. */
@@ -71,6 +76,7 @@ interface Streak {
 const newStreak = (since: number): Streak => ({
   failures: 0,
   timeouts: 0,
+  timedOutAt: Number.NEGATIVE_INFINITY,
   since,
   restMs: 0,
   restEnds: 0,
@@ -136,11 +142,22 @@ export function createHealth(deps: {
     }
   }
 
-  function failed(sub: Subscription, ordinal: string, timedOut: boolean, options: HealthOptions): void {
+  function countTimeout(streak: Streak, { error, durationMs }: Attempt): void {
+    if (error !== "timeout") {
+      streak.timeouts = 0;
+      return;
+    }
+    const now = clock.monotonic();
+    if (now - durationMs < streak.timedOutAt) return;
+    streak.timeouts++;
+    streak.timedOutAt = now;
+  }
+
+  function failed(sub: Subscription, ordinal: string, attempt: Attempt, options: HealthOptions): void {
     const streak = streaks.get(sub.id) ?? newStreak(clock.now());
     streaks.set(sub.id, streak);
     streak.failures++;
-    streak.timeouts = timedOut ? streak.timeouts + 1 : 0;
+    countTimeout(streak, attempt);
     if (streak.hearsay) later("confirm", () => confirm(sub, ordinal, streak, options));
     else judge(sub, ordinal, streak, options);
   }
@@ -202,7 +219,7 @@ export function createHealth(deps: {
     },
     seen(sub, { ordinal }, attempt, outcome) {
       if (options === false) return;
-      if (outcome.kind !== "delivered") return failed(sub, ordinal, attempt.error === "timeout", options);
+      if (outcome.kind !== "delivered") return failed(sub, ordinal, attempt, options);
       const streak = streaks.get(sub.id);
       if (streak === undefined) return;
       if (streak.restMs === 0 && !streak.stored) streaks.delete(sub.id);
