@@ -265,6 +265,17 @@ describe("what goes wrong is told by its stage", () => {
     });
   });
 
+  it("a connection that opens after the deadline, while no timer could run: timeout, and nothing is sent", async () => {
+    const clock = { ...systemClock() };
+    const { receiver, line } = await facing([200], { clock });
+    const { monotonic } = clock;
+    const sending = line.send({ timeoutMs: 5_000 });
+    // As after a SIGSTOP: by the clock the time is over, and no timer has run yet.
+    clock.monotonic = () => monotonic() + 6_000;
+    expect(await sending).toMatchObject({ kind: "error", error: "timeout" });
+    expect(receiver.requests).toHaveLength(0);
+  });
+
   it("a name without addresses: dns", async () => {
     const { line } = await facing([], { resolver: () => Promise.resolve([]) });
     expect(await line.send({ url: "https://nobody.example.com/" })).toMatchObject({ error: "dns" });

@@ -8,6 +8,8 @@ import { ResponseBytes, type Excess } from "./response-bytes.ts";
 
 /** Who uses a connection. */
 export interface User {
+  /** Monotonic ms at which its attempt is over. */
+  readonly endsAt: number;
   /** Asked when the connection is dialled: ends with the user. `undefined`: it has been dialled often enough. */
   dialling(): AbortSignal | undefined;
   /** More of the response has come than is read of one; nothing more of it is handed on. */
@@ -176,6 +178,12 @@ export class Connections {
         connect({ hostname, port }, signal).then(
           (socket) => {
             connection.openedAt = clock.monotonic();
+            // A process that stood still meanwhile sees its timers after its sockets: what is over must not be sent, the
+            // lease may be somebody else's by now.
+            if (connection.openedAt >= (connection.user?.endsAt ?? 0)) {
+              socket.destroy();
+              return told(new ConnectError("timeout", "the connection came too late"), null);
+            }
             watchBytes(socket, connection);
             told(null, socket);
           },
