@@ -27,6 +27,8 @@ const hostile = within(options.hostile, 10, 10_000, 1_000);
 const RATE = 10;
 /** Each hostile subscription gets an event so often, ms. */
 const FEED_MS = 4_000;
+/** Event types of a key, each for a part of its hostile subscriptions. */
+const GROUPS = 10;
 /** So long they have to take what slots they can get before the measurement, s. */
 const SETTLE_S = 15;
 const ORIGINS = 10;
@@ -78,14 +80,17 @@ async function measure(receiver: Peer, relay: RelayUnderTest, forSeconds: number
   };
 }
 
-/** One event after the other on every key that has hostile subscriptions, each fanned out to all of them. */
+/** One event after the other for each group of hostile subscriptions, spread out evenly. */
 function feed(relay: RelayUnderTest, keys: readonly string[]): () => void {
   let next = 0;
-  const timer = setInterval(() => {
-    const keyId = keys[next++ % keys.length];
-    const event = JSON.stringify({ type: "bench:hostile", keyId, data: next });
-    publish(relay, event).catch((error: unknown) => say(String(error)));
-  }, FEED_MS / keys.length);
+  const timer = setInterval(
+    () => {
+      const [keyId, group] = [keys[next % keys.length], Math.floor(next / keys.length) % GROUPS];
+      const event = JSON.stringify({ type: `bench:hostile${group}`, keyId, data: next++ });
+      publish(relay, event).catch((error: unknown) => say(String(error)));
+    },
+    FEED_MS / keys.length / GROUPS,
+  );
   return () => clearInterval(timer);
 }
 
@@ -116,7 +121,8 @@ async function run(folder: string) {
       const mood = MOODS[i % MOODS.length] as (typeof MOODS)[number];
       const url = `https://127.0.0.1:${ports[Math.floor(i / MOODS.length) % ports.length]}/${mood}/${i}`;
       const keyId = i < hostile / 2 ? KEY_ID : (others[i % others.length] as string);
-      return { keyId, body: { url, events: ["bench:hostile"], ...(mood === "late" && { timeoutMs: 30_000 }) } };
+      const events = [`bench:hostile${Math.floor(i / MOODS.length / 2) % GROUPS}`];
+      return { keyId, body: { url, events, ...(mood === "late" && { timeoutMs: 30_000 }) } };
     }),
   );
 
@@ -153,6 +159,10 @@ const deadline = setTimeout(
   },
   (2 * seconds + SETTLE_S + 120 + hostile / 10) * 1_000,
 );
+process.once("SIGTERM", () => {
+  endAll();
+  process.exit(1);
+});
 let met = false;
 try {
   const result = await run(folder);
