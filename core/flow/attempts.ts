@@ -114,7 +114,7 @@ export class Attempts {
     const sent = await send(sub as Subscription, loaded, { cycle, number }, this.#signal).catch((error: unknown) =>
       this.#notSent(error, { cycle, number }),
     );
-    this.#slot?.took(sent.attempt.durationMs);
+    this.#slot?.took();
     faults.clear(subscriptionId, ordinal);
     const now = clock.now();
     const retry = sub?.retry ?? this.#deps.retry;

@@ -1,13 +1,16 @@
 /** Who holds which slots: by band of speed, key, origin and subscription; and whether one more fits. */
 import type { Clock } from "../ports/clock.ts";
+import { createLag, type Lag } from "./lag.ts";
 import {
   averageWith,
   bandOf,
   Bounded,
   count,
+  learn,
   newParty,
   newReceiver,
   originOf,
+  RECOVERING,
   SHARES,
   SLOW,
   SLOW_MS,
@@ -16,7 +19,7 @@ import {
   type Receiver,
 } from "./speed.ts";
 
-/** Attempts at once to a subscription of which nothing is known. */
+/** Attempts at once to a subscription of which nothing is known, and to one that was quick and is slow of late. */
 const TRIAL = 4;
 /** A key or an origin holds no more than so many times the slots that are left: of all, and of those for slow ones. */
 const QUICK_REACH = 7;
@@ -35,30 +38,31 @@ const isIdle = (party: Party): boolean => party.held === 0;
 
 export class SlotLedger {
   readonly perSubscription: number;
-  readonly clock: Pick<Clock, "monotonic">;
+  readonly clock: Clock;
   /** A slow one was refused since this was cleared, only because quick ones held all slots. */
   slowWaits = false;
   /** Its speed is another. */
   readonly moved: (receiver: Receiver) => void;
+  readonly #total: number;
   readonly #caps: readonly number[];
-  /** Slots held in each band and the slower ones. */
+  #all = 0;
+  readonly #lag: Lag;
+  /** Slots held in each band. */
   readonly #held = SHARES.map(() => 0);
   readonly #keys = new Bounded<Party>(PARTIES, isIdle);
   readonly #origins = new Bounded<Party>(PARTIES, isIdle);
   readonly #receivers = new Bounded<Receiver>(RECEIVERS, (one) => one.held + one.storing === 0 && !one.waiting);
   /** Attempts on the wire that do not count as slow yet, oldest first. */
   readonly #young = new Set<Holding>();
+  #onWire = 0;
 
-  constructor(
-    total: number,
-    perSubscription: number,
-    clock: Pick<Clock, "monotonic">,
-    moved: (receiver: Receiver) => void,
-  ) {
+  constructor(total: number, perSubscription: number, clock: Clock, moved: (receiver: Receiver) => void) {
     this.perSubscription = perSubscription;
     this.clock = clock;
     this.moved = moved;
+    this.#total = total;
     this.#caps = SHARES.map((share) => Math.max(1, Math.ceil(total * share)));
+    this.#lag = createLag(clock, () => this.#onWire > 0);
   }
 
   receiverOf({ subscriptionId, keyId }: Place): Receiver {
@@ -73,57 +77,104 @@ export class SlotLedger {
     return this.#origins.get(name) ?? this.#origins.add(name, newParty());
   }
 
-  /** How many more a band and the slower ones may hold. */
-  left(band: number): number {
-    return (this.#caps[band] as number) - (this.#held[band] as number);
+  /** Free slots in all. */
+  get free(): number {
+    return this.#total - this.#all;
+  }
+
+  /** Free slots for what is slow or not known yet. */
+  get freeForSlow(): number {
+    return this.#cap(UNKNOWN) - this.#slow;
+  }
+
+  /** Slots that slow ones and unknown ones hold. Quick ones that hang are among them: they may be too many. */
+  get #slow(): number {
+    return this.#in(UNKNOWN) + this.#in(SLOW);
+  }
+
+  #in(band: number): number {
+    return this.#held[band] as number;
+  }
+
+  #cap(band: number): number {
+    return this.#caps[band] as number;
   }
 
   /** Most slots that it may hold, whatever others do. */
-  most({ average }: Receiver): number {
-    return average < 0 ? Math.min(TRIAL, this.perSubscription) : this.perSubscription;
+  most(receiver: Receiver): number {
+    const band = bandOf(receiver);
+    return band === UNKNOWN || band === RECOVERING ? Math.min(TRIAL, this.perSubscription) : this.perSubscription;
   }
 
   fits(receiver: Receiver): boolean {
     if (receiver.held >= this.most(receiver)) return false;
-    const { key, origin } = receiver;
     const band = bandOf(receiver);
-    let free = this.left(0);
-    for (let i = 1; i <= band && i < UNKNOWN; i++) free = Math.min(free, this.left(i));
-    if (band < UNKNOWN) {
-      if (free <= 0 || (key.held >= QUICK_REACH * free && this.#keys.size > 1)) return false;
-      return origin === undefined || origin.held < QUICK_REACH * free || this.#origins.size === 1;
+    const { free } = this;
+    if (free <= 0 && band >= UNKNOWN) this.slowWaits = true;
+    if (free <= 0) return false;
+    if (band < RECOVERING) return this.#fitsQuick(receiver, band, free);
+    // What was quick before has slots that slow ones cannot take, so that it is seen at once to be quick again.
+    if (band === RECOVERING) return this.#in(RECOVERING) < this.#cap(RECOVERING);
+    const { key, origin } = receiver;
+    const own = band === SLOW ? this.#cap(SLOW) - this.#in(SLOW) : Number.POSITIVE_INFINITY;
+    const reach = SLOW_REACH * Math.min(this.freeForSlow, own);
+    return key.slow < reach && (origin?.slow ?? 0) < reach;
+  }
+
+  #fitsQuick({ key, origin }: Receiver, band: number, free: number): boolean {
+    // However many slow ones there are, they take no more from the quick ones than is theirs.
+    let held = Math.min(this.#slow, this.#cap(UNKNOWN)) + this.#in(RECOVERING);
+    let least = free;
+    for (let i = RECOVERING - 1; i >= 1; i--) {
+      held += this.#in(i);
+      if (i <= band) least = Math.min(least, this.#cap(i) - held);
     }
-    if (free <= 0) this.slowWaits = true;
-    const slow = band === SLOW ? Math.min(this.left(UNKNOWN), this.left(SLOW)) : this.left(UNKNOWN);
-    return free > 0 && key.slow < SLOW_REACH * slow && (origin?.slow ?? 0) < SLOW_REACH * slow;
+    const reach = QUICK_REACH * least;
+    if (least <= 0 || (key.held - key.slow >= reach && this.#keys.size > 1)) return false;
+    return origin === undefined || origin.held - origin.slow < reach || this.#origins.size === 1;
   }
 
   count({ receiver, band, origin }: Holding, by: 1 | -1): void {
-    for (let i = 0; i <= band; i++) (this.#held[i] as number) += by;
+    (this.#held[band] as number) += by;
+    this.#all += by;
     count(receiver.key, band, by);
     if (origin !== undefined) count(origin, band, by);
   }
 
   learn(receiver: Receiver, ms: number): void {
-    receiver.average = averageWith(receiver.average, ms);
+    learn(receiver, ms);
     this.moved(receiver);
   }
 
   began(holding: Holding): void {
-    holding.since = this.clock.monotonic();
+    if (holding.since === undefined) this.#onWire++;
+    this.#lag.watch();
+    holding.since = this.#time();
     if (holding.band < SLOW) this.#young.add(holding);
   }
 
   ended(holding: Holding): void {
+    if (holding.since === undefined) return;
+    holding.since = undefined;
+    this.#onWire--;
     this.#young.delete(holding);
+  }
+
+  /** Monotonic ms without those in which this process kept everything waiting. */
+  #time(): number {
+    return this.clock.monotonic() - this.#lag.total();
+  }
+
+  /** How long its attempt has been on the wire. */
+  age({ since }: Holding): number {
+    return since === undefined ? 0 : Math.max(0, this.#time() - since);
   }
 
   /** What is on the wire for long counts as slow from now on. */
   look(): void {
     if (this.#young.size === 0) return;
-    const now = this.clock.monotonic();
     for (const holding of this.#young) {
-      const ms = now - holding.since;
+      const ms = this.age(holding);
       if (ms < SLOW_MS) return;
       this.#young.delete(holding);
       this.count(holding, -1);
@@ -140,8 +191,8 @@ export class Holding {
   readonly receiver: Receiver;
   band: number;
   origin: Party | undefined;
-  /** Monotonic ms when its attempt began. */
-  since = 0;
+  /** When its attempt went on the wire, by the ledger's time; undefined while it is not there. */
+  since: number | undefined = undefined;
   protected readonly ledger: SlotLedger;
 
   constructor(receiver: Receiver, ledger: SlotLedger) {
@@ -168,8 +219,9 @@ export class Holding {
     ledger.began(this);
   }
 
-  /** The attempt has ended after so many ms. */
-  took(ms: number): void {
+  /** The attempt has ended. */
+  took(): void {
+    const ms = this.ledger.age(this);
     this.ledger.ended(this);
     if (this.origin !== undefined) this.origin.average = averageWith(this.origin.average, ms);
     this.ledger.learn(this.receiver, ms);

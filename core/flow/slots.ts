@@ -1,17 +1,17 @@
 /**
  * Slots: how many attempts may be on the wire, in all and per subscription, shared out so that nobody is starved.
  *
- * - Receivers are served in bands by how fast they answer. A band and the slower ones hold at most a part of all slots
- *   (`SHARES`): slow ones together at most half, so that a quick one finds a slot at once.
- * - One key, and one origin, holds at most so much that a part stays free for others: of all slots, unless it is the only
- *   one, and of those for slow receivers.
+ * - Receivers are served in bands by how fast they answer, each of which holds at most a part of all slots (`SHARES`): slow
+ *   ones together less than half, so that a quick one finds a slot at once.
+ * - One key, and one origin, holds at most so much that a part stays free for others: of the slots for quick receivers,
+ *   unless it is the only one, and of those for slow receivers.
  * - A subscription of which nothing is known has few attempts at once, and those count with the slow ones.
  * - The queue holds back what does not fit; who comes next is decided here (`SlotRoom`).
  */
 import type { Clock } from "../ports/clock.ts";
 import { Holding, SlotLedger, type Place } from "./slot-ledger.ts";
 import { SlotRoom, type Entry } from "./slot-room.ts";
-import { bandOf, UNKNOWN, type Receiver } from "./speed.ts";
+import { bandOf, RECOVERING, UNKNOWN, type Receiver } from "./speed.ts";
 
 /** A promised slot that nobody came for is free again after so long, ms. */
 const PROMISE_MS = 2_000;
@@ -24,8 +24,8 @@ const STRANGER_HOLD_MS = 30_000;
 export interface Slot {
   /** The attempt leaves for this URL now. */
   toward(url: string): void;
-  /** The attempt has ended after so many ms. */
-  took(ms: number): void;
+  /** The attempt has ended. */
+  took(): void;
   /** Gives it back; a second time does nothing. */
   give(): void;
   /**
@@ -62,7 +62,7 @@ export interface Slots {
 export interface SlotsOptions {
   readonly total: number;
   readonly perSubscription: number;
-  readonly clock: Pick<Clock, "monotonic">;
+  readonly clock: Clock;
   /** The queue need hold back this subscription no longer. */
   readonly lift: (subscriptionId: string) => void;
 }
@@ -118,7 +118,7 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
   }
 
   /** What was promised is free for who fetches it. */
-  const free = (): number => Math.max(0, ledger.left(0) + promised.size);
+  const free = (): number => Math.max(0, ledger.free + promised.size);
 
   /** Tells claims how many more of it fit. */
   function report(receiver: Receiver): void {
@@ -131,8 +131,8 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
   function promote(slowGave: boolean): void {
     const alsoSlow = slowGave || ledger.slowWaits;
     ledger.slowWaits = false;
-    while (ledger.left(0) > 0) {
-      const entry = room.next(fits, alsoSlow && ledger.left(UNKNOWN) > 0);
+    while (ledger.free > 0) {
+      const entry = room.next(fits, alsoSlow && ledger.freeForSlow > 0);
       if (entry === undefined) return;
       grant(entry);
     }
@@ -187,7 +187,7 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
       look();
       const receiver = ledger.receiverOf(to);
       if (fits(receiver)) return take(receiver);
-      if (bandOf(receiver) >= UNKNOWN) return undefined;
+      if (bandOf(receiver) >= RECOVERING) return undefined;
       return await new Promise<Slot>((resolve, reject) => {
         const stop = (): void => {
           room.part(receiver, go);

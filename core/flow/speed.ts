@@ -5,16 +5,24 @@
 
 /** Receivers that answer faster than this on average, ms, are in band 0, 1 and 2. */
 const QUICK_MS = [60, 250, 1_000] as const;
+/** It takes a second or longer of late, and was quick for a good part of its attempts before: a stall, or a restart. */
+export const RECOVERING = 3;
 /** No attempt of it has ended yet. */
-export const UNKNOWN = 3;
+export const UNKNOWN = 4;
 /** It takes a second or longer, or times out. */
-export const SLOW = 4;
+export const SLOW = 5;
 /** An attempt on the wire for so long, ms, counts as slow, whatever its receiver did before. */
 export const SLOW_MS = 1_000;
-/** The part of all slots that one band and the slower ones hold together at most. */
-export const SHARES: readonly number[] = [1, 7 / 8, 3 / 4, 1 / 2, 7 / 16];
+/**
+ * The part of all slots that a band holds at most: a quick one together with the slower ones, the recovering one by itself,
+ * the unknown one with the slow one.
+ */
+export const SHARES: readonly number[] = [1, 7 / 8, 3 / 4, 1 / 8, 1 / 2, 7 / 16];
 /** One attempt counts for at most this, ms: one that hangs makes no slow receiver of a quick one. */
 const MOST_MS = 3_000;
+/** The part of its attempts that were quick, at which a slow receiver counts as recovering; over so many attempts. */
+const MOSTLY_QUICK = 1 / 4;
+const REMEMBERED = 64;
 /** Expected of a receiver of which nothing is known, ms. */
 const GUESS_MS = 1_000;
 
@@ -37,6 +45,9 @@ export interface Receiver {
   url: string;
   /** Moving average of attempts, ms; below 0: none yet. */
   average: number;
+  /** Attempts that were looked at for `quick`, 64 at most, and the part of them that was quick. */
+  seen: number;
+  quick: number;
   /** Slots that it holds. */
   held: number;
   /** Results that wait to be stored without a slot. */
@@ -53,6 +64,8 @@ export const newReceiver = (id: string, key: Party): Receiver => ({
   origin: undefined,
   url: "",
   average: -1,
+  seen: 0,
+  quick: 0,
   held: 0,
   storing: 0,
   waiting: false,
@@ -70,11 +83,18 @@ export function averageWith(average: number, ms: number): number {
   return average < 0 ? sample : average + (sample - average) / 4;
 }
 
-/** The band of slots that a receiver is served in: 0, 1, 2, `UNKNOWN` or `SLOW`. */
-export function bandOf({ average }: Pick<Receiver, "average">): number {
+/** Takes note of an attempt that took so long. */
+export function learn(receiver: Receiver, ms: number): void {
+  receiver.average = averageWith(receiver.average, ms);
+  receiver.seen = Math.min(receiver.seen + 1, REMEMBERED);
+  receiver.quick += ((ms < SLOW_MS ? 1 : 0) - receiver.quick) / receiver.seen;
+}
+
+/** The band of slots that a receiver is served in: 0, 1, 2, `RECOVERING`, `UNKNOWN` or `SLOW`. */
+export function bandOf({ average, quick }: Pick<Receiver, "average" | "quick">): number {
   if (average < 0) return UNKNOWN;
   for (let band = 0; band < QUICK_MS.length; band++) if (average < (QUICK_MS[band] as number)) return band;
-  return SLOW;
+  return quick >= MOSTLY_QUICK ? RECOVERING : SLOW;
 }
 
 /** How long its next attempt is expected to take, ms: by what is known of it, else of its origin. */

@@ -5,7 +5,7 @@ import { slotTable as table, type SlotTable } from "../support/slots.ts";
 import { holdSettles, replied, testPath } from "../support/path.ts";
 
 describe("a slot", () => {
-  it("may be given back before its result is stored, as often as there are slots of the subscription, and no more", () => {
+  it("may be given back before its result is stored, as often as there are slots of the subscription, and no more", async () => {
     const { slots, take } = table(8, 2);
     const [one, two] = [take("a"), take("a")];
     expect([one.giveEarly(), two.giveEarly()]).toEqual([true, true]);
@@ -18,7 +18,7 @@ describe("a slot", () => {
     expect(slots.free()).toBe(8);
   });
 
-  it("is kept by any subscription while as many results as there are slots in all wait to be stored", () => {
+  it("is kept by any subscription while as many results as there are slots in all wait to be stored", async () => {
     const { slots, take } = table(2, 1);
     for (const id of ["a", "b", "c"]) expect(take(id).giveEarly()).toBe(id !== "c");
     expect(slots.free()).toBe(1);
@@ -39,18 +39,18 @@ function fill(table: SlotTable, ids: readonly string[], keyOf: (i: number) => st
 const many = (name: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${name}${i}`);
 
 describe("slots", () => {
-  it("are all for one quick receiver when it is the only one", () => {
+  it("are all for one quick receiver when it is the only one", async () => {
     const made = table(64, 64);
-    made.known("quick", 5);
+    await made.known("quick", 5);
     for (let i = 0; i < 64; i++) made.take("quick");
     expect(made.slots.free()).toBe(0);
   });
 
-  it("are held by slow ones to a half at most, and a quick one finds one at once", () => {
+  it("are held by slow ones to a half at most, and a quick one finds one at once", async () => {
     const made = table(64, 16);
     const slow = many("slow", 40);
-    for (const id of slow) made.known(id, 9_000, "key_1", "https://slow.example");
-    made.known("quick", 5, "key_2");
+    for (const id of slow) await made.known(id, 9_000, "key_1", "https://slow.example");
+    await made.known("quick", 5, "key_2");
     expect(fill(made, [...slow, ...slow, ...slow]).length).toBeLessThanOrEqual(32);
     for (let i = 0; i < 16; i++) made.take("quick", "key_2");
   });
@@ -58,7 +58,7 @@ describe("slots", () => {
   it("are not taken by a thousand new ones that hang, of one key or of many, and those get theirs in time", async () => {
     for (const keys of [1, 2, 200]) {
       const made = table(64, 16);
-      made.known("quick", 5, "key_q");
+      await made.known("quick", 5, "key_q");
       const strangers = many("new", 1_000);
       let held: Slot[] = [];
       const served = new Set<Slot>();
@@ -69,7 +69,7 @@ describe("slots", () => {
         await made.clock.advance(1_000);
         if (second % 10 !== 9) continue;
         for (const slot of held) {
-          slot.took(10_000);
+          slot.took();
           slot.give();
           served.add(slot);
         }
@@ -79,7 +79,7 @@ describe("slots", () => {
     }
   });
 
-  it("are left free for a new key, and for a new origin, by those that hold the most", () => {
+  it("are left free for a new key, and for a new origin, by those that hold the most", async () => {
     const made = table(64, 16);
     fill(made, many("crowd", 200));
     expect(typeof made.admit("stranger", "key_2")).toBe("object");
@@ -87,8 +87,8 @@ describe("slots", () => {
 
   it("count what was quick as slow once it is on the wire for a second", async () => {
     const made = table(64, 16);
-    for (const id of ["quick", "more"]) made.known(id, 5, "key_q");
-    for (const id of many("turned", 3)) made.known(id, 5, "key_1", "https://turned.example");
+    for (const id of ["quick", "more"]) await made.known(id, 5, "key_q");
+    for (const id of many("turned", 3)) await made.known(id, 5, "key_1", "https://turned.example");
     const ids = many("turned", 3).flatMap((id) => Array.from({ length: 16 }, () => id));
     expect(fill(made, ids).length).toBeGreaterThan(40);
     await made.clock.advance(1_000);
@@ -101,12 +101,12 @@ describe("slots", () => {
 
   it("are promised to who waits, by what key and origin hold already, and to others when nobody comes for them", async () => {
     const made = table(16, 4);
-    for (const id of many("slow", 30)) made.known(id, 5_000, "key_1", "https://one.example");
+    for (const id of many("slow", 30)) await made.known(id, 5_000, "key_1", "https://one.example");
     for (const [id, key] of [
       ["second", "key_2"],
       ["third", "key_3"],
     ] as const)
-      made.known(id, 5_000, key, `https://${id}.example`);
+      await made.known(id, 5_000, key, `https://${id}.example`);
     const held = fill(made, many("slow", 30), () => "key_1");
     while (typeof made.admit("second", "key_2") === "object");
     expect(made.admit("third", "key_3")).toBe(10_000);
@@ -122,7 +122,7 @@ describe("slots", () => {
     expect(made.lifted).toEqual(["third", "second"]);
   });
 
-  it("one that is promised can be claimed when there is no other", () => {
+  it("one that is promised can be claimed when there is no other", async () => {
     const made = table(1, 1);
     const held = made.take("a");
     expect(made.admit("b")).toBe(10_000);
@@ -138,14 +138,14 @@ describe("slots", () => {
   it("waits under a lease come before new claims, and slow ones go back instead", async () => {
     const made = table(8, 2);
     const never = new AbortController().signal;
-    made.known("quick", 5);
+    await made.known("quick", 5);
     const [one, two] = [made.take("quick"), made.take("quick")];
     const waited = made.slots.wait({ subscriptionId: "quick", keyId: "key_1" }, never);
     one.give();
     expect(made.admit("quick")).toBe(0);
     (await waited)?.give();
     two.give();
-    made.known("slow", 9_000);
+    await made.known("slow", 9_000);
     const held = fill(made, ["slow", "slow", ...many("new", 20)]);
     expect(await made.slots.wait({ subscriptionId: "slow", keyId: "key_1" }, never)).toBeUndefined();
     for (const slot of held) slot.give();

@@ -12,7 +12,7 @@ export interface SlotTable {
   /** Takes one that there must be, on its way to the origin of its subscription. */
   take(subscriptionId: string, keyId?: string, origin?: string): Slot;
   /** Makes it known that its attempts take so long. */
-  known(subscriptionId: string, ms: number, keyId?: string, origin?: string): void;
+  known(subscriptionId: string, ms: number, keyId?: string, origin?: string): Promise<void>;
 }
 
 export function slotTable(total = 64, perSubscription = 16): SlotTable {
@@ -28,9 +28,10 @@ export function slotTable(total = 64, perSubscription = 16): SlotTable {
       slot.toward(`${origin}/hook`);
       return slot;
     },
-    known(subscriptionId, ms, keyId, origin) {
+    async known(subscriptionId, ms, keyId, origin) {
       const slot = table.take(subscriptionId, keyId, origin);
-      slot.took(ms);
+      await clock.advance(ms);
+      slot.took();
       slot.give();
     },
   };
