@@ -1,6 +1,6 @@
 /** Deletes a subscription: a tombstone first, then what is under way. What was cut off between the two is finished by a repeat. */
 import { ConflictError } from "../model/errors.ts";
-import { subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
+import { expiryKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -17,6 +17,9 @@ export interface DeletionDeps {
   readonly abort: (subscriptionId: string) => Promise<void>;
   readonly audit: (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
 }
+
+/** How long a tombstone stays, ms: by then what was pending has long ended as cancelled, and the sweeper removes it. */
+export const TOMBSTONE_MS = 30 * 86_400_000;
 
 export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, actor: Actor) => Promise<void> {
   const { storage, clock, load, abort, audit } = deps;
@@ -42,6 +45,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
       await storage.commit([
         { op: "put", key: subscriptionKey(keyId, id), value: tombstone, if: text },
         { op: "put", key: subscriptionCountKey(keyId), value: String(Math.max(0, live - 1)), if: count ?? null },
+        { op: "put", key: expiryKey(at + TOMBSTONE_MS, subscriptionKey(keyId, id)), value: "" },
         audit(keyId, actor, { action: "subscription.deleted", target: id }),
       ]);
       return tombstone;

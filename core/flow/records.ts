@@ -3,7 +3,7 @@ import type { Attempt } from "../model/attempt.ts";
 import { verified, withChecksum } from "../model/checksum.ts";
 import type { Delivery, Due, EndReason } from "../model/delivery.ts";
 import { DamagedRecordError } from "../model/errors.ts";
-import { attemptsKey, deliveryKey, dueKey, dueValue, failedKey } from "../model/keys.ts";
+import { attemptsKey, deliveryKey, dueKey, dueValue, failedKey, replayedKey } from "../model/keys.ts";
 import type { Change } from "../ports/storage.ts";
 
 /**
@@ -163,6 +163,7 @@ export function replayChanges(
   ];
   if (stale !== undefined) changes.push(dropDue(stale));
   changes.push(putDue(dueOf(next, dueAt)));
+  changes.push({ op: "put", key: replayedKey(next.keyId, next.ordinal), value: "" });
   if (delivery.attempts.length > 0) {
     changes.push({
       op: "put",

@@ -5,7 +5,8 @@ import { isLive, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
 import type { Replay } from "./replay.ts";
-import { decodeSubscription, everyEntry } from "./directory.ts";
+import type { Directory } from "./directory.ts";
+import { parseFailed } from "./records.ts";
 
 export interface ReplayJobOptions {
   /** Only what failed at least this long ago, ms. */
@@ -19,6 +20,9 @@ export interface ReplayJobOptions {
   readonly perSecond: number;
 }
 
+/** Subscriptions whose outdated failures are remembered, and how long that is believed, ms. */
+const STARTS_HELD = 10_000;
+const WHOLE_AGAIN_MS = 86_400_000;
 /** Deliveries moved in one beat, of however many subscriptions; the next comes when their due times are used up. */
 const BEAT = 100;
 
@@ -27,21 +31,45 @@ export type ReplayJob = (options: ReplayJobOptions, signal: AbortSignal) => Prom
 
 export function createReplayJob(deps: {
   readonly storage: Pick<Storage, "range">;
+  readonly directory: Pick<Directory, "get">;
   readonly replay: Replay;
   readonly clock: Clock;
 }): ReplayJob {
-  const { storage, replay, clock } = deps;
+  const { storage, directory, replay, clock } = deps;
+  const starts = new Map<string, { readonly after: string; readonly since: number }>();
+  let rule = "";
 
-  /** Active subscriptions in whose replay store there is something. */
+  /** Active subscriptions in whose replay store there is something, found by skipping from one to the next. */
   async function* candidates(): AsyncGenerator<Subscription, undefined> {
-    for await (const { value } of everyEntry(storage, "subscription:")) {
-      const subscription = decodeSubscription(value);
-      if (!isLive(subscription) || subscription.status !== "active") continue;
-      if ((await storage.range(failedOf(subscription.id), { limit: 1 })).length > 0) yield subscription;
+    for (let after: string | undefined; ;) {
+      const [entry] = await storage.range("failed:", { after, limit: 1 });
+      if (entry === undefined) return;
+      const id = entry.key.split(":")[1] ?? "";
+      after = `${failedOf(id)}~`;
+      const subscription = await directory.get(parseFailed(entry.value).keyId, id);
+      if (isLive(subscription) && subscription.status === "active") yield subscription;
     }
   }
 
+  /** Where a rule goes on in a subscription's replay store: what stands before it is outdated. */
+  function startOf(id: string): string | undefined {
+    const known = starts.get(id);
+    return known === undefined || clock.monotonic() - known.since > WHOLE_AGAIN_MS ? undefined : known.after;
+  }
+
+  function remember(id: string, after: string | undefined): void {
+    if (after === undefined) return;
+    const known = starts.get(id);
+    const since = startOf(id) === undefined ? clock.monotonic() : (known?.since ?? 0);
+    starts.delete(id);
+    if (starts.size >= STARTS_HELD) starts.delete(starts.keys().next().value as string);
+    starts.set(id, { after, since });
+  }
+
   return async ({ olderThanMs, maxAgeMs, maxReplays, limit, perSecond }, signal) => {
+    const asked = `${maxAgeMs} ${maxReplays}`;
+    if (rule !== asked) starts.clear();
+    rule = asked;
     // What fails again while this run goes on is for the next one.
     const youngest = clock.now() - olderThanMs;
     const due = candidates();
@@ -60,9 +88,14 @@ export function createReplayJob(deps: {
           limit: Math.min(BEAT - went, limit - moved - went),
           perSecond,
           startAt: clock.now() + (went * 1_000) / perSecond - (clock.monotonic() - began),
+          after: startOf(subscription.id),
+          // A replay by hand may change that: once a day the whole store is looked at.
+          outdated: ({ cycle, reason }, acceptedAt) =>
+            reason !== "exhausted" || cycle >= maxReplays || acceptedAt < clock.now() - maxAgeMs,
           only: ({ reason, failedAt, cycle }) => reason === "exhausted" && failedAt <= youngest && cycle < maxReplays,
         });
         went += one.replayed;
+        remember(subscription.id, one.outdatedTo);
         if (!one.more || one.replayed === 0) subscription = undefined;
       }
       return went;

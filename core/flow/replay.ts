@@ -3,18 +3,27 @@ import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { encodeEvent, type RelayEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { deliveryKey, dueKey, eventKey, failedOf, parseDue } from "../model/keys.ts";
+import { deliveryKey, dueKey, eventKey, parseDue } from "../model/keys.ts";
 import { Problem } from "../model/problem.ts";
 import { isLive, wants, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Change, Entry, Storage } from "../ports/storage.ts";
+import type { Change, Storage } from "../ports/storage.ts";
 import { reopened, reopening } from "./fanout-row.ts";
 import { locateEvent } from "./locate.ts";
 import { createRecipients, everyRecipientId, type Recipients } from "./recipients.ts";
-import { dueOf, freshDelivery, parseFailed, replayChanges, type Failed } from "./records.ts";
-import { replayedEventId, replayedRecord } from "./replay-read.ts";
+import { dueOf, freshDelivery, replayChanges } from "./records.ts";
+import {
+  createBulkReplay,
+  replayedDelivery,
+  type Place,
+  type Replayed,
+  type ReplayFailedOptions,
+} from "./replay-failed.ts";
+import { replayedRecord } from "./replay-read.ts";
 import { endedBy } from "./standing.ts";
 import type { Directory } from "./directory.ts";
+
+export type { Replayed, ReplayFailedOptions } from "./replay-failed.ts";
 
 export interface ReplayEventOptions {
   /** Only this subscription; one that had no delivery of the event gets one, if its names match. */
@@ -23,29 +32,6 @@ export interface ReplayEventOptions {
   readonly force?: boolean;
   /** Changes stored with the replay, in the same commit (an audit line). */
   readonly also?: readonly Change[];
-}
-
-export interface ReplayFailedOptions {
-  readonly subscription: Subscription;
-  /** Epoch ms of the event's acceptance: from (inclusive) … to (exclusive). */
-  readonly since?: number;
-  readonly until?: number;
-  /** Most that are moved. */
-  readonly limit: number;
-  /** Due times are `1/perSecond` apart, from `startAt` (epoch ms; now when left out). */
-  readonly perSecond: number;
-  readonly startAt?: number;
-  /** Count only. */
-  readonly dryRun?: boolean;
-  /** Which of the failed ones. @default all */
-  readonly only?: (failed: Failed) => boolean;
-}
-
-export interface Replayed {
-  readonly matched: number;
-  readonly replayed: number;
-  /** True when `limit` cut it off. */
-  readonly more: boolean;
 }
 
 export interface Replay {
@@ -58,7 +44,7 @@ export interface Replay {
   failed(options: ReplayFailedOptions): Promise<Replayed>;
 }
 
-const PAGE = 200;
+/** More than replays of one wide event that are likely to come at once: each changes its row. */
 const TRIES = 16;
 
 export function createReplay(deps: {
@@ -97,16 +83,7 @@ export function createReplay(deps: {
       const opened = await reopening(storage, sub.keyId, at.ordinal);
       if (opened === undefined) return false;
       const { delivery, text, line } = current;
-      const next: Delivery = {
-        ...delivery,
-        status: "pending",
-        reason: undefined,
-        cycle: delivery.cycle + 1,
-        generation: sub.generation,
-        attempts: [],
-        nextAttemptAt: dueAt,
-        updatedAt: clock.now(),
-      };
+      const next = replayedDelivery(delivery, sub, dueAt, clock.now());
       try {
         await storage.commit([...replayChanges(delivery, text, next, dueAt, line), ...opened, ...(options.also ?? [])]);
         storage.queue.add([dueOf(next, dueAt)]);
@@ -179,34 +156,7 @@ export function createReplay(deps: {
       return moved;
     },
 
-    async failed({
-      subscription,
-      since = 0,
-      until = Number.MAX_SAFE_INTEGER,
-      limit,
-      perSecond,
-      startAt,
-      dryRun,
-      only,
-    }) {
-      // Measured by the monotonic clock: a wall clock that is set meanwhile moves none of them.
-      const startsIn = startAt === undefined ? 0 : startAt - clock.now();
-      const began = clock.monotonic();
-      let matched = 0;
-      let replayed = 0;
-      for await (const { ordinal, failed } of failedLines(storage, subscription.id)) {
-        const acceptedAt = ordinalTime(ordinal);
-        if (acceptedAt < since || acceptedAt >= until || only?.(failed) === false) continue;
-        if (matched === limit) return { matched, replayed, more: true };
-        matched++;
-        if (dryRun === true) continue;
-        const eventId = await replayedEventId(storage, subscription, ordinal);
-        if (eventId === undefined) continue;
-        const dueIn = startsIn + (replayed * 1_000) / perSecond - (clock.monotonic() - began);
-        if (await move(subscription, { eventId, ordinal }, Math.round(clock.now() + dueIn), {})) replayed++;
-      }
-      return { matched, replayed, more: false };
-    },
+    failed: createBulkReplay({ storage, clock, move: (sub, at, dueAt) => move(sub, at, dueAt, {}) }),
   };
 }
 
@@ -214,10 +164,6 @@ interface Current {
   readonly delivery: Delivery;
   readonly text: string | null;
   readonly line?: Due;
-}
-interface Place {
-  readonly eventId: string;
-  readonly ordinal: string;
 }
 
 function replayable(delivery: Delivery, sub: Subscription, force: boolean): boolean {
@@ -231,20 +177,5 @@ function replayable(delivery: Delivery, sub: Subscription, force: boolean): bool
     case "pending":
       // Pending on paper, ended in truth: its subscription was disabled since its cycle began.
       return endedBy(sub, delivery.generation)?.status === "failed";
-  }
-}
-
-/** The replay store of one subscription, oldest event first. */
-async function* failedLines(
-  storage: Pick<Storage, "range">,
-  subscriptionId: string,
-): AsyncGenerator<{ readonly ordinal: string; readonly failed: Failed }> {
-  let after: string | undefined;
-  for (;;) {
-    const page: readonly Entry[] = await storage.range(failedOf(subscriptionId), { after, limit: PAGE });
-    for (const { key, value } of page)
-      yield { ordinal: key.slice(key.lastIndexOf(":") + 1), failed: parseFailed(value) };
-    if (page.length < PAGE) return;
-    after = page.at(-1)?.key;
   }
 }

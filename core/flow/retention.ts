@@ -1,30 +1,22 @@
 /** Retention: removes what has ended and is old. Pending is never removed, failed only by an explicit setting. */
 import Bottleneck from "bottleneck";
-import { eventStatus, type DeliveryStatus, type EventStatus } from "../model/delivery.ts";
+import type { EventStatus } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
-import { decodeEvent, type RelayEvent } from "../model/event.ts";
-import { eventOrdinal, ordinalTime } from "../model/ids.ts";
-import {
-  attemptsOf,
-  deliveryKey,
-  dueKey,
-  eventIdKey,
-  eventKey,
-  eventsOf,
-  failedKey,
-  parseApiKeyKey,
-  parseDue,
-} from "../model/keys.ts";
+import { decodeEvent } from "../model/event.ts";
+import { ordinalTime } from "../model/ids.ts";
+import { eventKey, eventsOf, expiryKey, parseApiKeyKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { unlessDamaged, unlessDamagedLater } from "./damage.ts";
+import { readTexts, unlessDamaged } from "./damage.ts";
+import { decodeSubscription, everyEntry, type Directory } from "./directory.ts";
 import { createReading } from "./reading.ts";
 import { createRecipients, type Recipients } from "./recipients.ts";
-import { decodeDelivery } from "./records.ts";
 import { createWideRemoval, type WideRemoval } from "./remove-wide.ts";
-import { endedBy } from "./standing.ts";
+import { createJudge, type Stored, type Verdict } from "./retention-judge.ts";
+import { createMarks, ruleOf, type Marks } from "./retention-marks.ts";
+import { TOMBSTONE_MS } from "./deletion.ts";
 import { createWideStatus } from "./wide-status.ts";
-import { everyEntry, type Directory } from "./directory.ts";
 
 export interface RetentionOptions {
   /** Age at which delivered, cancelled and unmatched events go, ms. `undefined`: never. */
@@ -33,76 +25,67 @@ export interface RetentionOptions {
 }
 
 export interface Retention {
-  /** Goes over all events once, gently. @returns how many were removed */
+  /** Looks at what has become old enough since the last run. @returns how many events were removed */
   run(options: RetentionOptions, signal: AbortSignal): Promise<number>;
 }
 
 /** Ids must be recognised as duplicates for at least a day, so nothing goes sooner. */
 const LEAST_AGE_MS = 86_400_000;
-/** Removal is housekeeping: few commits at once, and a breath between them, so that the path does not feel it. */
-const PACE = { maxConcurrent: 4, minTime: 3 };
+/** Events looked at together, and changes of one commit. */
+const PAGE = 100;
+const COMMIT_CHANGES = 2_000;
+/** A page begins when so many times the last one's length have passed: the path has the storage in between. */
+const PACE = 2;
+/** What another commit came before is looked at again after this, ms. */
+const CONFLICT_AGAIN_MS = 3_600_000;
 
 export function createRetention(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
   readonly directory: Directory;
   readonly recipients?: Recipients;
   readonly clock: Clock;
+  readonly metrics?: Pick<Metrics, "gauge">;
+  /** All rules that are configured: a replayed event is looked at again by each. @default the one that runs */
+  readonly rules?: readonly RetentionOptions[];
 }): Retention {
-  const { storage, directory, clock, recipients = createRecipients(storage) } = deps;
+  const { storage, clock, metrics, recipients = createRecipients(storage) } = deps;
   const wideStatus = createWideStatus({ storage, recipients, read: createReading(deps) });
+  const judge = createJudge({ ...deps, leastAgeMs: LEAST_AGE_MS });
 
-  type Accepted = Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">;
-
-  interface Part {
-    readonly subscriptionId: string;
-    readonly status: DeliveryStatus;
-    readonly changes: readonly Change[];
-    readonly endedAt: number;
-  }
-
-  async function part(event: Accepted, subscriptionId: string): Promise<Part> {
-    const sub = await directory.get(event.keyId, subscriptionId);
-    const key = deliveryKey(subscriptionId, event.ordinal);
-    const text = await storage.getItem(key);
-    const known = text === undefined ? undefined : decodeDelivery(text, key);
-    const line = { subscriptionId, ordinal: event.ordinal, dueAt: known?.nextAttemptAt ?? event.acceptedAt };
-    const due = known === undefined || known.status === "pending" ? await storage.getItem(dueKey(line)) : undefined;
-    const generation = known?.generation ?? (due === undefined ? 0 : parseDue(dueKey(line), due).generation);
-    const status =
-      known !== undefined && known.status !== "pending"
-        ? known.status
-        : (endedBy(sub, generation)?.status ?? "pending");
-    const earlier =
-      known !== undefined && known.cycle > 0
-        ? await storage.range(attemptsOf(subscriptionId, event.ordinal), { limit: 1_000 })
-        : [];
-    const changes: Change[] = earlier.map(({ key: row }) => ({ op: "delete", key: row }));
-    // Only as it was read: a replay that comes meanwhile wins.
-    changes.push(text === undefined ? { op: "check", key, if: null } : { op: "delete", key, if: text });
-    if (due !== undefined) changes.push({ op: "delete", key: dueKey(line), if: due });
-    changes.push({ op: "delete", key: failedKey(subscriptionId, event.ordinal) });
-    return { subscriptionId, status, changes, endedAt: known?.updatedAt ?? event.acceptedAt };
-  }
-
+  /** Whether a wide event of this status, ended then, is to go. */
   const isOver = (options: RetentionOptions, acceptedAt: number) => (status: EventStatus, endedAt: number) => {
     const keepMs = status === "failed" ? options.failedAfterMs : options.deliveredAfterMs;
     const at = Math.max(acceptedAt, endedAt);
     return status !== "pending" && keepMs !== undefined && at <= clock.now() - Math.max(keepMs, LEAST_AGE_MS);
   };
 
-  /** What is damaged stays: nobody can say of it that it has ended, or what else belongs to it. */
-  async function remove(text: string, key: string, options: RetentionOptions, wide: WideRemoval): Promise<boolean> {
-    const event = unlessDamaged(() => decodeEvent(text, key));
-    if (event?.wide !== undefined) return await wide.remove(event, text, isOver(options, event.acceptedAt));
-    const parts = event && (await unlessDamagedLater(Promise.all(event.subscriptionIds.map((id) => part(event, id)))));
-    if (event === undefined || parts === undefined) return false;
-    const status = eventStatus(parts.map((one) => one.status));
-    if (!isOver(options, event.acceptedAt)(status, Math.max(0, ...parts.map((one) => one.endedAt)))) return false;
-    const changes: Change[] = [{ op: "delete", key: eventKey(event.keyId, event.ordinal), if: text }];
-    if (eventOrdinal(event.id) !== event.ordinal)
-      changes.push({ op: "delete", key: eventIdKey(event.keyId, event.id) });
+  /** Commits a page's removals together, or one by one where something came before. @returns what is to be looked at again */
+  async function removeAll(page: readonly Stored[], verdicts: readonly Verdict[]): Promise<readonly Stored[]> {
+    const conflicts: Stored[] = [];
+    let batch: { readonly one: Stored; readonly changes: readonly Change[] }[] = [];
+    let size = 0;
+    async function flush(): Promise<void> {
+      if (batch.length === 0) return;
+      if (!(await tryCommit(batch.flatMap(({ changes }) => changes)))) {
+        for (const { one, changes } of batch) if (!(await tryCommit(changes))) conflicts.push(one);
+      }
+      batch = [];
+      size = 0;
+    }
+    for (const [i, one] of page.entries()) {
+      const verdict = verdicts[i];
+      if (verdict?.do !== "remove") continue;
+      batch.push({ one, changes: verdict.changes });
+      size += verdict.changes.length;
+      if (size >= COMMIT_CHANGES) await flush();
+    }
+    await flush();
+    return conflicts;
+  }
+
+  async function tryCommit(changes: readonly Change[]): Promise<boolean> {
     try {
-      await storage.commit([...changes, ...parts.flatMap((one) => one.changes)]);
+      await storage.commit(changes);
       return true;
     } catch (error) {
       if (error instanceof ConflictError) return false;
@@ -110,37 +93,109 @@ export function createRetention(deps: {
     }
   }
 
+  /** Looks at a page of events and stores `also` behind its removals. @returns how many were removed */
+  async function look(
+    page: readonly Stored[],
+    options: RetentionOptions,
+    wide: WideRemoval,
+    marks: Marks,
+    also: readonly Change[],
+  ): Promise<number> {
+    const narrow = page.filter(({ event }) => event.wide === undefined);
+    const verdicts = await judge.page(narrow, options);
+    const conflicts = await removeAll(narrow, verdicts);
+    let removed = verdicts.filter((one) => one.do === "remove").length - conflicts.length;
+    const now = clock.now();
+    const after: Change[] = conflicts.map(({ event }) =>
+      marks.again(now + CONFLICT_AGAIN_MS, event.keyId, event.ordinal),
+    );
+    for (const [i, verdict] of verdicts.entries()) {
+      const { event } = narrow[i] as Stored;
+      if (verdict.do === "later") after.push(marks.again(verdict.at, event.keyId, event.ordinal));
+    }
+    for (const { event, text } of page) {
+      if (event.wide === undefined) continue;
+      if (await wide.remove(event, text, isOver(options, event.acceptedAt))) removed++;
+      else after.push(marks.again(now + LEAST_AGE_MS, event.keyId, event.ordinal));
+    }
+    const changes = [...after, ...also];
+    if (changes.length > 0) await storage.commit(changes);
+    return removed;
+  }
+
+  /** Tombstones of before there was an index of when they go. */
+  async function expireTombstones(): Promise<void> {
+    for await (const { key, value } of everyEntry(storage, "subscription:")) {
+      const { deletedAt } = decodeSubscription(value);
+      if (deletedAt === undefined) continue;
+      await storage.commit([{ op: "put", key: expiryKey(deletedAt + TOMBSTONE_MS, key), value: "" }]);
+    }
+  }
+
   return {
     async run(options, signal) {
-      const pace = new Bottleneck(PACE);
-      const youngest = Math.max(
-        LEAST_AGE_MS,
-        Math.min(options.deliveredAfterMs ?? Infinity, options.failedAfterMs ?? Infinity),
-      );
-      if (youngest === Infinity) return 0;
-      const oldEnough = (ordinal: string): boolean => ordinalTime(ordinal) <= clock.now() - youngest;
+      const keeps = [options.deliveredAfterMs, options.failedAfterMs].filter((ms) => ms !== undefined);
+      if (keeps.length === 0) return 0;
+      const youngestMs = Math.max(LEAST_AGE_MS, Math.min(...keeps));
+      const rules = [...new Set([options, ...(deps.rules ?? [])].map(ruleOf))];
+      const marks = createMarks(storage, ruleOf(options));
+      if (await marks.isNew()) await expireTombstones();
+      await marks.forgetOthers(rules);
+      await marks.adoptReplayed(rules, clock.now());
+      const pace = new Bottleneck({ maxConcurrent: 1 });
       const wide = createWideRemoval({
         storage,
         wideStatus,
-        removal: async (event, id) => (await part(event, id)).changes,
+        removal: judge.removal,
         pace: (work) => work(),
       });
       let removed = 0;
-      for await (const { key: keyRow } of everyEntry(storage, "key:")) {
-        let batch: Promise<boolean>[] = [];
-        const flush = async (): Promise<void> => {
-          removed += (await Promise.all(batch)).filter(Boolean).length;
-          batch = [];
-        };
-        for await (const { key, value } of everyEntry(storage, eventsOf(parseApiKeyKey(keyRow)))) {
-          if (signal.aborted || !oldEnough(key.slice(key.lastIndexOf(":") + 1))) break;
-          batch.push(pace.schedule(() => remove(value, key, options, wide)));
-          if (batch.length === 100) await flush();
-        }
-        await flush();
-        await wide.tidy(parseApiKeyKey(keyRow), signal);
+
+      async function paced(work: () => Promise<number>): Promise<void> {
+        removed += await pace.schedule(async () => {
+          const began = clock.monotonic();
+          const count = await work();
+          await pace.updateSettings({ minTime: Math.ceil((clock.monotonic() - began) * PACE) });
+          return count;
+        });
       }
+
+      for await (const rechecks of marks.due(clock.now())) {
+        if (signal.aborted) return removed;
+        const keys = rechecks.map(({ keyId, ordinal }) => eventKey(keyId, ordinal));
+        const texts = await readTexts(storage, keys);
+        const page = texts.flatMap((text, i) => stored(keys[i] as string, text));
+        const done = rechecks.map((one) => one.done);
+        await paced(() => look(page, options, wide, marks, done));
+      }
+      for await (const { key: keyRow } of everyEntry(storage, "key:")) {
+        const keyId = parseApiKeyKey(keyRow);
+        let from = await marks.from(keyId);
+        for (let more = true; more && !signal.aborted;) {
+          const after = from === undefined ? undefined : eventKey(keyId, from);
+          const entries = await storage.range(eventsOf(keyId), { after, limit: PAGE });
+          const until = clock.now() - youngestMs;
+          const old = entries.filter(({ key }) => ordinalTime(key.slice(key.lastIndexOf(":") + 1)) <= until);
+          more = old.length === PAGE;
+          const last = old.at(-1)?.key;
+          if (last === undefined) break;
+          const ordinal = last.slice(last.lastIndexOf(":") + 1);
+          const page = old.flatMap(({ key, value }) => stored(key, value));
+          metrics?.gauge("retention_lag_seconds", Math.max(0, until - ordinalTime(ordinal)) / 1_000);
+          await paced(() => look(page, options, wide, marks, [marks.passed(keyId, ordinal)]));
+          from = ordinal;
+        }
+        if (signal.aborted) return removed;
+        await wide.tidy(keyId, signal);
+      }
+      metrics?.gauge("retention_lag_seconds", 0);
       return removed;
     },
   };
+}
+
+/** An event as it is stored. What is damaged stays: nobody can say that it has ended, or what else belongs to it. */
+function stored(key: string, text: string | undefined): readonly Stored[] {
+  const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
+  return text === undefined || event === undefined ? [] : [{ text, event }];
 }

@@ -191,4 +191,14 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   keytype: ({ value }) => isTime(value),
 };
 /** Shelves that hold what only their owner can judge. */
-export const OTHERS: readonly string[] = ["tick", "node", "meta", "suspension", "plugin", "control"];
+export const OTHERS: readonly string[] = [
+  "retention",
+  "recheck",
+  "replayed",
+  "tick",
+  "node",
+  "meta",
+  "suspension",
+  "plugin",
+  "control",
+];

@@ -115,6 +115,30 @@ export const parseExpiryKey = (key: string): { readonly at: number; readonly tar
   target: key.slice(21),
 });
 
+/** `retention:<rule>:<key>` → ordinal of the newest event of the key that retention by this rule has looked at. */
+export const retentionKey = (rule: string, keyId: string): string => `retention:${rule}:${part(keyId)}`;
+export const retentionsOf = (rule: string): string => `retention:${rule}:`;
+/** `recheck:<rule>:<at>:<key>:<ordinal>` → empty: an event behind that place, looked at again from that time on. */
+export const recheckKey = (rule: string, at: number, keyId: string, ordinal: string): string =>
+  `recheck:${rule}:${time(at)}:${part(keyId)}:${ordinal}`;
+export const rechecksOf = (rule: string): string => `recheck:${rule}:`;
+export function parseRecheckKey(key: string): {
+  readonly rule: string;
+  readonly at: number;
+  readonly keyId: string;
+  readonly ordinal: string;
+} {
+  const [, rule = "", at, keyId = "", ordinal = ""] = key.split(":");
+  return { rule, at: Number(at), keyId: whole(keyId), ordinal };
+}
+/** `replayed:<key>:<ordinal>` → empty: what became of this event may change again, which retention is to look at. */
+export const replayedKey = (keyId: string, ordinal: string): string => `replayed:${part(keyId)}:${ordinal}`;
+export const REPLAYED = "replayed:";
+export function parseReplayedKey(key: string): { readonly keyId: string; readonly ordinal: string } {
+  const [, keyId = "", ordinal = ""] = key.split(":");
+  return { keyId: whole(keyId), ordinal };
+}
+
 /** `audit:<key>:<ordinal>` → audit line. */
 export const auditKey = (keyId: string, ordinal: string): string => `audit:${part(keyId)}:${ordinal}`;
 export const auditOf = (keyId: string): string => `audit:${part(keyId)}:`;

@@ -21,5 +21,11 @@ export function furnishReplaying(house: House): void {
   house.make(path.HISTORY, (get) => createHistory(base(get)));
   house.make(path.REPLAY, (get) => replay(get, "api"));
   house.make(path.REPLAY_JOB, (get) => createReplayJob({ ...base(get), replay: replay(get, "job") }));
-  house.make(path.RETENTION, (get) => createRetention(base(get)));
+  house.make(path.RETENTION, (get) =>
+    createRetention({
+      ...base(get),
+      metrics: get(path.METRICS),
+      rules: (get(path.PLAN).jobs ?? []).filter((job) => job.name === "retention"),
+    }),
+  );
 }

@@ -25,6 +25,24 @@ async function failing(count: number, options: PathOptions = {}): Promise<TestPa
 }
 const failedLines = (test: TestPath) => test.storage.range("failed:", { limit: 1_000 });
 
+/** A receiver that never answers. */
+const hangs: TestPath["otherwise"] = (_, signal) =>
+  new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+
+/** How many rows are read from here on. */
+function countReads({ storage }: TestPath): () => number {
+  const { range, getMany, getItem } = storage;
+  let rows = 0;
+  const count = <T extends readonly unknown[]>(page: T): T => {
+    rows += page.length;
+    return page;
+  };
+  storage.range = async (...args) => count(await range(...args));
+  storage.getMany = async (...args) => count(await getMany(...args));
+  storage.getItem = async (...args) => (rows++, await getItem(...args));
+  return () => rows;
+}
+
 describe("a tick", () => {
   it("runs once over all nodes of a storage, and the next one runs again", async () => {
     await using test = await testPath();
@@ -127,23 +145,58 @@ describe("the replay job", () => {
   });
 
   it("that died in its middle has moved some whole and left the rest for the next tick", async () => {
-    await using test = await failing(8);
+    await using test = await failing(150);
     const { commit } = test.storage;
     let commits = 0;
     test.storage.commit = async (changes) => {
-      if (commits++ === 3) throw new Error("killed");
+      if (commits++ === 1) throw new Error("killed");
       await commit(changes);
     };
     await expect(test.get(path.REPLAY_JOB)(REPLAY, now)).rejects.toThrow("killed");
     test.storage.commit = commit;
     await settle(test);
-    expect(test.sent).toHaveLength(11);
+    expect(test.sent).toHaveLength(250);
     test.otherwise = replied(200);
-    expect(await test.get(path.REPLAY_JOB)(REPLAY, now)).toBe(8);
+    expect(await test.get(path.REPLAY_JOB)(REPLAY, now)).toBe(150);
     await settle(test);
-    expect(test.sent).toHaveLength(19);
+    expect(test.sent).toHaveLength(400);
     expect(await failedLines(test)).toEqual([]);
     expect(await test.storage.range("due:")).toEqual([]);
+  });
+
+  it("moves many in one commit, and those that were changed meanwhile one by one", async () => {
+    await using test = await failing(50);
+    const { commit } = test.storage;
+    let commits = 0;
+    test.storage.commit = async (changes) => {
+      if (commits++ === 0) {
+        const [first] = await failedLines(test);
+        const ordinal = first?.key.split(":")[2] ?? "";
+        await test.get(path.REPLAY).event("key_1", `evt_${ordinal}`);
+      }
+      await commit(changes);
+    };
+    expect(await test.get(path.REPLAY_JOB)(REPLAY, now)).toBe(49);
+    await settle(test);
+    expect(test.sent).toHaveLength(100);
+    commits = 0;
+    expect(await test.get(path.REPLAY_JOB)({ ...REPLAY, limit: 20 }, now)).toBe(20);
+    expect(commits).toBeLessThan(25);
+  });
+
+  it("does not read again what can come into question no more", async () => {
+    await using test = await failing(300);
+    await test.get(path.REPLAY_JOB)(REPLAY, now);
+    await settle(test);
+    const rule = { ...REPLAY, maxReplays: 1 };
+    expect(await test.get(path.REPLAY_JOB)(rule, now)).toBe(0);
+    const rows = countReads(test);
+    expect(await test.get(path.REPLAY_JOB)(rule, now)).toBe(0);
+    expect(rows()).toBeLessThan(10);
+    await test.clock.advance(DAY_MS + 1);
+    expect(await failedLines(test)).toHaveLength(300);
+    // The clock stands still during a run, so that the first may have failed again within it.
+    expect(await test.get(path.REPLAY_JOB)({ ...rule, maxReplays: 2, maxAgeMs: 9 * DAY_MS }, now)).toBeGreaterThan(290);
   });
 });
 
@@ -172,8 +225,7 @@ describe("retention", () => {
     test.answers = [replied(500)];
     const failed = await test.publish("paid");
     await test.whenSent(2);
-    test.otherwise = (_, signal) =>
-      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+    test.otherwise = hangs;
     await test.publish("doomed");
     await test.whenSent(3);
     await test.get(path.SUBSCRIPTIONS).remove("key_1", doomed, { sub: "t" });
@@ -234,5 +286,117 @@ describe("retention", () => {
     };
     expect(await test.get(path.RETENTION).run({ failedAfterMs: DAY_MS }, now)).toBe(0);
     await test.whenSent(2);
+  });
+
+  it("costs what it removes, not what stays beside it", async () => {
+    await using test = await failing(300);
+    test.otherwise = replied(200);
+    await test.clock.advance(2 * DAY_MS);
+    await test.publish();
+    await test.whenSent(301);
+    await settle(test);
+    const { run } = test.get(path.RETENTION);
+    expect(await run({ deliveredAfterMs: DAY_MS }, now)).toBe(0);
+    const rows = countReads(test);
+    expect(await run({ deliveredAfterMs: DAY_MS }, now)).toBe(0);
+    await test.clock.advance(DAY_MS);
+    expect(await run({ deliveredAfterMs: DAY_MS }, now)).toBe(1);
+    expect(rows()).toBeLessThan(40);
+    expect((await left(test))["event"]).toBe(300);
+  });
+
+  it("that is cut off goes on where it was, and leaves no event half removed", async () => {
+    await using test = await testPath();
+    await test.subscribe();
+    await test.start();
+    for (let i = 0; i < 250; i++) await test.publish("deposit:paid", { id: `own:${i}` });
+    await test.whenSent(250);
+    await settle(test);
+    await test.clock.advance(2 * DAY_MS);
+    const { commit } = test.storage;
+    for (let at = 0; ; at++) {
+      let commits = 0;
+      test.storage.commit = async (changes) => {
+        if (commits++ === at) throw new Error("killed");
+        await commit(changes);
+      };
+      const ended = await test
+        .get(path.RETENTION)
+        .run({ deliveredAfterMs: DAY_MS }, now)
+        .catch(() => undefined);
+      const { event, eventid, delivery } = await left(test);
+      expect([eventid, delivery]).toEqual([event, event]);
+      if (ended !== undefined) break;
+    }
+    expect(await left(test)).toEqual({ event: 0, eventid: 0, delivery: 0, attempts: 0, failed: 0, due: 0 });
+  });
+
+  it("takes an event that a replay has delivered since it was passed by as failed", async () => {
+    await using test = await failing(3);
+    await test.clock.advance(2 * DAY_MS);
+    const { run } = test.get(path.RETENTION);
+    const rule = { deliveredAfterMs: DAY_MS };
+    expect(await run(rule, now)).toBe(0);
+    test.otherwise = replied(200);
+    await test.get(path.REPLAY).failed({
+      subscription: (await test.get(path.DIRECTORY).get("key_1", test.sub)) as never,
+      limit: 2,
+      perSecond: 1_000,
+    });
+    await settle(test);
+    expect(await run(rule, now)).toBe(0);
+    await test.clock.advance(DAY_MS + 1);
+    expect(await run(rule, now)).toBe(2);
+    expect((await left(test))["event"]).toBe(1);
+    expect(await test.storage.range("replayed:")).toEqual([]);
+  });
+
+  it("removes nothing that was changed since it was looked at, whatever changed it", async () => {
+    const changes: Record<string, (test: TestPath, id: string, sub: string) => Promise<unknown>> = {
+      "a forced replay": (test, id) => test.get(path.REPLAY).event("key_1", id, { force: true }),
+      "a replay for a new subscriber": async (test, id) => {
+        const subscriptionId = await test.subscribe();
+        return test.get(path.REPLAY).event("key_1", id, { subscriptionId });
+      },
+      "a replay of one of two deliveries": (test, id, subscriptionId) =>
+        test.get(path.REPLAY).event("key_1", id, { subscriptionId, force: true }),
+    };
+    for (const [what, change] of Object.entries(changes)) {
+      await using test = await testPath();
+      const sub = await test.subscribe();
+      await test.subscribe();
+      await test.start();
+      const id = await test.publish();
+      await test.whenSent(2);
+      await settle(test);
+      await test.clock.advance(2 * DAY_MS);
+      const { commit } = test.storage;
+      test.storage.commit = async (removal) => {
+        if (!removal.some(({ op, key }) => op === "delete" && key.startsWith("event:"))) return commit(removal);
+        test.storage.commit = commit;
+        test.otherwise = hangs;
+        await change(test, id, sub);
+        return commit(removal);
+      };
+      expect(await test.get(path.RETENTION).run({ deliveredAfterMs: DAY_MS, failedAfterMs: DAY_MS }, now), what).toBe(
+        0,
+      );
+      expect(await test.status(id), what).toBe("pending");
+      const { event, due, delivery } = await left(test);
+      expect([event, due, (delivery ?? 0) >= 2], what).toEqual([1, what.includes("forced") ? 2 : 1, true]);
+    }
+  });
+
+  it("leaves no tombstone for ever", async () => {
+    await using test = await testPath();
+    const sub = await test.subscribe();
+    await test.start();
+    await test.get(path.SUBSCRIPTIONS).remove("key_1", sub, { sub: "t" });
+    const tombstones = async (): Promise<number> => (await test.storage.range("subscription:")).length;
+    await test.clock.advance(29 * DAY_MS);
+    expect(await tombstones()).toBe(1);
+    await test.clock.advance(2 * DAY_MS);
+    expect(await tombstones()).toBe(0);
+    expect(await test.storage.range("expiry:")).toEqual([]);
   });
 });

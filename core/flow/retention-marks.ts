@@ -1,0 +1,101 @@
+/**
+ * How far retention has come. It looks at each event once, when the event is old enough; a mark per key says where the next
+ * run goes on. What could not go then stands in an index by the time at which it may. So a run costs what it removes, not
+ * what stays beside it. Marks are stored with the removals: a run that is cut off goes on where it was.
+ */
+import {
+  parseRecheckKey,
+  parseReplayedKey,
+  recheckKey,
+  rechecksOf,
+  REPLAYED,
+  retentionKey,
+  retentionsOf,
+} from "../model/keys.ts";
+import type { Change, Entry, Storage } from "../ports/storage.ts";
+import type { RetentionOptions } from "./retention.ts";
+
+const PAGE = 200;
+/** Above every key that begins with what stands before it. */
+const END = "~";
+
+/** Names a rule in keys: another rule begins at the oldest event. */
+export const ruleOf = ({ deliveredAfterMs, failedAfterMs }: RetentionOptions): string =>
+  `${deliveredAfterMs ?? "never"}_${failedAfterMs ?? "never"}`;
+
+/** An event that is due for another look. */
+export interface Recheck {
+  readonly keyId: string;
+  readonly ordinal: string;
+  /** Takes it out of the index. */
+  readonly done: Change;
+}
+
+export interface Marks {
+  /** True when no run of this rule has come to its first event yet. */
+  isNew(): Promise<boolean>;
+  /** The ordinal behind which a key's next event stands; `undefined`: at the beginning. */
+  from(keyId: string): Promise<string | undefined>;
+  passed(keyId: string, ordinal: string): Change;
+  again(at: number, keyId: string, ordinal: string): Change;
+  /** Pages of what is due for another look. */
+  due(now: number): AsyncGenerator<readonly Recheck[]>;
+  /** Hands events that were replayed over to every rule. @param rules all that are configured */
+  adoptReplayed(rules: readonly string[], now: number): Promise<void>;
+  /** Forgets the marks of rules that are configured no more. */
+  forgetOthers(rules: readonly string[]): Promise<void>;
+}
+
+export function createMarks(storage: Pick<Storage, "getItem" | "range" | "commit">, rule: string): Marks {
+  async function forget(shelf: "retention" | "recheck", other: string): Promise<void> {
+    for (;;) {
+      const page = await storage.range(`${shelf}:${other}:`, { limit: PAGE });
+      if (page.length > 0) await storage.commit(page.map(({ key }) => ({ op: "delete", key })));
+      if (page.length < PAGE) return;
+    }
+  }
+
+  /** The rules that have marks on a shelf, found by skipping from one to the next. */
+  async function* rulesOn(shelf: "retention" | "recheck"): AsyncGenerator<string> {
+    for (let after: string | undefined; ;) {
+      const [entry] = await storage.range(`${shelf}:`, { after, limit: 1 });
+      const found = entry?.key.split(":")[1];
+      if (found === undefined) return;
+      yield found;
+      after = `${shelf}:${found}:${END}`;
+    }
+  }
+
+  return {
+    isNew: async () => (await storage.range(retentionsOf(rule), { limit: 1 })).length === 0,
+    from: (keyId) => storage.getItem(retentionKey(rule, keyId)),
+    passed: (keyId, ordinal) => ({ op: "put", key: retentionKey(rule, keyId), value: ordinal }),
+    again: (at, keyId, ordinal) => ({ op: "put", key: recheckKey(rule, at, keyId, ordinal), value: "" }),
+    async *due(now) {
+      for (let after: string | undefined; ;) {
+        const page: readonly Entry[] = await storage.range(rechecksOf(rule), { after, limit: PAGE });
+        const ready = page.filter(({ key }) => parseRecheckKey(key).at <= now);
+        if (ready.length > 0)
+          yield ready.map(({ key }) => ({ ...parseRecheckKey(key), done: { op: "delete", key } as const }));
+        if (ready.length < PAGE) return;
+        after = page.at(-1)?.key;
+      }
+    },
+    async adoptReplayed(rules, now) {
+      for (;;) {
+        const page = await storage.range(REPLAYED, { limit: PAGE });
+        const changes = page.flatMap(({ key }): readonly Change[] => {
+          const { keyId, ordinal } = parseReplayedKey(key);
+          const looks = rules.map((one) => recheckKey(one, now, keyId, ordinal));
+          return [{ op: "delete", key }, ...looks.map((look): Change => ({ op: "put", key: look, value: "" }))];
+        });
+        if (changes.length > 0) await storage.commit(changes);
+        if (page.length < PAGE) return;
+      }
+    },
+    async forgetOthers(rules) {
+      for (const shelf of ["retention", "recheck"] as const)
+        for await (const other of rulesOn(shelf)) if (!rules.includes(other)) await forget(shelf, other);
+    },
+  };
+}
