@@ -31,11 +31,14 @@ export interface Retention {
 
 /** Ids must be recognised as duplicates for at least a day, so nothing goes sooner. */
 const LEAST_AGE_MS = 86_400_000;
-/** Events looked at together, and changes of one commit. */
-const PAGE = 100;
-const COMMIT_CHANGES = 2_000;
+/** Events looked at together, and their bytes; changes of one commit. */
+const PAGE = 500;
+const PAGE_BYTES = 4 * 1024 * 1024;
+const COMMIT_CHANGES = 4_000;
 /** A page begins when so many times the last one's length have passed: the path has the storage in between. */
 const PACE = 2;
+/** One that is so far behind, ms, takes no breath: the disk fills meanwhile. */
+const LATE_MS = 3_600_000;
 /** What another commit came before is looked at again after this, ms. */
 const CONFLICT_AGAIN_MS = 3_600_000;
 
@@ -103,16 +106,23 @@ export function createRetention(deps: {
   ): Promise<number> {
     const narrow = page.filter(({ event }) => event.wide === undefined);
     const verdicts = await judge.page(narrow, options);
-    const conflicts = await removeAll(narrow, verdicts);
-    let removed = verdicts.filter((one) => one.do === "remove").length - conflicts.length;
     const now = clock.now();
-    const after: Change[] = conflicts.map(({ event }) =>
-      marks.again(now + CONFLICT_AGAIN_MS, event.keyId, event.ordinal),
-    );
+    const after: Change[] = [];
+    const going: Change[] = [];
+    let removed = 0;
     for (const [i, verdict] of verdicts.entries()) {
       const { event } = narrow[i] as Stored;
       if (verdict.do === "later") after.push(marks.again(verdict.at, event.keyId, event.ordinal));
+      if (verdict.do !== "remove") continue;
+      removed++;
+      for (const change of verdict.changes) going.push(change);
     }
+    // Nearly always: all of the page goes in one commit with its marks.
+    const whole = narrow.length === page.length && going.length + after.length + also.length <= COMMIT_CHANGES;
+    if (whole && (await tryCommit([...going, ...after, ...also]))) return removed;
+    const conflicts = await removeAll(narrow, verdicts);
+    removed -= conflicts.length;
+    for (const { event } of conflicts) after.push(marks.again(now + CONFLICT_AGAIN_MS, event.keyId, event.ordinal));
     for (const { event, text } of page) {
       if (event.wide === undefined) continue;
       if (await wide.remove(event, text, isOver(options, event.acceptedAt))) removed++;
@@ -151,11 +161,11 @@ export function createRetention(deps: {
       });
       let removed = 0;
 
-      async function paced(work: () => Promise<number>): Promise<void> {
+      async function paced(work: () => Promise<number>, late = false): Promise<void> {
         removed += await pace.schedule(async () => {
           const began = clock.monotonic();
           const count = await work();
-          await pace.updateSettings({ minTime: Math.ceil((clock.monotonic() - began) * PACE) });
+          await pace.updateSettings({ minTime: late ? 0 : Math.ceil((clock.monotonic() - began) * PACE) });
           return count;
         });
       }
@@ -171,19 +181,23 @@ export function createRetention(deps: {
       for await (const { key: keyRow } of everyEntry(storage, "key:")) {
         const keyId = parseApiKeyKey(keyRow);
         let from = await marks.from(keyId);
+        let limit = PAGE / 10;
         for (let more = true; more && !signal.aborted;) {
           const after = from === undefined ? undefined : eventKey(keyId, from);
-          const entries = await storage.range(eventsOf(keyId), { after, limit: PAGE });
+          const entries = await storage.range(eventsOf(keyId), { after, limit });
           const until = clock.now() - youngestMs;
           const old = entries.filter(({ key }) => ordinalTime(key.slice(key.lastIndexOf(":") + 1)) <= until);
-          more = old.length === PAGE;
+          more = old.length === limit;
           const last = old.at(-1)?.key;
           if (last === undefined) break;
           const ordinal = last.slice(last.lastIndexOf(":") + 1);
           const page = old.flatMap(({ key, value }) => stored(key, value));
-          metrics?.gauge("retention_lag_seconds", Math.max(0, until - ordinalTime(ordinal)) / 1_000);
-          await paced(() => look(page, options, wide, marks, [marks.passed(keyId, ordinal)]));
+          const lagMs = Math.max(0, until - ordinalTime(ordinal));
+          metrics?.gauge("retention_lag_seconds", lagMs / 1_000);
+          await paced(() => look(page, options, wide, marks, [marks.passed(keyId, ordinal)]), lagMs > LATE_MS);
           from = ordinal;
+          const bytes = page.reduce((sum, { text }) => sum + text.length, 0) / Math.max(1, page.length);
+          limit = Math.min(PAGE, Math.max(1, Math.floor(PAGE_BYTES / bytes)));
         }
         if (signal.aborted) return removed;
         await wide.tidy(keyId, signal);
