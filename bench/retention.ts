@@ -1,0 +1,122 @@
+// How fast retention removes delivered events beside how fast they are published: alone, and both at once, in one run.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { makeAuthority } from "../core/cli/certificates.ts";
+import { sqlite } from "../plugins/storage/sqlite.ts";
+import { context, endServers } from "./queue/surroundings.ts";
+import { fill, leftOf } from "./retention/fill.ts";
+import { KEY_ID, nowMs } from "./throughput/event.ts";
+import type { FromReceiver, PublishReply, PublishRequest } from "./throughput/messages.ts";
+import { endAll, own, start } from "./throughput/process.ts";
+import { prepare, type RelayUnderTest } from "./throughput/relay.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    json: { type: "boolean", default: false },
+    /** Of each measurement. */
+    seconds: { type: "string", default: "8" },
+    /** Events that wait to be removed. */
+    events: { type: "string", default: "300000" },
+  },
+});
+const seconds = Math.min(Math.max(Number(options.seconds) || 8, 2), 60);
+const events = Math.min(Math.max(Number(options.events) || 300_000, 1_000), 5_000_000);
+const CONNECTIONS = 64;
+/** What must be reached: removed beside published, each at its best. */
+const RATIO = 2;
+/** Every second, so that a measurement need not wait for a minute. */
+const JOBS = `jobs: [relay.retention({ schedule: "* * * * * *", deliveredAfterMs: 86_400_000 })],`;
+
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
+
+async function measure(folder: string) {
+  const authority = await makeAuthority(Date.now());
+  const { cert, key } = await authority.issue(["127.0.0.1"]);
+  const receiver = start("receiver.ts");
+  const { port } = await receiver.ask<Extract<FromReceiver, { kind: "listening" }>>({ kind: "listen", cert, key });
+  const publisher = start("publisher.ts");
+  const common = { folder, ca: authority.ca, connections: CONNECTIONS, storage: "sqlite()", logLevel: "info" };
+  const open = () => sqlite().setup(context(join(folder, "data")));
+
+  async function publish(relay: RelayUnderTest, forSeconds: number): Promise<number> {
+    await receiver.ask({ kind: "reset" });
+    const token = await relay.publishToken();
+    const request: PublishRequest = { port: relay.port, token, connections: CONNECTIONS, seconds: forSeconds };
+    const { accepted, from } = await publisher.ask<PublishReply>(request);
+    const { at } = await receiver.ask<Extract<FromReceiver, { kind: "reached" }>>({ kind: "await", count: accepted });
+    return (accepted / (at - from)) * 1_000;
+  }
+
+  /** Runs a relay whose job removes, for a while. @returns how many a second, and what `beside` came to meanwhile */
+  async function removing(beside: (relay: RelayUnderTest) => Promise<number>) {
+    const relay = await prepare({ ...common, config: JOBS });
+    const before = await open();
+    const had = await leftOf(before, KEY_ID);
+    await before.dispose();
+    const running = await relay.start();
+    own(running.child);
+    // The job begins with the next full second.
+    const from = Math.ceil(Date.now() / 1_000) * 1_000;
+    const published = await beside(relay);
+    const tookMs = Date.now() - from;
+    await running.stop();
+    const after = await open();
+    const left = await leftOf(after, KEY_ID);
+    await after.dispose();
+    return { removed: ((had - left) / tookMs) * 1_000, published, all: left === 0 };
+  }
+
+  const plain = await prepare(common);
+  const first = await plain.start();
+  own(first.child);
+  const secret = await plain.subscribe(KEY_ID, `https://127.0.0.1:${port}/hook`);
+  await receiver.ask({ kind: "secret", secret });
+  await publish(plain, 3);
+  const published = await publish(plain, seconds);
+  await first.stop();
+  say(`published and delivered alone: ${round(published)}/s; filling with ${events.toLocaleString("en")} old events …`);
+  const storage = await open();
+  await fill(storage, KEY_ID, events);
+  await storage.dispose();
+  const both = await removing((relay) => publish(relay, seconds));
+  say(`both at once: ${round(both.published)}/s published, ${round(both.removed)}/s removed`);
+  const began = nowMs();
+  const alone = await removing(async () => {
+    await new Promise((done) => setTimeout(done, seconds * 1_000));
+    return 0;
+  });
+  say(`removed alone: ${round(alone.removed)}/s in ${round((nowMs() - began) / 1_000, 1)} s`);
+  return { published, alone, both };
+}
+
+const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
+try {
+  const { published, alone, both } = await measure(folder);
+  if (alone.all || both.all) say("everything was removed before the time was over: give more --events");
+  const result = {
+    publishedPerSecond: round(published),
+    removedPerSecond: round(alone.removed),
+    ratio: round(alone.removed / published, 2),
+    bothPublishedPerSecond: round(both.published),
+    bothRemovedPerSecond: round(both.removed),
+    bothRatio: round(both.removed / both.published, 2),
+  };
+  if (options.json) process.stdout.write(`${JSON.stringify(result)}\n`);
+  else
+    process.stdout.write(
+      `sqlite(), ${CONNECTIONS} connections, ${events.toLocaleString("en")} delivered events to remove
+published and delivered, events/s            ${result.publishedPerSecond}
+removed, events/s                            ${result.removedPerSecond}
+ratio (at least ${RATIO})                          ${result.ratio}
+both at once, published and removed          ${result.bothPublishedPerSecond}, ${result.bothRemovedPerSecond} (ratio ${result.bothRatio})
+`,
+    );
+  process.exitCode = result.ratio >= RATIO ? 0 : 1;
+} finally {
+  endAll();
+  endServers();
+  await rm(folder, { recursive: true, force: true });
+}
