@@ -1,4 +1,5 @@
 /** Every operation of the management API, from the rooms that they use. */
+import type { AttemptHistory } from "../flow/attempt-history.ts";
 import type { History } from "../flow/history.ts";
 import type { Replay } from "../flow/replay.ts";
 import type { Directory, Subscriptions } from "../flow/subscriptions.ts";
@@ -7,6 +8,7 @@ import type { Auth } from "../ports/auth.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
+import { attemptOperations } from "./attempts.ts";
 import { auditOperations } from "./audit.ts";
 import { backupOperations } from "./backup.ts";
 import { catalogueOperations } from "./catalogue.ts";
@@ -33,6 +35,7 @@ export interface OperationsDeps extends Receivers {
   readonly directory: Directory;
   readonly subscriptions: Subscriptions;
   readonly history: History;
+  readonly attempts: AttemptHistory;
   readonly replay: Replay;
   /** URL schemes that a transport serves. */
   readonly schemes: readonly string[];
@@ -59,6 +62,7 @@ export function createOperations(deps: OperationsDeps): readonly AnyOperation[] 
     ...pingOperations(shared),
     ...eventOperations(shared),
     ...deliveryOperations(shared),
+    ...attemptOperations(shared),
     ...catalogueOperations(shared),
     ...auditOperations(shared),
     ...figureOperations(shared),

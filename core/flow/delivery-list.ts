@@ -17,9 +17,9 @@ export function createDeliveryList(deps: {
   readonly storage: Pick<Storage, "getItem" | "range">;
   readonly clock: Pick<Clock, "now">;
   readonly read: Reading;
-  readonly withAttempts: (delivery: Delivery) => Promise<DeliveryDetail>;
+  readonly detailOf: (delivery: Delivery) => DeliveryDetail;
 }): History["deliveries"] {
-  const { storage, clock, read, withAttempts } = deps;
+  const { storage, clock, read, detailOf } = deps;
 
   /** A line does not name its event: the event's record does. */
   async function untried(keyId: string, { subscriptionId, ordinal }: Due): Promise<Delivery | undefined> {
@@ -69,7 +69,7 @@ export function createDeliveryList(deps: {
       }
       if (delivery !== undefined && (status === undefined || delivery.status === status)) {
         if (items.length === limit) return { items, next: last };
-        items.push(await withAttempts(delivery));
+        items.push(detailOf(delivery));
       }
       last = delivery?.ordinal ?? (due === undefined ? last : placeOf(due));
     }

@@ -3,20 +3,18 @@ import type { Delivery, DeliveryStatus, EventStatus } from "../model/delivery.ts
 import { deliveryCount } from "../model/event.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { isOrdinal, ordinalFloor } from "../model/ids.ts";
-import { attemptsOf, eventKey, eventsOf } from "../model/keys.ts";
+import { eventKey, eventsOf } from "../model/keys.ts";
 import type { Attempt } from "../model/attempt.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
-import { readEvent, statusOf, unlessDamaged } from "./damage.ts";
+import { readEvent, statusOf } from "./damage.ts";
 import type { ReadEvent } from "./damage.ts";
 import { createDeliveryList } from "./delivery-list.ts";
-import { everyEntry } from "./directory.ts";
 import type { Directory } from "./directory.ts";
 import { locateEvent } from "./locate.ts";
 import { createReading, pairOf } from "./reading.ts";
 import { createRecipients, everyRecipient, type Recipients } from "./recipients.ts";
-import { decodeAttempts } from "./records.ts";
 import { createWideStatus } from "./wide-status.ts";
 
 export { readDelivery } from "./reading.ts";
@@ -44,7 +42,7 @@ export interface EventSummary {
   readonly status: EventStatus;
 }
 
-/** A delivery as it reads now, with the attempts of every cycle, oldest first. */
+/** A delivery as it reads now, with the attempts of its newest cycle; those before it are read in pages of their own. */
 export interface DeliveryDetail {
   readonly delivery: Delivery;
   readonly attempts: readonly Attempt[];
@@ -115,16 +113,6 @@ export function createHistory(deps: {
     return found;
   }
 
-  async function withAttempts(delivery: Delivery): Promise<DeliveryDetail> {
-    const attempts: Attempt[] = [];
-    if (delivery.cycle > 0) {
-      for await (const { key, value } of everyEntry(storage, attemptsOf(delivery.subscriptionId, delivery.ordinal)))
-        attempts.push(...(unlessDamaged(() => decodeAttempts(value, key)) ?? []));
-    }
-    attempts.push(...delivery.attempts);
-    return { delivery, attempts };
-  }
-
   return {
     async events(keyId, filter, { after, limit }) {
       const { since = 0, until, type, subscriptionId, status } = filter;
@@ -183,7 +171,7 @@ export function createHistory(deps: {
         event,
         damaged,
         status: status as EventStatus,
-        deliveries: await Promise.all(deliveries.map(withAttempts)),
+        deliveries: deliveries.map(detailOf),
         ...(end < deliveryCount(event) && deliveries.length > 0 && { next: end }),
       };
     },
@@ -194,9 +182,11 @@ export function createHistory(deps: {
       for await (const page of everyRecipient(recipients, event)) yield await read(page.map(pairOf(event)));
     },
 
-    deliveries: createDeliveryList({ storage, clock, read, withAttempts }),
+    deliveries: createDeliveryList({ storage, clock, read, detailOf }),
   };
 }
+
+const detailOf = (delivery: Delivery): DeliveryDetail => ({ delivery, attempts: delivery.attempts });
 
 const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
 

@@ -1,4 +1,5 @@
 /** What reads, sends again and removes what was stored, composed. */
+import { createAttemptHistory } from "../flow/attempt-history.ts";
 import { createHistory } from "../flow/history.ts";
 import { createReplay, type Replay } from "../flow/replay.ts";
 import { createReplayJob } from "../flow/replay-job.ts";
@@ -19,6 +20,7 @@ const replay = (get: Get, by: "api" | "job"): Replay => countedReplay(createRepl
 
 export function furnishReplaying(house: House): void {
   house.make(path.HISTORY, (get) => createHistory(base(get)));
+  house.make(path.ATTEMPTS, (get) => createAttemptHistory(base(get)));
   house.make(path.REPLAY, (get) => replay(get, "api"));
   house.make(path.REPLAY_JOB, (get) => createReplayJob({ ...base(get), replay: replay(get, "job") }));
   house.make(path.RETENTION, (get) =>

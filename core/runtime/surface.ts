@@ -34,6 +34,7 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
       directory: get(path.DIRECTORY),
       subscriptions: get(path.SUBSCRIPTIONS),
       history: get(path.HISTORY),
+      attempts: get(path.ATTEMPTS),
       replay: get(path.REPLAY),
       schemes: get(path.TRANSPORTS).flatMap((transport) => transport.schemes),
       events: get(CATALOGUE).now,

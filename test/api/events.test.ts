@@ -112,11 +112,21 @@ describe("an event", () => {
     const asked = await api.ask("POST", `/api-keys/key_f/events/${event}/replay`);
     expect([asked.status, asked.json.data]).toEqual([202, { deliveries: 1 }]);
     const delivered = await until("key_f", event, "delivered");
-    expect(delivered.deliveries[0]?.attempts.map(({ cycle, number }) => [cycle, number])).toEqual([
-      [0, 1],
-      [0, 2],
-      [1, 1],
+    const numbers = (list: readonly Record<string, unknown>[] = []) => list.map(({ cycle, number }) => [cycle, number]);
+    expect(numbers(delivered.deliveries[0]?.attempts)).toEqual([[1, 1]]);
+    const attempts = `/api-keys/key_f/events/${event}/deliveries/${id}/attempts`;
+    const first = (await api.ask("GET", `${attempts}?limit=1`)).json;
+    expect(numbers(first.data as never)).toEqual([[1, 1]]);
+    const rest = (await api.ask("GET", `${attempts}?limit=1&cursor=${first.meta?.["nextCursor"] as string}`)).json;
+    expect([numbers(rest.data as never), rest.meta?.["nextCursor"]]).toEqual([
+      [
+        [0, 2],
+        [0, 1],
+      ],
+      undefined,
     ]);
+    expect((await api.ask("GET", attempts.replace(id, "sub_none"))).status).toBe(404);
+    expect((await api.ask("GET", `${attempts}?cursor=abc`)).status).toBe(400);
     expect((await api.ask("POST", `/api-keys/key_f/events/${event}/replay`)).json.code).toBe("NOT_REPLAYABLE");
     const forced = await api.ask("POST", `/api-keys/key_f/events/${event}/replay`, {
       body: { force: true, subscriptionId: id },

@@ -119,6 +119,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
         })
       : get(path.SUBSCRIPTIONS),
     history: get(path.HISTORY),
+    attempts: get(path.ATTEMPTS),
     replay: get(path.REPLAY),
     schemes: ["https"],
     ...options.more,

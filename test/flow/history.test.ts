@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createDirectory } from "../../core/flow/directory.ts";
+import { createAttemptHistory } from "../../core/flow/attempt-history.ts";
 import { createHistory, readDelivery } from "../../core/flow/history.ts";
 import type { Page } from "../../core/flow/history.ts";
-import { encodeDelivery } from "../../core/flow/records.ts";
+import { encodeAttempts, encodeDelivery } from "../../core/flow/records.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { deliveryBody, encodeEvent } from "../../core/model/event.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
@@ -87,11 +88,12 @@ describe("a delivery reads", () => {
   });
 });
 
-function room(): { readonly store: ReturnType<typeof shelf>; readonly history: ReturnType<typeof createHistory> } {
+function room() {
   const store = shelf();
   store.rows.set(subscriptionKey("key_1", sub.id), JSON.stringify(sub));
   const storage = Object.assign(store, { watch: () => () => {} }) as unknown as Storage;
-  return { store, history: createHistory({ storage, directory: createDirectory(storage), clock: testClock() }) };
+  const deps = { storage, directory: createDirectory(storage), clock: testClock() };
+  return { store, history: createHistory(deps), attempts: createAttemptHistory(deps) };
 }
 
 async function walk<Item>(page: (after: string | undefined) => Promise<Page<Item>>): Promise<readonly Item[]> {
@@ -193,26 +195,35 @@ describe("a list", () => {
     expect(all).toHaveLength(2_500);
   });
 
-  it("shows the attempts of every cycle in order", async () => {
-    const { store, history } = room();
+  it("shows the attempts of the newest cycle, and pages through those of all cycles, newest first", async () => {
+    const { store, history, attempts } = room();
     const event = eventAt(NOW, 1);
     const attempt = (cycle: number, number: number) => ({ cycle, number, startedAt: NOW, durationMs: 1 });
     store.rows.set(eventKey("key_1", event.ordinal), encodeEvent(event));
-    for (const cycle of [0, 1, 10]) {
-      store.rows.set(attemptsKey(sub.id, event.ordinal, cycle), JSON.stringify([attempt(cycle, 1), attempt(cycle, 2)]));
-    }
+    for (const cycle of [0, 1, 10])
+      store.rows.set(
+        attemptsKey(sub.id, event.ordinal, cycle),
+        encodeAttempts(deliveryOf(event, { cycle, attempts: [attempt(cycle, 1), attempt(cycle, 2)] })),
+      );
     const record = deliveryOf(event, { cycle: 11, attempts: [attempt(11, 1)] });
     store.rows.set(deliveryKey(sub.id, event.ordinal), encodeDelivery(record));
+    const named = (list: readonly { readonly cycle: number; readonly number: number }[] = []) =>
+      list.map(({ cycle, number }) => `${cycle}.${number}`);
     const shown = await history.event("key_1", event.id);
-    expect(shown?.deliveries[0]?.attempts.map(({ cycle, number }) => `${cycle}.${number}`)).toEqual([
-      "0.1",
-      "0.2",
-      "1.1",
-      "1.2",
-      "10.1",
-      "10.2",
-      "11.1",
-    ]);
+    expect(named(shown?.deliveries[0]?.attempts)).toEqual(["11.1"]);
+    const all = ["11.1", "10.2", "10.1", "1.2", "1.1", "0.2", "0.1"];
+    for (const limit of [1, 2, 3, 7, 50]) {
+      const found: string[] = [];
+      for (let before: number | undefined; ;) {
+        const page = await attempts.page("key_1", event.id, sub.id, { before, limit });
+        found.push(...named(page?.attempts));
+        if (page?.next === undefined) break;
+        before = page.next;
+      }
+      expect(found).toEqual(all);
+    }
+    expect(await attempts.page("key_1", event.id, "sub_other", { before: undefined, limit: 5 })).toBeUndefined();
+    expect(await attempts.page("key_2", event.id, sub.id, { before: undefined, limit: 5 })).toBeUndefined();
   });
 
   it("is not confused by a first attempt that ends while it reads", async () => {

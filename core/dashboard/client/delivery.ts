@@ -24,7 +24,7 @@ import {
 import { ReplayFailed } from "./replay.ts";
 import { refine, to } from "./route.ts";
 import { Sent } from "./sent.ts";
-import type { Delivery, RelayEvent } from "./shapes.ts";
+import type { Attempt, Delivery, RelayEvent } from "./shapes.ts";
 import { tabs } from "./subscription.ts";
 import { pager, table } from "./table.ts";
 
@@ -56,7 +56,18 @@ export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardP
     tell("It is sent again");
     again();
   });
-  const cycles = [...new Set(attempts.map(({ cycle }) => cycle))];
+  const [earlier, setEarlier] = useState<readonly Attempt[]>([]);
+  const [cursor, setCursor] = useState<string | undefined>();
+  const [whole, setWhole] = useState(delivery.cycle === 0);
+  const older = useAction(async () => {
+    const at = path("/api-keys/{}/events/{}/deliveries/{}/attempts", [keyId, event.id, subscriptionId], { cursor });
+    const page = await ask<readonly Attempt[]>("GET", at, {});
+    setEarlier([...page.data.filter(({ cycle }) => cycle < delivery.cycle).toReversed(), ...earlier]);
+    setCursor(page.meta.nextCursor);
+    setWhole(page.meta.nextCursor === undefined);
+  });
+  const all = [...earlier, ...attempts];
+  const cycles = [...new Set(all.map(({ cycle }) => cycle))];
   return el.section(
     { class: "card", "aria-labelledby": id },
     el.header(
@@ -83,13 +94,19 @@ export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardP
     problem(replay.error),
     attempts.length === 0 &&
       el.p({ class: "quiet" }, status === "pending" ? "It has not been tried yet." : "It was never tried."),
+    !whole &&
+      el.button(
+        { type: "button", class: "plain", disabled: older.busy, onClick: older.run },
+        "Show the attempts before this replay",
+      ),
+    problem(older.error),
     ...cycles.map((cycle) =>
       el.div(
         { key: cycle },
-        cycles.length > 1 && el.h3(null, cycle === 0 ? "At first" : `Replay ${cycle}`),
+        delivery.cycle > 0 && el.h3(null, cycle === 0 ? "At first" : `Replay ${cycle}`),
         el.ol(
           { class: "timeline" },
-          ...attempts
+          ...all
             .filter((one) => one.cycle === cycle)
             .map((attempt) =>
               el.li({ key: attempt.id }, AttemptLine({ attempt, more: Sent({ event, data, attempt, sub }) })),
