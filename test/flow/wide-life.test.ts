@@ -174,7 +174,7 @@ describe("retention of events for many subscriptions", () => {
     expect(await retain(test)).toBe(0);
     expect(
       (await prefixes(test)).filter(
-        (shelf) => !["audit", "count", "key", "keytype", "subscription", "type"].includes(shelf),
+        (shelf) => !["audit", "count", "key", "keytype", "retention", "subscription", "type"].includes(shelf),
       ),
     ).toEqual([]);
   });
