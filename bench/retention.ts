@@ -117,6 +117,6 @@ both at once, published and removed          ${result.bothPublishedPerSecond}, $
   process.exitCode = result.ratio >= RATIO ? 0 : 1;
 } finally {
   endAll();
-  endServers();
+  await endServers();
   await rm(folder, { recursive: true, force: true });
 }

@@ -165,7 +165,7 @@ export function createRetention(deps: {
         removed += await pace.schedule(async () => {
           const began = clock.monotonic();
           const count = await work();
-          await pace.updateSettings({ minTime: late ? 0 : Math.ceil((clock.monotonic() - began) * PACE) });
+          pace.updateSettings({ minTime: late ? 0 : Math.ceil((clock.monotonic() - began) * PACE) });
           return count;
         });
       }

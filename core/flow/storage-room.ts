@@ -60,7 +60,7 @@ export function createStorageRoom(deps: {
       const needed = reserve + Math.min(depth.waiting * BYTES_PER_DELIVERY, totalBytes * RESERVE_SHARE);
       const now = freeBytes < (full ? needed * REOPEN_AT : needed);
       if (now !== full) {
-        const facts = { freeBytes, neededBytes: Math.round(needed) };
+        const facts = { bytes: freeBytes, wanted: Math.round(needed) };
         if (now) log.warn("publishing is refused: the storage is nearly full", facts);
         else log.info("publishing goes on: the storage has room again", facts);
       }

@@ -1,5 +1,5 @@
 /** What reads, sends again and removes what was stored, composed. */
-import { createAttemptHistory } from "../flow/attempt-history.ts";
+import { createAttemptHistory, type AttemptHistory } from "../flow/attempt-history.ts";
 import { createHistory } from "../flow/history.ts";
 import { createReplay, type Replay } from "../flow/replay.ts";
 import { createReplayJob } from "../flow/replay-job.ts";
@@ -7,7 +7,9 @@ import { createRetention } from "../flow/retention.ts";
 import { RECIPIENTS } from "./fanout.ts";
 import * as path from "./path.ts";
 import { countedReplay } from "./replay-watch.ts";
-import type { Get, House } from "./tokens.ts";
+import { token, type Get, type House } from "./tokens.ts";
+
+export const ATTEMPTS = token<AttemptHistory>("attempts");
 
 const base = (get: Get) => ({
   storage: get(path.STORAGE),
@@ -20,7 +22,7 @@ const replay = (get: Get, by: "api" | "job"): Replay => countedReplay(createRepl
 
 export function furnishReplaying(house: House): void {
   house.make(path.HISTORY, (get) => createHistory(base(get)));
-  house.make(path.ATTEMPTS, (get) => createAttemptHistory(base(get)));
+  house.make(ATTEMPTS, (get) => createAttemptHistory(base(get)));
   house.make(path.REPLAY, (get) => replay(get, "api"));
   house.make(path.REPLAY_JOB, (get) => createReplayJob({ ...base(get), replay: replay(get, "job") }));
   house.make(path.RETENTION, (get) =>

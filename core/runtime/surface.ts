@@ -1,5 +1,6 @@
 /** The surface, composed: what the API serves beside the routes of plug-ins. */
 import type { AnyOperation } from "../api/endpoint.ts";
+import { ATTEMPTS } from "./replaying.ts";
 import { dashboardRoutes } from "../dashboard/routes.ts";
 import { docsRoutes } from "../api/docs.ts";
 import { healthRoutes, type Part } from "../api/health.ts";
@@ -34,7 +35,7 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
       directory: get(path.DIRECTORY),
       subscriptions: get(path.SUBSCRIPTIONS),
       history: get(path.HISTORY),
-      attempts: get(path.ATTEMPTS),
+      attempts: get(ATTEMPTS),
       replay: get(path.REPLAY),
       schemes: get(path.TRANSPORTS).flatMap((transport) => transport.schemes),
       events: get(CATALOGUE).now,

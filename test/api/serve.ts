@@ -1,5 +1,6 @@
 /** The whole API on a real socket, over memory storage, with tokens that say what they are. */
 import { request as send } from "node:http";
+import { ATTEMPTS } from "../../core/runtime/replaying.ts";
 import type { IncomingHttpHeaders } from "node:http";
 import { connect } from "node:net";
 import { createApp } from "../../core/api/app.ts";
@@ -119,7 +120,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
         })
       : get(path.SUBSCRIPTIONS),
     history: get(path.HISTORY),
-    attempts: get(path.ATTEMPTS),
+    attempts: get(ATTEMPTS),
     replay: get(path.REPLAY),
     schemes: ["https"],
     ...options.more,
