@@ -10,8 +10,8 @@ const STEP_MS = 100;
 export interface Lag {
   /** Something is to be measured from now on. */
   watch(): void;
-  /** All lag so far, ms. What lies between two readings is the lag between them. */
-  total(): number;
+  /** All lag until `now` (monotonic ms), ms. What lies between two readings is the lag between them. */
+  total(now: number): number;
 }
 
 /** @param needed asked at each look: whether there is still something to measure */
@@ -19,14 +19,14 @@ export function createLag(clock: Pick<Clock, "now" | "monotonic" | "sleep">, nee
   let sum = 0;
   let lookedAt: number | undefined;
 
-  const late = (from: number): number => Math.max(0, clock.monotonic() - from - STEP_MS);
+  const late = (from: number, now: number): number => Math.max(0, now - from - STEP_MS);
 
   async function run(): Promise<void> {
     while (needed()) {
       const from = clock.monotonic();
       lookedAt = from;
       await clock.sleep(clock.now() + STEP_MS);
-      sum += late(from);
+      sum += late(from, clock.monotonic());
     }
     lookedAt = undefined;
   }
@@ -36,6 +36,6 @@ export function createLag(clock: Pick<Clock, "now" | "monotonic" | "sleep">, nee
       if (lookedAt === undefined) void run();
     },
     // The timer may be late just now.
-    total: () => sum + (lookedAt === undefined ? 0 : late(lookedAt)),
+    total: (now) => sum + (lookedAt === undefined ? 0 : late(lookedAt, now)),
   };
 }

@@ -162,19 +162,21 @@ export class SlotLedger {
 
   /** Monotonic ms without those in which this process kept everything waiting. */
   #time(): number {
-    return this.clock.monotonic() - this.#lag.total();
+    const now = this.clock.monotonic();
+    return now - this.#lag.total(now);
   }
 
   /** How long its attempt has been on the wire. */
-  age({ since }: Holding): number {
-    return since === undefined ? 0 : Math.max(0, this.#time() - since);
+  age({ since }: Holding, now = this.#time()): number {
+    return since === undefined ? 0 : Math.max(0, now - since);
   }
 
   /** What is on the wire for long counts as slow from now on. */
   look(): void {
     if (this.#young.size === 0) return;
+    const now = this.#time();
     for (const holding of this.#young) {
-      const ms = this.age(holding);
+      const ms = this.age(holding, now);
       if (ms < SLOW_MS) return;
       this.#young.delete(holding);
       this.count(holding, -1);
