@@ -9,7 +9,7 @@ import { told, type Subject } from "./subject.ts";
 
 export interface Operator {
   /** Makes a subscription, again and again until the answer is there. */
-  make(kind: Kind, stable: boolean): Promise<Subject>;
+  make(kind: Kind, stable: boolean, apart?: boolean): Promise<Subject>;
   /** Changes and replays at random until `finish`. */
   begin(): void;
   /** Replays all that failed there. @returns how many were replayed; undefined when it was not done */
@@ -99,7 +99,7 @@ export function openOperator(options: OperatorOptions): Operator {
   /** One try. @returns whether it was answered */
   async function create(subject: Subject): Promise<boolean> {
     const path = `${encodeURIComponent(subject.keyId)}/webhooks`;
-    const url = `${receivers.origin}/s/${subject.number}`;
+    const url = `${receivers.origin(subject)}/s/${subject.number}`;
     const answer = await ask("POST", path, { url, events: [subject.type] });
     if (answer?.status !== 201) return false;
     subject.id = String(answer.data["id"]);
@@ -190,9 +190,9 @@ export function openOperator(options: OperatorOptions): Operator {
     wrong,
     counts,
     replayFailed,
-    async make({ keyId, type }, stable) {
+    async make({ keyId, type }, stable, apart) {
       for (let tries = 0; tries < TRIES; tries++) {
-        const made = receivers.add(keyId, type, stable);
+        const made = receivers.add(keyId, type, stable, apart);
         if (await create(made)) return made;
         // It may be there all the same, and nobody was told its secret: the next one has a path of its own.
         made.stable = false;

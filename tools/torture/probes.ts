@@ -46,7 +46,7 @@ export interface ProbesOptions {
 
 export async function openProbes(options: ProbesOptions): Promise<Probes> {
   const { operator, publisher, receivers, timeline, paceMs } = options;
-  const well = await operator.make(WELL, true);
+  const well = await operator.make(WELL, true, true);
   const failing = await operator.make(FAILING, true);
   failing.mood = "failing";
   well.moody = failing.moody = 0;

@@ -1,6 +1,6 @@
 // Hostile receivers over real TLS, and a book of all they were sent.
 import { createHash } from "node:crypto";
-import { createServer } from "node:https";
+import { createServer, type Server } from "node:https";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { makeAuthority } from "../../core/cli/certificates.ts";
@@ -17,10 +17,11 @@ export interface Doubt {
 
 export interface Receivers extends AsyncDisposable {
   readonly ca: string;
-  readonly origin: string;
+  /** Where it is: one origin for all, and one for a receiver that must not be taken for one of them. */
+  origin(subject: Subject): string;
   readonly subjects: readonly Subject[];
-  /** A receiver for a subscription that is about to be made; its URL is `<origin>/s/<number>`. */
-  add(keyId: string, type: string, stable: boolean): Subject;
+  /** A receiver for a subscription that is about to be made; its URL is `<origin>/s/<number>`. @param apart at an origin of its own */
+  add(keyId: string, type: string, stable: boolean, apart?: boolean): Subject;
   /** What no honest relay sends, a line each. */
   readonly wrong: string[];
   readonly doubts: readonly Doubt[];
@@ -101,7 +102,7 @@ export async function openReceivers(random: Random): Promise<Receivers> {
     }
   }
 
-  const server = createServer({ cert, key, keepAlive: true }, (request, response) => {
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
     const parts: Buffer[] = [];
     request.on("error", () => undefined);
     response.on("error", () => undefined);
@@ -112,18 +113,26 @@ export async function openReceivers(random: Random): Promise<Receivers> {
       const noted = note(subject, request, Buffer.concat(parts));
       answer(subject.mood, noted, response);
     });
-  });
-  server.on("tlsClientError", () => undefined);
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const { port } = server.address() as AddressInfo;
+  };
+  const servers: Server[] = [];
+  const origins: string[] = [];
+  for (let i = 0; i < 2; i++) {
+    const server = createServer({ cert, key, keepAlive: true }, handle);
+    server.on("tlsClientError", () => undefined);
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    origins.push(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    servers.push(server);
+  }
+  const apart = new Set<Subject>();
   return {
     ca: authority.ca,
-    origin: `https://127.0.0.1:${port}`,
+    origin: (subject) => origins[apart.has(subject) ? 1 : 0] as string,
     subjects,
     wrong,
     doubts,
-    add(keyId, type, stable) {
+    add(keyId, type, stable, own = false) {
       const made = makeSubject(subjects.length, keyId, type, stable);
+      if (own) apart.add(made);
       subjects.push(made);
       return made;
     },
@@ -133,8 +142,10 @@ export async function openReceivers(random: Random): Promise<Receivers> {
       for (const subject of subjects) if (subject.moody > 0) subject.mood = "well";
     },
     async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((done) => server.close(done));
+      for (const server of servers) {
+        server.closeAllConnections();
+        await new Promise((done) => server.close(done));
+      }
     },
   };
 }

@@ -35,7 +35,7 @@ const STEPS = new Set(["clock step", STALL]);
 /** Timers and clocks are in whole milliseconds. */
 const GRAIN_MS = 5;
 /** Beyond what its wait, its lease and the faults of the time explain, a retry is late by at most so much. */
-const LATE_MS = 10_000;
+const LATE_MS = 30_000;
 const JITTER = 0.1;
 
 /** The shortest wait after attempt `n`, ms. */
