@@ -252,7 +252,7 @@ describe("relay doctor", () => {
     });
     await redis.command("CONFIG", "SET", "appendfsync", "always");
     expect((await doctor([], keys)).of("storage")).toMatchObject([
-      { state: "good", found: expect.stringContaining("replicated") },
+      { state: "good", found: expect.stringContaining("fsync") },
     ]);
     await redis.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
     await redis.command("CONFIG", "SET", "maxmemory", "100mb");

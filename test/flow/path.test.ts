@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
 import * as path from "../../core/runtime/path.ts";
+import { ATTEMPTS } from "../../core/runtime/replaying.ts";
 import { replied, testPath, type Answer, type TestPath } from "../support/path.ts";
+
+/** Every attempt of a delivery in one page. */
+const ALL = { before: undefined, limit: 100 };
 
 const ACTOR = { sub: "tester" };
 
@@ -306,9 +310,11 @@ describe("replay", () => {
     expect(test.sent[1]?.headers["x-relay-replay"]).toBe("1");
     const detail = await delivery(test, id);
     expect(detail?.delivery).toMatchObject({ status: "delivered", cycle: 1 });
-    expect(detail?.attempts.map(({ cycle, number }) => [cycle, number])).toEqual([
-      [0, 1],
+    expect(detail?.attempts.map(({ cycle, number }) => [cycle, number])).toEqual([[1, 1]]);
+    const all = await test.get(ATTEMPTS).page("key_1", id, detail?.delivery.subscriptionId ?? "", ALL);
+    expect(all?.attempts.map(({ cycle, number }) => [cycle, number])).toEqual([
       [1, 1],
+      [0, 1],
     ]);
   });
 

@@ -196,7 +196,7 @@ describe("the status decides, and what happens to the body after it changes noth
 
   it("a 200 whose body stalls is a 200 at the deadline", async () => {
     const { receiver, line } = await facing([{ do: "stall", status: 200 }]);
-    const reply = await line.send({ timeoutMs: 200 });
+    const reply = await line.send({ timeoutMs: 1_500 });
     expect(reply).toMatchObject({ kind: "response", status: 200, truncated: true });
     expect(excerptOf(reply)).toBe("half");
     await receiver.waitForAborted(1);
@@ -204,7 +204,7 @@ describe("the status decides, and what happens to the body after it changes noth
 
   it("a 500 whose body drips for ever is a 500 at the deadline", async () => {
     const { receiver, line } = await facing([{ do: "drip", everyMs: 5, status: 500 }]);
-    expect(await line.send({ timeoutMs: 200 })).toMatchObject({ kind: "response", status: 500 });
+    expect(await line.send({ timeoutMs: 1_500 })).toMatchObject({ kind: "response", status: 500 });
     await receiver.waitForAborted(1);
   });
 
@@ -243,10 +243,10 @@ describe("what goes wrong is told by its stage", () => {
   };
 
   it("no answer: timeout", async () => {
-    expect(await failing({ do: "hang" }, { timeoutMs: 150 })).toEqual({
+    expect(await failing({ do: "hang" }, { timeoutMs: 1_500 })).toEqual({
       kind: "error",
       error: "timeout",
-      detail: "no complete response headers within 150 ms",
+      detail: "no complete response headers within 1500 ms",
     });
   });
 

@@ -10,6 +10,8 @@ import { ResponseBytes, type Excess } from "./response-bytes.ts";
 export interface User {
   /** Monotonic ms at which its attempt is over. */
   readonly endsAt: number;
+  /** It is over: `endsAt` has come. */
+  expire(): void;
   /** Asked when the connection is dialled: ends with the user. `undefined`: it has been dialled often enough. */
   dialling(): AbortSignal | undefined;
   /** More of the response has come than is read of one; nothing more of it is handed on. */
@@ -182,6 +184,7 @@ export class Connections {
             // lease may be somebody else's by now.
             if (connection.openedAt >= (connection.user?.endsAt ?? 0)) {
               socket.destroy();
+              connection.user?.expire();
               return told(new ConnectError("timeout", "the connection came too late"), null);
             }
             watchBytes(socket, connection);
