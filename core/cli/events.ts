@@ -79,15 +79,26 @@ const list: Command = {
 const show: Command = {
   usage: "events show <event>",
   about: "show an event, its deliveries and every attempt",
-  options: COMMON,
+  options: [
+    { flags: "--limit <n>", about: "at most so many deliveries, 1 to 200 (200)" },
+    { flags: "--cursor <cursor>", about: "go on with the deliveries where the last page ended" },
+    ...COMMON,
+  ],
   async run(given, around) {
     const path = `/api-keys/${encodeURIComponent(given.required("key"))}/events/${encodeURIComponent(given.args[0] ?? "")}`;
-    const answer = await (await openApi(given, around)).ask("GET", path);
+    const query = new URLSearchParams();
+    const limit = given.whole("limit", 1, 200);
+    if (limit !== undefined) query.set("limit", String(limit));
+    const cursor = given.text("cursor");
+    if (cursor !== undefined) query.set("cursor", cursor);
+    const answer = await (await openApi(given, around)).ask("GET", query.size > 0 ? `${path}?${query}` : path);
+    const { nextCursor } = answer;
     const event = record<Shown>(answer, { ...HEAD, data: "any", deliveries: "list" });
     const deliveries = rows<ShownDelivery>(
       { ...answer, data: event.deliveries },
       { subscriptionId: "text", attempts: "list" },
     );
+    if (nextCursor !== undefined) around.say(`relay: there are more deliveries: --cursor ${printable(nextCursor)}`);
     if (given.flag("json")) {
       around.print(json(event));
       return EX_OK;

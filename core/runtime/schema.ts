@@ -3,15 +3,18 @@ import { ConflictError, StartError } from "../model/errors.ts";
 import { metaKey } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
 
-/** The shape that this version reads and writes. */
-export const SCHEMA = 1;
+/**
+ * The shape that this version reads and writes. 2: wide events, which an older relay would take for events that nobody
+ * wanted; what is of version 1 is read as it is.
+ */
+export const SCHEMA = 2;
 /** Stands while a restore or a migration fills the storage: until it is gone, what is there is not whole. */
 export const FILLING = metaKey("filling");
 const KEY = metaKey("schema");
 
 /** From a version to the next; each may be repeated, and works while no relay serves. */
 export type Upgrades = Readonly<Record<number, (storage: Storage) => Promise<void>>>;
-const UPGRADES: Upgrades = {};
+const UPGRADES: Upgrades = { 1: () => Promise.resolve() };
 
 type Readable = Pick<Storage, "getMany">;
 

@@ -12,6 +12,7 @@ import { badge, Copy, notice, Page, problem, skeleton, tell, useAction, useCalm,
 import { to } from "./route.ts";
 import { rawData } from "./sent.ts";
 import type { EventDetail } from "./shapes.ts";
+import { pager } from "./table.ts";
 
 interface EventProps {
   readonly keyId: string;
@@ -22,9 +23,14 @@ interface EventProps {
 const AGAIN_MS = 5_000;
 
 export const EventView = part(({ keyId, id }: EventProps) => {
+  // Which page of its deliveries is shown: an event may have thousands.
+  const [cursor, turn] = useState<string | undefined>(undefined);
   const { data, error, again } = useLoad(
-    (signal) => ask<EventDetail>("GET", path("/api-keys/{}/events/{}", [keyId, id]), { signal }),
-    [keyId, id],
+    (signal) => {
+      const query = cursor === undefined ? "" : `?cursor=${encodeURIComponent(cursor)}`;
+      return ask<EventDetail>("GET", path("/api-keys/{}/events/{}", [keyId, id]) + query, { signal });
+    },
+    [keyId, id, cursor],
   );
   const soon = useCalm(again, 700);
   useLive((message) => {
@@ -59,7 +65,7 @@ export const EventView = part(({ keyId, id }: EventProps) => {
   ];
   if (data === undefined)
     return Page({ title: "Event", kicker, children: [problem(error), error === undefined && skeleton()] });
-  return Shown({ keyId, answer: data, again, error });
+  return Shown({ keyId, answer: data, again, error, first: cursor === undefined, turn });
 });
 
 const LONG = 20_000;
@@ -70,13 +76,20 @@ const Shown = part(
     answer,
     again,
     error,
+    first,
+    turn,
   }: {
     readonly keyId: string;
     readonly answer: Answer<EventDetail>;
     readonly again: () => void;
     readonly error: unknown;
+    /** The first page of its deliveries. */
+    readonly first: boolean;
+    readonly turn: (cursor: string | undefined) => void;
   }) => {
     const event = answer.data;
+    const next = answer.meta.nextCursor;
+    const paged = !first || next !== undefined;
     const { id, type, status, createdAt, acceptedAt, deliveries } = event;
     const data = rawData(answer.text);
     const replay = useAction(async () => {
@@ -102,7 +115,11 @@ const Shown = part(
         event.damaged === undefined &&
         el.button(
           { type: "button", class: "main", disabled: replay.busy, onClick: replay.run },
-          failed === 1 ? "Replay the failed delivery" : `Replay ${failed} failed deliveries`,
+          paged
+            ? "Replay all failed deliveries"
+            : failed === 1
+              ? "Replay the failed delivery"
+              : `Replay ${failed} failed deliveries`,
         ),
       children: [
         problem(error ?? replay.error),
@@ -113,7 +130,7 @@ const Shown = part(
             el.div(null, el.dt(null, "Status"), el.dd(null, badge(status))),
             el.div(null, el.dt(null, "Created"), el.dd(null, el.time({ dateTime: createdAt }, moment(createdAt)))),
             el.div(null, el.dt(null, "Accepted"), el.dd(null, el.time({ dateTime: acceptedAt }, moment(acceptedAt)))),
-            el.div(null, el.dt(null, "Deliveries"), el.dd(null, String(deliveries.length))),
+            el.div(null, el.dt(null, "Deliveries"), el.dd(null, `${deliveries.length}${paged ? " on this page" : ""}`)),
           ),
         ),
         event.damaged === true &&
@@ -125,6 +142,15 @@ const Shown = part(
           event.damaged === undefined &&
           notice("info", el.p(null, "No subscription wanted this event when it was accepted.")),
         ...deliveries.map((delivery) => DeliveryCard({ key: delivery.id, keyId, event, data, delivery, again })),
+        paged &&
+          pager({
+            what: "deliveries",
+            first,
+            next,
+            toFirst: () => turn(undefined),
+            toNext: turn,
+            words: ["First", "More"],
+          }),
         event.damaged === undefined && SendTo({ keyId, event, again }),
         event.damaged === undefined && Data({ data }),
       ],

@@ -38,16 +38,18 @@ interface PagerProps {
   readonly toFirst: () => void;
   readonly toNext: (cursor: string) => void;
   readonly what: string;
+  /** What the buttons say. @default newest and older */
+  readonly words?: readonly [first: string, next: string];
 }
 
-export const pager = ({ first, next, toFirst, toNext, what }: PagerProps): VNode | null =>
+export const pager = ({ first, next, toFirst, toNext, what, words = ["Newest", "Older"] }: PagerProps): VNode | null =>
   first && next === undefined
     ? null
     : el.nav(
         { class: "pager", "aria-label": `Pages of ${what}` },
-        el.button({ type: "button", disabled: first, onClick: toFirst }, "Newest"),
+        el.button({ type: "button", disabled: first, onClick: toFirst }, words[0]),
         el.button(
           { type: "button", disabled: next === undefined, onClick: () => next !== undefined && toNext(next) },
-          "Older",
+          words[1],
         ),
       );
