@@ -68,13 +68,15 @@ export function simShared(world: World): SimShared {
   /** The store's own clock. */
   const serverNow = (): number => GENESIS + Math.floor(world.now());
 
-  function carryOut(id: string, changes: readonly Change[]): number {
+  /** @param nodeNow what the clock of the node said when it asked: what is due is due as soon from here as it is from there */
+  function carryOut(id: string, changes: readonly Change[], nodeNow: number): number {
     const keys = unmet(changes, rows.get);
     if (keys.length > 0) throw new ConflictError(keys);
     made.set(id, world.now());
     const watched: string[] = [];
     for (const { op, key, ...more } of changes) {
       if (op === "put") rows.set(key, (more as { value: string }).value);
+      if (op === "put" && key.startsWith("due:")) later.set(key, Number(key.split(":")[2]) + serverNow() - nodeNow);
       else if (op === "delete") rows.delete(key);
       if (op !== "check" && /^(subscription|control):/.test(key)) watched.push(key);
     }
@@ -199,11 +201,15 @@ export function simShared(world: World): SimShared {
       });
     }
 
-    async function write(changes: readonly Change[], run: (id: string, at: number) => number): Promise<void> {
+    async function write(
+      changes: readonly Change[],
+      run: (id: string, at: number, nodeNow: number) => number,
+    ): Promise<void> {
+      const nodeNow = life.clock.now();
       const { id, at: from } = uncertain.get(changes) ?? { id: `${own}.${++commits}`, at: known };
       const keys = watched(changes);
       try {
-        const at = await call(true, () => (made.has(id) ? epoch : run(id, from)));
+        const at = await call(true, () => (made.has(id) ? epoch : run(id, from, nodeNow)));
         if (keys !== undefined) advance(at, keys);
       } catch (error) {
         if (error instanceof StaleError) {
@@ -223,10 +229,10 @@ export function simShared(world: World): SimShared {
     const range: Storage["range"] = (prefix, options) => call(false, () => rows.range(prefix, options));
     // Events are fanned out by what a node remembers: the store refuses them when that is not the newest.
     const commit: Storage["commit"] = (changes) =>
-      write(changes, (id, at) => {
+      write(changes, (id, at, nodeNow) => {
         if (at !== epoch && changes.some(({ op, key }) => op === "put" && key.startsWith("event:")))
           throw new StaleError(epoch);
-        return carryOut(id, changes);
+        return carryOut(id, changes, nodeNow);
       });
 
     const queue: Queue = {
@@ -268,10 +274,10 @@ export function simShared(world: World): SimShared {
         return true;
       },
       settle: (lease, changes, then) =>
-        write(changes, (id) => {
+        write(changes, (id, _at, nodeNow) => {
           const held = leaseOf(lease);
           if (held === undefined) throw new LeaseLostError();
-          const at = carryOut(id, changes);
+          const at = carryOut(id, changes, nodeNow);
           const name = `${lease.subscriptionId}:${lease.ordinal}`;
           if (then?.keep === undefined) leases.delete(name);
           else leases.set(name, { token: held.token, line: dueKey(then.keep), until: serverNow() + LEASE_MS });
@@ -282,8 +288,7 @@ export function simShared(world: World): SimShared {
           const held = leaseOf(lease);
           if (held === undefined) return;
           leases.delete(`${lease.subscriptionId}:${lease.ordinal}`);
-          if (dueAt === undefined) later.delete(held.line);
-          else later.set(held.line, dueAt);
+          later.set(held.line, dueAt === undefined ? serverNow() : dueAt + serverNow() - life.clock.now());
         }),
       pause: (subscriptionId, ms) =>
         call(false, () => {
