@@ -123,7 +123,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
       goneAt: Infinity,
       enabledAt: -1,
     });
-    if (random.chance(0.6)) net.moods.set(subscription.id, random.pick(MOODS));
+    if (random.chance(0.6) && !healed()) net.moods.set(subscription.id, random.pick(MOODS));
   }
 
   /** What may be asked of a subscription, and is refused now and then. */
