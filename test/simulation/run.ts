@@ -23,6 +23,8 @@ if (kind === undefined || !Number.isInteger(count) || !Number.isInteger(from)) {
   process.exit(64);
 }
 
+// Nothing that it started outlives it.
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(143));
 const redis = kind === "redis" ? await openSimRedis() : undefined;
 const began = performance.now();
 const total = { requests: 0, accepted: 0, broken: 0 };
