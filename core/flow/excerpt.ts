@@ -1,11 +1,22 @@
 /** What a person may see of a response: text, bounded, without secrets. */
-import { formOf, LEAST_CHARS, secretForms, type Form } from "./secret-forms.ts";
+import { LEAST_CHARS, secretForms, type Form } from "./secret-forms.ts";
 import { unescaped } from "./unescaped.ts";
 
 const MASK = "[masked]";
 const SECRET = /whsec_[A-Za-z0-9+/=_-]*/g;
 /** Layers of escapes that are looked through: JSON in HTML in a URL. */
 const LAYERS = 3;
+
+/** Texts that are looked through at most. */
+const READINGS = 24;
+
+/** The page, or what it says with escapes resolved. */
+interface Reading {
+  readonly text: string;
+  /** Where a character of it stands in the page. */
+  readonly place: (at: number) => number;
+  readonly depth: number;
+}
 
 type Span = readonly [from: number, to: number];
 
@@ -18,20 +29,19 @@ export function excerptText(bytes: Uint8Array, values: readonly string[]): strin
   if (bytes.length === 0) return "";
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
   if (text.length < LEAST_CHARS) return text;
-  let forms = secretForms(values);
+  const forms = secretForms(values);
   const spans: Span[] = [];
-  let layer = text;
-  /** Where a character of the layer stands in the text. */
-  let place = (at: number): number => at;
-  for (let depth = 0; depth <= LAYERS; depth++) {
-    for (const [from, to] of spansIn(layer, forms)) spans.push([place(from), place(to)]);
-    const { text: next, at } = unescaped(layer);
-    if (at === undefined) break;
-    const outer = place;
-    place = (i) => outer(at[i] as number);
-    layer = next;
-    // What looks like an escape in a value itself was resolved with the others.
-    forms = forms.map((form) => formOf(unescaped(form.text).text)).filter(({ text: of }) => of.length >= LEAST_CHARS);
+  // Kind after kind, in every order: a value may hold what looks like an escape of another kind.
+  const readings: Reading[] = [{ text, place: (at) => at, depth: 0 }];
+  for (let i = 0; i < readings.length && i < READINGS; i++) {
+    const { text: read, place, depth } = readings[i] as Reading;
+    for (const [from, to] of spansIn(read, forms)) spans.push([place(from), place(to)]);
+    if (depth === LAYERS) continue;
+    for (const kind of ["json", "html", "url"] as const) {
+      const { text: next, at } = unescaped(read, kind);
+      if (at === undefined || readings.some((one) => one.text === next)) continue;
+      readings.push({ text: next, place: (to) => place(at[to] as number), depth: depth + 1 });
+    }
   }
   return masked(text, spans);
 }

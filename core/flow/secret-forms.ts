@@ -15,7 +15,7 @@ export interface Form {
   readonly hex: boolean;
 }
 
-export const formOf = (text: string): Form => ({
+const formOf = (text: string): Form => ({
   text,
   telling: text.slice(0, LEAST_CHARS).toLowerCase(),
   hex: !/[^0-9a-f]/.test(text),

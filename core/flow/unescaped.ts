@@ -6,8 +6,12 @@ export interface Unescaped {
   readonly at: readonly number[] | undefined;
 }
 
-const ESCAPE =
-  /\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|\\(["'/\\])|&#x([0-9a-f]{1,6});|&#(\d{1,7});|&(amp|lt|gt|quot|apos|sol|plus|equals|colon|lowbar);|%([0-9a-f]{2})/gi;
+/** The kinds of escapes, and all of them at once: a value that holds what looks like one of them is found by another. */
+export const KINDS = {
+  json: /\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|\\(["'/\\])/gi,
+  html: /&#x([0-9a-f]{1,6});|&#(\d{1,7});|&(amp|lt|gt|quot|apos|sol|plus|equals|colon|lowbar);/gi,
+  url: /%([0-9a-f]{2})/gi,
+} as const;
 
 const NAMED: Readonly<Record<string, string>> = {
   amp: "&",
@@ -22,9 +26,9 @@ const NAMED: Readonly<Record<string, string>> = {
   lowbar: "_",
 };
 
-/** Resolves one layer of escapes: what was escaped twice is still escaped once. */
-export function unescaped(text: string): Unescaped {
-  if (!/[\\&%]/.test(text)) return { text, at: undefined };
+/** Resolves one layer of escapes of one kind: what was escaped twice is still escaped once. */
+export function unescaped(text: string, kind: keyof typeof KINDS): Unescaped {
+  if (!text.includes(kind === "json" ? "\\" : kind === "html" ? "&" : "%")) return { text, at: undefined };
   const at: number[] = [];
   let out = "";
   let from = 0;
@@ -32,9 +36,9 @@ export function unescaped(text: string): Unescaped {
     for (let i = from; i < until; i++) at.push(i);
     out += text.slice(from, until);
   };
-  for (const found of text.matchAll(ESCAPE)) {
+  for (const found of text.matchAll(KINDS[kind])) {
     copy(found.index);
-    out += meant(found);
+    out += meant(found, kind);
     at.push(found.index);
     from = found.index + found[0].length;
   }
@@ -45,11 +49,11 @@ export function unescaped(text: string): Unescaped {
 }
 
 /** One character for one escape; what no secret holds may become any other one. */
-function meant([, unicode, byte, plain, hexEntity, entity, name, percent]: RegExpExecArray): string {
-  if (plain !== undefined) return plain;
-  if (name !== undefined) return NAMED[name.toLowerCase()] ?? "?";
-  if (entity !== undefined) return ascii(Number(entity));
-  return ascii(Number.parseInt(unicode ?? byte ?? hexEntity ?? percent ?? "", 16));
+function meant([, first = "", second = "", third = ""]: RegExpExecArray, kind: keyof typeof KINDS): string {
+  if (kind === "json") return third === "" ? ascii(Number.parseInt(first || second, 16)) : third;
+  if (kind === "url") return ascii(Number.parseInt(first, 16));
+  if (third !== "") return NAMED[third.toLowerCase()] ?? "?";
+  return ascii(first === "" ? Number(second) : Number.parseInt(first, 16));
 }
 
 const ascii = (code: number): string => (code < 0x80 ? String.fromCharCode(code) : "\ufffd");

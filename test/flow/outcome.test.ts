@@ -178,6 +178,13 @@ describe("the excerpt of a response", () => {
         fc.pre(!`${before}${after}`.includes("whsec_"));
         expect(excerptText(Buffer.from(`${before} ${spell(secret)} ${after}`), [secret])).toContain("[masked]");
       }),
+      {
+        numRuns: 1_000,
+        examples: [
+          ["a\\'aaa", encodeURIComponent, "", ""],
+          ["a%41bcd", unicode, "", ""],
+        ],
+      },
     );
   });
 
