@@ -135,6 +135,9 @@ describe("the figures of a working relay", () => {
       "source_lag_seconds",
       "storage_faults",
       "spans",
+      "durability_changes",
+      "records_damaged",
+      "retention_lag_seconds",
     ];
     expect(Object.keys(FIGURES).filter((name) => !fed(name) && !atRest.includes(name))).toEqual([]);
     expect(text).toContain('relay_source_lag_seconds{source="spool"} 0');

@@ -73,12 +73,14 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
     help: "Times that what an acknowledged commit is worth has changed, by what it is since",
     labels: ["to"],
     known: ["fsync", "replicated", "volatile"],
+    series: 3,
   },
   records_damaged: {
     kind: "counter",
     help: "Stored records that were met damaged and not used, by kind",
     labels: ["kind"],
     known: ["event", "delivery", "attempts", "due"],
+    series: 4,
   },
   spans: {
     kind: "counter",
