@@ -53,6 +53,7 @@ function asStore(dir: string, { store, files, journal, quarantine }: Opened, loc
     getMany: (keys) => Promise.all(keys.map((key) => store.get(key))),
     range: (prefix, range) => store.range(prefix, range),
     count: (prefix) => files.count(prefix),
+    lateCount: true,
     room: () => diskRoom(dir),
     async status() {
       const { freeBytes } = await diskRoom(dir);

@@ -16,6 +16,8 @@ export interface Store extends KeyValue {
   readonly durability: Durability;
   /** How many keys start with the prefix. Asked at the start about the due shelf, later about one subscription of it. */
   count?(prefix: string): Promise<number>;
+  /** Its count leaves out what was committed a moment ago: it is right at the start only. @default false */
+  readonly lateCount?: boolean;
   status(): Promise<Readonly<Record<string, string | number | boolean>>>;
   verify?(): Promise<readonly string[]>;
   room?(): Promise<StorageRoom>;
@@ -59,7 +61,8 @@ export async function embedded(store: Store, clock: Clock, options: EmbeddedOpti
   }
 
   const { getMany, range } = store;
-  const count = (prefix: string): Promise<number> => store.count?.(prefix) ?? countByPages(range, prefix);
+  const count = (prefix: string): Promise<number> =>
+    (store.lateCount === true ? undefined : store.count?.(prefix)) ?? countByPages(range, prefix);
   const queue = createQueue({ range, commit, clock, stored: () => lines, count, window: options.window });
 
   return {
