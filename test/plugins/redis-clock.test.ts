@@ -5,6 +5,7 @@ import type { Clock } from "../../core/ports/clock.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { redis, redisAt } from "../../plugins/storage/redis.ts";
+import { connection, type Client } from "../../plugins/storage/redis/connect.ts";
 import { claim, claimOne, due, enqueue } from "../conformance/queue.ts";
 import { testClock } from "../support/clock.ts";
 import { needs } from "../support/needs.ts";
@@ -21,14 +22,29 @@ const ahead: Clock = {
 };
 
 /**
- * Resolves when nothing is on its way to Redis. The time travels in arguments here: what was sent before a step must not
- * arrive behind what is sent after it, which no server's own clock can do. A sign of life has no answer to wait for.
+ * Connections on which the calls of all nodes reach Redis one after another, each with the time of its arrival, as with a
+ * server's own clock. The time travels in arguments here: two connections alone could bring a later time before an earlier.
  */
-async function quiet(...all: readonly Storage[]): Promise<void> {
-  for (let round = 0; round < 4; round++) {
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    await Promise.all(all.map(({ queue }) => queue.depth()));
-  }
+function inOrder(now: () => number): typeof connection {
+  let last: Promise<unknown> = Promise.resolve();
+  return async (options, prefix) => {
+    const made = await connection(options, prefix);
+    const ordered = (client: Client): Client => {
+      const call = client.call.bind(client) as (name: string, parts: unknown[]) => Promise<unknown>;
+      const arrive = (name: string, parts: unknown[]): Promise<unknown> => {
+        const own = last.then(() => call(name, parts.with(3, String(parts[3]).replace(/^\d+/u, String(now())))));
+        last = own.catch(() => {});
+        return own;
+      };
+      return Object.assign(client, { call: arrive });
+    };
+    return {
+      client: ordered(made.client),
+      driver: made.driver,
+      subscriber: () => ordered(made.subscriber()),
+      patient: () => ordered(made.patient()),
+    };
+  };
 }
 
 describe.skipIf(missing !== undefined)(
@@ -89,6 +105,8 @@ describe.skipIf(missing !== undefined)(
     let server: RedisServer;
     let made = 0;
     const opened: Storage[] = [];
+    const serverNow = (): number => hand.now() + offset;
+    const connect = inOrder(serverNow);
     beforeAll(async () => {
       server = await startRedis();
     });
@@ -101,7 +119,7 @@ describe.skipIf(missing !== undefined)(
     });
 
     async function open(prefix: string): Promise<Storage> {
-      const storage = await redisAt({ url: server.url, prefix }, () => hand.now() + offset).setup(
+      const storage = await redisAt({ url: server.url, prefix }, serverNow, connect).setup(
         pluginContext(hand, "/nonexistent"),
       );
       opened.push(storage);
@@ -129,8 +147,6 @@ describe.skipIf(missing !== undefined)(
         await near.queue.pause("sub_p", 20 * SECOND);
         await enqueue(near, before, due("p", 4, hand.now()));
         for (const step of [seconds, -seconds]) {
-          // What was sent with the time before the step has arrived.
-          await quiet(near, other);
           offset += step * SECOND;
           // Whatever comes first after the step, it is not taken in.
           const fresh = { ...after, ordinal: `${after.ordinal.slice(0, -1)}${step > 0 ? 8 : 9}` };
