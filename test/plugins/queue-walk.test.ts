@@ -272,4 +272,39 @@ describe("the in-process queue", () => {
       { numRuns: 1_500 },
     );
   });
+
+  it("keeps a delivery that was given back for later until then, although its window had no room for it meanwhile", async () => {
+    const walk = new Walk([1], 8);
+    const { queue, clock } = walk;
+    for (let n = 0; n < 6; n++) await walk.publish(due("a", n, clock.now()), true);
+    const given: Lease[] = [];
+    while (given.length < 6) given.push(...(await queue.claim({ limit: 6, perSubscription: 6, busy: new Map() })));
+    for (const lease of given) await queue.release(lease, clock.now() + 5_000);
+    // Those of others take the room, and leave it.
+    for (let n = 10; n < 40; n++) await walk.publish(due("b", n, clock.now()), true);
+    for (let left = 30; left > 0;) {
+      const leases = await queue.claim({ limit: 4, perSubscription: 4, busy: new Map() });
+      expect(leases.filter(({ subscriptionId }) => subscriptionId === "sub_a")).toEqual([]);
+      for (const lease of leases) await queue.settle(lease, [{ op: "delete", key: dueKey(lease) }]);
+      left -= leases.length;
+    }
+    const early: string[] = [];
+    for (let second = 0; second < 4; second++) {
+      await clock.advance(1_000);
+      early.push(
+        ...(await queue.claim({ limit: 9, perSubscription: 9, busy: new Map() })).map(({ ordinal }) => ordinal),
+      );
+    }
+    expect(early).toEqual([]);
+    await clock.advance(1_500);
+    let found = 0;
+    for (let round = 0; round < 6; round++) {
+      for (const lease of await queue.claim({ limit: 9, perSubscription: 9, busy: new Map() })) {
+        await queue.settle(lease, [{ op: "delete", key: dueKey(lease) }]);
+        found++;
+      }
+    }
+    expect(found).toBe(6);
+    await queue.close();
+  });
 });

@@ -24,7 +24,7 @@ export interface Lane {
   readonly waiting: Line[];
   /** Storage may hold lines behind this key that are not held here; undefined when it cannot. */
   behind: string | undefined;
-  /** The time in that line's key, or earlier: of the wall clock, as it was when the line was written. */
+  /** When the first of those may be claimed, or earlier: of the wall clock, as it was when the line was written. */
   behindAt: number;
   /** Parts of what storage holds whose times cannot be true: read apart from the rest. */
   strays: readonly Stray[];
@@ -127,29 +127,43 @@ export function isBehind(lane: Lane, due: Due): boolean {
   return due.dueAt > lane.behindAt || dueKey(due) > lane.behind;
 }
 
-/** Drops the last of the waiting lines: storage has it. */
-export function evictLast(lane: Lane, time: Timeline): void {
+/** Drops the last of the waiting lines, and returns it: storage has it. */
+export function evictLast(lane: Lane, time: Timeline): Line | undefined {
   const line = lane.waiting.pop();
-  if (line === undefined) return;
+  if (line === undefined) return undefined;
   const { due, at } = line;
   lane.lines.delete(due.ordinal);
-  leaveBehind(lane, before(due), due.dueAt);
+  leaveBehind(lane, before(due), restsUntil(line, time) ?? due.dueAt);
   // Its place in storage is a later one than its time.
   if (at < due.dueAt - time.ahead()) lane.strays = strayAgain(lane.strays, due, before(due), at);
+  return line;
+}
+
+/** When a line may be claimed that was given back for later than storage says, by the wall clock; else undefined. */
+export function restsUntil({ due, at }: Line, time: Timeline): number | undefined {
+  return at > time.at(due) ? Math.max(due.dueAt, at + time.ahead()) : undefined;
 }
 
 /** Notes that storage holds more behind `key`; the first of it is due at `at` or later. */
 export function leaveBehind(lane: Lane, key: string, at: number): void {
   if (lane.behind === undefined || key < lane.behind) lane.behind = key;
   lane.behindAt = Math.min(lane.behindAt, at);
-  if (lane.left === undefined || key < lane.left.behind) lane.left = { behind: key, at };
+  noteLeft(lane, key, at);
 }
 
 /** Leaves a new line to storage, its place being behind what is held. */
 export function leaveToStorage(lane: Lane, due: Due): void {
   if (lane.left !== undefined && lane.left.at < due.dueAt) return;
-  const key = before(due);
-  if (lane.left === undefined || key < lane.left.behind) lane.left = { behind: key, at: due.dueAt };
+  noteLeft(lane, before(due), due.dueAt);
+}
+
+/** The first key and the soonest time need not be of one line: the line with the first key may be given back for later. */
+function noteLeft(lane: Lane, key: string, at: number): void {
+  const { left } = lane;
+  if (left === undefined) lane.left = { behind: key, at };
+  else if (key < left.behind || at < left.at) {
+    lane.left = { behind: key < left.behind ? key : left.behind, at: Math.min(at, left.at) };
+  }
 }
 
 /** The longest text below a line's key, so that a page read behind it begins with the line itself. */

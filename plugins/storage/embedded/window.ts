@@ -3,9 +3,10 @@
  * it. What there is no room for stays in storage and is read by the page when there is.
  */
 import type { Due } from "../../../core/model/delivery.ts";
+import { dueKey } from "../../../core/model/keys.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Alarm } from "./alarm.ts";
-import { dequeue, enqueue, evictLast, newLane, nextAt, pausedMs, type Lane, type Line } from "./lane.ts";
+import { dequeue, enqueue, evictLast, newLane, nextAt, pausedMs, restsUntil, type Lane, type Line } from "./lane.ts";
 import type { Timeline } from "./timeline.ts";
 
 export interface Window {
@@ -46,6 +47,11 @@ export function createWindow(deps: {
   const lanes = new Map<string, Lane>();
   const ready = new Set<Lane>();
   let waiting = 0;
+  /**
+   * Until when lines rest that were given back for later and are left to storage, by key: storage says that they are due.
+   * As many as the window has lines; the oldest are forgotten first.
+   */
+  const rests = new Map<string, number>();
   /** Lanes from which idle ones are forgotten; twice what was left the last time, so that looking costs little. */
   let crowded = size;
 
@@ -55,7 +61,11 @@ export function createWindow(deps: {
   }
 
   function evict(lane: Lane): void {
-    evictLast(lane, time);
+    const line = evictLast(lane, time);
+    if (line !== undefined && restsUntil(line, time) !== undefined) {
+      rests.set(dueKey(line.due), line.at);
+      if (rests.size > size) rests.delete(rests.keys().next().value as string);
+    }
     waiting--;
     left();
   }
@@ -74,6 +84,15 @@ export function createWindow(deps: {
       drop(lane);
       forgot();
     }
+  }
+
+  /** When a line may be claimed that is held again. */
+  function rested(due: Due, at: number): number {
+    if (rests.size === 0) return at;
+    const key = dueKey(due);
+    const rest = rests.get(key) ?? at;
+    rests.delete(key);
+    return Math.max(at, rest);
   }
 
   function drop(lane: Lane): void {
@@ -116,7 +135,7 @@ export function createWindow(deps: {
       bell.set(next, lane);
     },
     hold(lane, due, at) {
-      const line: Line = { due, at, token: undefined, settling: false };
+      const line: Line = { due, at: rested(due, at), token: undefined, settling: false };
       lane.lines.set(due.ordinal, line);
       enqueue(lane, line);
       waiting++;
