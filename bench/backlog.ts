@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { makeAuthority } from "../core/cli/certificates.ts";
+import { makeAuthority } from "../core/cli/support/certificates.ts";
 import type { Storage } from "../core/ports/storage.ts";
 import { redis } from "../plugins/storage/redis.ts";
 import { sqlite } from "../plugins/storage/sqlite.ts";

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { makeAuthority } from "../core/cli/certificates.ts";
+import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { MOODS, type FromHostile } from "./isolation/hostile.ts";
 import { KEY_ID, publication } from "./throughput/event.ts";
 import type { FromReceiver } from "./throughput/messages.ts";

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { makeAuthority } from "../core/cli/certificates.ts";
+import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { sqlite } from "../plugins/storage/sqlite.ts";
 import { context, endServers } from "./queue/surroundings.ts";
 import { fill, leftOf } from "./retention/fill.ts";

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { makeAuthority } from "../core/cli/certificates.ts";
+import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { KEY_ID, publication } from "./throughput/event.ts";
 import type { FromReceiver } from "./throughput/messages.ts";
 import { endAll, median, memoryOf, own, percentile, start } from "./throughput/process.ts";

@@ -1,5 +1,5 @@
 /** The embedded default: what every key of the config is when it is left out. Plug-ins are chosen in `validate`. */
-import type { AbuseOptions, HealthOptions, Plan } from "../core/runtime/plan.ts";
+import type { AbuseOptions, HealthOptions, Plan } from "../core/ports/plan.ts";
 import type { RetryOptions } from "../core/model/subscription.ts";
 
 export const DATA_DIR = "./data";

@@ -9,7 +9,7 @@ import type {
   SourcePlugin,
   StoragePlugin,
   TransportPlugin,
-} from "../core/runtime/plan.ts";
+} from "../core/ports/plan.ts";
 import type { RetryOptions } from "../core/model/subscription.ts";
 
 /**

@@ -1,5 +1,5 @@
 /** Jobs of the config: what the relay does by the clock (cron expressions, UTC). */
-import type { Job } from "../core/runtime/plan.ts";
+import type { Job } from "../core/ports/plan.ts";
 
 type ReplayJob = Extract<Job, { name: "replay" }>;
 type RetentionJob = Extract<Job, { name: "retention" }>;

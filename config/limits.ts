@@ -1,5 +1,5 @@
 /** The limits tables, as data: requests per minute and per 5 s, by `METHOD /path/{param}`. */
-import type { Row, Rows } from "../core/runtime/plan.ts";
+import type { Row, Rows } from "../core/ports/plan.ts";
 
 const row = (perMinute: number, per5s: number): Row => ({ perMinute, per5s });
 

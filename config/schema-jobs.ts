@@ -1,7 +1,7 @@
 /** The shape of a job in the config. */
 import { z } from "zod";
-import type { Job } from "../core/runtime/plan.ts";
-import { ms, number, pass, section, whole, YEARS_MS } from "./checks.ts";
+import type { Job } from "../core/ports/plan.ts";
+import { ms, number, pass, section, whole, YEARS_MS } from "./check-plan.ts";
 
 /** @param cronValid says whether a cron expression can be run */
 export function job(cronValid: (expression: string) => boolean): z.ZodType<Job> {

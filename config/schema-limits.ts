@@ -1,7 +1,7 @@
 /** The shape of `limits` in the config: rows by endpoint, `"*"` and `check`. */
 import { z } from "zod";
-import { routeShape } from "../core/limits/routes.ts";
-import { orFalse, pass, section, token, whole } from "./checks.ts";
+import { routeShape } from "../core/limits/route-limits.ts";
+import { orFalse, pass, section, token, whole } from "./check-plan.ts";
 import { didYouMean } from "./problems.ts";
 
 const row = orFalse(section({ perMinute: whole(1, 1_000_000_000), per5s: whole(1, 1_000_000_000) }));

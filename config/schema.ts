@@ -1,7 +1,7 @@
 /** The shape of the whole config, as one zod schema. */
 import { z } from "zod";
 import { isEventName, OPERATIONAL } from "../core/model/names.ts";
-import type { AuthPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/runtime/plan.ts";
+import type { AuthPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/ports/plan.ts";
 import {
   choice,
   flag,
@@ -19,7 +19,7 @@ import {
   token,
   whole,
   YEARS_MS,
-} from "./checks.ts";
+} from "./check-plan.ts";
 import { ABUSE, DELIVERY, HEALTH, RETRY } from "./defaults.ts";
 import { job } from "./schema-jobs.ts";
 import { limits } from "./schema-limits.ts";

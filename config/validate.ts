@@ -3,12 +3,12 @@ import { resolve } from "node:path";
 import { validate as cronValid } from "node-cron";
 import { checkAllow } from "../core/guard/allow.ts";
 import { STRANGERS_ROW } from "../core/limits/takes.ts";
-import type { Plan, Rows } from "../core/runtime/plan.ts";
+import type { Plan, Rows } from "../core/ports/plan.ts";
 import * as defaults from "./defaults.ts";
 import type { Settings } from "./environment.ts";
 import { accounts, http, https, jwt, redis, retention, sqlite } from "./index.ts";
 import { defaultRows } from "./limits.ts";
-import { HOST_RULE, isHost } from "./checks.ts";
+import { HOST_RULE, isHost } from "./check-plan.ts";
 import { ConfigError, pathText } from "./problems.ts";
 import type { ConfigProblem } from "./problems.ts";
 import { configSchema } from "./schema.ts";
@@ -188,6 +188,6 @@ function missingKeys({ storage, keys }: Plan): ConfigProblem[] {
   return wanted.filter(([, key]) => key === undefined).map(([path]) => ({ path, message }));
 }
 
-/** 32 bytes in base64 of either alphabet, as `core/runtime/keys.ts` reads them. */
+/** 32 bytes in base64 of either alphabet, as `core/runtime/keys/keyring.ts` reads them. */
 const isKey = (text: string): boolean =>
   /^[A-Za-z0-9+/_-]{43}=?$/.test(text.trim()) && Buffer.from(text.trim(), "base64").length === 32;

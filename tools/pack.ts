@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { cp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { scriptFile } from "../core/api/docs.ts";
+import { scriptFile } from "../core/api/reference/page.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const out = join(root, "dist/package");

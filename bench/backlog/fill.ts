@@ -1,7 +1,7 @@
 /** Fills a store as intake would have, as fast as its disk takes it. */
-import { nothingWritten, writeEvent } from "../../core/flow/draft.ts";
-import { liveOf } from "../../core/flow/directory.ts";
-import { fanout } from "../../core/flow/fanout.ts";
+import { nothingWritten, writeEvent } from "../../core/publish/write-event.ts";
+import { liveOf } from "../../core/records/subscription-cache.ts";
+import { fanout } from "../../core/publish/fanout.ts";
 import { ordinals, ordinalTime } from "../../core/model/ids.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Storage } from "../../core/ports/storage.ts";

@@ -1,9 +1,9 @@
 // The relay as the command starts it, but blind: nothing is counted, nothing is logged.
 import { loadConfig } from "../../config/load.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { composeRelay } from "../../core/runtime/compose.ts";
-import { tidyHeap } from "../../core/runtime/heap.ts";
-import { createLog } from "../../core/runtime/observers.ts";
+import { composeRelay } from "../../core/runtime/compose/compose.ts";
+import { tidyHeap } from "../../core/runtime/v8-settings.ts";
+import { createLog } from "../../core/runtime/observability/index.ts";
 
 const { plan } = await loadConfig({
   flags: { config: process.argv[2] as string },

@@ -1,8 +1,8 @@
 /** Fills a store with events that were delivered two days ago, as a relay would have left them; and counts what is left of them. */
-import { nothingWritten, writeEvent } from "../../core/flow/draft.ts";
-import { liveOf } from "../../core/flow/directory.ts";
-import { fanout } from "../../core/flow/fanout.ts";
-import { deliveredChanges } from "../../core/flow/records.ts";
+import { nothingWritten, writeEvent } from "../../core/publish/write-event.ts";
+import { liveOf } from "../../core/records/subscription-cache.ts";
+import { fanout } from "../../core/publish/fanout.ts";
+import { deliveredChanges } from "../../core/records/delivery-records.ts";
 import { ordinalFloor, ordinals, ordinalTime } from "../../core/model/ids.ts";
 import { apiKeyKey, eventKey, eventsOf } from "../../core/model/keys.ts";
 import type { Storage } from "../../core/ports/storage.ts";

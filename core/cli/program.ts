@@ -4,36 +4,36 @@ import type { CAC } from "cac";
 import { didYouMean } from "../../config/problems.ts";
 import { VERSION } from "../model/version.ts";
 import { StartError } from "../model/errors.ts";
-import type { Around } from "./around.ts";
-import { processAround } from "./around.ts";
-import { readGiven } from "./command.ts";
-import type { Command, Option } from "./command.ts";
-import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage } from "./exit.ts";
-import { printableLines } from "./output.ts";
+import type { Around } from "./support/environment.ts";
+import { processAround } from "./support/environment.ts";
+import { readGiven } from "./support/command.ts";
+import type { Command, Option } from "./support/command.ts";
+import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage } from "./support/exit.ts";
+import { printableLines } from "./support/output.ts";
 
 /** Only the file of the command that is asked for is loaded. */
 const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly Command[] }>>> = {
-  start: () => import("./start.ts"),
-  init: () => import("./init.ts"),
-  check: () => import("./check.ts"),
-  demo: () => import("./demo.ts"),
-  publish: () => import("./publish.ts"),
-  subscriptions: () => import("./subscriptions.ts"),
-  events: () => import("./events.ts"),
-  replay: () => import("./replay.ts"),
-  listen: () => import("./listen.ts"),
-  users: () => import("./users.ts"),
-  token: () => import("./token.ts"),
-  keys: () => import("./keys.ts"),
-  status: () => import("./status.ts"),
-  backup: () => import("./backup.ts"),
-  restore: () => import("./restore.ts"),
-  migrate: () => import("./migrate.ts"),
-  tail: () => import("./tail.ts"),
-  doctor: () => import("./doctor.ts"),
-  audit: () => import("./audit.ts"),
-  secrets: () => import("./secrets.ts"),
-  build: () => import("./build.ts"),
+  start: () => import("./commands/start.ts"),
+  init: () => import("./commands/init.ts"),
+  check: () => import("./commands/check.ts"),
+  demo: () => import("./commands/demo.ts"),
+  publish: () => import("./commands/publish.ts"),
+  subscriptions: () => import("./commands/subscriptions.ts"),
+  events: () => import("./commands/events.ts"),
+  replay: () => import("./commands/replay.ts"),
+  listen: () => import("./commands/listen.ts"),
+  users: () => import("./commands/users.ts"),
+  token: () => import("./commands/token.ts"),
+  keys: () => import("./commands/keys.ts"),
+  status: () => import("./commands/status.ts"),
+  backup: () => import("./commands/backup.ts"),
+  restore: () => import("./commands/restore.ts"),
+  migrate: () => import("./commands/migrate.ts"),
+  tail: () => import("./commands/tail.ts"),
+  doctor: () => import("./commands/doctor.ts"),
+  audit: () => import("./commands/audit.ts"),
+  secrets: () => import("./commands/secrets.ts"),
+  build: () => import("./commands/build.ts"),
 };
 
 /** Runs one command line and resolves to the exit code. Never rejects. */

@@ -1,7 +1,7 @@
 /** What the operator opens on purpose: the entries of `guard.allow`. */
 import type { FieldError } from "../model/problem.ts";
-import { inRange, parseRange } from "./address.ts";
-import type { Address, Range } from "./address.ts";
+import { inRange, parseRange } from "./ip-address.ts";
+import type { Address, Range } from "./ip-address.ts";
 
 type Ports = number | "any";
 

@@ -1,6 +1,6 @@
 /** Which addresses belong to the open internet, after IANA's special-purpose registries (RFC 6890) and the clouds' habits. */
-import { inRange, parseRange } from "./address.ts";
-import type { Address, Range } from "./address.ts";
+import { inRange, parseRange } from "./ip-address.ts";
+import type { Address, Range } from "./ip-address.ts";
 
 /**
  * `public`: may be called. `internal`: only when the operator's `allow` opens it. `sensitive`: only when a CIDR of

@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
-import { parseAddress, sameAddress } from "./address.ts";
+import { parseAddress, sameAddress } from "./ip-address.ts";
 
 /** Begins a TCP connection to an address literal; the socket is not connected yet. */
 export type Dial = (address: string, port: number) => Socket;

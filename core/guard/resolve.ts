@@ -3,7 +3,7 @@ import { promises as dns } from "node:dns";
 import { readFile } from "node:fs/promises";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
-import { parseAddress } from "./address.ts";
+import { parseAddress } from "./ip-address.ts";
 
 /** Every address of a name, both families. @throws ConnectError `dns`, or the signal's reason */
 export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>;

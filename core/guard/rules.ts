@@ -1,13 +1,13 @@
 /** The rules of the guard over names, ports and addresses, put together from what the operator configured. */
 import { networkInterfaces } from "node:os";
 import type { Clock } from "../ports/clock.ts";
-import { parseAddress, sameAddress } from "./address.ts";
-import type { Address } from "./address.ts";
+import { parseAddress, sameAddress } from "./ip-address.ts";
+import type { Address } from "./ip-address.ts";
 import { readAllow } from "./allow.ts";
 import { classify } from "./classify.ts";
 import { readUrl, refused } from "./text.ts";
 import type { ReadUrl, Refused, SchemeOf, TextReason } from "./text.ts";
-import { hostname as checkName } from "./names.ts";
+import { hostname as checkName } from "./host-names.ts";
 
 export type GuardReason = TextReason | "URL_PORT" | "IP_NOT_PUBLIC" | "SELF_CONNECTION" | "DNS_MIXED";
 

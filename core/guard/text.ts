@@ -1,6 +1,6 @@
 /** What a URL may look like before anything is asked of the network. */
-import { hostname as checkName } from "./names.ts";
-import type { NameReason } from "./names.ts";
+import { hostname as checkName } from "./host-names.ts";
+import type { NameReason } from "./host-names.ts";
 
 export type TextReason =
   | "URL_INVALID"

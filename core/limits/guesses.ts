@@ -2,8 +2,8 @@
 import { Problem } from "../model/problem.ts";
 import type { Abuse, Take } from "../model/windows.ts";
 import type { Guess } from "../ports/plugin.ts";
-import { counterKey } from "./keys.ts";
-import { routeShape } from "./routes.ts";
+import { counterKey } from "./limit-keys.ts";
+import { routeShape } from "./route-limits.ts";
 import type { AbuseRule } from "./takes.ts";
 
 /** The rule of wrong codes. `abuse` in the config may make it stricter, never weaker. */

@@ -1,7 +1,7 @@
 /** What the limiter asks of the counters: rows of the table and rules about abuse, as takes. */
 import type { Abuse, Take } from "../model/windows.ts";
-import { counterKey } from "./keys.ts";
-import { routeShape } from "./routes.ts";
+import { counterKey } from "./limit-keys.ts";
+import { routeShape } from "./route-limits.ts";
 
 export interface LimitRow {
   readonly perMinute: number;

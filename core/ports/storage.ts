@@ -6,7 +6,7 @@
  */
 import type { Driver } from "unstorage";
 import type { Due } from "../model/delivery.ts";
-import type { Soon } from "../model/soon.ts";
+import type { Soon } from "../model/maybe-promise.ts";
 import type { Take, Taken } from "../model/windows.ts";
 
 /**

@@ -4,7 +4,7 @@ import { ConflictError } from "../model/errors.ts";
 import { tickKey } from "../model/keys.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
-import type { Job } from "./plan.ts";
+import type { Job } from "../ports/plan.ts";
 
 export interface Jobs {
   start(): void;

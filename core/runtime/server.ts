@@ -6,7 +6,7 @@ import { listen as open } from "listhen";
 import { StartError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "./clock.ts";
-import type { Plan } from "./plan.ts";
+import type { Plan } from "../ports/plan.ts";
 
 /** An idle connection is kept this long, ms: longer than the usual proxy keeps its own, so that the proxy closes first. */
 const KEEP_ALIVE_MS = 65_000;

@@ -1,12 +1,12 @@
 /** The http source: `POST /events` with a publish token. */
-import { Chain } from "../../core/model/chain.ts";
+import { Chain } from "../../core/model/linked-list.ts";
 import { StartError } from "../../core/model/errors.ts";
 import { Problem, type FieldError } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/model/time.ts";
 import type { Plugin, PluginContext, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
 import type { Accept, Accepted, Source, SourceInfo } from "../../core/ports/source.ts";
-import { readBody } from "./http/body.ts";
-import { idempotencyOf, traceparentOf } from "./http/headers.ts";
+import { readBody } from "./http/event-body.ts";
+import { idempotencyOf, traceparentOf } from "./http/answer-headers.ts";
 import { presentedToken, readTokens, tokenProblems, type PublishToken, type TokenOption } from "./http/tokens.ts";
 
 export interface HttpOptions {

@@ -11,7 +11,7 @@ import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Accept, Source } from "../../core/ports/source.ts";
 import { dropRest, list, makeFolder, moveRejected, moveTo, openDone, openPlain } from "./spool/folder.ts";
 import type { Folder, Taken } from "./spool/folder.ts";
-import { createProgress } from "./spool/progress.ts";
+import { createProgress } from "./spool/read-position.ts";
 import { takeIn, type Taking } from "./spool/take.ts";
 
 export interface SpoolOptions {

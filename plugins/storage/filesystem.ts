@@ -5,10 +5,10 @@ import type { Storage } from "../../core/ports/storage.ts";
 import { embedded } from "./embedded/storage.ts";
 import type { EmbeddedOptions, Store as EmbeddedStore } from "./embedded/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
-import { diskRoom } from "./embedded/room.ts";
+import { diskRoom } from "./embedded/free-space.ts";
 import type { FolderLock } from "./embedded/lock.ts";
-import { openFolder, prepareFolder } from "./filesystem/open.ts";
-import type { Opened } from "./filesystem/open.ts";
+import { openFolder, prepareFolder } from "./filesystem/open-store.ts";
+import type { Opened } from "./filesystem/open-store.ts";
 
 export interface FilesystemOptions extends EmbeddedOptions {
   /** Folder of the records; relative to the config file. @default "files" in the data folder */

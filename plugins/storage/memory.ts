@@ -3,7 +3,7 @@ import { ConflictError } from "../../core/model/errors.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { unmet } from "./embedded/conditions.ts";
-import { sortedMap } from "./embedded/sorted.ts";
+import { sortedMap } from "./embedded/sorted-map.ts";
 import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
 
 /** @param options.window most due lines that wait in the queue. @default 10_000 */

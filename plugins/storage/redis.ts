@@ -11,7 +11,7 @@ import { commits } from "./redis/commits.ts";
 import { connection, tagOf } from "./redis/connect.ts";
 import type { Client } from "./redis/connect.ts";
 import { sharedCounters } from "./redis/counters.ts";
-import { createGate } from "./redis/gate.ts";
+import { createGate } from "./redis/exclusive-turn.ts";
 import { large as largeCalls, patienceFor } from "./redis/large.ts";
 import { nodes as otherNodes } from "./redis/nodes.ts";
 import { problemsOf } from "./redis/options.ts";
@@ -20,9 +20,9 @@ import { sharedQueue } from "./redis/queue.ts";
 import type { Now } from "./redis/queue.ts";
 import { manyValues, ranges } from "./redis/range.ts";
 import { replicated } from "./redis/replicated.ts";
-import { stamp } from "./redis/stamp.ts";
-import { steps } from "./redis/steps.ts";
-import { liveSurvey, survey } from "./redis/survey.ts";
+import { stamp } from "./redis/time-argument.ts";
+import { steps } from "./redis/batch-calls.ts";
+import { liveSurvey, survey } from "./redis/probe.ts";
 
 export type { RedisOptions } from "./redis/options.ts";
 

@@ -5,7 +5,7 @@ import { makeDurableFolder, syncFolder } from "../../core/ports/folder.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
-import { diskRoom } from "./embedded/room.ts";
+import { diskRoom } from "./embedded/free-space.ts";
 import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
 import { openReader } from "./sqlite/reader.ts";
 import { openWriter } from "./sqlite/writer.ts";

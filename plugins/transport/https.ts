@@ -1,7 +1,7 @@
 /** The https transport: one POST over HTTP/1.1 and TLS through the guarded connector, on undici's own client. */
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
-import { Callings } from "./https/callings.ts";
+import { Callings } from "./https/abort-listeners.ts";
 import { Connections } from "./https/connections.ts";
 import { Deadlines } from "./https/deadlines.ts";
 import { Exchange } from "./https/exchange.ts";

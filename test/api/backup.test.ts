@@ -1,6 +1,6 @@
 import { request } from "undici";
 import { describe, expect, it } from "vitest";
-import { inspect } from "../../core/flow/dump.ts";
+import { inspect } from "../../core/maintenance/backup.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 
 async function* lines(text: string): AsyncGenerator<string> {

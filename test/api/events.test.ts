@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Delivery } from "../../core/model/delivery.ts";
-import { HISTORY } from "../../core/runtime/path.ts";
+import { HISTORY } from "../../core/runtime/compose/delivery-path.ts";
 import { replied } from "../support/path.ts";
 import { HOOK, PUBLISH_TOKEN, serve } from "./serve.ts";
 import type { Got, Served } from "./serve.ts";

@@ -2,7 +2,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { defaultRows } from "../../config/limits.ts";
-import { createFindRoute, gatewayRoutes, mayBeGateway, normalPath, queryOf } from "../../core/api/gateway/path.ts";
+import {
+  createFindRoute,
+  gatewayRoutes,
+  mayBeGateway,
+  normalPath,
+  queryOf,
+} from "../../core/api/gateway/request-path.ts";
 import { ask } from "../support/ask.ts";
 import { sendRaw, startGateway, startTcp, startUpstream } from "../support/gateway.ts";
 

@@ -1,7 +1,7 @@
-import type { KeyStats } from "../../core/flow/stats.ts";
+import type { KeyStats } from "../../core/stats/query.ts";
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openApiDocument, openApiRoutes } from "../../core/api/openapi.ts";
+import { openApiDocument, openApiRoutes } from "../../core/api/reference/openapi.ts";
 import { PROBLEMS } from "../../core/model/problem.ts";
 import { replied } from "../support/path.ts";
 import { HOOK, PUBLISH_TOKEN, serve } from "./serve.ts";

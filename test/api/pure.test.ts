@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createCursors } from "../../core/api/cursor.ts";
-import { createTable } from "../../core/api/table.ts";
-import { makeKeys } from "../../core/runtime/keys.ts";
+import { createCursors } from "../../core/api/http/cursor.ts";
+import { createTable } from "../../core/api/http/route-table.ts";
+import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { ordinalFloor } from "../../core/model/ids.ts";
 
 const paths = [

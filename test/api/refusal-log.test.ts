@@ -1,6 +1,6 @@
 // Every refused request is in the log under the id that its answer names; a flood of them is counted instead.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createRefusalLog } from "../../core/api/refusal-log.ts";
+import { createRefusalLog } from "../../core/api/http/refusal-log.ts";
 import { testClock } from "../support/clock.ts";
 import { quietLog } from "../support/quiet.ts";
 import { LIST, PUBLISH_TOKEN, serve } from "./serve.ts";

@@ -3,8 +3,8 @@ import { request } from "node:http";
 import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { docsRoutes } from "../../core/api/docs.ts";
-import type { Feed, Message } from "../../core/api/stream.ts";
+import { docsRoutes } from "../../core/api/reference/page.ts";
+import type { Feed, Message } from "../../core/api/resources/live-feed.ts";
 import { serve, tokenAuth } from "./serve.ts";
 import { testClock } from "../support/clock.ts";
 

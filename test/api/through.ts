@@ -1,6 +1,6 @@
 // The gateway and /limits/check as routes of a server, before an upstream that answers in every way that is passed on.
-import { createGateway } from "../../core/api/gateway.ts";
-import { limitsCheckRoutes } from "../../core/api/limits-check.ts";
+import { createGateway } from "../../core/api/gateway/gateway.ts";
+import { limitsCheckRoutes } from "../../core/api/gateway/limits-check.ts";
 import { createGuard } from "../../core/guard/index.ts";
 import { createLimiter } from "../../core/limits/limiter.ts";
 import type { Route } from "../../core/ports/plugin.ts";

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { TEMPLATE } from "../../core/cli/template.ts";
+import { TEMPLATE } from "../../core/cli/support/config-template.ts";
 import { runCommand } from "../support/command.ts";
 
 let folder: string;

@@ -7,7 +7,7 @@ import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../../core/mod
 import { secretAad, type Subscription } from "../../core/model/subscription.ts";
 import type { Change } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { makeKeys } from "../../core/runtime/keys.ts";
+import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { startChild } from "../support/child-relay.ts";
 import { testFolder } from "../support/folder.ts";

@@ -1,7 +1,7 @@
 // Words between nodes on a real Redis, and how old a node's knowledge may be when it begins an attempt.
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FRESH_MS } from "../../core/flow/standing.ts";
+import { FRESH_MS } from "../../core/records/ended-by.ts";
 import type { Nodes, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { memory } from "../../plugins/storage/memory.ts";

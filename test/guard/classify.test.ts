@@ -2,7 +2,7 @@
 import { BlockList } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { inRange, parseAddress, parseRange } from "../../core/guard/address.ts";
+import { inRange, parseAddress, parseRange } from "../../core/guard/ip-address.ts";
 import { classify } from "../../core/guard/classify.ts";
 import type { AddressClass } from "../../core/guard/classify.ts";
 

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { PROBLEMS } from "../../core/model/problem.ts";
-import { FIGURES, promName } from "../../core/runtime/observers/table.ts";
+import { FIGURES, promName } from "../../core/runtime/observability/metric-table.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const read = (file: string): Promise<string> => readFile(join(root, file), "utf8");
@@ -99,7 +99,7 @@ describe("examples", () => {
       try {
         const file = join(folder, `example.${one.info.startsWith("ts") ? "ts" : "mjs"}`);
         await writeFile(file, one.code);
-        const door = JSON.stringify(pathToFileURL(join(root, "config/door.ts")).href);
+        const door = JSON.stringify(pathToFileURL(join(root, "config/module-resolver.ts")).href);
         const program = `import { openDoor } from ${door}; openDoor(""); await import(${JSON.stringify(pathToFileURL(file).href)});`;
         await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {
           cwd: folder,

@@ -4,8 +4,8 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import { LOG_FIELDS } from "../../core/runtime/observers/fields.ts";
-import { FIGURES } from "../../core/runtime/observers/table.ts";
+import { LOG_FIELDS } from "../../core/runtime/observability/log-fields.ts";
+import { FIGURES } from "../../core/runtime/observability/metric-table.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 

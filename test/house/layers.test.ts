@@ -105,8 +105,8 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
     refused: [
       "./sqlite.ts",
       "../source/http.ts",
-      "../../core/flow/intake.ts",
-      "../../core/runtime/plan.ts",
+      "../../core/publish/accept.ts",
+      "../../core/ports/plan.ts",
       "../../core/guard/connect.ts",
       "../../config/index.ts",
       "../../test/support/x.ts",
@@ -126,7 +126,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
     refused: [
       "../sqlite.ts",
       "../../source/http.ts",
-      "../../../core/flow/intake.ts",
+      "../../../core/publish/accept.ts",
       "../../../config/index.ts",
       "relaybox",
     ],
@@ -134,7 +134,7 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
   },
   "config/planted.ts": {
     refused: ["../test/support/x.ts"],
-    passed: ["../core/runtime/plan.ts", "../plugins/storage/sqlite.ts"],
+    passed: ["../core/ports/plan.ts", "../plugins/storage/sqlite.ts"],
   },
   "bench/planted.ts": { refused: ["../test/support/x.ts"], passed: ["../core/model/ids.ts"] },
 };

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { createLimiter } from "../../core/limits/limiter.ts";
 import type { AbuseRule, LimiterDeps, Verdict } from "../../core/limits/limiter.ts";
-import { restForm, routeShape } from "../../core/limits/routes.ts";
+import { restForm, routeShape } from "../../core/limits/route-limits.ts";
 import { addressGroup } from "../../core/model/address.ts";
 import { Problem } from "../../core/model/problem.ts";
 import type { Counters } from "../../core/ports/storage.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Chain, type Link } from "../../core/model/chain.ts";
+import { Chain, type Link } from "../../core/model/linked-list.ts";
 
 it("a chain is a list to whose end things come, and from whose midst they go", () => {
   const step = fc.oneof(fc.constant("add" as const), fc.constant("first" as const), fc.nat({ max: 20 }));

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Problem } from "../../core/model/problem.ts";
 import type { Auth, Users } from "../../core/ports/auth.ts";
 import type { Guess, Route, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
-import { makeKeys, mintToken } from "../../core/runtime/keys.ts";
+import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { openAccounts, openUsers } from "../../plugins/auth/accounts/open.ts";
 import { createPasswords } from "../../plugins/auth/accounts/passwords.ts";

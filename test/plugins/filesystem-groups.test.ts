@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { MAX_BATCH_BYTES } from "../../core/model/event.ts";
 import type { Files } from "../../plugins/storage/filesystem/files.ts";
 import type { Journal } from "../../plugins/storage/filesystem/journal.ts";
-import { groupPieces } from "../../plugins/storage/filesystem/lines.ts";
+import { groupPieces } from "../../plugins/storage/filesystem/journal-lines.ts";
 import { Overlay } from "../../plugins/storage/filesystem/overlay.ts";
 import { Store } from "../../plugins/storage/filesystem/store.ts";
 import { testClock } from "../support/clock.ts";

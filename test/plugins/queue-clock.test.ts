@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { dueKey, dueValue } from "../../core/model/keys.ts";
 import { createQueue } from "../../plugins/storage/embedded/queue.ts";
-import { sortedMap } from "../../plugins/storage/embedded/sorted.ts";
+import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { claim, due } from "../conformance/queue.ts";
 import { testClock, turn } from "../support/clock.ts";
 

@@ -9,7 +9,7 @@ import { dueKey, dueValue } from "../../core/model/keys.ts";
 import type { Due } from "../../core/model/delivery.ts";
 import type { Change, Lease } from "../../core/ports/storage.ts";
 import { createQueue } from "../../plugins/storage/embedded/queue.ts";
-import { sortedMap } from "../../plugins/storage/embedded/sorted.ts";
+import { sortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { due } from "../conformance/queue.ts";
 import { testClock } from "../support/clock.ts";
 

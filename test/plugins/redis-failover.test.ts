@@ -1,6 +1,6 @@
 // A replica becomes master without the last commits: nobody goes on by what was lost.
 import { afterEach, describe, expect, it } from "vitest";
-import { createDirectory } from "../../core/flow/directory.ts";
+import { createDirectory } from "../../core/records/subscription-cache.ts";
 import { subscriptionKey } from "../../core/model/keys.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";

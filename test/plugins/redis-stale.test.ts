@@ -1,7 +1,7 @@
 // A node that messages about subscriptions do not reach: it accepts nothing by what it remembers.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createDirectory } from "../../core/flow/directory.ts";
-import { createIntake, type Intake } from "../../core/flow/intake.ts";
+import { createDirectory } from "../../core/records/subscription-cache.ts";
+import { createIntake, type Intake } from "../../core/publish/accept.ts";
 import { ConflictError } from "../../core/model/errors.ts";
 import { subscriptionKey } from "../../core/model/keys.ts";
 import type { Subscription } from "../../core/model/subscription.ts";

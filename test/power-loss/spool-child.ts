@@ -3,10 +3,10 @@
  * says "forget" before it gives up its notes about each.
  */
 import { writeSync } from "node:fs";
-import { createIntake } from "../../core/flow/intake.ts";
-import { createDirectory } from "../../core/flow/subscriptions.ts";
+import { createIntake } from "../../core/publish/accept.ts";
+import { createDirectory } from "../../core/subscriptions/subscriptions.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { contextOf } from "../../core/runtime/context.ts";
+import { contextOf } from "../../core/runtime/plugin-context.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { spool } from "../../plugins/source/spool.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";

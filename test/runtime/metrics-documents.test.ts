@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { FIGURES, promName, type Figure } from "../../core/runtime/observers/table.ts";
-import { createMetrics } from "../../core/runtime/observers.ts";
+import { FIGURES, promName, type Figure } from "../../core/runtime/observability/metric-table.ts";
+import { createMetrics } from "../../core/runtime/observability/index.ts";
 import { findProgram, needs } from "../support/needs.ts";
 
 const folder = resolve(import.meta.dirname, "../../docs/observe");

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { http, memory, spool } from "../../config/index.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { FIGURES, promName } from "../../core/runtime/observers/table.ts";
+import { FIGURES, promName } from "../../core/runtime/observability/metric-table.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { watchedStorage } from "../../core/runtime/storage-watch.ts";
 import { startReceiver } from "../support/receiver.ts";

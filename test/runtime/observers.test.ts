@@ -6,8 +6,8 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { createLog, createMetrics } from "../../core/runtime/observers.ts";
-import { FIGURES, promName } from "../../core/runtime/observers/table.ts";
+import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
+import { FIGURES, promName } from "../../core/runtime/observability/metric-table.ts";
 import { turn } from "../support/clock.ts";
 
 let folder: string;
@@ -77,7 +77,7 @@ describe("the log", () => {
 
   it("loses no line when the process exits at once", async () => {
     const file = join(folder, "exit");
-    const module = resolve(import.meta.dirname, "../../core/runtime/observers.ts");
+    const module = resolve(import.meta.dirname, "../../core/runtime/observability/index.ts");
     const code = `const { createLog } = await import(${JSON.stringify(module)});
       const log = createLog("info", { dest: ${JSON.stringify(file)} });
       for (let i = 0; i < 1000; i++) log.info("line", { count: i });

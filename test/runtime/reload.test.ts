@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { createCatalogue, createReload, type Reloadable } from "../../core/runtime/reload.ts";
+import { createCatalogue, createReload, type Reloadable } from "../../core/runtime/compose/reload.ts";
 import { startCommand, type Running } from "../support/command.ts";
 
 const base = mkdtempSync(join(tmpdir(), "relay-reload-"));

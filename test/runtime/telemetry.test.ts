@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { StartError } from "../../core/model/errors.ts";
-import { readTraceSettings } from "../../core/runtime/telemetry.ts";
+import { readTraceSettings } from "../../core/runtime/compose/telemetry.ts";
 import { childOf, derivedFrom, parseTraceparent, traceparent } from "../../core/runtime/telemetry/context.ts";
 import { createExporter } from "../../core/runtime/telemetry/exporter.ts";
 import type { Span } from "../../core/runtime/telemetry/otlp.ts";

@@ -3,7 +3,7 @@
 // by `npm run simulate -- --storage redis --seeds 1000`.
 import { describe, expect, it } from "vitest";
 import { needs } from "../support/needs.ts";
-import { replays, seeds } from "../support/sim-seeds.ts";
+import { replays, seeds } from "./seeds.ts";
 
 const missing = needs("redis");
 

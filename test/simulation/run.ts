@@ -1,9 +1,9 @@
 // `npm run simulate -- --storage single|several|redis [--seeds N] [--from S] [--story]`: many seeds of the simulation, one
 // after the other; ends with 1 when a promise was broken. `--story` tells what happened in each that fails.
 import { parseArgs } from "node:util";
-import { openSimRedis } from "../support/sim-redis.ts";
-import { simulate, type SimKind } from "../support/sim-run.ts";
-import { Violation } from "../support/sim-oracle.ts";
+import { openSimRedis } from "./redis-server.ts";
+import { simulate, type SimKind } from "./run-seed.ts";
+import { Violation } from "./oracle.ts";
 
 const KINDS: readonly SimKind[] = ["single", "several", "redis"];
 

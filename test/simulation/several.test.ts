@@ -1,7 +1,7 @@
 // The path under a virtual clock, made by a seed alone. A failing one is seen again, with its story, by
 // `SEED=<seed> vitest run --config test/vitest.config.ts --root . test/simulation/several.test.ts`.
 import { describe, expect, it } from "vitest";
-import { replays, seeds } from "../support/sim-seeds.ts";
+import { replays, seeds } from "./seeds.ts";
 
 describe("the simulated relay with several nodes: killed, frozen, cut off, on one shared store with leases that lapse", () => {
   it("keeps its word over 300 seeds", { timeout: 120_000 }, async () => {

@@ -1,7 +1,7 @@
 // The path under a virtual clock, made by a seed alone. A failing one is seen again, with its story, by
 // `SEED=<seed> vitest run --config test/vitest.config.ts --root . test/simulation/single.test.ts`.
 import { describe, expect, it } from "vitest";
-import { replays, seeds } from "../support/sim-seeds.ts";
+import { replays, seeds } from "./seeds.ts";
 
 describe("the simulated relay with one node: killed, frozen, told to stop, on a disk that loses what was not synced", () => {
   it("keeps its word over 700 seeds", { timeout: 120_000 }, async () => {

@@ -1,9 +1,9 @@
 /** One throw-away authority per test process, and certificates of it. */
-import { makeAuthority } from "../../core/cli/certificates.ts";
-import type { Authority, KeyPair } from "../../core/cli/certificates.ts";
+import { makeAuthority } from "../../core/cli/support/certificates.ts";
+import type { Authority, KeyPair } from "../../core/cli/support/certificates.ts";
 
-export type { Authority, KeyPair } from "../../core/cli/certificates.ts";
-export { makeAuthority } from "../../core/cli/certificates.ts";
+export type { Authority, KeyPair } from "../../core/cli/support/certificates.ts";
+export { makeAuthority } from "../../core/cli/support/certificates.ts";
 
 let shared: Promise<Authority> | undefined;
 let loopback: Promise<KeyPair> | undefined;

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { request } from "undici";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { makeKeys, mintToken } from "../../core/runtime/keys.ts";
+import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { testAuthority } from "./certificates.ts";
 import { startCommand, type Running } from "./command.ts";
 import { TEST_KEYS } from "./relay.ts";

@@ -1,6 +1,6 @@
 /** An intake over a shelf, with subscriptions to set and everything it told to look at. */
-import type { FanoutBounds } from "../../core/flow/draft.ts";
-import { createIntake, type Intake } from "../../core/flow/intake.ts";
+import type { FanoutBounds } from "../../core/publish/write-event.ts";
+import { createIntake, type Intake } from "../../core/publish/accept.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { AcceptRequest } from "../../core/ports/source.ts";

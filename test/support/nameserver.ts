@@ -1,6 +1,6 @@
 /** A name server on loopback that answers A and AAAA questions as a test says (RFC 1035). */
 import { createSocket } from "node:dgram";
-import { parseAddress } from "../../core/guard/address.ts";
+import { parseAddress } from "../../core/guard/ip-address.ts";
 
 /** Addresses of a name; or a failure; or no answer at all. */
 export type Answer = readonly string[] | "NXDOMAIN" | "SERVFAIL" | "silence";

@@ -1,14 +1,14 @@
 /** The path on memory storage, a clock moved by hand and a transport that answers as told: for tests of the flow. */
-import { FANOUT_BOUNDS, type FanoutBounds } from "../../core/flow/draft.ts";
+import { FANOUT_BOUNDS, type FanoutBounds } from "../../core/publish/write-event.ts";
 import type { EventStatus } from "../../core/model/delivery.ts";
 import type { Log, Metrics, Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import type { Reply, TransportRequest } from "../../core/ports/transport.ts";
-import { makeKeys } from "../../core/runtime/keys.ts";
-import { nullMetrics } from "../../core/runtime/observers.ts";
-import * as path from "../../core/runtime/path.ts";
-import type { HealthOptions, Plan } from "../../core/runtime/plan.ts";
-import { createHouse, type Get } from "../../core/runtime/tokens.ts";
+import { makeKeys } from "../../core/runtime/keys/keyring.ts";
+import { nullMetrics } from "../../core/runtime/observability/index.ts";
+import * as path from "../../core/runtime/compose/delivery-path.ts";
+import type { HealthOptions, Plan } from "../../core/ports/plan.ts";
+import { createHouse, type Get } from "../../core/runtime/compose/container.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock, type TestClock } from "./clock.ts";
 

@@ -6,10 +6,10 @@ import { Agent, request } from "undici";
 import type { RelayConfig } from "../../config/define.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { composeRelay, type Around } from "../../core/runtime/compose.ts";
+import { composeRelay, type Around } from "../../core/runtime/compose/compose.ts";
 import type { Clock } from "../../core/ports/clock.ts";
-import { makeKeys, mintToken } from "../../core/runtime/keys.ts";
-import { createLog, createMetrics } from "../../core/runtime/observers.ts";
+import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
+import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
 import { testAuthority } from "./certificates.ts";
 
 export interface Answered {

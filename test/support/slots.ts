@@ -1,5 +1,5 @@
 /** A table of slots, with receivers whose answers take as long as the test says. */
-import { createSlots, type Slot, type Slots } from "../../core/flow/slots.ts";
+import { createSlots, type Slot, type Slots } from "../../core/deliver/slots.ts";
 import { testClock, type TestClock } from "./clock.ts";
 
 export interface SlotTable {

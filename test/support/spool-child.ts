@@ -1,7 +1,7 @@
 /** A process of its own: sqlite, intake and a spool on the folders given, until it is killed. Run by the spool's kill test. */
-import { createIntake } from "../../core/flow/intake.ts";
-import { createDirectory } from "../../core/flow/subscriptions.ts";
-import { contextOf } from "../../core/runtime/context.ts";
+import { createIntake } from "../../core/publish/accept.ts";
+import { createDirectory } from "../../core/subscriptions/subscriptions.ts";
+import { contextOf } from "../../core/runtime/plugin-context.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { spool } from "../../plugins/source/spool.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";

@@ -1,11 +1,11 @@
 /** Wide events in tests: small bounds, many subscriptions, a node that dies in the middle, and a wait for storage. */
-import type { FanoutBounds } from "../../core/flow/draft.ts";
-import { survey } from "../../core/flow/survey.ts";
+import type { FanoutBounds } from "../../core/publish/write-event.ts";
+import { survey } from "../../core/maintenance/verify-storage.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import { isFanoutLane } from "../../core/model/keys.ts";
 import type { Accepted } from "../../core/ports/source.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import * as path from "../../core/runtime/path.ts";
+import * as path from "../../core/runtime/compose/delivery-path.ts";
 import type { TestClock } from "./clock.ts";
 import { testPath, type PathOptions, type TestPath } from "./path.ts";
 

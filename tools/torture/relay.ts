@@ -1,7 +1,7 @@
 // The relay under torture: the real command, on a port and a folder that outlive it.
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { makeKeys, mintToken } from "../../core/runtime/keys.ts";
+import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { freePort, sleep, start, type Started } from "./process.ts";
 
 /** The command of this checkout. */

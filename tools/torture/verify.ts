@@ -1,11 +1,11 @@
 // Whether the relay kept its word: its records against the publisher's ledger and the receivers' books.
 import { createHash } from "node:crypto";
 import { loadConfig } from "../../config/load.ts";
-import { processAround } from "../../core/cli/around.ts";
-import { openStorage } from "../../core/cli/offline.ts";
+import { processAround } from "../../core/cli/support/environment.ts";
+import { openStorage } from "../../core/cli/support/offline.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { survey, type Survey } from "../../core/flow/survey.ts";
+import { survey, type Survey } from "../../core/maintenance/verify-storage.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import { sleep } from "./process.ts";

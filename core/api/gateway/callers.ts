@@ -1,5 +1,5 @@
 /** Who is counted on `/v1`: a key that nobody has verified, and therefore the client's address as well. */
-import { apiKeyPrincipal } from "../../limits/keys.ts";
+import { apiKeyPrincipal } from "../../limits/limit-keys.ts";
 import type { Caller } from "../../limits/limiter.ts";
 import { addressGroup } from "../../model/address.ts";
 import { Problem } from "../../model/problem.ts";

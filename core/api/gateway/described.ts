@@ -1,7 +1,7 @@
 /** What is known of `/v1` and `/limits/check`, for the documentation. */
 import { z } from "zod";
 import type { ProblemCode } from "../../model/problem.ts";
-import type { KnownRoute } from "../publishing.ts";
+import type { KnownRoute } from "../reference/publishing.ts";
 
 const REFUSED: readonly ProblemCode[] = ["ABUSE_SUSPEND", "RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED"];
 const ALWAYS: readonly ProblemCode[] = ["VALIDATION_FAILED", "NOT_FOUND", "INTERNAL_ERROR", "STORAGE_UNAVAILABLE"];

@@ -1,5 +1,5 @@
 /** What the upstream asked for with `Retry-After`: nothing goes there for as long, of one row and key, or at all. */
-import { routeShape } from "../../limits/routes.ts";
+import { routeShape } from "../../limits/route-limits.ts";
 import type { Clock } from "../../ports/clock.ts";
 
 /** Rows and keys that are remembered. Beyond it the one that was added first is forgotten: its next request asks again. */

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import { Problem } from "../../model/problem.ts";
-import { Gone } from "../body.ts";
+import { Gone } from "../http/body.ts";
 
 /** What is left of a body that nobody wants any more is read and thrown away, up to this many bytes. */
 const DRAINED = 16 * 1024 * 1024;

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
-import type { Around } from "../around.ts";
+import type { Around } from "../support/environment.ts";
 
 export interface RelayProcess {
   /** Resolves to the relay's URL. @throws Error when it ends before */

@@ -3,13 +3,13 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { verifyHex, verifyStandard } from "../../signing/verify.ts";
-import type { Around } from "../around.ts";
-import { makeAuthority } from "../certificates.ts";
-import { openApi } from "../client.ts";
-import { readGiven } from "../command.ts";
-import { EX_UNAVAILABLE, ExitError } from "../exit.ts";
-import { startReceiver } from "../receiver.ts";
-import type { Arrival } from "../receiver.ts";
+import type { Around } from "../support/environment.ts";
+import { makeAuthority } from "../support/certificates.ts";
+import { openApi } from "../support/client.ts";
+import { readGiven } from "../support/command.ts";
+import { EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
+import { startReceiver } from "../support/receiver.ts";
+import type { Arrival } from "../support/receiver.ts";
 import { spawnRelay } from "./process.ts";
 
 export interface Subscribed {

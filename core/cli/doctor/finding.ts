@@ -1,5 +1,5 @@
 /** What a check of `relay doctor` found, and what to do about it. */
-import { EX_CONFIG, EX_OK, EX_UNAVAILABLE } from "../exit.ts";
+import { EX_CONFIG, EX_OK, EX_UNAVAILABLE } from "../support/exit.ts";
 
 export interface Finding {
   /** What was looked at, in one or two words. */

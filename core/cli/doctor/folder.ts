@@ -2,8 +2,8 @@
 import { constants } from "node:fs";
 import { access, mkdtemp, readdir, rmdir, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Plan } from "../../runtime/plan.ts";
-import type { Around } from "../around.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Around } from "../support/environment.ts";
 import { bad, good, reasonOf, warn, type Finding } from "./finding.ts";
 
 const MIB = 1024 * 1024;

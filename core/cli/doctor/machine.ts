@@ -3,7 +3,7 @@ import { X509Certificate, createPrivateKey } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { getCACertificates } from "node:tls";
 import { readCertificates } from "../../guard/index.ts";
-import type { Plan } from "../../runtime/plan.ts";
+import type { Plan } from "../../ports/plan.ts";
 import { bad, good, reasonOf, warn, type Finding } from "./finding.ts";
 
 /** Beside connections: the database, the log, watchers, name servers. */

@@ -2,10 +2,10 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Storage } from "../../ports/storage.ts";
-import { makeKeys } from "../../runtime/keys.ts";
-import { heldKeys, lineUp } from "../../runtime/master-keys.ts";
-import type { Plan } from "../../runtime/plan.ts";
-import { judgeMasterKey } from "../../runtime/rekey.ts";
+import { makeKeys } from "../../runtime/keys/keyring.ts";
+import { heldKeys, lineUp } from "../../runtime/keys/master-keys.ts";
+import type { Plan } from "../../ports/plan.ts";
+import { judgeMasterKey } from "../../runtime/keys/rekey.ts";
 import { bad, good, reasonOf, warn, type Finding } from "./finding.ts";
 
 const WHAT = "master key";

@@ -6,10 +6,10 @@ import type { TLSSocket } from "node:tls";
 import { createGuard } from "../../guard/index.ts";
 import { dnsResolver } from "../../guard/resolve.ts";
 import { ConnectError } from "../../model/errors.ts";
-import type { Plan } from "../../runtime/plan.ts";
-import type { Around } from "../around.ts";
-import { probe } from "../readiness.ts";
-import { localUrl } from "../client.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Around } from "../support/environment.ts";
+import { probe } from "../support/readiness.ts";
+import { localUrl } from "../support/client.ts";
 import { bad, good, warn, type Finding } from "./finding.ts";
 
 const PROBE_MS = 10_000;

@@ -2,9 +2,9 @@
 import { existsSync } from "node:fs";
 import { StartError } from "../../model/errors.ts";
 import type { Storage } from "../../ports/storage.ts";
-import type { Plan } from "../../runtime/plan.ts";
-import type { Around } from "../around.ts";
-import { openStorage } from "../offline.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Around } from "../support/environment.ts";
+import { openStorage } from "../support/offline.ts";
 import { bad, good, reasonOf, warn, type Finding } from "./finding.ts";
 import { seconds } from "./folder.ts";
 import { checkMasterKey } from "./master-key.ts";

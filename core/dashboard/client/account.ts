@@ -2,7 +2,7 @@
 import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { moment } from "./format.ts";
-import { notice, Page } from "./parts.ts";
+import { notice, Page } from "./elements.ts";
 import { hasAccounts } from "./session.ts";
 import { token } from "./token.ts";
 import { Totp } from "./totp.ts";

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { el, part } from "./dom.ts";
 import { Excerpt } from "./excerpt.ts";
 import { duration, moment, reason } from "./format.ts";
-import { badge } from "./parts.ts";
+import { badge } from "./elements.ts";
 import type { Attempt } from "./shapes.ts";
 
 const succeeded = ({ statusCode = 0 }: Attempt): boolean => statusCode >= 200 && statusCode < 300;

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { waiting } from "./api.ts";
 import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
-import { notice, useNow } from "./parts.ts";
+import { notice, useNow } from "./elements.ts";
 
 const CODES: Readonly<Record<string, string>> = {
   RATE_LIMIT_EXCEEDED: "The limit of requests a minute is reached.",

@@ -6,7 +6,7 @@ import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { choice } from "./fields.ts";
 import { duration, reason } from "./format.ts";
-import { known, nameOf } from "./keys.ts";
+import { known, nameOf } from "./api-keys.ts";
 import {
   badge,
   empty,
@@ -20,13 +20,13 @@ import {
   useLoad,
   useNow,
   When,
-} from "./parts.ts";
+} from "./elements.ts";
 import { ReplayFailed } from "./replay.ts";
 import { refine, to } from "./route.ts";
 import { Sent } from "./sent.ts";
 import type { Attempt, Delivery, RelayEvent } from "./shapes.ts";
 import { tabs } from "./subscription.ts";
-import { pager, table } from "./table.ts";
+import { pager, table } from "./data-table.ts";
 
 /** Counts down to the next attempt. */
 export const Next = part(({ at }: { readonly at: string }) => {

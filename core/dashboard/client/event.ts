@@ -7,12 +7,24 @@ import { form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { Select } from "./fields.ts";
 import { moment } from "./format.ts";
-import { known, loadStats, nameOf } from "./keys.ts";
-import { badge, Copy, notice, Page, problem, skeleton, tell, useAction, useCalm, useLive, useLoad } from "./parts.ts";
+import { known, loadStats, nameOf } from "./api-keys.ts";
+import {
+  badge,
+  Copy,
+  notice,
+  Page,
+  problem,
+  skeleton,
+  tell,
+  useAction,
+  useCalm,
+  useLive,
+  useLoad,
+} from "./elements.ts";
 import { to } from "./route.ts";
 import { rawData } from "./sent.ts";
 import type { EventDetail } from "./shapes.ts";
-import { pager } from "./table.ts";
+import { pager } from "./data-table.ts";
 
 interface EventProps {
   readonly keyId: string;

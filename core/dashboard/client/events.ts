@@ -3,11 +3,11 @@ import { useEffect, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { Filters, periodOf } from "./filters.ts";
-import { badge, empty, Page, problem, skeleton, useCalm, useLive, useLoad, When } from "./parts.ts";
+import { badge, empty, Page, problem, skeleton, useCalm, useLive, useLoad, When } from "./elements.ts";
 import { ReplayFailed } from "./replay.ts";
 import { refine, to } from "./route.ts";
 import type { EventStatus, RelayEvent } from "./shapes.ts";
-import { pager, table } from "./table.ts";
+import { pager, table } from "./data-table.ts";
 
 interface EventsProps {
   readonly keyId: string;

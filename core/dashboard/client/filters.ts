@@ -2,10 +2,10 @@
 import { useState } from "preact/hooks";
 import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
-import { eventTypes } from "./event-names.ts";
+import { eventTypes } from "./event-types-input.ts";
 import { Field, Select } from "./fields.ts";
-import { known, loadStats, nameOf } from "./keys.ts";
-import { tell } from "./parts.ts";
+import { known, loadStats, nameOf } from "./api-keys.ts";
+import { tell } from "./elements.ts";
 import { refine } from "./route.ts";
 
 type Query = Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { errorOf, Field } from "./fields.ts";
-import { notice, problem, useAction } from "./parts.ts";
+import { notice, problem, useAction } from "./elements.ts";
 import { logIn, paste, setUp } from "./session.ts";
 import { waitNotice } from "./choices.ts";
 import type { ComponentChildren } from "preact";

@@ -6,9 +6,9 @@ import { el, part } from "./dom.ts";
 import { errorOf, Field, Select } from "./fields.ts";
 import { count, duration } from "./format.ts";
 import { useCell } from "./cell.ts";
-import { known, nameOf } from "./keys.ts";
+import { known, nameOf } from "./api-keys.ts";
 import { liveState } from "./live.ts";
-import { notice, problem, useAction, useLive, useNow } from "./parts.ts";
+import { notice, problem, useAction, useLive, useNow } from "./elements.ts";
 import type { Replayed } from "./shapes.ts";
 
 interface ReplayProps {

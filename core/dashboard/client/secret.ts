@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Dialog } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { moment } from "./format.ts";
-import { Copy, notice } from "./parts.ts";
+import { Copy, notice } from "./elements.ts";
 import type { Secreted } from "./shapes.ts";
 
 export const SecretOnce = part(({ made, close }: { readonly made: Secreted; readonly close: () => void }) => {

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { el, part } from "./dom.ts";
 import { Field } from "./fields.ts";
-import { Copy, notice } from "./parts.ts";
+import { Copy, notice } from "./elements.ts";
 import { userAgent } from "./session.ts";
 import type { Attempt, RelayEvent, Subscription } from "./shapes.ts";
 

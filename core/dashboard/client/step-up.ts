@@ -4,7 +4,7 @@ import { useCell } from "./cell.ts";
 import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { Field } from "./fields.ts";
-import { problem, useAction } from "./parts.ts";
+import { problem, useAction } from "./elements.ts";
 import { go } from "./route.ts";
 import { hasAccounts, stepping, stepUp } from "./session.ts";
 import { readToken, token } from "./token.ts";

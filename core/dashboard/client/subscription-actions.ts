@@ -5,7 +5,7 @@ import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { Field, Select } from "./fields.ts";
 import { hostOf } from "./format.ts";
-import { notice, problem, tell, useAction } from "./parts.ts";
+import { notice, problem, tell, useAction } from "./elements.ts";
 import { go } from "./route.ts";
 import type { Secreted, Subscription } from "./shapes.ts";
 

@@ -3,10 +3,10 @@ import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
-import { EventNames } from "./event-names.ts";
+import { EventNames } from "./event-types-input.ts";
 import { errorOf, Field } from "./fields.ts";
 import { type HeaderLine, HeadersInput, headerLine, headersOf } from "./headers-input.ts";
-import { notice, problem, tell, useAction } from "./parts.ts";
+import { notice, problem, tell, useAction } from "./elements.ts";
 import type { Secreted, Subscription } from "./shapes.ts";
 
 interface FormProps {

@@ -4,7 +4,7 @@ import { ask, path } from "./api.ts";
 import { AttemptLine } from "./attempt.ts";
 import { el, part } from "./dom.ts";
 import { count, duration, moment, share } from "./format.ts";
-import { loadStats, nameOf } from "./keys.ts";
+import { loadStats, nameOf } from "./api-keys.ts";
 import {
   badge,
   Copy,
@@ -19,7 +19,7 @@ import {
   useLive,
   useLoad,
   When,
-} from "./parts.ts";
+} from "./elements.ts";
 import { to } from "./route.ts";
 import { SecretOnce } from "./secret.ts";
 import type { Attempt, Glance, Secreted } from "./shapes.ts";

@@ -3,12 +3,12 @@ import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { el, part } from "./dom.ts";
 import { count, reason, share } from "./format.ts";
-import { loadStats } from "./keys.ts";
-import { badge, empty, Page, problem, skeleton, useCalm, useLive, useLoad, useNow, When } from "./parts.ts";
+import { loadStats } from "./api-keys.ts";
+import { badge, empty, Page, problem, skeleton, useCalm, useLive, useLoad, useNow, When } from "./elements.ts";
 import { place, refine, to } from "./route.ts";
 import { SecretOnce } from "./secret.ts";
 import type { Glance, Secreted } from "./shapes.ts";
-import { table } from "./table.ts";
+import { table } from "./data-table.ts";
 import { SubscriptionForm } from "./subscription-form.ts";
 
 export const Subscriptions = part(({ keyId }: { readonly keyId: string }) => {

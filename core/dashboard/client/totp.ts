@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { Field } from "./fields.ts";
-import { badge, Copy, notice, problem, useAction } from "./parts.ts";
+import { badge, Copy, notice, problem, useAction } from "./elements.ts";
 import { beginTotp, confirmTotp } from "./session.ts";
 
 export const Totp = part(({ on }: { readonly on: boolean }) => {

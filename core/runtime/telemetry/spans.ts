@@ -4,8 +4,8 @@
  * The publish span's context is what is stored with the event, so that deliveries find their way up from any node at any
  * time. What nobody published (operational events) has no trace.
  */
-import type { Seen } from "../../flow/tell.ts";
-import type { Send, Sent } from "../../flow/send.ts";
+import type { Seen } from "../../deliver/report.ts";
+import type { Send, Sent } from "../../deliver/send.ts";
 import type { Attempt } from "../../model/attempt.ts";
 import { attemptId, deliveryId } from "../../model/delivery.ts";
 import { ordinalTime } from "../../model/ids.ts";

@@ -3,7 +3,7 @@ import type { AuditAction } from "../../../core/model/audit.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Route, RouteRequest } from "../../../core/ports/plugin.ts";
-import { readFields, reply, text } from "./body.ts";
+import { readFields, reply, text } from "./login-body.ts";
 import { setCookie } from "./cookie.ts";
 import { beginTotp, useCode } from "./factors.ts";
 import { LONGEST_PASSWORD } from "./passwords.ts";
@@ -17,8 +17,8 @@ import {
   surely,
   TWO_FACTORS,
   unauthenticated,
-} from "./parts.ts";
-import type { Parts } from "./parts.ts";
+} from "./dependencies.ts";
+import type { Parts } from "./dependencies.ts";
 import { SPENT } from "./setup-code.ts";
 import { userKey } from "./user.ts";
 import type { User } from "./user.ts";

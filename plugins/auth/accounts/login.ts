@@ -3,7 +3,7 @@ import { addressGroup } from "../../../core/model/address.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { stepUpChallenge } from "../../../core/model/token.ts";
 import type { Route, RouteRequest } from "../../../core/ports/plugin.ts";
-import { readFields, readJson, reply, text } from "./body.ts";
+import { readFields, readJson, reply, text } from "./login-body.ts";
 import { clearCookie, isOwnOrigin, readCookie, setCookie } from "./cookie.ts";
 import { useCode } from "./factors.ts";
 import { LONGEST_PASSWORD } from "./passwords.ts";
@@ -18,8 +18,8 @@ import {
   surely,
   TWO_FACTORS,
   unauthenticated,
-} from "./parts.ts";
-import type { Parts } from "./parts.ts";
+} from "./dependencies.ts";
+import type { Parts } from "./dependencies.ts";
 import { normalName, userKey } from "./user.ts";
 import type { User } from "./user.ts";
 

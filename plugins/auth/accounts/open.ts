@@ -6,14 +6,14 @@ import type { PluginContext, Route } from "../../../core/ports/plugin.ts";
 import { joseVerify, tokenJudge } from "../token/judge.ts";
 import { enrolRoutes } from "./enrol.ts";
 import { loginRoutes } from "./login.ts";
-import type { Parts } from "./parts.ts";
+import type { Parts } from "./dependencies.ts";
 import { createPasswords } from "./passwords.ts";
 import type { Passwords } from "./passwords.ts";
-import { peopleRoutes } from "./people.ts";
+import { peopleRoutes } from "./user-admin.ts";
 import { resealFactors } from "./reseal.ts";
 import { createSessions } from "./sessions.ts";
 import { setupCode } from "./setup-code.ts";
-import { createBrake } from "./slow.ts";
+import { createBrake } from "./brute-force-delay.ts";
 import { userBook } from "./users.ts";
 import type { UserBook } from "./users.ts";
 

@@ -1,6 +1,6 @@
 /** Second factors under a new master key, while logins go on. */
 import type { Keys, ScopedStorage } from "../../../core/ports/plugin.ts";
-import { surely } from "./parts.ts";
+import { surely } from "./dependencies.ts";
 import { totpAad } from "./user.ts";
 import type { UserBook } from "./users.ts";
 

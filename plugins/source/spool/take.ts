@@ -3,8 +3,8 @@ import { hash } from "node:crypto";
 import { Problem, type FieldError } from "../../../core/model/problem.ts";
 import type { Accept } from "../../../core/ports/source.ts";
 import type { Opened } from "./folder.ts";
-import { batches, type Batch } from "./lines.ts";
-import { covers, withRange, type Progress, type Range } from "./progress.ts";
+import { batches, type Batch } from "./spool-lines.ts";
+import { covers, withRange, type Progress, type Range } from "./read-position.ts";
 
 export interface LineError {
   /** From 1; absent when it is about all lines of a batch. */

@@ -7,9 +7,9 @@ import { duesOf } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, ClaimRequest, Entry, Lease, Queue, RangeOptions } from "../../../core/ports/storage.ts";
-import { alarm } from "./alarm.ts";
-import { createFeeder } from "./feeder.ts";
-import { firstAt, isBehind, leaveToStorage, pausedMs, storedAt, type Lane, type Line } from "./lane.ts";
+import { alarm } from "./wake-timer.ts";
+import { createFeeder } from "./refill.ts";
+import { firstAt, isBehind, leaveToStorage, pausedMs, storedAt, type Lane, type Line } from "./subscription-queue.ts";
 import { timeline } from "./timeline.ts";
 import { createWindow } from "./window.ts";
 

@@ -6,8 +6,8 @@ import type { Due } from "../../../core/model/delivery.ts";
 import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
-import type { Lane } from "./lane.ts";
-import { atOf, finding, isStray, noteStray, restOf, strayOf, type Finding } from "./strays.ts";
+import type { Lane } from "./subscription-queue.ts";
+import { atOf, finding, isStray, noteStray, restOf, strayOf, type Finding } from "./future-lines.ts";
 import type { Timeline } from "./timeline.ts";
 import type { Window } from "./window.ts";
 

@@ -5,8 +5,18 @@
 import type { Due } from "../../../core/model/delivery.ts";
 import { dueKey } from "../../../core/model/keys.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { Alarm } from "./alarm.ts";
-import { dequeue, enqueue, evictLast, newLane, nextAt, pausedMs, restsUntil, type Lane, type Line } from "./lane.ts";
+import type { Alarm } from "./wake-timer.ts";
+import {
+  dequeue,
+  enqueue,
+  evictLast,
+  newLane,
+  nextAt,
+  pausedMs,
+  restsUntil,
+  type Lane,
+  type Line,
+} from "./subscription-queue.ts";
 import type { Timeline } from "./timeline.ts";
 
 export interface Window {

@@ -3,16 +3,16 @@ import { rename, unlink } from "node:fs/promises";
 import { renameSync, rmdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { StorageError } from "../../../core/model/errors.ts";
-import { pool } from "../embedded/pool.ts";
+import { pool } from "../embedded/parallel.ts";
 import { codeOf, fault, replaceFile, syncFolder } from "./disk.ts";
 import { list, separator } from "./leaf.ts";
 import type { Leaf } from "./leaf.ts";
 import { Leaves } from "./leaves.ts";
 import type { Foreign } from "./leaves.ts";
-import { fileName, groupOf } from "./names.ts";
+import { fileName, groupOf } from "./file-names.ts";
 import { encodeRecord } from "./record.ts";
 import { readNow, readText, valueOf } from "./record-file.ts";
-import { lowerBound, prefixEnd } from "./sorted.ts";
+import { lowerBound, prefixEnd } from "./sorted-files.ts";
 import type { Stored } from "./overlay.ts";
 
 /** Files written at once: the thread pool has four threads, and a disk likes a few requests to sort. */

@@ -8,8 +8,8 @@ import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { StorageError } from "../../../core/model/errors.ts";
 import { codeOf, createFile, fault, rewriteFile, syncFolder } from "./disk.ts";
-import { groupPieces, headerLine, readSegment } from "./lines.ts";
-import type { Line, Write } from "./lines.ts";
+import { groupPieces, headerLine, readSegment } from "./journal-lines.ts";
+import type { Line, Write } from "./journal-lines.ts";
 
 const SEGMENT = /^(\d{8})\.ndjson$/;
 const segmentName = (number: number): string => `${String(number).padStart(8, "0")}.ndjson`;

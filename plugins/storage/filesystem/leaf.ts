@@ -3,7 +3,7 @@ import { opendirSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { readRegular } from "./disk.ts";
-import { fileKey } from "./names.ts";
+import { fileKey } from "./file-names.ts";
 import { decodeRecord } from "./record.ts";
 
 export interface Leaf {

@@ -7,9 +7,9 @@ import { dirname, join } from "node:path";
 import { PRIVATE_FOLDER, codeOf, syncFolder } from "./disk.ts";
 import { isEmpty, list, newLeaf } from "./leaf.ts";
 import type { Leaf } from "./leaf.ts";
-import { fileName, folderGroup, groupFolder, groupOf, leafFolder, leafFrom } from "./names.ts";
+import { fileName, folderGroup, groupFolder, groupOf, leafFolder, leafFrom } from "./file-names.ts";
 import { bringHome } from "./record-file.ts";
-import { lowerBound, prefixEnd } from "./sorted.ts";
+import { lowerBound, prefixEnd } from "./sorted-files.ts";
 
 /** Called with what does not belong where it was found; moves it away for good and tells the operator. */
 export type Foreign = (path: string, why: string) => void;

@@ -2,7 +2,7 @@
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import type { Overlay, Stored } from "./overlay.ts";
-import { bounds } from "./sorted.ts";
+import { bounds } from "./sorted-files.ts";
 
 /** Files read at once. */
 const READ_AHEAD = 16;

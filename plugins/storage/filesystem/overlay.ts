@@ -1,5 +1,5 @@
 /** What is committed and not in the files yet: reads look here first. `null` stands for a removal. */
-import { SortedKeys } from "./sorted.ts";
+import { SortedKeys } from "./sorted-files.ts";
 
 export type Stored = string | null;
 

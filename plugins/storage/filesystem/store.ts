@@ -11,10 +11,10 @@ import { fault } from "./disk.ts";
 import type { Files } from "./files.ts";
 import type { Journal } from "./journal.ts";
 import { readConditions } from "./known.ts";
-import type { Write } from "./lines.ts";
+import type { Write } from "./journal-lines.ts";
 import { readRange } from "./merge.ts";
 import type { Halves } from "./merge.ts";
-import { assertKey } from "./names.ts";
+import { assertKey } from "./file-names.ts";
 import type { Overlay } from "./overlay.ts";
 
 /** Files are brought up to date this long after a commit, at the latest. */

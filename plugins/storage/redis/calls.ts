@@ -4,7 +4,7 @@ import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import { CALL_MS, COMMAND_MS } from "./connect.ts";
 import type { Client } from "./connect.ts";
-import type { Gate } from "./gate.ts";
+import type { Gate } from "./exclusive-turn.ts";
 import { wire } from "./packed.ts";
 import type { Args } from "./packed.ts";
 

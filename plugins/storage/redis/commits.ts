@@ -3,7 +3,7 @@ import { ConflictError, LeaseLostError, StorageError } from "../../../core/model
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import type { Channel } from "./channel.ts";
-import type { Kind, StepReply, Steps } from "./steps.ts";
+import type { Kind, StepReply, Steps } from "./batch-calls.ts";
 
 /** Ids of commits are remembered in sets of so long, for longer than any repeat can take. */
 const BUCKET_MS = 5_000;

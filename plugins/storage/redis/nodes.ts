@@ -5,7 +5,7 @@ import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
 import { NO_EPOCH } from "./channel.ts";
 import { inRedis } from "./lua.ts";
-import type { Stamp } from "./stamp.ts";
+import type { Stamp } from "./time-argument.ts";
 
 /** now, node → the epoch. */
 const ALIVE = script(

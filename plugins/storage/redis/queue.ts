@@ -7,9 +7,9 @@ import type { Calls } from "./calls.ts";
 import { script } from "./calls.ts";
 import type { Channel } from "./channel.ts";
 import type { Commits } from "./commits.ts";
-import type { Steps } from "./steps.ts";
+import type { Steps } from "./batch-calls.ts";
 import { CANCEL, CLAIM, DEPTH, PAUSE, PENDING, RELEASE, RENEW, SWEEP } from "./queue-lua.ts";
-import type { Stamp } from "./stamp.ts";
+import type { Stamp } from "./time-argument.ts";
 
 const SCRIPTS = {
   claim: script(CLAIM),

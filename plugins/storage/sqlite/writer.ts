@@ -1,7 +1,7 @@
 /** The main thread's side of the writer: gathers commits while a batch is under way, and tells each how it ended. */
 import { ConflictError, StartError, StorageError } from "../../../core/model/errors.ts";
 import type { Change } from "../../../core/ports/storage.ts";
-import { rewriteLog } from "./log.ts";
+import { rewriteLog } from "./write-ahead-log.ts";
 import { startThread, type Thread } from "./thread.ts";
 import type { Answer, Ask, WorkerStart } from "./worker.ts";
 

@@ -2,7 +2,7 @@
 import { crc32 } from "node:zlib";
 import type { Driver } from "unstorage";
 import { StorageError } from "../../../core/model/errors.ts";
-import { decodeName, encodeName } from "../embedded/names.ts";
+import { decodeName, encodeName } from "../embedded/key-names.ts";
 
 /** Longest part of a name, for drivers that make a file of it. */
 const PART = 120;

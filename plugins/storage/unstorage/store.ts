@@ -7,8 +7,8 @@ import { ConflictError, StartError, StorageError } from "../../../core/model/err
 import type { Log } from "../../../core/ports/plugin.ts";
 import type { Change, Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { unmet } from "../embedded/conditions.ts";
-import { pool } from "../embedded/pool.ts";
-import { sortedMap } from "../embedded/sorted.ts";
+import { pool } from "../embedded/parallel.ts";
+import { sortedMap } from "../embedded/sorted-map.ts";
 import type { Store } from "../embedded/storage.ts";
 import { JOURNAL, drop, get, itemKey, itemName, itemText, itemValue, put } from "./items.ts";
 

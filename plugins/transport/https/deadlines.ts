@@ -1,5 +1,5 @@
 /** Deadlines for many attempts at the price of one timer: nearly all attempts end long before theirs. */
-import { Chain, type Link } from "../../../core/model/chain.ts";
+import { Chain, type Link } from "../../../core/model/linked-list.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 
 export interface Timed {

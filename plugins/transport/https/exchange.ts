@@ -1,8 +1,8 @@
 /** One request and what comes of it. The object itself is undici's handler, and what is called off or expires: one allocation. */
 import type { Dispatcher } from "undici";
-import type { Link } from "../../../core/model/chain.ts";
+import type { Link } from "../../../core/model/linked-list.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
-import type { Called, Callings } from "./callings.ts";
+import type { Called, Callings } from "./abort-listeners.ts";
 import type { Connection, Connections, User } from "./connections.ts";
 import type { Deadlines, Timed } from "./deadlines.ts";
 import { failure, protocol } from "./failure.ts";

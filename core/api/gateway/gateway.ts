@@ -1,0 +1,242 @@
+/** The gateway: `/v1` matched, limited and passed on to the upstream, both bodies streaming. It authenticates nobody. */
+import { Readable } from "node:stream";
+import { retryAfterMs } from "../../deliver/retry.ts";
+import type { Caller, Limiter, Verdict } from "../../limits/limiter.ts";
+import { Problem } from "../../model/problem.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Log, Route, RouteReply } from "../../ports/plugin.ts";
+import { createTrust, peerOf } from "../http/client-address.ts";
+import { Gone, HeldBody, readBody } from "../http/body.ts";
+import { createBodyBudget } from "../http/body-budget.ts";
+import type { Call } from "../http/call.ts";
+import { callersOf, credentialsIn } from "./callers.ts";
+import { requestPairs, responsePairs, valuesOf } from "./headers.ts";
+import { createFindRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
+import type { GatewayRoute } from "./request-path.ts";
+import { checkBody, hasBody, openUpload } from "./upload.ts";
+import { createPlaces, type Place } from "./places.ts";
+import { createUpstreamRest } from "./rest.ts";
+import { createUpstream } from "./upstream.ts";
+import type { Answering, Upstream, UpstreamOptions } from "./upstream.ts";
+import { envelope, problemOf } from "../http/reply.ts";
+
+export interface GatewayDeps {
+  /** Names of limit rows: those under `/v1` are the operations. */
+  readonly rows: readonly string[];
+  /** Left out, only `GET /v1/health` answers, for the relay itself. */
+  readonly upstream?: (Omit<UpstreamOptions, "clock"> & { readonly keyHeader: string }) | undefined;
+  readonly limits: Pick<Limiter, "check">;
+  /** Proxies in front of the relay whose `X-Forwarded-Proto` and `-Host` are believed. */
+  readonly trustedProxies: readonly string[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Gateway {
+  readonly routes: readonly Route[];
+  dispose(): Promise<void>;
+}
+
+const BODY_BYTES = 1_048_576;
+/** Bodies that wait for a place at the upstream hold at most so many bytes. */
+const WAITING_BYTES = 33_554_432;
+/** Requests at the upstream at once, unless something else is said. */
+const CONCURRENCY = 128;
+const UPSTREAM_BUSY = "The upstream is busy; come back later.";
+const WAIT_MIN_S = 1;
+const WAIT_MAX_S = 300;
+/** How soon it is worth asking again whether someone has configured an upstream, seconds. */
+const NOT_CONFIGURED_S = 60;
+
+export function createGateway(deps: GatewayDeps): Gateway {
+  const { clock, limits, log } = deps;
+  const keyHeader = (deps.upstream?.keyHeader ?? "x-api-key").toLowerCase();
+  const trusted = createTrust(deps.trustedProxies);
+  const routes = gatewayRoutes(deps.rows);
+  const find = createFindRoute(routes);
+  const upstream = deps.upstream && createUpstream({ clock, ...deps.upstream });
+  const rest = createUpstreamRest(clock);
+  const places = createPlaces(deps.upstream?.concurrency ?? CONCURRENCY);
+  const waiting = createBodyBudget(WAITING_BYTES, 2 * BODY_BYTES);
+
+  function pairsOf({ req, address, requestId }: Call): readonly string[] {
+    const peer = trusted(peerOf(req));
+    const [proto = ""] = peer ? valuesOf(req.rawHeaders, "x-forwarded-proto") : [];
+    const [host = askedHost(req.url ?? "") ?? req.headers.host] = peer
+      ? valuesOf(req.rawHeaders, "x-forwarded-host")
+      : [];
+    const own = "encrypted" in req.socket ? "https" : "http";
+    const origin = { address, proto: /^https?$/i.test(proto) ? proto.toLowerCase() : own, host, requestId };
+    return requestPairs(req.rawHeaders, origin, keyHeader);
+  }
+
+  async function count(row: string, callers: readonly Caller[]): Promise<Verdict | undefined> {
+    const busyMs = rest.leftMs(row, callers[0]?.principal ?? "");
+    const verdict = await limits.check(row, callers, { busyMs });
+    if (verdict?.code === undefined) return verdict;
+    const busy = verdict.code === "PROVIDER_BACKPRESSURE";
+    const detail = busy ? UPSTREAM_BUSY : "Wait as long as Retry-After says, then go on slower.";
+    const { retryAfter = WAIT_MIN_S } = verdict;
+    throw new Problem(verdict.code, detail, { retryAfter, headers: lowered(verdict.headers) });
+  }
+
+  /**
+   * The request with a place at the upstream. While its body is on its way it has one of a few; where there is none it
+   * waits for its body, and takes a place when that is there: so what stalls holds no place that others need.
+   */
+  async function placed(call: Call, callers: readonly string[], end: AbortController): Promise<Placed> {
+    const { req } = call;
+    if (!hasBody(req)) return { place: places.take(callers, false) ?? full() };
+    const place = places.take(callers, true);
+    if (place !== undefined) {
+      const body = openUpload(req, BODY_BYTES, (error) => end.abort(error), place.uploaded);
+      return { place, body };
+    }
+    const held = new HeldBody(waiting, () => callers);
+    try {
+      const body = await readBody(req, BODY_BYTES, held);
+      return { place: places.take(callers, false) ?? full(), body, held };
+    } catch (error) {
+      held.release();
+      throw error;
+    }
+  }
+
+  async function answer(route: GatewayRoute, call: Call): Promise<RouteReply> {
+    const path = normalPath(call.path);
+    // Spelled otherwise it would be another operation: what is counted must be what is forwarded.
+    if (path === undefined || find(call.method, path) !== route)
+      throw new Problem("NOT_FOUND", "There is no such path.");
+    const pairs = pairsOf(call);
+    const row = `${route.method} ${route.path}`;
+    const callers = callersOf(credentialsIn(pairs, keyHeader, "authorization"), call.address);
+    const verdict = await count(row, callers);
+    try {
+      if (upstream !== undefined) return await forward(upstream, call, { path, row, pairs, callers, verdict });
+      if (route.path !== "/v1/health") {
+        const detail = "The operator has named no upstream (gateway.upstream) to answer this.";
+        throw new Problem("UPSTREAM_NOT_CONFIGURED", detail, { retryAfter: NOT_CONFIGURED_S });
+      }
+      const reply = envelope({ data: { status: "ok" } }, clock.now());
+      return { ...reply, headers: { ...verdict?.headers } };
+    } catch (error) {
+      throw await refusal(error, verdict);
+    }
+  }
+
+  /** The error with the limit headers that are true of it: what is our fault, or the upstream's, costs nothing. */
+  async function refusal(error: unknown, verdict: Verdict | undefined): Promise<unknown> {
+    if (error instanceof Gone || verdict === undefined) return error;
+    const { code, status, detail, extras } = problemOf(error);
+    const free = status >= 500 || code === "PROVIDER_BACKPRESSURE";
+    if (!(error instanceof Problem)) log.error("a request failed", { error: (error as Error).name });
+    const headers = lowered(free ? await verdict.giveBack() : verdict.headers);
+    return new Problem(code, detail, { ...extras, headers: { ...headers, ...extras.headers } });
+  }
+
+  async function forward(
+    to: Upstream,
+    call: Call,
+    { path, row, pairs, callers, verdict }: Counted,
+  ): Promise<RouteReply> {
+    const { req, res, method } = call;
+    const names = callers.map(({ principal }) => principal);
+    checkBody(req, BODY_BYTES);
+    const end = new AbortController();
+    const left = (): void => end.abort(new Gone());
+    res.once("close", left);
+    let sent: Placed | undefined;
+    try {
+      sent = await placed(call, names, end);
+      const { body, place } = sent;
+      const length = req.headers["content-length"];
+      const headers = body !== undefined && length !== undefined ? [...pairs, "content-length", length] : pairs;
+      const request = { method, path: path + queryOf(req.url ?? ""), headers, body };
+      const answering = await to.send(request, end.signal, place.leave);
+      const { status } = answering.head;
+      if (status === 429 || status === 503) throw busy(answering, row, names[0] ?? "");
+      await pass(call, answering, verdict);
+      return { status };
+    } catch (error) {
+      if (error instanceof Problem || error instanceof Gone) throw error;
+      const { name, message } = error as Error;
+      log.warn("the upstream did not answer", { requestId: call.requestId, error: name, detail: message });
+      throw new Problem("UPSTREAM_UNAVAILABLE", "Try again; the upstream did not answer in time, or not at all.");
+    } finally {
+      if (sent?.body instanceof Readable) sent.body.destroy();
+      sent?.held?.release();
+      res.off("close", left);
+    }
+  }
+
+  /** The upstream's own refusal, in our words. */
+  function busy({ head, exchange }: Answering, row: string, key: string): Problem {
+    exchange.drop();
+    const ms = retryAfterMs(valuesOf(head.headers, "retry-after")[0], clock.now()) ?? 0;
+    const retryAfter = Math.min(WAIT_MAX_S, Math.max(WAIT_MIN_S, Math.ceil(ms / 1_000)));
+    if (head.status === 503) rest.all(retryAfter * 1_000);
+    else rest.row(row, key, retryAfter * 1_000);
+    return new Problem("PROVIDER_BACKPRESSURE", UPSTREAM_BUSY, { retryAfter });
+  }
+
+  /** Hands the answer through. What fails from here on can only be told by cutting it off. */
+  async function pass({ req, res, requestId }: Call, { head, exchange }: Answering, verdict?: Verdict): Promise<void> {
+    try {
+      const pairs = responsePairs(head, requestId, verdict?.headers);
+      // Node reads nothing more of a connection on which an upgrade was asked for and refused.
+      if (req.headers.upgrade !== undefined) pairs.push("Connection", "close");
+      res.writeHead(head.status, pairs);
+    } catch (error) {
+      exchange.abort(error as Error);
+      throw error;
+    }
+    res.flushHeaders();
+    try {
+      await exchange.pipe(res);
+      res.end();
+    } catch (error) {
+      log.warn("an answer of the upstream was cut off", { requestId, detail: (error as Error).message });
+      res.destroy();
+    }
+  }
+
+  return {
+    routes: routes.map((route) => ({
+      method: route.method,
+      path: route.path,
+      // The server hands every route its own Call: a gateway cannot do without the sockets behind it.
+      handle: (request) => answer(route, request as Call),
+    })),
+    dispose: async () => upstream?.dispose(),
+  };
+}
+
+/** What is known of a request once it has been counted. */
+interface Counted {
+  readonly path: string;
+  readonly row: string;
+  readonly pairs: readonly string[];
+  readonly callers: readonly Caller[];
+  readonly verdict: Verdict | undefined;
+}
+
+interface Placed {
+  readonly place: Place;
+  readonly body?: Readable | Uint8Array;
+  /** What a body that was waited for holds. */
+  readonly held?: HeldBody;
+}
+
+function full(): never {
+  const detail = "The upstream has as many requests as it may have, in all or of you; come back later.";
+  throw new Problem("PROVIDER_BACKPRESSURE", detail, { retryAfter: WAIT_MIN_S });
+}
+
+/** For an answer that says `Retry-After` itself. */
+function lowered(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const entries = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  return Object.fromEntries(entries.filter(([name]) => name !== "retry-after"));
+}
+
+/** The host of a request line in absolute form, which goes before `Host` (RFC 9112 §3.2.2). */
+const askedHost = (target: string): string | undefined => /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i.exec(target)?.[1];

@@ -1,0 +1,121 @@
+/**
+ * `/limits/check`: decides and counts for a proxy that stands in front of the `/v1` operations itself and asks first:
+ * nginx (`auth_request`), Traefik (`forwardAuth`), Envoy (`ext_authz`).
+ */
+import { hash, timingSafeEqual } from "node:crypto";
+import type { Limiter, Verdict } from "../../limits/limiter.ts";
+import { Problem } from "../../model/problem.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Route, RouteReply, RouteRequest } from "../../ports/plugin.ts";
+import type { Call } from "../http/call.ts";
+import { callersOf, credentialsIn } from "./callers.ts";
+import { createFindRoute, gatewayRoutes, mayBeGateway, normalPath } from "./request-path.ts";
+import { envelope } from "../http/reply.ts";
+
+export interface LimitsCheckDeps {
+  /** What the proxy sends as `Authorization: Bearer`. */
+  readonly token: string;
+  /** Names of limit rows: those under `/v1` are counted. */
+  readonly rows: readonly string[];
+  /** The header that carries a client's API key. @default "X-API-Key" */
+  readonly keyHeader?: string | undefined;
+  readonly limits: Pick<Limiter, "check">;
+  readonly clock: Pick<Clock, "now">;
+}
+
+const PATH = "/limits/check";
+/** The code of a refusal, for a proxy that can only read headers. */
+const CODE = "X-Limit-Code";
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+
+/** The request that a proxy asks about. */
+interface Asked {
+  readonly method: string;
+  /** Without its query. */
+  readonly path: string;
+}
+
+export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
+  const { limits, clock } = deps;
+  const expected = hash("sha256", deps.token, "buffer");
+  const keyHeader = (deps.keyHeader ?? "x-api-key").toLowerCase();
+  const find = createFindRoute(gatewayRoutes(deps.rows));
+
+  function authenticate(request: RouteRequest): void {
+    const token = /^Bearer +(\S+) *$/i.exec(request.header("authorization") ?? "")?.[1];
+    const given = hash("sha256", token ?? "", "buffer");
+    if (token === undefined || !timingSafeEqual(given, expected))
+      throw new Problem("UNAUTHENTICATED", "Send the token of limits.check as Bearer token.");
+  }
+
+  async function count({ method, path }: Asked, request: RouteRequest): Promise<Verdict | undefined> {
+    const normal = normalPath(path);
+    const route = normal === undefined ? undefined : find(method, normal);
+    if (route === undefined) {
+      // What the relay would not forward must not slip past it either; what lies elsewhere is none of its business.
+      if (mayBeGateway(path)) throw new Problem("NOT_FOUND", "There is no such operation under /v1.");
+      return undefined;
+    }
+    // The server hands every route its own Call, and only the raw headers show what stands there twice.
+    const credentials = credentialsIn((request as Call).req.rawHeaders, keyHeader, "x-original-authorization");
+    return await limits.check(`${route.method} ${route.path}`, callersOf(credentials, request.address));
+  }
+
+  async function answer(request: RouteRequest, asked: () => Asked, denied: number | undefined): Promise<RouteReply> {
+    authenticate(request);
+    let verdict: Verdict | undefined;
+    try {
+      verdict = await count(asked(), request);
+    } catch (error) {
+      if (denied === undefined || !(error instanceof Problem) || error.status !== 404) throw error;
+      return { status: denied };
+    }
+    const { code, retryAfter, headers = {} } = verdict ?? {};
+    if (code === undefined) {
+      const reply = envelope({ data: { allowed: true } }, clock.now());
+      return { ...reply, headers: { ...headers } };
+    }
+    if (denied !== undefined) return { status: denied, headers: { ...headers, [CODE]: code } };
+    const { "Retry-After": _, ...rest } = headers;
+    const detail = "Wait as long as Retry-After says, then go on slower.";
+    throw new Problem(code, detail, { retryAfter, headers: { ...rest, [CODE]: code } });
+  }
+
+  const exact: Route = {
+    method: "GET",
+    path: PATH,
+    handle: (request) =>
+      answer(request, () => namedRequest(request), request.query.get("deny") === "403" ? 403 : undefined),
+  };
+  const below = METHODS.map((method): Route => ({
+    method,
+    path: `${PATH}/{*}`,
+    handle: (request) =>
+      answer(request, () => ({ method: request.method, path: request.path.slice(PATH.length) }), undefined),
+  }));
+  return [exact, ...below];
+}
+
+/**
+ * What nginx or Traefik say of the request. A client can send the headers of the other one, and they may reach us: where
+ * both are there, they have to agree.
+ * @throws Problem VALIDATION_FAILED
+ */
+function namedRequest(request: RouteRequest): Asked {
+  const found = (["x-original", "x-forwarded"] as const).flatMap((family) => {
+    const method = request.header(`${family}-method`);
+    const uri = request.header(`${family}-uri`);
+    return method === undefined && uri === undefined ? [] : [{ method, uri }];
+  });
+  const [first, second] = found;
+  const ambiguous = second !== undefined && (second.method !== first?.method || second.uri !== first?.uri);
+  const { method, uri } = first ?? {};
+  if (ambiguous || method === undefined || uri === undefined) {
+    const detail = ambiguous
+      ? "X-Original-* and X-Forwarded-* say different things: let the proxy clear those that it does not set."
+      : "Say which request this is about: X-Original-Method and X-Original-URI, or X-Forwarded-Method and -Uri.";
+    throw new Problem("VALIDATION_FAILED", detail);
+  }
+  const path = uri.replace(/^https?:\/\/[^/?#]*/i, "").replace(/[?#].*$/s, "");
+  return { method: method.toUpperCase(), path: path === "" ? "/" : path };
+}

@@ -1,0 +1,99 @@
+/** Which operation of `/v1` a path stands for, and the one spelling under which it is matched, counted and forwarded. */
+import { restForm } from "../../limits/route-limits.ts";
+import { createTable } from "../http/route-table.ts";
+
+export interface GatewayRoute {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: string;
+}
+
+/** @param rows names of limit rows; those under `/v1`, each with its REST-style form, are the gateway's operations */
+export function gatewayRoutes(rows: readonly string[]): readonly GatewayRoute[] {
+  const names = new Set<string>();
+  for (const row of rows) {
+    const spelled = row.replaceAll(/:([A-Za-z_]\w*)/g, "{$1}");
+    if (!/^[A-Z]+ \/v1\//.test(spelled)) continue;
+    names.add(spelled);
+    const rest = restForm(spelled);
+    if (rest !== undefined) names.add(rest);
+  }
+  // `PATCH /v1/qr/{slug}` may be named twice, under different names of its parameter.
+  const routes = new Map<string, GatewayRoute>();
+  for (const name of names) {
+    const [method, path] = name.split(" ") as [GatewayRoute["method"], string];
+    routes.set(`${method} ${path.replaceAll(/\{[^}]*\}/g, "{}")}`, { method, path });
+  }
+  return [...routes.values()];
+}
+
+/** Whether `path`, in its normal spelling, is such an operation. */
+export type FindRoute = (method: string, path: string) => GatewayRoute | undefined;
+
+export function createFindRoute(routes: readonly GatewayRoute[]): FindRoute {
+  const table = createTable(routes);
+  return (method, path) => table.find(path)?.methods.get(method === "HEAD" ? "GET" : method);
+}
+
+/** What would mean something to a server behind us: separators, `;` parameters, a second round of decoding. */
+const MEANT = /[/\\;?#%\p{Cc}]/u;
+
+/**
+ * The normal spelling of a path: decoded once, encoded again. `undefined` for what different servers would read
+ * differently: empty and dot segments, encoded separators, `;`, spaces at an end, what is encoded twice, what is no
+ * UTF-8.
+ * @param path without its query
+ */
+export function normalPath(path: string): string | undefined {
+  if (!path.startsWith("/")) return undefined;
+  const segments: string[] = [];
+  for (const segment of path.slice(1).split("/")) {
+    const value = decoded(segment);
+    if (value === undefined || !isPlain(value)) return undefined;
+    segments.push(encodeURIComponent(value));
+  }
+  return `/${segments.join("/")}`;
+}
+
+/** Not empty, no dot segment, nothing that is read as something else, nothing that is trimmed. */
+const isPlain = (value: string): boolean =>
+  value !== "" && value !== "." && value !== ".." && value.trim() === value && !MEANT.test(value);
+
+/** What may stand in a query as it is; the rest is encoded, so that no server sees an end where we saw none. */
+const UNSAFE_IN_QUERY = /[^\x21-\x7e]|#/g;
+
+/** The query of a request line, with its `?`; empty when there is none. */
+export function queryOf(target: string): string {
+  const mark = target.indexOf("?");
+  if (mark < 0) return "";
+  return target
+    .slice(mark)
+    .replaceAll(UNSAFE_IN_QUERY, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`);
+}
+
+/**
+ * True when some server might read this path as one under `/v1`, however it is spelled. Where that cannot be told, it
+ * is true.
+ * @param path without its query
+ */
+export function mayBeGateway(path: string): boolean {
+  let text = path;
+  for (let round = 0; text.includes("%"); round++) {
+    const next = decoded(text);
+    if (next === undefined || round === 4) return true;
+    if (next === text) break;
+    text = next;
+  }
+  if (/[\\?#\p{Cc}]/u.test(text)) return true;
+  const segments = text.split("/").map((segment) => segment.split(";")[0] as string);
+  if (segments.some((segment) => segment === "." || segment === "..")) return true;
+  return segments.find((segment) => segment !== "")?.toLowerCase() === "v1";
+}
+
+function decoded(text: string): string | undefined {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,238 @@
+/** The HTTP application: h3 in front, our own exact routes behind, every answer through one door. */
+import { H3 } from "h3";
+import { toNodeHandler } from "h3/node";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { addressGroup } from "../../model/address.ts";
+import type { Limiter, RefusalCode, Verdict } from "../../limits/limiter.ts";
+import { ordinals } from "../../model/ids.ts";
+import { Problem, type ProblemCode } from "../../model/problem.ts";
+import type { Soon } from "../../model/maybe-promise.ts";
+import type { Auth, Principal } from "../../ports/auth.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Log, Metrics, Route, RouteReply } from "../../ports/plugin.ts";
+import { createAddressOf } from "./client-address.ts";
+import { createBodyBudgets } from "./body-budget.ts";
+import { Gone } from "./body.ts";
+import { Call, countHeader } from "./call.ts";
+import { authenticated, owns, readAsk } from "./checks.ts";
+import type { CheckDeps } from "./checks.ts";
+import type { AnyOperation } from "./operation.ts";
+import { createRefusalLog } from "./refusal-log.ts";
+import { envelope, problemOf, problemReply, send } from "./reply.ts";
+import { createTable } from "./route-table.ts";
+
+export interface AppDeps extends Pick<CheckDeps, "stepUp"> {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly auth: Auth;
+  readonly limits: Pick<Limiter, "check" | "unauthenticated">;
+  /** Addresses and CIDRs whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly string[];
+  readonly operations: readonly AnyOperation[];
+  /** Routes of plug-ins, pages and probes. */
+  readonly routes: readonly Route[];
+  /** Bytes of bodies under way that are published. @default 67_108_864 */
+  readonly maxBodyBytes?: number;
+  /** Puts what was refused on the audit trail; left out, it stands nowhere. */
+  readonly trail?: CheckDeps["refused"];
+  /** Told of each 429; of its key, when the caller owns the key of the path. */
+  readonly refused?: (code: RefusalCode, keyId: string | undefined) => void;
+}
+
+export type NodeHandler = (req: IncomingMessage, res: ServerResponse) => void;
+
+/** One line of the table: an operation of ours, or a route that was brought along. */
+type Endpoint =
+  | { readonly method: string; readonly path: string; readonly operation: AnyOperation; readonly route?: undefined }
+  | { readonly method: string; readonly path: string; readonly operation?: undefined; readonly route: Route };
+
+/**
+ * What h3 is given for an answer: one that stays pending. The answer is ours to send, on Node's own response. When it was
+ * told of the end, h3 made a response of its own to put behind it, and half a dozen promises: 5 % of an event's work.
+ */
+const ours = (): Promise<never> => new Promise(() => {});
+
+export function createApp(deps: AppDeps): NodeHandler {
+  const { clock, log, metrics, auth, limits } = deps;
+  const addressOf = createAddressOf(deps.trustedProxies);
+  const checks: CheckDeps = { ...deps, refused: deps.trail ?? (() => Promise.resolve()) };
+  const requestOrdinal = ordinals(clock.now);
+  const logRefusal = createRefusalLog(deps);
+  const budgets = createBodyBudgets(deps.maxBodyBytes ?? MAX_BODY_BYTES);
+  const table = createTable<Endpoint>([
+    ...deps.operations.map((operation) => ({ method: operation.method, path: operation.path, operation })),
+    ...deps.routes.map((route) => ({ method: route.method, path: route.path, route })),
+  ]);
+
+  async function answer(call: Call): Promise<void> {
+    const startedAt = clock.monotonic();
+    let counted: Counted = NOT_COUNTED;
+    let where = "none";
+    let reply: RouteReply;
+    let limitHeaders: Readonly<Record<string, string>> | undefined;
+    let code: ProblemCode | undefined;
+    try {
+      const endpoint = route(call);
+      where = endpoint.path;
+      const soon = endpoint.route ? countRoute(endpoint.route, call) : countOperation(endpoint.operation, call);
+      counted = soon instanceof Promise ? await soon : soon;
+      limitHeaders = counted.verdict?.headers;
+      if (endpoint.route) reply = await endpoint.route.handle(call);
+      else {
+        const principal = counted.principal as Principal;
+        const ask = await readAsk(endpoint.operation, call, principal, checks);
+        const answered = await endpoint.operation.handle(ask);
+        if ("stream" in answered)
+          return await answered.stream(call, { ...limitHeaders, "X-Request-Id": call.requestId });
+        reply = envelope({ status: endpoint.operation.reply.status, ...answered }, clock.now());
+      }
+    } catch (error) {
+      if (error instanceof Gone) return;
+      const problem = await judged(error, call);
+      limitHeaders = counted.verdict?.headers ?? (error instanceof Refused ? error.verdict.headers : undefined);
+      code = problem.code;
+      reply = problemReply(problem, call.requestId);
+      if (problem.status === 429)
+        tellRefused(problem, call, error instanceof Refused ? error.principal : counted.principal);
+      if (problem.code === "PROVIDER_BACKPRESSURE") limitHeaders = await counted.verdict?.giveBack();
+    }
+    if (reply.status >= 500 && counted.verdict) limitHeaders = await counted.verdict.giveBack();
+    send(call, reply, limitHeaders);
+    const durationMs = clock.monotonic() - startedAt;
+    metrics.count("http_requests", { route: where, status: String(reply.status) });
+    metrics.observe("request_seconds", durationMs / 1_000);
+    const known = counted.principal !== undefined || reply.status >= 500;
+    // Nearly no event is refused: a publish that is stored has its line already.
+    if (!known && code === undefined) return;
+    const fields = {
+      requestId: call.requestId,
+      method: call.method,
+      route: where,
+      status: reply.status,
+      code,
+      durationMs: Math.round(durationMs * 10) / 10,
+    };
+    if (known) log.info("request", code === undefined ? fields : { ...fields, address: call.address });
+    else logRefusal(call.address, fields);
+  }
+
+  /** Head, path, method. */
+  function route(call: Call): Endpoint {
+    const { req } = call;
+    if (countHeader(req, "host") > 1) throw new Problem("VALIDATION_FAILED", "Send one Host header.", CLOSE);
+    const coding = req.headers["transfer-encoding"];
+    if (coding !== undefined && coding.toLowerCase() !== "chunked")
+      throw new Problem("VALIDATION_FAILED", "Send Transfer-Encoding: chunked, or none.", CLOSE);
+    const found = table.find(call.path);
+    if (found === undefined) throw new Problem("NOT_FOUND", "There is no such path.");
+    const endpoint = found.methods.get(call.method === "HEAD" ? "GET" : call.method);
+    if (endpoint === undefined) {
+      const allow = [...found.methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+      throw new Problem("METHOD_NOT_ALLOWED", `Use ${allow.join(", ")}.`, { headers: { allow: allow.join(", ") } });
+    }
+    call.params = found.params;
+    return endpoint;
+  }
+
+  async function countOperation({ method, path, limit }: AnyOperation, call: Call): Promise<Counted> {
+    const principal = await authenticated(auth, call);
+    if (limit === false) return { principal };
+    const verdict = await limits.check(limit ?? `${method} ${path}`, principal.sub);
+    if (verdict?.code) throw new Refused(verdict, principal);
+    return { principal, verdict };
+  }
+
+  function countRoute(route: Route, call: Call): Soon<Counted> {
+    const { limit, principal } = route;
+    if (limit === undefined) return NOT_COUNTED;
+    const who = principal === undefined ? addressGroup(call.address) : principal(call);
+    return who instanceof Promise ? who.then((name) => countCaller(route, name)) : countCaller(route, who);
+  }
+
+  function countCaller({ limit }: Route, who: string | readonly string[]): Soon<Counted> {
+    const verdict = limits.check(limit as string, who);
+    return verdict instanceof Promise ? verdict.then(passed) : passed(verdict);
+  }
+
+  function passed(verdict: Verdict | undefined): Counted {
+    if (verdict?.code) throw new Refused(verdict);
+    return verdict === undefined ? NOT_COUNTED : { verdict };
+  }
+
+  /** What the client is told of an error, and what is counted and logged because of it. */
+  async function judged(error: unknown, call: Call): Promise<Problem> {
+    let problem = problemOf(error);
+    try {
+      if (problem.code === "UNAUTHENTICATED") {
+        const verdict = await limits.unauthenticated(addressGroup(call.address));
+        if (verdict.code) problem = new Refused(verdict);
+      }
+    } catch (failure) {
+      problem = problemOf(failure);
+    }
+    if (problem.status >= 500 && problem.code !== "SHUTTING_DOWN") {
+      const fault = error instanceof Error ? error : new Error(String(error));
+      log.error("a request failed", { requestId: call.requestId, error: fault.name, detail: fault.message });
+    }
+    return problem;
+  }
+
+  function tellRefused({ code }: Problem, { params }: Call, principal: Principal | undefined): void {
+    const { keyId } = params;
+    const owned = keyId !== undefined && principal !== undefined && owns(principal, keyId);
+    deps.refused?.(code as RefusalCode, owned ? keyId : undefined);
+  }
+
+  /** Answers, whatever happens: what fails here failed while an error was being answered. */
+  function serve(call: Call): void {
+    answer(call).then(
+      () => call.release(),
+      (error: unknown) => {
+        call.release();
+        log.error("an answer failed", { requestId: call.requestId, error: (error as Error).name });
+        send(call, problemReply(problemOf(error), call.requestId));
+      },
+    );
+  }
+
+  const callOf = (req: IncomingMessage, res: ServerResponse): Call =>
+    new Call(req, res, `req_${requestOrdinal()}`, addressOf, budgets);
+  const app = new H3({ allowMalformedURL: true, silent: true }).use((event) => {
+    const node = event.runtime?.node as { readonly req: IncomingMessage; readonly res: ServerResponse };
+    serve(callOf(node.req, node.res));
+    return ours();
+  });
+  const handle = toNodeHandler(app);
+
+  return (req, res) => {
+    try {
+      void handle(req, res);
+    } catch {
+      // h3 makes a URL of target and Host, and there may be none in them.
+      serve(callOf(req, res));
+    }
+  };
+}
+
+const MAX_BODY_BYTES = 67_108_864;
+const CLOSE = { headers: { connection: "close" } } as const;
+
+interface Counted {
+  readonly principal?: Principal;
+  readonly verdict?: Verdict | undefined;
+}
+const NOT_COUNTED: Counted = {};
+
+/** The limiter said no: its own headers go with the answer. */
+class Refused extends Problem {
+  readonly verdict: Verdict;
+  readonly principal: Principal | undefined;
+  constructor(verdict: Verdict, principal?: Principal) {
+    super(verdict.code ?? "RATE_LIMIT_EXCEEDED", "Wait as long as Retry-After says, then go on slower.", {
+      retryAfter: verdict.retryAfter,
+    });
+    this.verdict = verdict;
+    this.principal = principal;
+  }
+}

@@ -1,0 +1,148 @@
+/** Reads a request's body into memory, within its own limit and within what all bodies together may hold. */
+import type { IncomingMessage } from "node:http";
+import { Problem } from "../../model/problem.ts";
+import type { BodyBudget } from "./body-budget.ts";
+
+/** Chunks below this are copied together: one held by itself costs some hundred bytes, even if it brings one. */
+const SMALL_CHUNK = 4_096;
+const BLOCK = 16_384;
+/** How soon it is worth coming back, seconds. What stalls is cut off by the server's time-out of 30 s. */
+const RETRY_AFTER_S = 5;
+
+const NOBODY: readonly string[] = [];
+/** A body up to this length is shared out over nobody when it comes at once: nearly every event does. */
+const AT_ONCE = 65_536;
+
+/** What one request holds of a budget, from its first byte until it is answered. */
+export class HeldBody {
+  readonly #budget: BodyBudget;
+  readonly #who: () => readonly string[];
+  #callers: readonly string[] | undefined;
+  #bytes = 0;
+  /** Its body was refused for want of room: the rest of it is not read. */
+  refused = false;
+
+  /** @param who whom it counts for; asked only for bodies that are long, or come in pieces */
+  constructor(budget: BodyBudget, who: () => readonly string[]) {
+    this.#budget = budget;
+    this.#who = who;
+  }
+
+  /** Whether a body of that announced length may begin. */
+  fits(bytes: number): boolean {
+    return this.#budget.fits(bytes > AT_ONCE ? (this.#callers ??= this.#who()) : NOBODY, bytes);
+  }
+
+  /** @param all whether this is the whole body */
+  hold(bytes: number, all: boolean): boolean {
+    this.#callers ??= all && bytes <= AT_ONCE ? NOBODY : this.#who();
+    const held = this.#budget.hold(this.#callers, bytes);
+    if (held) this.#bytes += bytes;
+    return held;
+  }
+
+  /** May be called twice. */
+  release(): void {
+    if (this.#bytes > 0) this.#budget.release(this.#callers ?? NOBODY, this.#bytes);
+    this.#bytes = 0;
+  }
+}
+
+/** A body as it grows: long chunks as they are, short ones in blocks. */
+class Pieces {
+  #size = 0;
+  #pieces: Buffer[] = [];
+  #block: Buffer | undefined;
+  #used = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** How many bytes more are held with this chunk. */
+  cost(chunk: Buffer): number {
+    if (this.#size === 0 || chunk.length >= SMALL_CHUNK) return chunk.length;
+    return this.#block !== undefined && this.#used + chunk.length <= BLOCK ? 0 : BLOCK;
+  }
+
+  add(chunk: Buffer): void {
+    const first = this.#size === 0;
+    this.#size += chunk.length;
+    if (first || chunk.length >= SMALL_CHUNK) {
+      this.#close();
+      this.#pieces.push(chunk);
+      return;
+    }
+    if (this.#block !== undefined && this.#used + chunk.length > BLOCK) this.#close();
+    this.#block ??= Buffer.allocUnsafeSlow(BLOCK);
+    this.#used += chunk.copy(this.#block, this.#used);
+  }
+
+  whole(): Buffer {
+    this.#close();
+    const [first] = this.#pieces;
+    return first !== undefined && this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces, this.#size);
+  }
+
+  #close(): void {
+    if (this.#block !== undefined) this.#pieces.push(this.#block.subarray(0, this.#used));
+    this.#block = undefined;
+    this.#used = 0;
+  }
+}
+
+const CLOSE = { connection: "close" } as const;
+const tooLarge = (maxBytes: number): Problem =>
+  new Problem("PAYLOAD_TOO_LARGE", `Send at most ${maxBytes} bytes.`, { headers: CLOSE });
+const noRoom = (): Problem =>
+  new Problem("PROVIDER_BACKPRESSURE", "Too many bodies are under way. Send this one again later.", {
+    retryAfter: RETRY_AFTER_S,
+    headers: CLOSE,
+  });
+
+/**
+ * The whole body, refused by its announced length where there is one, before it is read. What is held of it counts as it
+ * arrives: an upload that stalls holds what it has sent, and no more.
+ * @throws Problem PAYLOAD_TOO_LARGE, PROVIDER_BACKPRESSURE; Gone when the client went away
+ */
+export function readBody(req: IncomingMessage, maxBytes: number, held: HeldBody): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const announced = Number(req.headers["content-length"] ?? 0);
+    if (announced > maxBytes) return reject(tooLarge(maxBytes));
+    let pieces: Pieces | undefined = new Pieces();
+    const refuse = (problem: Problem): void => {
+      pieces = undefined;
+      held.release();
+      reject(problem);
+    };
+    const refuseRoom = (): void => {
+      held.refused = true;
+      // At once: until the answer is put together, more of it would be read for nothing.
+      req.socket?.pause();
+      refuse(noRoom());
+    };
+    if (!held.fits(announced)) return refuseRoom();
+    if (req.destroyed && !req.readableEnded) return reject(new Gone());
+    req.on("data", (chunk: Buffer) => {
+      if (pieces === undefined) return;
+      if (pieces.size + chunk.length > maxBytes) refuse(tooLarge(maxBytes));
+      else if (held.hold(pieces.cost(chunk), chunk.length === announced)) pieces.add(chunk);
+      else refuseRoom();
+    });
+    // Each comes once, and a promise settles once: `once` would only make an object of each.
+    req.on("end", () => resolve(pieces?.whole() ?? Buffer.alloc(0)));
+    const gone = (): void => {
+      if (!req.readableEnded) reject(new Gone());
+    };
+    req.on("error", gone);
+    req.on("close", gone);
+  });
+}
+
+/** The client went away before its request was whole: there is nobody to answer. */
+export class Gone extends Error {
+  constructor() {
+    super("the client went away");
+    this.name = "Gone";
+  }
+}

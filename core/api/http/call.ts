@@ -1,0 +1,104 @@
+/** One request as routes see it. Everything is read straight from Node's request, and only when it is asked for. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { addressGroup } from "../../model/address.ts";
+import type { RouteRequest } from "../../ports/plugin.ts";
+import type { AddressOf } from "./client-address.ts";
+import { HeldBody, readBody } from "./body.ts";
+import type { BodyBudgets } from "./body-budget.ts";
+
+/** One `Call` a request: methods stand on the prototype, so that a request makes no closures of them. */
+export class Call implements RouteRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly method: string;
+  readonly path: string;
+  readonly requestId: string;
+  params: Readonly<Record<string, string>>;
+  readonly #search: string;
+  readonly #addressOf: AddressOf;
+  readonly #budgets: BodyBudgets;
+  #held: HeldBody | undefined;
+  #query: URLSearchParams | undefined;
+  #abort: AbortController | undefined;
+
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    requestId: string,
+    addressOf: AddressOf,
+    budgets: BodyBudgets,
+  ) {
+    this.req = req;
+    this.res = res;
+    this.requestId = requestId;
+    this.method = req.method ?? "";
+    const target = originForm(req.url ?? "");
+    const mark = target.indexOf("?");
+    this.path = mark < 0 ? target : target.slice(0, mark);
+    this.#search = mark < 0 ? "" : target.slice(mark + 1);
+    this.params = {};
+    this.#addressOf = addressOf;
+    this.#budgets = budgets;
+  }
+
+  get query(): URLSearchParams {
+    return (this.#query ??= new URLSearchParams(this.#search));
+  }
+
+  get address(): string {
+    return this.#addressOf(this.req);
+  }
+
+  /** A second `Authorization` makes both worthless: which one a proxy looked at cannot be known. */
+  header(name: string): string | undefined {
+    const value = this.req.headers[name];
+    if (name === "authorization" && value !== undefined && countHeader(this.req, name) > 1) return undefined;
+    return typeof value === "string" ? value : value?.join(", ");
+  }
+
+  body(maxBytes: number, caller?: string): Promise<Uint8Array> {
+    this.#held ??= new HeldBody(this.#budgets.of(maxBytes), () => {
+      const address = addressGroup(this.address);
+      return caller === undefined ? [address] : [address, caller];
+    });
+    return readBody(this.req, maxBytes, this.#held);
+  }
+
+  /** Its body was refused unread: reading it to its end would cost what the refusal saves. */
+  get unread(): boolean {
+    return this.#held?.refused === true;
+  }
+
+  /** It has been answered: what it held of its body may be held by others. */
+  release(): void {
+    this.#held?.release();
+  }
+
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      const abort = new AbortController();
+      this.#abort = abort;
+      if (this.res.destroyed) abort.abort();
+      else this.res.once("close", () => abort.abort());
+    }
+    return this.#abort.signal;
+  }
+}
+
+/** RFC 9112 §3.2.2: a server takes the absolute form too, whatever host it names. */
+function originForm(target: string): string {
+  if (target.charCodeAt(0) === 47) return target;
+  const absolute = /^https?:\/\/[^/?#]*(\/[^#]*)?$/i.exec(target);
+  return absolute ? (absolute[1] ?? "/") : target;
+}
+
+/** @param name in lower case */
+export function countHeader(req: IncomingMessage, name: string): number {
+  const raw = req.rawHeaders;
+  let count = 0;
+  for (let i = 0; i < raw.length; i += 2) {
+    const one = raw[i] as string;
+    if (one.length === name.length && one.toLowerCase() === name) count++;
+  }
+  return count;
+}

@@ -1,0 +1,37 @@
+/** Cursors: a place in a list, sealed, so that they can be neither read, made nor used elsewhere. */
+import { isPlace } from "../../history/events.ts";
+import { Problem } from "../../model/problem.ts";
+import type { Keys } from "../../ports/plugin.ts";
+
+export interface Cursors {
+  /** @param list names the list, the key and the filters that it goes on in */
+  write(place: string | undefined, list: string): string | undefined;
+  /** @throws Problem VALIDATION_FAILED for a cursor that is foreign or broken */
+  read(cursor: string | undefined, list: string): string | undefined;
+}
+
+export function createCursors(keys: Pick<Keys, "seal" | "open">, valid: (place: string) => boolean = isPlace): Cursors {
+  return {
+    write(place, list) {
+      if (place === undefined) return undefined;
+      return Buffer.from(keys.seal(place, `cursor:${list}`)).toString("base64url");
+    },
+    read(cursor, list) {
+      if (cursor === undefined) return undefined;
+      const sealed = Buffer.from(cursor, "base64url");
+      try {
+        const place = keys.open(sealed.toString(), `cursor:${list}`);
+        // Base64 has several spellings of the same bytes; only ours is taken.
+        if (sealed.toString("base64url") === cursor && valid(place)) return place;
+      } catch {
+        // Fall through: why it is no cursor of ours is nobody's business.
+      }
+      throw new Problem("VALIDATION_FAILED", "Go on with the cursor of this very list, or begin without one.", {
+        errors: [{ path: "cursor", message: "is not a cursor of this list" }],
+      });
+    },
+  };
+}
+
+/** True for the place of a list that is counted: how many are passed over. */
+export const isCount = (place: string): boolean => /^\d{1,9}$/.test(place);

@@ -1,0 +1,56 @@
+/** What an operation of the management API says of itself: the one source of its checks, its types and its documentation. */
+import type { z } from "zod";
+import type { Actor, AuditAction } from "../../model/audit.ts";
+import type { ProblemCode } from "../../model/problem.ts";
+import type { Principal } from "../../ports/auth.ts";
+import type { Route } from "../../ports/plugin.ts";
+import type { Call } from "./call.ts";
+import type { Answer } from "./reply.ts";
+
+/** What a handler is given: everything in it has passed its checks. */
+export interface Ask<Body, Query> {
+  readonly call: Call;
+  readonly principal: Principal;
+  /** For audit lines. */
+  readonly actor: Actor;
+  /** The key of the path, owned by the token; empty where the path names none. */
+  readonly keyId: string;
+  readonly params: Readonly<Record<string, string>>;
+  readonly body: Body;
+  readonly query: Query;
+}
+
+/** Writes the response itself, and resolves when it has ended. */
+export interface Streaming {
+  readonly stream: (call: Call, headers: Readonly<Record<string, string>>) => Promise<void>;
+}
+
+export interface Operation<Body = unknown, Query = unknown> {
+  readonly method: Route["method"];
+  readonly path: string;
+  readonly summary: string;
+  readonly tag: string;
+  /** Its row in the limits table. @default `METHOD path` */
+  readonly limit?: string | false;
+  readonly body?: z.ZodType<Body>;
+  /** The body may be left out; then it reads as `{}`. */
+  readonly bodyOptional?: true;
+  readonly query?: z.ZodType<Query>;
+  /** Asks for a fresh second factor; asked for without one, this is what the audit trail says was refused. */
+  readonly stepUp?: AuditAction;
+  /** For tokens that own every key only; others are told that there is nothing here. */
+  readonly everyKey?: true;
+  /** Success: its status and what `data` is. Without `data` there is no body. */
+  readonly reply: { readonly status: number; readonly data?: z.ZodType; readonly paged?: true; readonly type?: string };
+  /** Codes beyond those that every operation can answer with. */
+  readonly problems?: readonly ProblemCode[];
+  handle(ask: Ask<Body, Query>): Promise<Answer | Streaming> | Answer | Streaming;
+}
+
+/** Any operation, its types forgotten. */
+export type AnyOperation = Operation<unknown, unknown>;
+
+/** Keeps what the schemas say of body and query for the handler's types. */
+export function operation<Body = undefined, Query = undefined>(spec: Operation<Body, Query>): AnyOperation {
+  return spec as unknown as AnyOperation;
+}

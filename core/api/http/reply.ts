@@ -1,0 +1,122 @@
+/** How an answer leaves: one head, one end, and an envelope or problem details (RFC 9457) in between. */
+import { ConflictError, StorageError } from "../../model/errors.ts";
+import { Problem, PROBLEMS, problemType } from "../../model/problem.ts";
+import { isoTime } from "../../model/time.ts";
+import type { RouteReply } from "../../ports/plugin.ts";
+import type { Call } from "./call.ts";
+
+/** What an operation answers with: `data`, or `text`, the JSON text of `data` where bytes must stay as they are. */
+export interface Answer {
+  readonly status?: number;
+  readonly data?: unknown;
+  readonly text?: string;
+  readonly nextCursor?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** `{"data": …, "meta": {"timestamp": …}}`; no body at all for 204. */
+export function envelope(answer: Answer, now: number): RouteReply {
+  const { status = 200, headers, nextCursor } = answer;
+  if (status === 204) return { status, headers };
+  const data = answer.text ?? JSON.stringify(answer.data);
+  const cursor = nextCursor === undefined ? "" : `,"nextCursor":${JSON.stringify(nextCursor)}`;
+  return { status, headers, body: `{"data":${data},"meta":{"timestamp":"${isoTime(now)}"${cursor}}}` };
+}
+
+/** What an error comes to for the client: nothing of ours, no text of an exception, no stack. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof StorageError && error.fault !== "broken") {
+    return error.fault === "full"
+      ? new Problem("STORAGE_FULL", "Nothing was stored. Try again when there is space.", { retryAfter: 5 })
+      : new Problem("STORAGE_UNAVAILABLE", "Nothing is known to be stored. Try again.", { retryAfter: 1 });
+  }
+  if (error instanceof ConflictError) return new Problem("CONFLICT", "Read it again, then repeat the change.");
+  return new Problem("INTERNAL_ERROR", "Try again; give the operator the request id when it lasts.");
+}
+
+export function problemReply(problem: Problem, requestId: string): RouteReply {
+  const { code, status, detail, extras } = problem;
+  const { errors, retryAfter } = extras;
+  const title = PROBLEMS[code][1];
+  const body = JSON.stringify({
+    type: problemType(code),
+    title,
+    status,
+    detail,
+    instance: requestId,
+    code,
+    errors,
+    retryAfter,
+  });
+  const headers: Record<string, string | readonly string[]> = {
+    "content-type": "application/problem+json",
+    ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+    ...(code === "UNAUTHENTICATED" && { "www-authenticate": 'Bearer realm="relay"' }),
+    ...extras.headers,
+  };
+  return { status, headers, body };
+}
+
+const NO_HEADERS: Readonly<Record<string, string | readonly string[]>> = {};
+
+/**
+ * Writes head and body at once. Headers of the reply go before ours of the same name (in lower case).
+ * @param more the limit headers
+ */
+export function send(call: Call, reply: RouteReply, more?: Readonly<Record<string, string>>): void {
+  const { res, req } = call;
+  // A client that hung up has closed the response; there is nobody to write to.
+  if (res.headersSent || res.destroyed) return;
+  const { status, body } = reply;
+  const own = reply.headers ?? NO_HEADERS;
+  const head: string[] = ["X-Request-Id", call.requestId];
+  let typed = false;
+  let cached = false;
+  for (const name in own) {
+    const value = own[name] as string | readonly string[];
+    const lower = name.toLowerCase();
+    if (lower === "content-type") typed = true;
+    else if (lower === "cache-control") cached = true;
+    if (typeof value === "string") head.push(name, value);
+    else for (const one of value) head.push(name, one);
+  }
+  if (more !== undefined)
+    for (const name in more) if (!(name.toLowerCase() in own)) head.push(name, more[name] as string);
+  if (!cached) head.push("Cache-Control", "no-store");
+  head.push("X-Content-Type-Options", "nosniff");
+  if (status === 204 || status === 304) {
+    res.writeHead(status, head);
+    res.end();
+    return;
+  }
+  if (!typed) head.push("Content-Type", "application/json");
+  const length = body === undefined ? 0 : typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+  head.push("Content-Length", String(length));
+  res.writeHead(status, head);
+  if (req.complete || own["connection"] !== "close") res.end(body);
+  else endLate(call, body);
+}
+
+/** The longest rest of a refused body that is read and thrown away, bytes. */
+const DRAINED = 16 * 1024 * 1024;
+
+/**
+ * An answer to a request whose body is not read. Closing at once would reset the connection, and the answer with it
+ * might never be seen: so the rest is thrown away for as long as the server's request time-out allows.
+ */
+function endLate(call: Call, body: RouteReply["body"]): void {
+  const { req, res } = call;
+  if (body !== undefined) res.write(body);
+  let left = DRAINED;
+  const end = (): void => void res.end();
+  // The client reads its answer and closes, or the server's request time-out ends it.
+  if (call.unread) return void req.socket.pause();
+  req.on("data", (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) res.destroy();
+  });
+  req.once("end", end);
+  req.once("close", end);
+  req.resume();
+}

@@ -1,0 +1,87 @@
+/** A backup of everything, as lines of text, while the relay serves. Secrets in it stay sealed. */
+import { once } from "node:events";
+import { auditChange } from "../../records/audit-trail.ts";
+import { canTap, dump } from "../../maintenance/backup.ts";
+import { WHOLE_RELAY } from "../../model/keys.ts";
+import { Problem } from "../../model/problem.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Storage } from "../../ports/storage.ts";
+import { operation } from "../http/operation.ts";
+import type { AnyOperation } from "../http/operation.ts";
+
+/** A client that takes nothing for so long is let go, ms. */
+const STALLED_MS = 30_000;
+
+export function backupOperations(deps: {
+  readonly storage: Storage;
+  readonly clock: Clock;
+  readonly ordinal: () => string;
+}): readonly AnyOperation[] {
+  const { storage, clock, ordinal } = deps;
+  let running = false;
+  return [
+    operation({
+      method: "GET",
+      path: "/relay/backup",
+      summary:
+        "Everything that is stored, as it is at the end of the answer; for tokens that own every key, with a fresh second factor",
+      tag: "Operating",
+      everyKey: true,
+      stepUp: "backup.taken",
+      reply: { status: 200, type: "application/x-ndjson" },
+      problems: ["STEP_UP_REQUIRED", "CONFLICT"],
+      async handle({ actor, call }) {
+        if (!canTap(storage)) {
+          throw new Problem("CONFLICT", "This storage is shared with others: take the backup with its own means.");
+        }
+        if (running) throw new Problem("CONFLICT", "A backup is being taken already.");
+        if (call.method !== "HEAD") {
+          running = true;
+          const deed = { action: "backup.taken", target: "relay" } as const;
+          const told = storage.commit([auditChange(WHOLE_RELAY, ordinal(), actor, clock.now(), deed)]);
+          await told.catch((error: unknown) => {
+            running = false;
+            throw error;
+          });
+        }
+        return {
+          async stream({ res, signal, method }, headers) {
+            res.writeHead(200, {
+              ...headers,
+              "Content-Type": "application/x-ndjson",
+              "Cache-Control": "no-store",
+              "X-Content-Type-Options": "nosniff",
+            });
+            if (method === "HEAD") return void res.end();
+            try {
+              for await (const part of dump(storage, { storage: storage.name ?? "", at: clock.now() })) {
+                if (signal.aborted) return;
+                if (!res.write(part)) await room(res, signal, clock);
+              }
+              res.end();
+            } catch {
+              // Its last line is missing, so nobody takes it for a whole one.
+              res.destroy();
+            } finally {
+              running = false;
+            }
+          },
+        };
+      },
+    }),
+  ];
+}
+
+/** Until the client has taken what was written. @throws Error when it does not */
+async function room(res: NodeJS.EventEmitter, signal: AbortSignal, clock: Clock): Promise<void> {
+  const over = new AbortController();
+  const late = clock.sleep(clock.now() + STALLED_MS, over.signal).then(() => {
+    throw new Error("the client takes nothing");
+  });
+  try {
+    await Promise.race([once(res, "drain", { signal: AbortSignal.any([signal, over.signal]) }), late]);
+  } finally {
+    over.abort();
+    late.catch(() => undefined);
+  }
+}

@@ -1,0 +1,89 @@
+/** What there is to choose from: the keys of a token, and the names of events. */
+import { z } from "zod";
+import { apiKeyKey, keyTypeKey, parseApiKeyKey, parseTypeKey, typeKey } from "../../model/keys.ts";
+import { isEventName, isKeyId } from "../../model/names.ts";
+import type { Keys } from "../../ports/plugin.ts";
+import type { Storage } from "../../ports/storage.ts";
+import { createCursors } from "../http/cursor.ts";
+import { operation } from "../http/operation.ts";
+import type { AnyOperation } from "../http/operation.ts";
+import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
+import { apiKey, eventType } from "./shapes.ts";
+
+const tag = "Catalogue";
+
+export function catalogueOperations(deps: {
+  readonly storage: Pick<Storage, "getMany" | "range">;
+  readonly keys: Pick<Keys, "seal" | "open">;
+  /** The catalogue as it is now. */
+  readonly events?: (() => readonly string[] | undefined) | undefined;
+}): readonly AnyOperation[] {
+  const { storage, events } = deps;
+  const keyCursors = createCursors(deps.keys, isKeyId);
+  const typeCursors = createCursors(deps.keys, isEventName);
+
+  /** Keys of the token that are in use, from `after` on, one more than asked for. */
+  async function keysInUse(owned: readonly string[] | "*", after: string | undefined, most: number): Promise<string[]> {
+    if (owned === "*") {
+      const rows = await storage.range(apiKeyKey(""), { after: after && apiKeyKey(after), limit: most });
+      return rows.map(({ key }) => parseApiKeyKey(key));
+    }
+    const wanted = [...new Set(owned.filter(isKeyId))].toSorted().filter((id) => after === undefined || id > after);
+    const found = await storage.getMany(wanted.map(apiKeyKey));
+    return wanted.filter((_, i) => found[i] !== undefined).slice(0, most);
+  }
+
+  /** Names used on keys of the token, from `after` on: of each key as many as are asked for, so that none is passed over. */
+  async function namesInUse(owned: readonly string[] | "*", after: string | undefined, limit: number) {
+    const shelves: readonly ((name: string) => string)[] =
+      owned === "*"
+        ? [typeKey]
+        : [...new Set(owned.filter(isKeyId))].map((keyId) => (name: string) => keyTypeKey(keyId, name));
+    const names = new Set<string>();
+    // One after the other: a token may own a thousand keys.
+    for (const shelf of shelves) {
+      const rows = await storage.range(shelf(""), { after: after && shelf(after), limit });
+      for (const { key } of rows) names.add(parseTypeKey(key));
+    }
+    return names;
+  }
+
+  return [
+    operation({
+      method: "GET",
+      path: "/api-keys",
+      summary: "List the keys that the token owns and that are in use",
+      tag,
+      query: pageQuery,
+      reply: { status: 200, data: z.array(apiKey), paged: true },
+      async handle({ principal, query: { cursor, limit = DEFAULT_LIMIT } }) {
+        const list = `api-keys:${principal.sub}`;
+        const ids = await keysInUse(principal.keys, keyCursors.read(cursor, list), limit + 1);
+        const page = ids.slice(0, limit);
+        const next = ids.length > limit ? page.at(-1) : undefined;
+        return { data: page.map((id) => ({ id })), nextCursor: keyCursors.write(next, list) };
+      },
+    }),
+    operation({
+      method: "GET",
+      path: "/event-types",
+      summary: "List the names of events: those of the catalogue and those used on keys that the token owns",
+      tag,
+      query: pageQuery,
+      reply: { status: 200, data: z.array(eventType), paged: true },
+      async handle({ principal, query: { cursor, limit = DEFAULT_LIMIT } }) {
+        const list = `event-types:${principal.sub}`;
+        const after = typeCursors.read(cursor, list);
+        const used = await namesInUse(principal.keys, after, limit + 1);
+        const all = [...new Set([...(events?.() ?? []), ...used])].map((name) => ({ name, place: typeKey(name) }));
+        // In the order of the shelves, which is what pages go on by.
+        const names = all
+          .filter(({ place }) => after === undefined || place > typeKey(after))
+          .toSorted((a, b) => (a.place < b.place ? -1 : 1));
+        const page = names.slice(0, limit).map(({ name }) => name);
+        const next = names.length > limit ? page.at(-1) : undefined;
+        return { data: page.map((name) => ({ name })), nextCursor: typeCursors.write(next, list) };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,124 @@
+/** One subscription's deliveries, and the replay of many at once. */
+import { z } from "zod";
+import { auditChange } from "../../records/audit-trail.ts";
+import type { Actor } from "../../model/audit.ts";
+import type { History } from "../../history/events.ts";
+import type { Replay, Replayed } from "../../replay/replay.ts";
+import type { Directory } from "../../subscriptions/subscriptions.ts";
+import { isLive } from "../../model/subscription.ts";
+import { Problem } from "../../model/problem.ts";
+import type { Subscription } from "../../model/subscription.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Storage } from "../../ports/storage.ts";
+import { notFound } from "../http/checks.ts";
+import type { Cursors } from "../http/cursor.ts";
+import { operation } from "../http/operation.ts";
+import type { AnyOperation } from "../http/operation.ts";
+import { probe, refuseResting } from "./expected-receivers.ts";
+import type { Receivers } from "./expected-receivers.ts";
+import { bulkReplayBody, DEFAULT_LIMIT, deliveriesQuery } from "./schemas.ts";
+import { bulkReplayed, listedDelivery } from "./shapes.ts";
+import { deliveryView } from "./views.ts";
+import { findSubscription, WEBHOOK } from "./subscriptions.ts";
+
+type BulkReplay = z.output<typeof bulkReplayBody>;
+const tag = "Deliveries";
+
+export function deliveryOperations(
+  deps: Receivers & {
+    readonly history: History;
+    readonly replay: Replay;
+    readonly directory: Directory;
+    readonly storage: Pick<Storage, "commit">;
+    readonly cursors: Cursors;
+    readonly clock: Pick<Clock, "now">;
+    readonly ordinal: () => string;
+  },
+): readonly AnyOperation[] {
+  const { history, replay, directory, storage, cursors, clock, ordinal } = deps;
+
+  /** The line is stored first: the replay is many commits, and none may go untold. */
+  async function tell(keyId: string, target: string, actor: Actor, asked: BulkReplay): Promise<void> {
+    if (asked.dryRun) return;
+    const detail = `at most ${asked.limit}, ${asked.perSecond} a second`;
+    const line = { action: "deliveries.replayed", target, detail } as const;
+    await storage.commit([auditChange(keyId, ordinal(), actor, clock.now(), line)]);
+  }
+
+  async function replayAll(subscriptions: readonly Subscription[], asked: BulkReplay): Promise<Replayed> {
+    const { limit, perSecond, ...range } = asked;
+    const startAt = clock.now();
+    let matched = 0;
+    let moved = 0;
+    let more = false;
+    for (const subscription of subscriptions) {
+      const next = startAt + (moved * 1_000) / perSecond;
+      const left = limit - matched;
+      if (left === 0) return { matched, replayed: moved, more: true };
+      const went = await replay.failed({ ...range, subscription, limit: left, perSecond, startAt: next });
+      if (went.replayed > 0) await probe(deps, [subscription.id]);
+      matched += went.matched;
+      moved += went.replayed;
+      more ||= went.more;
+    }
+    return { matched, replayed: moved, more };
+  }
+
+  return [
+    operation({
+      method: "GET",
+      path: `${WEBHOOK}/deliveries`,
+      summary: "List one subscription's deliveries, newest event first",
+      tag,
+      query: deliveriesQuery,
+      reply: { status: 200, data: z.array(listedDelivery), paged: true },
+      async handle({ keyId, params, query }) {
+        const { cursor, limit = DEFAULT_LIMIT, status } = query;
+        const id = params["subscriptionId"] ?? "";
+        const list = `deliveries:${keyId}:${id}:${status ?? ""}`;
+        const after = cursors.read(cursor, list);
+        const subscription = await findSubscription(directory, keyId, id);
+        const { items, next } = await history.deliveries(subscription, status, { after, limit });
+        const data = items.map((item) => ({ eventId: item.delivery.eventId, ...deliveryView(item) }));
+        return { data, nextCursor: cursors.write(next, list) };
+      },
+    }),
+    operation({
+      method: "POST",
+      path: `${WEBHOOK}/replay`,
+      summary: "Send one subscription's failed deliveries again",
+      tag,
+      body: bulkReplayBody,
+      bodyOptional: true,
+      reply: { status: 202, data: bulkReplayed },
+      problems: ["NOT_REPLAYABLE", "PROVIDER_BACKPRESSURE"],
+      async handle({ keyId, params, body, actor }) {
+        const subscription = await directory.get(keyId, params["subscriptionId"] ?? "");
+        if (subscription === undefined) throw notFound();
+        if (!isLive(subscription) || subscription.status !== "active") {
+          throw new Problem("NOT_REPLAYABLE", "The subscription is not active.");
+        }
+        if (!body.dryRun) refuseResting(deps, [subscription.id]);
+        await tell(keyId, subscription.id, actor, body);
+        return { data: await replayAll([subscription], body) };
+      },
+    }),
+    operation({
+      method: "POST",
+      path: "/api-keys/{keyId}/replay",
+      summary: "Send the failed deliveries of a key's active subscriptions again",
+      tag,
+      body: bulkReplayBody,
+      bodyOptional: true,
+      reply: { status: 202, data: bulkReplayed },
+      problems: ["PROVIDER_BACKPRESSURE"],
+      async handle({ keyId, body, actor }) {
+        const active = (await directory.of(keyId)).filter(({ status }) => status === "active");
+        const ids = active.map(({ id }) => id);
+        if (!body.dryRun) refuseResting(deps, ids);
+        await tell(keyId, keyId, actor, body);
+        return { data: await replayAll(active, body) };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,108 @@
+/** The events of a key: listed, shown with what became of them, replayed. */
+import { z } from "zod";
+import { auditChange } from "../../records/audit-trail.ts";
+import type { History } from "../../history/events.ts";
+import type { Replay } from "../../replay/replay.ts";
+import { bodyData } from "../../model/event.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { notFound } from "../http/checks.ts";
+import type { Cursors } from "../http/cursor.ts";
+import { operation } from "../http/operation.ts";
+import type { AnyOperation } from "../http/operation.ts";
+import { probe, refuseResting } from "./expected-receivers.ts";
+import type { Receivers } from "./expected-receivers.ts";
+import { DEFAULT_LIMIT, eventQuery, eventsQuery, MAX_LIMIT, replayBody } from "./schemas.ts";
+import { listedEvent, replayed, shownEvent } from "./shapes.ts";
+import { deliveryView, eventView } from "./views.ts";
+
+const EVENTS = "/api-keys/{keyId}/events";
+const EVENT = `${EVENTS}/{eventId}`;
+const tag = "Events";
+
+export function eventOperations(
+  deps: Receivers & {
+    readonly history: History;
+    readonly replay: Replay;
+    readonly cursors: Cursors;
+    /** Of lists whose places are counted. */
+    readonly places: Cursors;
+    readonly clock: Pick<Clock, "now">;
+    readonly ordinal: () => string;
+  },
+): readonly AnyOperation[] {
+  const { history, replay, cursors, places, clock, ordinal } = deps;
+
+  /** Whose deliveries of it a replay would send again, going by how they stand now. */
+  async function meant(keyId: string, eventId: string, asked: z.output<typeof replayBody>): Promise<readonly string[]> {
+    const ids: string[] = [];
+    for await (const page of history.everyDelivery(keyId, eventId)) {
+      for (const { status, subscriptionId: id } of page) {
+        if (asked.subscriptionId !== undefined && id !== asked.subscriptionId) continue;
+        if (status === "failed" || (asked.force === true && status === "delivered")) ids.push(id);
+      }
+    }
+    return ids;
+  }
+
+  return [
+    operation({
+      method: "GET",
+      path: EVENTS,
+      summary: "List the events of a key, newest first",
+      tag,
+      query: eventsQuery,
+      reply: { status: 200, data: z.array(listedEvent), paged: true },
+      async handle({ keyId, query }) {
+        const { cursor, limit = DEFAULT_LIMIT, ...filter } = query;
+        const list = `events:${keyId}:${JSON.stringify(filter)}`;
+        const after = cursors.read(cursor, list);
+        const { items, next } = await history.events(keyId, filter, { after, limit });
+        return { data: items.map(eventView), nextCursor: cursors.write(next, list) };
+      },
+    }),
+    operation({
+      method: "GET",
+      path: EVENT,
+      summary: "Show an event with its data and its deliveries, a page of them",
+      tag,
+      query: eventQuery,
+      reply: { status: 200, data: shownEvent, paged: true },
+      async handle({ keyId, params, query }) {
+        const { cursor, limit = MAX_LIMIT } = query;
+        const id = params["eventId"] ?? "";
+        const list = `event:${keyId}:${id}`;
+        const from = Number(places.read(cursor, list) ?? 0);
+        const found = await history.event(keyId, id, { from, limit });
+        if (found === undefined) throw notFound();
+        const { event, damaged, status, deliveries, next } = found;
+        const head = JSON.stringify(eventView({ event, damaged, status })).slice(0, -1);
+        const data = damaged ? "null" : bodyData(event);
+        // The published bytes as they are: reading and writing them anew would change numbers, order and escapes.
+        return {
+          text: `${head},"data":${data},"deliveries":${JSON.stringify(deliveries.map(deliveryView))}}`,
+          nextCursor: places.write(next === undefined ? undefined : String(next), list),
+        };
+      },
+    }),
+    operation({
+      method: "POST",
+      path: `${EVENT}/replay`,
+      summary: "Send an event again: its failed deliveries, or to one subscription",
+      tag,
+      body: replayBody,
+      bodyOptional: true,
+      reply: { status: 202, data: replayed },
+      problems: ["NOT_REPLAYABLE", "PROVIDER_BACKPRESSURE", "CONFLICT"],
+      async handle({ keyId, params, body, actor }) {
+        const eventId = params["eventId"] ?? "";
+        const ids = await meant(keyId, eventId, body);
+        refuseResting(deps, ids);
+        const line = { action: "event.replayed", target: eventId, detail: body.subscriptionId } as const;
+        const also = [auditChange(keyId, ordinal(), actor, clock.now(), line)];
+        const moved = await replay.event(keyId, eventId, { ...body, also });
+        await probe(deps, ids);
+        return { data: { deliveries: moved } };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,123 @@
+/** What happens on a key, as it happens: server-sent events over `fetch`, for as long as the token lasts. */
+import type { EventEmitter } from "node:events";
+import type { Auth, Principal } from "../../ports/auth.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { Problem } from "../../model/problem.ts";
+import type { Call } from "../http/call.ts";
+import { operation } from "../http/operation.ts";
+import type { AnyOperation } from "../http/operation.ts";
+
+/** One message. `data` becomes one line of JSON. */
+export interface Message {
+  readonly event: "event" | "attempt" | "subscription";
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface Feed {
+  /** Tells of what happens on a key from now on; returns what ends it. */
+  listen(keyId: string, tell: (message: Message) => void): () => void;
+}
+
+/** A comment this often keeps proxies from closing the connection, and finds sessions that were ended. */
+const BEAT_MS = 15_000;
+/** A client that reads slower than things happen is let go: it comes back and reads the lists. */
+const MAX_UNREAD = 262_144;
+/** Streams of one node, and of one caller on it: a page for each of a few screens, not a place for everybody. */
+const MAX_STREAMS = 500;
+const MAX_OF_ONE = 20;
+const BUSY_S = 30;
+
+export function streamOperations(deps: {
+  readonly feed?: Feed | undefined;
+  readonly auth: Auth;
+  readonly clock: Clock;
+}): readonly AnyOperation[] {
+  const { feed, auth, clock } = deps;
+  if (feed === undefined) return [];
+  let open = 0;
+  const byCaller = new Map<string, number>();
+
+  /** @throws Problem PROVIDER_BACKPRESSURE. Returns what gives the place back. */
+  function takePlace(sub: string): () => void {
+    const own = byCaller.get(sub) ?? 0;
+    if (own >= MAX_OF_ONE) {
+      const detail = `You have ${MAX_OF_ONE} streams open; close one first.`;
+      throw new Problem("PROVIDER_BACKPRESSURE", detail, { retryAfter: BUSY_S });
+    }
+    if (open >= MAX_STREAMS)
+      throw new Problem("PROVIDER_BACKPRESSURE", "Too many streams are open; come back later.", { retryAfter: BUSY_S });
+    open++;
+    byCaller.set(sub, own + 1);
+    return () => {
+      open--;
+      const left = (byCaller.get(sub) ?? 1) - 1;
+      if (left > 0) byCaller.set(sub, left);
+      else byCaller.delete(sub);
+    };
+  }
+
+  async function stillValid(call: Call, principal: Principal): Promise<boolean> {
+    if (clock.now() >= principal.expiresAt) return false;
+    return !("refused" in (await auth.authenticate(call)));
+  }
+
+  /** @param signal aborts when the client goes away or the server drains */
+  async function beat(call: Call, principal: Principal, signal: AbortSignal): Promise<void> {
+    const { res } = call;
+    let waiting = false;
+    res.on("drain", () => (waiting = false));
+    while (!signal.aborted) {
+      await clock.sleep(Math.min(clock.now() + BEAT_MS, principal.expiresAt), signal);
+      if (!(await stillValid(call, principal))) return;
+      // What waited at the last beat waits yet: the client reads no more, and would keep its place for ever.
+      if (waiting && res.writableLength > 0) return void res.destroy();
+      res.write(": beat\n\n");
+      waiting = res.writableNeedDrain;
+    }
+  }
+
+  return [
+    operation({
+      method: "GET",
+      path: "/api-keys/{keyId}/stream",
+      summary: "What happens on a key, as it happens, as server-sent events",
+      tag: "Figures",
+      reply: { status: 200, type: "text/event-stream" },
+      handle({ keyId, principal }) {
+        return {
+          async stream(call, headers) {
+            const { res, signal } = call;
+            const leave = takePlace(principal.sub);
+            res.writeHead(200, {
+              ...headers,
+              "Content-Type": "text/event-stream",
+              "Cache-Control": "no-store",
+              "X-Content-Type-Options": "nosniff",
+              "X-Accel-Buffering": "no",
+            });
+            if (call.method === "HEAD") return void (leave(), res.end());
+            const end = feed.listen(keyId, ({ event, data }) => {
+              res.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+              if (res.writableLength > MAX_UNREAD) res.destroy();
+            });
+            const draining = new AbortController();
+            const server = (res.socket as { readonly server?: EventEmitter } | null)?.server;
+            const drain = (): void => draining.abort();
+            server?.once("draining", drain);
+            try {
+              res.write(": hello\n\n");
+              await beat(call, principal, AbortSignal.any([signal, draining.signal]));
+            } catch {
+              // The client went away, the server drains, or the token could not be judged: either way it is over.
+            } finally {
+              leave();
+              end();
+              server?.off("draining", drain);
+              if (!signal.aborted) res.end();
+            }
+          },
+        };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,156 @@
+/** The shapes of requests and answers: what validates them, types them and documents them. */
+import { z } from "zod";
+import { isReservedHeader } from "../../model/header-names.ts";
+import { isEventPattern } from "../../model/names.ts";
+
+/** For the documentation: `isEventPattern` decides. */
+const EVENT_PATTERN = "^(?:[A-Za-z0-9_-]+|\\*)(?:[:.](?:[A-Za-z0-9_-]+|\\*))*$";
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const HEADER_VALUE = /^[\x20-\x7e]*$/;
+const MAX_HEADERS = 20;
+
+const eventName = z
+  .string()
+  .max(128)
+  .refine(isEventPattern, "must be letters, digits, _ and - in parts separated by : or ., with * for a whole part")
+  .meta({
+    examples: ["deposit:paid"],
+    pattern: EVENT_PATTERN,
+    description: "An event name; `*` stands for one part, a last `*` for one or more.",
+  });
+const events = z
+  .array(eventName)
+  .min(1)
+  .max(100)
+  .meta({ description: "Names of the events wanted; repeats are folded." });
+
+/** @param schemes URL schemes that a transport serves */
+const urlOf = (schemes: readonly string[]): z.ZodType<string> =>
+  z
+    .string()
+    .max(2_048)
+    .refine(
+      (text) => schemes.some((scheme) => text.slice(0, scheme.length + 1).toLowerCase() === `${scheme}:`),
+      `must start with ${schemes.map((scheme) => `${scheme}://`).join(" or ")}`,
+    )
+    .meta({ examples: ["https://hooks.example.com/relay"], pattern: `^(?:${schemes.join("|")}):` });
+
+const headers = z
+  .record(z.string(), z.string().max(1_024).regex(HEADER_VALUE, "must be visible ASCII").nullable())
+  .superRefine((given, ctx) => {
+    const names = Object.keys(given);
+    if (names.length > MAX_HEADERS)
+      ctx.addIssue({ code: "custom", path: [], message: `may be at most ${MAX_HEADERS}` });
+    const seen = new Set<string>();
+    for (const name of names) {
+      const lower = name.toLowerCase();
+      if (name.length > 128 || !HEADER_NAME.test(name))
+        ctx.addIssue({ code: "custom", path: [name], message: "is not a header name" });
+      else if (isReservedHeader(name)) ctx.addIssue({ code: "custom", path: [name], message: "is the relay's own" });
+      else if (seen.has(lower)) ctx.addIssue({ code: "custom", path: [name], message: "stands more than once" });
+      seen.add(lower);
+    }
+  })
+  .meta({ description: "Static request headers. Values are encrypted at rest and answered as null." });
+
+const retry = z
+  .strictObject({
+    attempts: z.int().min(1).max(5),
+    firstDelayMs: z.int().min(10).max(3_600_000),
+    factor: z.number().min(1).max(10),
+    maxDelayMs: z.int().min(10).max(86_400_000),
+  })
+  .meta({ description: "When a failed attempt is made again." });
+const options = {
+  description: z.string().max(1_000).nullable().optional(),
+  rateLimit: z
+    .strictObject({ perSecond: z.number().min(0.01).max(10_000) })
+    .nullable()
+    .optional()
+    .meta({
+      description: "Most attempts a second. Each node keeps it by itself: with two nodes it may be twice as many.",
+    }),
+  timeoutMs: z.int().min(1_000).max(30_000).nullable().optional(),
+  retry: retry.nullable().optional(),
+};
+/** Nothing is stored yet at a create: there is no value that `null` could keep. */
+const newHeaders = headers.refine(
+  (given) => Object.values(given).every((value) => value !== null),
+  "need a value each",
+);
+
+export const createBody = (schemes: readonly string[]) =>
+  z
+    .strictObject({ url: urlOf(schemes), events, ...options, headers: newHeaders.nullable().optional() })
+    .meta({ id: "SubscriptionCreate" });
+
+export const updateBody = (schemes: readonly string[]) =>
+  z
+    .strictObject({
+      url: urlOf(schemes).optional(),
+      events: events.optional(),
+      status: z.enum(["active", "disabled"]).optional(),
+      ...options,
+      headers: headers.nullable().optional(),
+    })
+    .meta({ id: "SubscriptionUpdate" });
+
+export const rotateBody = z
+  .strictObject({
+    overlapSeconds: z
+      .int()
+      .min(0)
+      .max(604_800)
+      .default(86_400)
+      .meta({ description: "How long the old secret goes on signing beside the new one; 0 ends it now." }),
+  })
+  .meta({ id: "RotateSecret" });
+
+export const replayBody = z
+  .strictObject({ subscriptionId: z.string().max(64).optional(), force: z.boolean().optional() })
+  .meta({ id: "Replay" });
+
+const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+
+export const bulkReplayBody = z
+  .strictObject({
+    since: moment.optional(),
+    until: moment.optional(),
+    dryRun: z.boolean().default(false),
+    limit: z.int().min(1).max(10_000).default(10_000),
+    perSecond: z.number().min(0.1).max(1_000).default(50),
+  })
+  .meta({ id: "BulkReplay" });
+
+/** Query parameters of a list. */
+const paging = {
+  cursor: z.string().max(1_024).optional(),
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/, "must be 1 to 200")
+    .transform(Number)
+    .refine((limit) => limit >= 1 && limit <= 200, "must be 1 to 200")
+    .optional()
+    .meta({ examples: ["50"] }),
+};
+export const DEFAULT_LIMIT = 50;
+export const MAX_LIMIT = 200;
+
+export const pageQuery = z.strictObject(paging);
+export const eventStatuses = z.enum(["pending", "delivered", "failed", "cancelled", "unmatched"]);
+export const deliveryStatuses = z.enum(["pending", "delivered", "failed", "cancelled"]);
+export const eventsQuery = z.strictObject({
+  status: eventStatuses.optional(),
+  type: z.string().max(128).optional(),
+  subscriptionId: z.string().max(64).optional(),
+  since: moment.optional(),
+  until: moment.optional(),
+  ...paging,
+});
+/** Of the deliveries of one event. */
+export const eventQuery = z.strictObject(paging);
+export const deliveriesQuery = z.strictObject({ status: deliveryStatuses.optional(), ...paging });
+export const noQuery = z.strictObject({});
+const range = z.enum(["1h", "24h", "7d"]);
+export const statsQuery = z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional() });
+export const statusQuery = z.strictObject({ range: range.optional() });

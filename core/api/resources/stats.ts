@@ -1,0 +1,81 @@
+/** Figures: of a key for charts, and of the relay for operators. */
+import type { Chart, Glance, KeyStats, Range } from "../../stats/query.ts";
+import { isoTime } from "../../model/time.ts";
+import { operation } from "../http/operation.ts";
+import type { AnyOperation } from "../http/operation.ts";
+import { statsQuery, statusQuery } from "./schemas.ts";
+import { figures as shape, keyStats } from "./shapes.ts";
+import { listedView } from "./views.ts";
+
+export type { Range } from "../../stats/query.ts";
+
+export interface Figures {
+  /** Of one key, over a range, for charts; of one of its subscriptions, when that is named. */
+  stats?(keyId: string, range: Range, subscriptionId?: string): Promise<KeyStats>;
+  /** Nodes, storage, backlog. */
+  status?(): Promise<Readonly<Record<string, unknown>>>;
+  /** Of the whole relay, for charts. */
+  relay?(range: Range): Promise<Chart>;
+}
+
+export function figureOperations(deps: { readonly figures?: Figures | undefined }): readonly AnyOperation[] {
+  const { figures = {} } = deps;
+  const operations: AnyOperation[] = [];
+  const { stats, status, relay } = figures;
+  if (stats !== undefined) {
+    operations.push(
+      operation({
+        method: "GET",
+        path: "/api-keys/{keyId}/stats",
+        summary: "Figures of a key for charts, and how its subscriptions are",
+        tag: "Figures",
+        query: statsQuery,
+        reply: { status: 200, data: keyStats },
+        async handle({ keyId, query }) {
+          const { subscriptions, ...rest } = await stats(keyId, query.range, query.subscriptionId);
+          return { data: { ...chartView(rest), subscriptions: subscriptions.map(glanceView) } };
+        },
+      }),
+    );
+  }
+  if (status !== undefined) {
+    operations.push(
+      operation({
+        method: "GET",
+        path: "/relay/status",
+        summary: "Nodes, storage and backlog; for tokens that own every key",
+        tag: "Figures",
+        everyKey: true,
+        query: statusQuery,
+        reply: { status: 200, data: shape },
+        async handle({ query: { range } }) {
+          const now = await status();
+          if (range === undefined || relay === undefined) return { data: now };
+          return { data: { ...now, figures: chartView(await relay(range)) } };
+        },
+      }),
+    );
+  }
+  return operations;
+}
+
+const chartView = (chart: Chart): object => ({ ...chart, from: isoTime(chart.from) });
+const time = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : isoTime(ms));
+
+function glanceView({ subscription, health, last, ...figures }: Glance): unknown {
+  const newest = last?.attempts.at(-1);
+  return {
+    ...(listedView(subscription) as object),
+    figures,
+    failuresInARow: health.failures,
+    failingSince: time(health.failingSince),
+    restsUntil: time(health.restsUntil),
+    lastDelivery: last && {
+      eventId: last.eventId,
+      status: last.status,
+      at: isoTime(last.updatedAt),
+      statusCode: newest?.statusCode,
+      error: newest?.error,
+    },
+  };
+}

@@ -1,0 +1,119 @@
+/** The subscriptions of a key: the operations that the interface names first. */
+import type { Directory, Subscriptions } from "../../subscriptions/subscriptions.ts";
+import { isLive } from "../../model/subscription.ts";
+import type { Subscription } from "../../model/subscription.ts";
+import { z } from "zod";
+import { notFound } from "../http/checks.ts";
+import { operation } from "../http/operation.ts";
+import type { AnyOperation } from "../http/operation.ts";
+import { createBody, rotateBody, updateBody } from "./schemas.ts";
+import {
+  createdSubscription,
+  listedSubscription,
+  rotatedSubscription,
+  shownSubscription,
+  updatedSubscription,
+} from "./shapes.ts";
+import { createdView, listedView, rotatedView, shownView, updatedView } from "./views.ts";
+
+export const WEBHOOKS = "/api-keys/{keyId}/webhooks";
+export const WEBHOOK = `${WEBHOOKS}/{subscriptionId}`;
+const tag = "Subscriptions";
+
+/** @throws Problem NOT_FOUND for one that is not there, or not any more */
+export async function findSubscription(directory: Directory, keyId: string, id: string): Promise<Subscription> {
+  const found = await directory.get(keyId, id);
+  if (!isLive(found)) throw notFound();
+  return found;
+}
+
+export function webhookOperations(deps: {
+  readonly directory: Directory;
+  readonly subscriptions: Subscriptions;
+  /** URL schemes that a transport serves. */
+  readonly schemes: readonly string[];
+}): readonly AnyOperation[] {
+  const { directory, subscriptions, schemes } = deps;
+  return [
+    operation({
+      method: "POST",
+      path: WEBHOOKS,
+      summary: "Create a subscription",
+      tag,
+      body: createBody(schemes),
+      reply: { status: 201, data: createdSubscription },
+      problems: ["SUBSCRIPTION_LIMIT_REACHED", "URL_NOT_ALLOWED", "CONFLICT"],
+      async handle({ keyId, body, actor }) {
+        const { subscription, secret } = await subscriptions.create(keyId, body, actor);
+        const location = `/api-keys/${encodeURIComponent(keyId)}/webhooks/${subscription.id}`;
+        return { data: createdView(subscription, secret), headers: { location } };
+      },
+    }),
+    operation({
+      method: "GET",
+      path: WEBHOOKS,
+      summary: "List the subscriptions of a key",
+      tag,
+      reply: { status: 200, data: z.array(listedSubscription) },
+      async handle({ keyId }) {
+        const all = [...(await directory.of(keyId))];
+        all.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+        return { data: all.map(listedView) };
+      },
+    }),
+    operation({
+      method: "GET",
+      path: WEBHOOK,
+      summary: "Show a subscription",
+      tag,
+      reply: { status: 200, data: shownSubscription },
+      async handle({ keyId, params }) {
+        return { data: shownView(await findSubscription(directory, keyId, params["subscriptionId"] ?? "")) };
+      },
+    }),
+    operation({
+      method: "PATCH",
+      path: WEBHOOK,
+      summary: "Update a subscription; what is left out stays as it is",
+      tag,
+      body: updateBody(schemes),
+      reply: { status: 200, data: updatedSubscription },
+      problems: ["URL_NOT_ALLOWED", "CONFLICT"],
+      async handle({ keyId, params, body, actor }) {
+        return { data: updatedView(await subscriptions.update(keyId, params["subscriptionId"] ?? "", body, actor)) };
+      },
+    }),
+    operation({
+      method: "DELETE",
+      path: WEBHOOK,
+      summary: "Delete a subscription and cancel its deliveries; nothing is sent any more once this has answered",
+      tag,
+      reply: { status: 204 },
+      problems: ["CONFLICT"],
+      async handle({ keyId, params, actor }) {
+        await subscriptions.remove(keyId, params["subscriptionId"] ?? "", actor);
+        return {};
+      },
+    }),
+    operation({
+      method: "POST",
+      path: `${WEBHOOK}/rotate-secret`,
+      summary: "Give a subscription a new secret; asks for a fresh second factor",
+      tag,
+      body: rotateBody,
+      bodyOptional: true,
+      stepUp: "secret.rotated",
+      reply: { status: 200, data: rotatedSubscription },
+      problems: ["STEP_UP_REQUIRED", "CONFLICT"],
+      async handle({ keyId, params, body, actor }) {
+        const { subscription, secret } = await subscriptions.rotate(
+          keyId,
+          params["subscriptionId"] ?? "",
+          body.overlapSeconds * 1_000,
+          actor,
+        );
+        return { data: rotatedView(subscription, secret) };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,45 @@
+/** The test event: one attempt, now, whatever the state of the subscription. */
+import { auditChange } from "../../records/audit-trail.ts";
+import type { Directory } from "../../subscriptions/subscriptions.ts";
+import type { Attempt } from "../../model/attempt.ts";
+import type { Subscription } from "../../model/subscription.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Storage } from "../../ports/storage.ts";
+import { operation } from "../http/operation.ts";
+import type { AnyOperation } from "../http/operation.ts";
+import { attempt as shape } from "./shapes.ts";
+import { attemptView } from "./views.ts";
+import { findSubscription, WEBHOOK } from "./subscriptions.ts";
+
+/** Sends `relay:ping` once, and touches neither health nor breaker. */
+export type Ping = (
+  subscription: Subscription,
+  signal: AbortSignal,
+) => Promise<{ readonly ordinal: string; readonly attempt: Attempt }>;
+
+export function pingOperations(deps: {
+  readonly ping?: Ping | undefined;
+  readonly directory: Directory;
+  readonly storage: Pick<Storage, "commit">;
+  readonly clock: Pick<Clock, "now">;
+  readonly ordinal: () => string;
+}): readonly AnyOperation[] {
+  const { ping, directory, storage, clock, ordinal: nextOrdinal } = deps;
+  if (ping === undefined) return [];
+  return [
+    operation({
+      method: "POST",
+      path: `${WEBHOOK}/test`,
+      summary: "Send a test event now, once",
+      tag: "Subscriptions",
+      reply: { status: 200, data: shape },
+      async handle({ keyId, params, actor, call }) {
+        const subscription = await findSubscription(directory, keyId, params["subscriptionId"] ?? "");
+        const line = { action: "subscription.tested", target: subscription.id } as const;
+        await storage.commit([auditChange(keyId, nextOrdinal(), actor, clock.now(), line)]);
+        const { ordinal, attempt } = await ping(subscription, call.signal);
+        return { data: attemptView({ ordinal, subscriptionId: subscription.id }, attempt) };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,93 @@
+/** How our records look to a client: names, times as text, and nothing that is secret. */
+import type { Attempt } from "../../model/attempt.ts";
+import { attemptId, deliveryId } from "../../model/delivery.ts";
+import type { Delivery } from "../../model/delivery.ts";
+import type { RelayEvent } from "../../model/event.ts";
+import type { Subscription } from "../../model/subscription.ts";
+import { isoTime } from "../../model/time.ts";
+import type { DeliveryDetail, EventSummary } from "../../history/events.ts";
+
+const basics = ({ id, url, events, status }: Subscription) => ({ id, url, events, status });
+
+/** Optional fields that are set; header values are never told. */
+function optional(sub: Subscription): Record<string, unknown> {
+  const { description, rateLimit, timeoutMs, retry, headers, disabledReason } = sub;
+  const names = headers && Object.fromEntries(Object.keys(headers).map((name) => [name, null]));
+  return { description, rateLimit, timeoutMs, retry, headers: names, disabledReason };
+}
+
+export const createdView = (sub: Subscription, secret: string): unknown => ({
+  ...basics(sub),
+  secret,
+  createdAt: isoTime(sub.createdAt),
+  ...optional(sub),
+});
+/** `status` stands before `createdAt`, as in all of them; `secret` is never a part. */
+export const listedView = (sub: Subscription): unknown => ({
+  ...basics(sub),
+  createdAt: isoTime(sub.createdAt),
+  ...optional(sub),
+});
+export const shownView = (sub: Subscription): unknown => ({
+  ...basics(sub),
+  createdAt: isoTime(sub.createdAt),
+  updatedAt: isoTime(sub.updatedAt),
+  ...optional(sub),
+});
+export const updatedView = (sub: Subscription): unknown => ({
+  ...basics(sub),
+  updatedAt: isoTime(sub.updatedAt),
+  ...optional(sub),
+});
+export const rotatedView = (sub: Subscription, secret: string): unknown => {
+  const previous = sub.secrets[1]?.expiresAt;
+  return {
+    ...basics(sub),
+    secret,
+    updatedAt: isoTime(sub.updatedAt),
+    previousSecretExpiresAt: previous === undefined ? null : isoTime(previous),
+  };
+};
+
+export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId">, attempt: Attempt): unknown {
+  const { cycle, number, startedAt, durationMs, statusCode, error, responseExcerpt, responseTruncated } = attempt;
+  return {
+    id: attemptId(delivery.ordinal, delivery.subscriptionId, cycle, number),
+    cycle,
+    number,
+    startedAt: isoTime(startedAt),
+    durationMs,
+    statusCode,
+    error,
+    responseExcerpt,
+    responseTruncated,
+  };
+}
+
+export function deliveryView({ delivery, attempts }: DeliveryDetail): Record<string, unknown> {
+  const { ordinal, subscriptionId, status, reason, cycle, nextAttemptAt, updatedAt } = delivery;
+  return {
+    id: deliveryId(ordinal, subscriptionId),
+    subscriptionId,
+    status,
+    reason,
+    cycle,
+    attempts: attempts.map((attempt) => attemptView(delivery, attempt)),
+    nextAttemptAt: nextAttemptAt === undefined ? undefined : isoTime(nextAttemptAt),
+    updatedAt: isoTime(updatedAt),
+  };
+}
+
+const eventHead = ({ id, type, keyId, createdAt, acceptedAt }: RelayEvent) => ({
+  id,
+  type,
+  keyId,
+  createdAt: isoTime(createdAt),
+  acceptedAt: isoTime(acceptedAt),
+});
+
+export const eventView = ({ event, status, damaged }: EventSummary): Record<string, unknown> => ({
+  ...eventHead(event),
+  status,
+  damaged: damaged ? true : undefined,
+});

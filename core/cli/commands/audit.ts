@@ -1,0 +1,53 @@
+/** `relay audit`: who changed what on a key, newest first, through the API. */
+import { openApi } from "../support/client.ts";
+import type { Command } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { EX_OK } from "../support/exit.ts";
+import { json, printable, table } from "../support/output.ts";
+import { rows } from "../support/response-shape.ts";
+import type { Shape } from "../support/response-shape.ts";
+
+interface Line {
+  readonly at: string;
+  readonly by: string;
+  readonly address?: string;
+  readonly action: string;
+  readonly target: string;
+  readonly result: string;
+  readonly detail?: string;
+}
+const LINE: Shape<Line> = { at: "text", by: "text", action: "text", target: "text", result: "text" };
+
+const audit: Command = {
+  usage: "audit",
+  about: "show who changed what on a key, and what was refused, newest first",
+  options: [
+    KEY_OPTION,
+    { flags: "--limit <n>", about: "at most so many, 1 to 200 (50)" },
+    { flags: "--cursor <cursor>", about: "go on where the last list ended" },
+    JSON_OPTION,
+    ...API_OPTIONS,
+  ],
+  examples: ["relay audit --key key_1 --json"],
+  async run(given, around) {
+    const query = new URLSearchParams();
+    const limit = given.whole("limit", 1, 200);
+    const cursor = given.text("cursor");
+    if (limit !== undefined) query.set("limit", String(limit));
+    if (cursor !== undefined) query.set("cursor", cursor);
+    const path = `/api-keys/${encodeURIComponent(given.required("key"))}/audit${query.size > 0 ? `?${query}` : ""}`;
+    const answer = await (await openApi(given, around)).ask("GET", path);
+    const lines = rows<Line>(answer, LINE);
+    const { nextCursor } = answer;
+    if (given.flag("json")) around.print(json(lines));
+    else if (lines.length === 0) around.say("relay: nothing was changed on this key yet");
+    else {
+      const cells = lines.map((one) => [one.at, one.by, one.address, one.action, one.target, one.result, one.detail]);
+      around.print(table(["at", "by", "from", "what", "of", "result", "detail"], cells));
+    }
+    if (nextCursor !== undefined) around.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
+    return EX_OK;
+  },
+};
+
+export const commands: readonly Command[] = [audit];

@@ -1,0 +1,133 @@
+/** `relay backup <file>`: everything that is stored in one file, also while a relay serves. */
+import { createReadStream } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { compose, Readable } from "node:stream";
+import { createGunzip, createGzip } from "node:zlib";
+import { readEnvironment } from "../../../config/environment.ts";
+import { ConfigError } from "../../../config/problems.ts";
+import { canTap, dump, inspect, NoBackup } from "../../maintenance/backup.ts";
+import { StartError } from "../../model/errors.ts";
+import type { Storage } from "../../ports/storage.ts";
+import type { Around } from "../support/environment.ts";
+import { openApi } from "../support/client.ts";
+import type { Command, Given } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { EX_DATAERR, EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
+import { json } from "../support/output.ts";
+import { progressBar } from "../support/progress.ts";
+import { loadFor } from "../support/load-config.ts";
+
+const backup: Command = {
+  usage: "backup <file>",
+  about: "write everything that is stored to a file, also while the relay serves",
+  options: [JSON_OPTION, ...API_OPTIONS],
+  examples: ["relay backup relay-backup.ndjson", "relay backup relay-backup.ndjson.gz"],
+  async run(given, around) {
+    const [file = ""] = given.args;
+    const part = `${file}.part`;
+    // For its owner alone: secrets in it are sealed, events are not.
+    const handle = await open(part, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
+      throw usage(`${part} cannot be made (${error.code ?? error.message})`);
+    });
+    try {
+      if (await exists(file)) throw usage(`${file} is there already`);
+      const bytes = progressBar(around.stderr, "bytes written", undefined, around.clock.monotonic);
+      await using from = await source(given, around);
+      const parts = isPacked(file) ? compose(Readable.from(from.parts), createGzip()) : from.parts;
+      for await (const text of parts as AsyncIterable<string | Uint8Array>) {
+        const data = typeof text === "string" ? Buffer.from(text) : text;
+        await handle.appendFile(data);
+        bytes.add(data.length);
+      }
+      await handle.sync();
+      bytes.end();
+      // Read back before it bears the name: what is not whole is no backup.
+      const { lines, sha256 } = await inspect(linesOf(part, isPacked(file)));
+      await rename(part, file);
+      await syncFolder(dirname(file));
+      if (given.flag("json")) around.print(json({ file, lines, sha256 }));
+      else around.print(`${file}: ${lines} records and changes`);
+      around.say("relay: the keys are not in it: keep keys/master, or RELAY_MASTER_KEY, elsewhere");
+      return EX_OK;
+    } catch (error) {
+      if (error instanceof NoBackup) throw new ExitError(EX_DATAERR, `the backup was cut off: ${error.message}`);
+      if (error instanceof ExitError || error instanceof StartError || error instanceof ConfigError) throw error;
+      const why = error instanceof Error ? error.message : String(error);
+      throw new ExitError(EX_UNAVAILABLE, `the backup was broken off: ${why}`, { cause: error });
+    } finally {
+      await handle.close();
+      await rm(part, { force: true });
+    }
+  },
+};
+
+interface Parts extends AsyncDisposable {
+  readonly parts: AsyncIterable<string | Uint8Array>;
+}
+
+/** The storage itself when no relay uses it, else the relay. */
+async function source(given: Given, around: Around): Promise<Parts> {
+  const { settings } = readEnvironment(around.env);
+  const named = [given.text("url"), given.text("token"), settings.url, settings.token];
+  const storage = named.every((one) => one === undefined) ? await unused(given, around) : undefined;
+  if (storage !== undefined && canTap(storage)) {
+    return {
+      parts: dump(storage, { storage: storage.name ?? "", at: around.clock.now() }),
+      [Symbol.asyncDispose]: () => storage.dispose(),
+    };
+  }
+  await storage?.dispose();
+  const api = await openApi(given, around, "stepped-up");
+  const over = new AbortController();
+  return {
+    parts: await api.follow("/relay/backup", over.signal),
+    [Symbol.asyncDispose]: async () => over.abort(),
+  };
+}
+
+/** Undefined when a relay uses it. */
+async function unused(given: Given, around: Around): Promise<Storage | undefined> {
+  const [{ plan }, { openStorage }] = await Promise.all([loadFor(given, around), import("../support/offline.ts")]);
+  if (plan.storage.name === "memory") return undefined;
+  return openStorage(plan, around).catch((error: unknown) => {
+    if (error instanceof StartError && error.exitCode === EX_TEMPFAIL) return undefined;
+    throw error;
+  });
+}
+
+const isPacked = (file: string): boolean => file.endsWith(".gz");
+
+/** A file's lines, without reading it into memory. */
+export async function* linesOf(file: string, packed = isPacked(file)): AsyncGenerator<string> {
+  const input = createReadStream(file);
+  const text = packed ? input.pipe(createGunzip()) : input;
+  // What a pipe does not pass on: an error of the file itself.
+  if (packed) input.once("error", (error) => text.destroy(error));
+  let rest = "";
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  for await (const chunk of text as AsyncIterable<Uint8Array>) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() as string;
+    yield* lines;
+  }
+  if (rest !== "") yield rest;
+}
+
+async function exists(file: string): Promise<boolean> {
+  const handle = await open(file, "r").catch(() => undefined);
+  await handle?.close();
+  return handle !== undefined;
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === "win32") return; // Folders cannot be opened there.
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export const commands: readonly Command[] = [backup];

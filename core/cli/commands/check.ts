@@ -1,0 +1,84 @@
+/** `relay check`: reads the config and says everything that is wrong with it. */
+import type { Plan } from "../../ports/plan.ts";
+import type { Around } from "../support/environment.ts";
+import type { Command, Given } from "../support/command.ts";
+import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { EX_CONFIG, EX_DATAERR, EX_OK } from "../support/exit.ts";
+import { fields, json, printable, table } from "../support/output.ts";
+import { effective } from "../support/reload.ts";
+import { loadFor } from "../support/load-config.ts";
+
+const check: Command = {
+  usage: "check",
+  about: "check the config, and with --data every stored record",
+  options: [
+    { flags: "--data", about: "also read every record, while no relay uses the folder" },
+    ...CONFIG_OPTIONS,
+    JSON_OPTION,
+  ],
+  async run(given, around) {
+    const { ConfigError } = await import("../../../config/problems.ts");
+    try {
+      const { plan, file } = await loadFor(given, around);
+      if (given.flag("data")) return await checkStored(plan, given, around);
+      if (given.flag("json")) around.print(json({ ok: true, file, problems: [], plan: effective(plan) }));
+      else around.print(summary(plan, file));
+      return EX_OK;
+    } catch (error) {
+      if (!(error instanceof ConfigError) || !given.flag("json")) throw error;
+      around.print(json({ ok: false, file: error.file, problems: error.problems }));
+      return EX_CONFIG;
+    }
+  },
+};
+
+/** @throws StartError 75 while a relay uses the folder */
+async function checkStored(plan: Plan, given: Given, around: Around): Promise<number> {
+  const [{ openStorage }, { survey }] = await Promise.all([
+    import("../support/offline.ts"),
+    import("../../maintenance/verify-storage.ts"),
+  ]);
+  const { stderr } = around;
+  const storage = await openStorage(plan, around);
+  try {
+    const own = [...((await storage.verify?.()) ?? [])];
+    const found = await survey(storage, {
+      progress: (read) => void (stderr.isTTY && stderr.write(`\rrelay: ${read} records read`)),
+    });
+    if (stderr.isTTY) stderr.write("\n");
+    // What could not be trusted was moved away when it was met, and is no record any more.
+    const { quarantined = 0 } = await storage.status();
+    if (quarantined !== 0) own.push(`${quarantined} files lie in quarantine: look at them, then take them out`);
+    const faults = [...own.map((message) => ({ key: plan.storage.name, message })), ...found.faults];
+    const report = { ...found, faults };
+    const good = report.faults.length === 0;
+    if (given.flag("json")) around.print(json({ ok: good, ...report }));
+    else {
+      const rows = Object.entries(report.records).filter(([, count]) => count > 0);
+      around.print(rows.length === 0 ? "nothing is stored" : table(["shelf", "records"], rows));
+      const ends = Object.entries(report.deliveries).filter(([, count]) => count > 0);
+      if (ends.length > 0) around.print(table(["deliveries", "count"], ends));
+      for (const { key, message } of report.faults) around.say(`relay: ${printable(`${key} ${message}`)}`);
+      if (report.more > 0) around.say(`relay: and ${report.more} more`);
+    }
+    return good ? EX_OK : EX_DATAERR;
+  } finally {
+    await storage.dispose();
+  }
+}
+
+function summary(plan: Plan, file: string | undefined): string {
+  const names = (plugins: readonly { readonly name: string }[]): string => plugins.map(({ name }) => name).join(", ");
+  return fields([
+    ["config", `${file ?? "built in"}: in order`],
+    ["data", plan.dataDir],
+    ["server", `${plan.server.tls ? "https" : "http"}://${plan.server.host}:${plan.server.port}`],
+    ["storage", plan.storage.name],
+    ["sources", names(plan.sources) || "none"],
+    ["transports", names(plan.transports)],
+    ["auth", plan.auth.name],
+    ["jobs", plan.jobs.map(({ name, schedule }) => `${name} (${schedule})`).join(", ") || "none"],
+  ]);
+}
+
+export const commands: readonly Command[] = [check];

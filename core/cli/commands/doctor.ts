@@ -1,0 +1,88 @@
+/** `relay doctor`: looks at everything that a relay needs around it, and says what to do where something is missing. */
+import { paint } from "../support/environment.ts";
+import type { Around } from "../support/environment.ts";
+import type { Command } from "../support/command.ts";
+import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { bad, exitCode, good, reasonOf, type Finding } from "../doctor/finding.ts";
+import { json, printable } from "../support/output.ts";
+import { loadFor } from "../support/load-config.ts";
+
+const doctor: Command = {
+  usage: "doctor",
+  about: "look at config, folder, disk, clock, names, trust, storage and limits, and say what to do",
+  options: [
+    { flags: "--url <url>", about: "also connect to it as a delivery would; may be repeated", many: true },
+    ...CONFIG_OPTIONS,
+    JSON_OPTION,
+  ],
+  examples: ["relay doctor", "relay doctor --url https://hooks.example.com/orders"],
+  async run(given, around) {
+    const findings: Finding[] = [];
+    const asJson = given.flag("json");
+    for await (const finding of examine(given, around)) {
+      findings.push(finding);
+      if (!asJson) around.print(line(finding, around));
+    }
+    const code = exitCode(findings);
+    if (asJson) around.print(json({ ok: code === 0, findings }));
+    return code;
+  },
+};
+
+/** Each finding as soon as it is made: some take seconds. A check that fails itself is a finding too. */
+async function* examine(given: Parameters<Command["run"]>[0], around: Around): AsyncGenerator<Finding> {
+  const machine = await import("../doctor/machine.ts");
+  yield machine.checkNode();
+  const { ConfigError } = await import("../../../config/problems.ts");
+  const loaded = await loadFor(given, around).catch((error: unknown) => {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  });
+  if (loaded instanceof ConfigError) {
+    for (const { path, message } of loaded.problems) {
+      yield bad(
+        "config",
+        `${path === "" ? "" : `${path}: `}${message}`,
+        `correct it in ${loaded.file ?? "the environment"}`,
+      );
+    }
+    return;
+  }
+  const { plan, file } = loaded;
+  yield good("config", file ?? "built in");
+  const [{ checkFolder }, { checkStorage }, outside] = await Promise.all([
+    import("../doctor/folder.ts"),
+    import("../doctor/store.ts"),
+    import("../doctor/outside.ts"),
+  ]);
+  const checks: readonly [string, () => Promise<readonly Finding[]>][] = [
+    ["folder", () => checkFolder(plan, around)],
+    ["open files", async () => [machine.checkFiles(plan)]],
+    ["tls trust", () => machine.checkTrust(plan, around.clock.now())],
+    ["server.tls", () => machine.checkOwnCertificate(plan, around.clock.now())],
+    ["address", async () => [await outside.checkAddress(plan, around)]],
+    ["storage", () => checkStorage(plan, around)],
+    ["dns", async () => [await outside.checkDns(around)]],
+    ...(given.list("url") ?? []).map((url): [string, () => Promise<readonly Finding[]>] => [
+      "url",
+      async () => [await outside.checkUrl(url, plan, around)],
+    ]),
+  ];
+  for (const [name, check] of checks) {
+    try {
+      yield* await check();
+    } catch (error) {
+      yield bad(name, `could not be looked at (${reasonOf(error)})`, "look at it by hand");
+    }
+  }
+}
+
+const MARKS = { good: ["green", "ok  "], warn: ["yellow", "warn"], bad: ["red", "BAD "] } as const;
+
+function line({ check, state, found, todo }: Finding, { stdout }: Around): string {
+  const [style, mark] = MARKS[state];
+  const more = todo === undefined ? "" : `\n      ${" ".repeat(12)}→ ${printable(todo)}`;
+  return `${paint(stdout, style, mark)}  ${check.padEnd(12)}${printable(found)}${more}`;
+}
+
+export const commands: readonly Command[] = [doctor];

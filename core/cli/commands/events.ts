@@ -1,0 +1,139 @@
+/** `relay events …`: the events of an API key and what became of them, through the API. */
+import { openApi } from "../support/client.ts";
+import type { Command, Option } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { EX_OK } from "../support/exit.ts";
+import { fields, json, printable, table } from "../support/output.ts";
+import { record, rows } from "../support/response-shape.ts";
+import type { Shape } from "../support/response-shape.ts";
+
+interface Head {
+  readonly id: string;
+  readonly type: string;
+  readonly status: string;
+  readonly createdAt: string;
+  readonly acceptedAt: string;
+}
+interface ShownAttempt {
+  readonly cycle: number;
+  readonly number: number;
+  readonly startedAt: string;
+  readonly durationMs: number;
+  readonly statusCode?: number;
+  readonly error?: string;
+  readonly detail?: string;
+}
+interface ShownDelivery {
+  readonly subscriptionId: string;
+  readonly status: string;
+  readonly reason?: string;
+  readonly cycle: number;
+  readonly nextAttemptAt?: string;
+  readonly attempts: readonly ShownAttempt[];
+}
+
+type Shown = Head & { readonly data: unknown; readonly deliveries: readonly ShownDelivery[] };
+const HEAD: Shape<Head> = { id: "text", type: "text", status: "text", createdAt: "text", acceptedAt: "text" };
+
+const COMMON: readonly Option[] = [KEY_OPTION, JSON_OPTION, ...API_OPTIONS];
+const FILTERS = ["status", "type", "since", "until", "cursor"] as const;
+
+const list: Command = {
+  usage: "events list",
+  about: "list the events of a key, newest first",
+  options: [
+    { flags: "--status <status>", about: "pending, delivered, failed, cancelled or unmatched" },
+    { flags: "--type <name>", about: "event name" },
+    { flags: "--subscription <id>", about: "those that one subscription wanted" },
+    { flags: "--since <time>", about: "accepted at or after (RFC 3339)" },
+    { flags: "--until <time>", about: "accepted before (RFC 3339)" },
+    { flags: "--limit <n>", about: "at most so many, 1 to 200 (50)" },
+    { flags: "--cursor <cursor>", about: "go on where the last list ended" },
+    ...COMMON,
+  ],
+  async run(given, around) {
+    const query = new URLSearchParams();
+    for (const name of FILTERS) {
+      const value = given.text(name);
+      if (value !== undefined) query.set(name, value);
+    }
+    const subscription = given.text("subscription");
+    if (subscription !== undefined) query.set("subscriptionId", subscription);
+    const limit = given.whole("limit", 1, 200);
+    if (limit !== undefined) query.set("limit", String(limit));
+    const path = `/api-keys/${encodeURIComponent(given.required("key"))}/events${query.size > 0 ? `?${query}` : ""}`;
+    const answer = await (await openApi(given, around)).ask("GET", path);
+    const all = rows<Head>(answer, HEAD);
+    const { nextCursor } = answer;
+    if (given.flag("json")) around.print(json(all));
+    else if (all.length === 0) around.say("relay: no such events");
+    else {
+      const cells = all.map((event) => [event.id, event.type, event.status, event.acceptedAt]);
+      around.print(table(["id", "type", "status", "accepted"], cells));
+    }
+    if (nextCursor !== undefined) around.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
+    return EX_OK;
+  },
+};
+
+const show: Command = {
+  usage: "events show <event>",
+  about: "show an event, its deliveries and every attempt",
+  options: [
+    { flags: "--limit <n>", about: "at most so many deliveries, 1 to 200 (200)" },
+    { flags: "--cursor <cursor>", about: "go on with the deliveries where the last page ended" },
+    ...COMMON,
+  ],
+  async run(given, around) {
+    const path = `/api-keys/${encodeURIComponent(given.required("key"))}/events/${encodeURIComponent(given.args[0] ?? "")}`;
+    const query = new URLSearchParams();
+    const limit = given.whole("limit", 1, 200);
+    if (limit !== undefined) query.set("limit", String(limit));
+    const cursor = given.text("cursor");
+    if (cursor !== undefined) query.set("cursor", cursor);
+    const answer = await (await openApi(given, around)).ask("GET", query.size > 0 ? `${path}?${query}` : path);
+    const { nextCursor } = answer;
+    const event = record<Shown>(answer, { ...HEAD, data: "any", deliveries: "list" });
+    const deliveries = rows<ShownDelivery>(
+      { ...answer, data: event.deliveries },
+      { subscriptionId: "text", attempts: "list" },
+    );
+    if (nextCursor !== undefined) around.say(`relay: there are more deliveries: --cursor ${printable(nextCursor)}`);
+    if (given.flag("json")) {
+      around.print(json(event));
+      return EX_OK;
+    }
+    around.print(
+      fields([
+        ["id", event.id],
+        ["type", event.type],
+        ["status", event.status],
+        ["created", event.createdAt],
+        ["accepted", event.acceptedAt],
+      ]),
+    );
+    around.print(`data  ${json(event.data)}`);
+    for (const delivery of deliveries) around.print(`\n${describe(delivery)}`);
+    return EX_OK;
+  },
+};
+
+/** One delivery and its attempts as text. */
+function describe(delivery: ShownDelivery): string {
+  const { subscriptionId, status, reason, nextAttemptAt } = delivery;
+  const next = nextAttemptAt === undefined ? "" : `, next attempt at ${nextAttemptAt}`;
+  const head = printable(`${subscriptionId}  ${status}${reason === undefined ? "" : ` (${reason})`}${next}`);
+  if (delivery.attempts.length === 0) return `${head}\n  not tried yet`;
+  const cells = delivery.attempts.map((attempt) => [
+    `${attempt.cycle}.${attempt.number}`,
+    attempt.startedAt,
+    `${attempt.durationMs} ms`,
+    attempt.statusCode === undefined
+      ? `${attempt.error ?? ""} ${attempt.detail ?? ""}`.trim()
+      : String(attempt.statusCode),
+  ]);
+  const lines = table(["attempt", "at", "took", "result"], cells).split("\n");
+  return [head, ...lines.map((line) => `  ${line}`)].join("\n");
+}
+
+export const commands: readonly Command[] = [list, show];

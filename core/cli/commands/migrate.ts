@@ -1,0 +1,131 @@
+/** `relay migrate --to <config>`: copies everything from one storage into another, of whatever kind. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { loadConfig } from "../../../config/load.ts";
+import { ConfigError } from "../../../config/problems.ts";
+import { alignRecords, copyRecords, countRecords } from "../../maintenance/migrate.ts";
+import type { Storage } from "../../ports/storage.ts";
+import { makeKeys } from "../../runtime/keys/keyring.ts";
+import { heldKeys, keyFolder, lineUp, MASTER } from "../../runtime/keys/master-keys.ts";
+import type { Plan } from "../../ports/plan.ts";
+import { judgeMasterKey } from "../../runtime/keys/rekey.ts";
+import { FILLING, storedSchema } from "../../runtime/storage-schema.ts";
+import type { Around } from "../support/environment.ts";
+import type { Command } from "../support/command.ts";
+import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { EX_CONFIG, EX_OK, EX_REFUSED, EX_TEMPFAIL, ExitError } from "../support/exit.ts";
+import { json } from "../support/output.ts";
+import { progressBar } from "../support/progress.ts";
+import { beginFilling } from "./restore.ts";
+import { loadFor } from "../support/load-config.ts";
+
+/** How often the copy is held against what it was made from, and made good, until it is the same. */
+const ROUNDS = 3;
+const MASTER_KEY = "RELAY_MASTER_KEY";
+/** Settings that would move both ends to the same place. */
+const OF_THE_SOURCE: ReadonlySet<string> = new Set(["RELAY_CONFIG", "RELAY_DATA_DIR", "RELAY_REDIS_URL"]);
+
+const migrate: Command = {
+  usage: "migrate",
+  about: "copy everything into the storage of another config, while no relay uses either",
+  options: [
+    { flags: "--to <config>", about: "config file of the storage that is filled" },
+    ...CONFIG_OPTIONS,
+    JSON_OPTION,
+  ],
+  examples: ["relay migrate --to relay.redis.config.ts"],
+  async run(given, around) {
+    const to = given.required("to");
+    const { openStorage } = await import("../support/offline.ts");
+    const { plan: from } = await loadFor(given, around);
+    const target = await loadTarget(to, from, around);
+    const source = await openStorage(from, around);
+    let records: number;
+    try {
+      await refuseHalf(source);
+      await refuseOtherKey(source, target, from);
+      const filled = await openStorage(target, around);
+      try {
+        records = await copy(source, filled, `migration from ${from.storage.name}`, around);
+      } finally {
+        await filled.dispose();
+      }
+    } finally {
+      await source.dispose();
+    }
+    if (given.flag("json")) around.print(json({ from: from.storage.name, to: target.storage.name, records }));
+    else around.print(`copied ${records} records from ${from.storage.name} to ${target.storage.name}`);
+    around.say(`relay: ${from.storage.name} is as it was; start with the new config and the same master key`);
+    return EX_OK;
+  },
+};
+
+/** @throws ConfigError; where the target must be given a master key, it says which one: any other could open nothing */
+async function loadTarget(to: string, from: Plan, { env, cwd }: Around): Promise<Plan> {
+  const own = Object.fromEntries(Object.entries(env).filter(([name]) => !OF_THE_SOURCE.has(name)));
+  try {
+    return (await loadConfig({ flags: { config: to }, env: own, cwd })).plan;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const problems = error.problems.map(({ path, message }) =>
+      path === MASTER_KEY && own[path] === undefined
+        ? { path, message: `must be ${ofSource(from)}` }
+        : { path, message },
+    );
+    throw new ConfigError(problems, error.file, { cause: error });
+  }
+}
+
+const ofSource = ({ dataDir, keys }: Plan): string =>
+  keys.master === undefined
+    ? `the master key of the source: ${MASTER_KEY}_FILE=${join(keyFolder(dataDir), MASTER)}`
+    : `the master key of the source, as ${MASTER_KEY} gives it there`;
+
+/** @throws ExitError 78 when the target has a master key that cannot open what it is about to be filled with */
+async function refuseOtherKey(source: Storage, { keys, dataDir }: Plan, from: Plan): Promise<void> {
+  const { master, older } = lineUp(await heldKeys(dataDir, keys.master), keys.older);
+  if (master === undefined) return;
+  const made = makeKeys({ master, signing: randomBytes(32).toString("base64"), publishToken: "-", older });
+  const { state } = await judgeMasterKey(source, made);
+  if (state === "unlike" || state === "replaced")
+    throw new ExitError(EX_CONFIG, `the target has another master key than the source: give it ${ofSource(from)}`);
+}
+
+async function refuseHalf(source: Storage): Promise<void> {
+  await storedSchema(source);
+  if ((await source.getItem(FILLING)) === undefined) return;
+  throw new ExitError(EX_REFUSED, "the storage to be copied is filled by half itself");
+}
+
+/** @returns how many records there are. @throws ExitError 75 when the source changes meanwhile */
+async function copy(source: Storage, target: Storage, name: string, { stderr, clock }: Around): Promise<number> {
+  // The mark tells how far it is: `<name>`, or `<name> > <last key>`.
+  const was = await target.getItem(FILLING);
+  const mine = was?.startsWith(`${name} > `) === true;
+  if (!mine) await beginFilling(target, name);
+  const after = mine ? was.slice(name.length + 3) : undefined;
+  const total = await countRecords(source);
+  const copied = progressBar(stderr, after === undefined ? "copied" : "copied on", total, clock.monotonic);
+  await copyRecords(source, target, {
+    mark: { key: FILLING, value: (last) => `${name} > ${last}` },
+    after,
+    progress: copied.add,
+  });
+  copied.end();
+  for (let round = 1; ; round++) {
+    const checked = progressBar(stderr, "compared", total, clock.monotonic);
+    const wrong = await alignRecords(source, target, { except: FILLING, progress: checked.add });
+    checked.end();
+    if (wrong === 0) break;
+    if (round === ROUNDS) {
+      throw new ExitError(
+        EX_TEMPFAIL,
+        "the storage changes while it is copied: stop every relay on it, then run this again",
+      );
+    }
+  }
+  await target.commit([{ op: "delete", key: FILLING }]);
+  return await countRecords(target);
+}
+
+export const commands: readonly Command[] = [migrate];

@@ -1,0 +1,73 @@
+/** `relay publish`: publishes one event through the API. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { text as readText } from "node:stream/consumers";
+import type { Around } from "../support/environment.ts";
+import { openApi } from "../support/client.ts";
+import type { Command } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { EX_OK, usage } from "../support/exit.ts";
+import { json, printable } from "../support/output.ts";
+import { record } from "../support/response-shape.ts";
+
+interface Accepted {
+  readonly id: string;
+  readonly deliveries: number;
+  readonly duplicate: boolean;
+}
+
+const publish: Command = {
+  usage: "publish <type>",
+  about: "publish an event",
+  options: [
+    KEY_OPTION,
+    { flags: "--data <json>", about: "JSON, @file, or - for stdin (null when left out)" },
+    { flags: "--id <id>", about: "an id of your own: repeats of it are duplicates" },
+    { flags: "--created-at <time>", about: "when it happened (RFC 3339; now when left out)" },
+    JSON_OPTION,
+    ...API_OPTIONS,
+  ],
+  examples: [`relay publish deposit:paid --key key_1 --data '{"amount":"12.50"}'`],
+  async run(given, around) {
+    const type = given.args[0] ?? "";
+    const key = given.required("key");
+    const data = await readData(given.text("data") ?? "null", around);
+    const api = await openApi(given, around, "publish");
+    const head = JSON.stringify({ type, keyId: key, id: given.text("id"), createdAt: given.text("created-at") });
+    // The data goes out byte for byte as it was given.
+    const answer = await api.ask("POST", "/events", `${head.slice(0, -1)},"data":${data}}`);
+    const accepted = record<Accepted>(answer, { id: "text", deliveries: "number", duplicate: "flag" });
+    if (given.flag("json")) around.print(json(accepted));
+    else {
+      const many = accepted.deliveries === 1 ? "1 delivery" : `${accepted.deliveries} deliveries`;
+      around.print(`${printable(accepted.id)}  ${accepted.duplicate ? "known already" : "accepted"}, ${many}`);
+    }
+    return EX_OK;
+  },
+};
+
+/** JSON text from the option itself, from `@file` or from `-`. @throws ExitError 64 when it is none */
+async function readData(given: string, around: Around): Promise<string> {
+  const text =
+    given === "-" ? await readText(around.stdin) : given.startsWith("@") ? readFile(given.slice(1), around) : given;
+  try {
+    JSON.parse(text);
+    return text.trim();
+  } catch {
+    throw usage(
+      `--data is not JSON${given === "-" || given.startsWith("@") ? "" : " (a text needs quotes: '\"paid\"')"}`,
+    );
+  }
+}
+
+function readFile(name: string, around: Around): string {
+  try {
+    return readFileSync(resolve(around.cwd, name), "utf8");
+  } catch (error) {
+    throw usage(
+      `--data names a file that cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"}): ${name}`,
+    );
+  }
+}
+
+export const commands: readonly Command[] = [publish];

@@ -1,0 +1,114 @@
+/** `relay replay`: sends a failed event again, or many at once, through the API. */
+import type { Around } from "../support/environment.ts";
+import { openApi } from "../support/client.ts";
+import type { Command, Given } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { EX_OK, usage } from "../support/exit.ts";
+import { json } from "../support/output.ts";
+import { record } from "../support/response-shape.ts";
+
+interface Moved {
+  readonly matched: number;
+  readonly replayed: number;
+  readonly more: boolean;
+}
+
+/** One request moves what goes out in this time: the pace is kept from one to the next, and the limits are too. */
+const STEP_S = 10;
+const MOST = 10_000;
+const PER_SECOND = 50;
+const MANY_ONLY = ["since", "until", "limit", "per-second"];
+
+const replay: Command = {
+  usage: "replay [event]",
+  about: "send an event again to those where it failed; without an event, all that failed",
+  options: [
+    KEY_OPTION,
+    { flags: "--subscription <id>", about: "to this one alone; an event that it never had is made for it" },
+    { flags: "--force", about: "one event: also where it was delivered" },
+    { flags: "--since <time>", about: "many: of events accepted at or after (RFC 3339)" },
+    { flags: "--until <time>", about: "many: of events accepted before (RFC 3339)" },
+    { flags: "--limit <n>", about: `many: at most so many (${MOST})` },
+    { flags: "--per-second <n>", about: `many: how fast they go out (${PER_SECOND})` },
+    { flags: "--dry-run", about: "many: only count them" },
+    JSON_OPTION,
+    ...API_OPTIONS,
+  ],
+  examples: [
+    "relay replay evt_01k --key key_1",
+    "relay replay --key key_1 --since 2026-11-20T10:00:00Z --dry-run",
+    "relay replay --key key_1 --subscription sub_1 --per-second 10",
+  ],
+  run: (given, around) => (given.args[0] === undefined ? many(given, around) : one(given, around, given.args[0])),
+};
+
+async function one(given: Given, around: Around, id: string): Promise<number> {
+  const alone = [
+    ...MANY_ONLY.filter((name) => given.text(name) !== undefined),
+    ...(given.flag("dry-run") ? ["dry-run"] : []),
+  ];
+  if (alone.length > 0) throw usage(`--${alone[0]} is for many events, not for one`);
+  const path = `/api-keys/${encodeURIComponent(given.required("key"))}/events/${encodeURIComponent(id)}/replay`;
+  const subscriptionId = given.text("subscription");
+  const body = {
+    ...(subscriptionId !== undefined && { subscriptionId }),
+    ...(given.flag("force") && { force: true }),
+  };
+  const answer = await (await openApi(given, around)).ask("POST", path, body);
+  const { deliveries } = record<{ readonly deliveries: number }>(answer, { deliveries: "number" });
+  if (given.flag("json")) around.print(json(answer.data));
+  else around.print(sentence(deliveries));
+  return EX_OK;
+}
+
+async function many(given: Given, around: Around): Promise<number> {
+  if (given.flag("force")) throw usage("--force is for one event, not for many");
+  const key = `/api-keys/${encodeURIComponent(given.required("key"))}`;
+  const subscription = given.text("subscription");
+  const path =
+    subscription === undefined ? `${key}/replay` : `${key}/webhooks/${encodeURIComponent(subscription)}/replay`;
+  const limit = given.whole("limit", 1, MOST) ?? MOST;
+  const perSecond = given.whole("per-second", 1, 1_000) ?? PER_SECOND;
+  const asked = { since: given.text("since"), until: given.text("until"), perSecond };
+  // Opened anew each time: a token that is signed here lasts for a minute.
+  const ask = async (body: object): Promise<Moved> =>
+    record<Moved>(await (await openApi(given, around)).ask("POST", path, { ...asked, ...body }), {
+      matched: "number",
+      replayed: "number",
+      more: "flag",
+    });
+  const found = await ask({ dryRun: true, limit });
+  if (given.flag("dry-run")) return told(given, around, found);
+  let replayed = 0;
+  let more = found.matched > 0;
+  while (more && replayed < limit) {
+    const step = await ask({ limit: Math.min(limit - replayed, perSecond * STEP_S) });
+    replayed += step.replayed;
+    more = step.more && step.replayed > 0;
+    progress(around, replayed, found.matched);
+    if (more && replayed < limit) await around.clock.sleep(around.clock.now() + (step.replayed * 1_000) / perSecond);
+  }
+  if (around.stderr.isTTY) around.stderr.write("\n");
+  return told(given, around, { matched: found.matched, replayed, more: found.more || more });
+}
+
+/** On a terminal, a line that stays where it is. */
+function progress({ stderr }: Around, replayed: number, matched: number): void {
+  if (stderr.isTTY) stderr.write(`\rrelay: ${replayed} of ${matched} go out again`);
+}
+
+function told(given: Given, around: Around, moved: Moved): number {
+  if (given.flag("json")) around.print(json(moved));
+  else if (given.flag("dry-run"))
+    around.print(
+      moved.matched === 1 ? "1 delivery would go out again" : `${moved.matched} deliveries would go out again`,
+    );
+  else around.print(sentence(moved.replayed));
+  if (moved.more) around.say("relay: there are more than that");
+  return EX_OK;
+}
+
+const sentence = (count: number): string =>
+  count === 1 ? "1 delivery goes out again" : `${count} deliveries go out again`;
+
+export const commands: readonly Command[] = [replay];

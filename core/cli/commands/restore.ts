@@ -1,0 +1,67 @@
+/** `relay restore <file>`: puts a backup back into an empty storage. */
+import { batches, inspect, NoBackup } from "../../maintenance/backup.ts";
+import type { Change, Storage } from "../../ports/storage.ts";
+import { FILLING, storedSchema } from "../../runtime/storage-schema.ts";
+import { linesOf } from "./backup.ts";
+import type { Command } from "../support/command.ts";
+import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { EX_DATAERR, EX_OK, EX_REFUSED, ExitError, usage } from "../support/exit.ts";
+import { json } from "../support/output.ts";
+import { progressBar } from "../support/progress.ts";
+import { loadFor } from "../support/load-config.ts";
+
+const restore: Command = {
+  usage: "restore <file>",
+  about: "put a backup back into an empty storage, while no relay uses it",
+  options: [JSON_OPTION, ...CONFIG_OPTIONS],
+  examples: ["relay restore relay-backup.ndjson --data-dir ./data"],
+  async run(given, around) {
+    const [file = ""] = given.args;
+    // The whole file is judged before anything is written.
+    const { lines, sha256 } = await inspect(linesOf(file)).catch((error: unknown) => {
+      if (error instanceof NoBackup) throw new ExitError(EX_DATAERR, `${file}: ${error.message}`);
+      const { code } = error as NodeJS.ErrnoException;
+      if (code?.startsWith("Z_")) throw new ExitError(EX_DATAERR, `${file}: it cannot be unpacked (${code})`);
+      if (code !== undefined) throw usage(`${file} cannot be read (${code})`);
+      throw error;
+    });
+    const [{ plan }, { openStorage }] = await Promise.all([loadFor(given, around), import("../support/offline.ts")]);
+    const storage = await openStorage(plan, around);
+    try {
+      const filling = `restore ${sha256}`;
+      await beginFilling(storage, filling);
+      const progress = progressBar(around.stderr, "restored", lines, around.clock.monotonic);
+      for await (const changes of batches(linesOf(file))) {
+        await storage.commit(changes.filter(({ key }) => key !== FILLING));
+        progress.add(changes.length);
+      }
+      progress.end();
+      await storedSchema(storage);
+      await storage.commit([{ op: "delete", key: FILLING, if: filling }]);
+    } finally {
+      await storage.dispose();
+    }
+    if (given.flag("json")) around.print(json({ file, lines, sha256, storage: plan.storage.name }));
+    else around.print(`restored ${lines} records and changes into ${plan.storage.name}`);
+    around.say("relay: start it with the master key that it had: keys/master, or RELAY_MASTER_KEY");
+    return EX_OK;
+  },
+};
+
+/**
+ * Marks an empty storage as being filled, so that no relay starts on a half; one that bears this mark goes on.
+ * @throws ExitError 1 when there is something else in it
+ */
+export async function beginFilling(storage: Storage, mark: string): Promise<void> {
+  const was = await storage.getItem(FILLING);
+  if (was === mark) return;
+  const [first] = await storage.range("", { limit: 1 });
+  if (first !== undefined) {
+    const why = was === undefined ? "there is something in it" : "another restore or migration was begun there";
+    throw new ExitError(EX_REFUSED, `the storage must be empty: ${why}`);
+  }
+  const change: Change = { op: "put", key: FILLING, value: mark, if: null };
+  await storage.commit([change]);
+}
+
+export const commands: readonly Command[] = [restore];

@@ -1,0 +1,95 @@
+/** `relay secrets rekey`: a new master key while the relay serves, through the API. */
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { text as readText } from "node:stream/consumers";
+import { keyFile } from "../../runtime/keys/key-file.ts";
+import { keyFolder, MASTER, NEXT_MASTER, OLD_MASTER } from "../../runtime/keys/master-keys.ts";
+import type { Around } from "../support/environment.ts";
+import { openApi } from "../support/client.ts";
+import type { Command, Given } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { EX_CONFIG, EX_OK, EX_REFUSED, ExitError, usage } from "../support/exit.ts";
+import { json } from "../support/output.ts";
+import { loadFor } from "../support/load-config.ts";
+import { record } from "../support/response-shape.ts";
+
+interface Rekeyed {
+  readonly state: "running" | "done" | "blocked";
+  readonly sealed: number;
+  readonly unreadable: readonly string[];
+}
+
+const rekey: Command = {
+  usage: "secrets rekey",
+  about: "seal all secrets by a new master key, while the relay serves",
+  options: [
+    { flags: "--new <file>", about: "the new key in a file: @file, or - for stdin (a fresh one is made)" },
+    JSON_OPTION,
+    ...API_OPTIONS,
+  ],
+  examples: ["relay secrets rekey", "relay secrets rekey --new @new-key"],
+  async run(given, around) {
+    // Whether it answers, and to us, is asked before any file is made.
+    await (await openApi(given, around, "stepped-up")).ask("GET", "/relay/status");
+    const old = await prepare(given, around);
+    let sealed = 0;
+    for (;;) {
+      const api = await openApi(given, around, "stepped-up");
+      const shape = { state: "text", sealed: "number", unreadable: "list" } as const;
+      const came = record<Rekeyed>(await api.ask("POST", "/relay/rekey"), shape);
+      sealed = Math.max(sealed, came.sealed);
+      if (came.state === "running") {
+        if (around.stderr.isTTY) around.stderr.write(`\rrelay: ${sealed} subscriptions sealed anew`);
+        continue;
+      }
+      if (around.stderr.isTTY) around.stderr.write("\n");
+      if (given.flag("json")) around.print(json({ ...came, sealed }));
+      if (came.state === "blocked") {
+        const names = came.unreadable.join(", ");
+        throw new ExitError(EX_REFUSED, `no key opens the secrets of ${names}: give the older key too, or rotate them`);
+      }
+      if (!given.flag("json")) around.print(`${sealed} subscriptions sealed anew; nothing needs the old key any more`);
+      if (old !== undefined) around.say(`relay: the old key lies in ${old}; delete it when no backup needs it`);
+      return EX_OK;
+    }
+  },
+};
+
+/** Where the key lies in a file here, the new one is put beside it. Resolves to where the old one will be. */
+async function prepare(given: Given, around: Around): Promise<string | undefined> {
+  const chosen = given.text("new");
+  if (given.text("url") !== undefined && chosen === undefined) return undefined;
+  const { plan } = await loadFor(given, around);
+  const folder = keyFolder(plan.dataDir);
+  if (plan.keys.master !== undefined || !existsSync(join(folder, MASTER))) {
+    if (chosen === undefined) return undefined;
+    const message =
+      "the master key is given from outside: set the new one there, and the old one as RELAY_MASTER_KEY_OLDER";
+    throw new ExitError(EX_CONFIG, message);
+  }
+  const next = chosen === undefined ? randomBytes(32).toString("base64") : await readKey(chosen, around);
+  const path = join(folder, NEXT_MASTER);
+  const { text, made } = await keyFile(path, () => next);
+  if (chosen !== undefined && text !== next)
+    throw new ExitError(EX_CONFIG, `${path} holds another key already: finish with that one first (without --new)`);
+  around.say(made ? `relay: made ${path}` : `relay: going on with ${path}`);
+  return join(folder, OLD_MASTER);
+}
+
+async function readKey(from: string, around: Around): Promise<string> {
+  const read = (): string => {
+    if (!from.startsWith("@")) throw usage("--new takes @file, or - for stdin");
+    try {
+      return readFileSync(resolve(around.cwd, from.slice(1)), "utf8");
+    } catch (error) {
+      throw usage(`--new names a file that cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"})`);
+    }
+  };
+  const text = (from === "-" ? await readText(around.stdin) : read()).trim();
+  if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text))
+    throw usage("the new key must be 32 bytes in base64: relay keys prints one");
+  return text;
+}
+
+export const commands: readonly Command[] = [rekey];

@@ -1,0 +1,111 @@
+/** `relay start`: runs the relay until it is told to stop. */
+import { flushCompileCache } from "node:module";
+import { tidyHeap } from "../../runtime/v8-settings.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Around } from "../support/environment.ts";
+import type { Command } from "../support/command.ts";
+import { CONFIG_OPTIONS } from "../support/command.ts";
+import { EX_OK, EX_TEMPFAIL } from "../support/exit.ts";
+import { reloader, rereader } from "../support/reload.ts";
+import { loadFor } from "../support/load-config.ts";
+
+const start: Command = {
+  usage: "start",
+  about: "run the relay",
+  options: [
+    ...CONFIG_OPTIONS,
+    { flags: "--host <host>", about: "address to listen on (RELAY_HOST)" },
+    { flags: "--port <port>", about: "port to listen on, 0 for any free one (RELAY_PORT)" },
+    { flags: "--log-level <level>", about: "trace, debug, info, warn, error or silent (RELAY_LOG_LEVEL)" },
+  ],
+  async run(given, around) {
+    // As it is now: reading the config adds to the process's own.
+    const env = { ...around.env };
+    const host = given.text("host");
+    const port = given.whole("port", 0, 65_535);
+    const logLevel = given.text("log-level");
+    const { plan, file } = await loadFor(given, around, {
+      ...(host !== undefined && { host }),
+      ...(port !== undefined && { port }),
+      ...(logLevel !== undefined && { logLevel }),
+    });
+    return runRelay(plan, around, file, rereader(given, env, around.cwd));
+  },
+};
+
+/** Longer than `shutdownMs` by this much, and the process ends whatever still holds it. */
+const STUCK_MS = 500;
+/** What a start leaves in the heap is collected when the first callers have had their answers: collecting blocks. */
+const TIDY_AFTER_MS = 1_000;
+
+/**
+ * Runs until SIGTERM or SIGINT, also while it still starts; a second one ends the process at once. SIGHUP reloads.
+ * @param reread reads the config again; without it SIGHUP is passed over
+ * @throws StartError
+ */
+export async function runRelay(
+  plan: Plan,
+  around: Around,
+  file?: string,
+  reread?: ReturnType<typeof rereader>,
+): Promise<number> {
+  const [{ composeRelay }, { createLog, createMetrics }, { readTraceSettings }] = await Promise.all([
+    import("../../runtime/compose/compose.ts"),
+    import("../../runtime/observability/index.ts"),
+    import("../../runtime/compose/telemetry.ts"),
+  ]);
+  const traces = readTraceSettings(around.env);
+  const log = createLog(plan.log.level);
+  const relay = composeRelay(plan, { clock: around.clock, log, metrics: createMetrics(), traces });
+  const asked = Promise.withResolvers<void>();
+  let signals = 0;
+  const signal = (name: NodeJS.Signals): void => {
+    signals += 1;
+    // 128 + the signal's number, as shells have it.
+    if (signals > 1) process.exit(name === "SIGINT" ? 130 : 143);
+    asked.resolve(relay.stop());
+    void around.clock.sleep(around.clock.now() + plan.server.shutdownMs + STUCK_MS).then(() => {
+      around.say("relay: did not stop in time");
+      process.exit(EX_TEMPFAIL);
+    });
+  };
+  const started = Promise.withResolvers<void>();
+  const reload = reread && reloader(relay, plan, reread, log);
+  const hangUp = (): void => void started.promise.then(reload, () => undefined);
+  const over = new AbortController();
+  process.on("SIGTERM", signal).on("SIGINT", signal).on("SIGHUP", hangUp);
+  try {
+    const { url, made } = await relay.start();
+    greet(plan, around, { url, made, file });
+    void around.clock.sleep(around.clock.now() + TIDY_AFTER_MS, over.signal).then(tidyHeap, () => undefined);
+    started.resolve();
+    await asked.promise;
+  } catch (error) {
+    // A start that was told to stop in its middle is no failure.
+    if (signals === 0) throw error;
+    await asked.promise;
+  } finally {
+    over.abort();
+    await relay.stop();
+    await log.flush();
+    process.off("SIGTERM", signal).off("SIGINT", signal).off("SIGHUP", hangUp);
+  }
+  return EX_OK;
+}
+
+interface Begun {
+  readonly url: string;
+  readonly made: readonly string[];
+  readonly file: string | undefined;
+}
+
+function greet(plan: Plan, { say }: Around, { url, made, file }: Begun): void {
+  for (const path of made) say(`relay: made ${path}`);
+  say(`relay: config ${file ?? "built in"}, data in ${plan.dataDir}`);
+  if (plan.dashboard) say(`relay: dashboard at ${url}/developers`);
+  say(`relay: listening at ${url}`);
+  // What was compiled for this start makes the next one fast, however this one ends.
+  flushCompileCache();
+}
+
+export const commands: readonly Command[] = [start];

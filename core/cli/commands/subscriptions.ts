@@ -1,0 +1,175 @@
+/** `relay subscriptions …`: the subscriptions of an API key, through the API. */
+import type { Around } from "../support/environment.ts";
+import { openApi } from "../support/client.ts";
+import type { ApiAnswer } from "../support/client.ts";
+import type { Command, Given, Option } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
+import { fields, json, printable, table } from "../support/output.ts";
+import { record, rows } from "../support/response-shape.ts";
+import type { Shape } from "../support/response-shape.ts";
+
+interface Shown {
+  readonly id: string;
+  readonly url: string;
+  readonly events: readonly string[];
+  readonly status: string;
+  readonly disabledReason?: string;
+  readonly description?: string;
+  readonly createdAt?: string;
+  readonly updatedAt?: string;
+  readonly secret?: string;
+  readonly previousSecretExpiresAt?: string | null;
+}
+
+interface Sent {
+  readonly statusCode?: number;
+  readonly error?: string;
+  readonly detail?: string;
+  readonly durationMs?: number;
+}
+const SHOWN: Shape<Shown> = { id: "text", url: "text", events: "list", status: "text" };
+
+const COMMON: readonly Option[] = [KEY_OPTION, JSON_OPTION, ...API_OPTIONS];
+const EVENTS: Option = {
+  flags: "--events <names>",
+  about: "event names, comma-separated; * stands for a part",
+  many: true,
+};
+const DESCRIPTION: Option = { flags: "--description <text>", about: "a note for people" };
+
+const webhooks = (given: Given): string => `/api-keys/${encodeURIComponent(given.required("key"))}/webhooks`;
+const webhook = (given: Given): string => `${webhooks(given)}/${encodeURIComponent(given.args[0] ?? "")}`;
+
+const list: Command = {
+  usage: "subscriptions list",
+  about: "list the subscriptions of a key",
+  options: COMMON,
+  async run(given, around) {
+    const path = webhooks(given);
+    const all = rows<Shown>(await (await openApi(given, around)).ask("GET", path), SHOWN);
+    if (given.flag("json")) around.print(json(all));
+    else if (all.length === 0) around.say("relay: this key has no subscriptions");
+    else {
+      const cells = all.map((one) => [one.id, status(one), one.url, one.events.join(",")]);
+      around.print(table(["id", "status", "url", "events"], cells));
+    }
+    return EX_OK;
+  },
+};
+
+const create: Command = {
+  usage: "subscriptions create <url>",
+  about: "subscribe a URL to events; prints its secret once",
+  options: [EVENTS, DESCRIPTION, ...COMMON],
+  examples: ["relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid"],
+  async run(given, around) {
+    const events = given.list("events");
+    if (events === undefined) throw usage("--events is missing");
+    const body = { url: given.args[0], events, description: given.text("description") };
+    const path = webhooks(given);
+    return show(await (await openApi(given, around)).ask("POST", path, body), given, around);
+  },
+};
+
+const update: Command = {
+  usage: "subscriptions update <subscription>",
+  about: "change a subscription; what is not named stays",
+  options: [
+    { flags: "--to <url>", about: "the new URL" },
+    EVENTS,
+    { flags: "--status <status>", about: "active or disabled" },
+    DESCRIPTION,
+    ...COMMON,
+  ],
+  async run(given, around) {
+    const body = {
+      url: given.text("to"),
+      events: given.list("events"),
+      status: given.text("status"),
+      description: given.text("description"),
+    };
+    if (Object.values(body).every((value) => value === undefined)) {
+      throw usage("nothing to change: give --to, --events, --status or --description");
+    }
+    const path = webhook(given);
+    return show(await (await openApi(given, around)).ask("PATCH", path, body), given, around);
+  },
+};
+
+const remove: Command = {
+  usage: "subscriptions delete <subscription>",
+  about: "delete a subscription and cancel its deliveries; there is no way back",
+  options: COMMON,
+  async run(given, around) {
+    const path = webhook(given);
+    await (await openApi(given, around)).ask("DELETE", path);
+    if (given.flag("json")) around.print(json({ id: given.args[0], deleted: true }));
+    else around.say(`relay: ${printable(given.args[0] ?? "")} is deleted`);
+    return EX_OK;
+  },
+};
+
+const rotate: Command = {
+  usage: "subscriptions rotate <subscription>",
+  about: "give a subscription a new secret; prints it once",
+  options: [
+    { flags: "--overlap <seconds>", about: "how long the old one still signs too (86400; 0 ends it now)" },
+    ...COMMON,
+  ],
+  async run(given, around) {
+    const overlapSeconds = given.whole("overlap", 0, 604_800);
+    const path = `${webhook(given)}/rotate-secret`;
+    const api = await openApi(given, around, "stepped-up");
+    const body = overlapSeconds === undefined ? undefined : { overlapSeconds };
+    return show(await api.ask("POST", path, body), given, around);
+  },
+};
+
+const test: Command = {
+  usage: "subscriptions test <subscription>",
+  about: "send relay:ping now, once, and show what came of it",
+  options: COMMON,
+  async run(given, around) {
+    const path = `${webhook(given)}/test`;
+    const attempt = record<Sent>(await (await openApi(given, around)).ask("POST", path), {});
+    const good = attempt.statusCode !== undefined && attempt.statusCode >= 200 && attempt.statusCode < 300;
+    if (given.flag("json")) around.print(json(attempt));
+    else {
+      const came = attempt.error ?? `status ${attempt.statusCode ?? "?"}`;
+      const detail = attempt.detail === undefined ? "" : `: ${attempt.detail}`;
+      around.print(
+        printable(`${good ? "delivered" : "failed"}, ${came}${detail}, after ${attempt.durationMs ?? "?"} ms`),
+      );
+    }
+    return good ? EX_OK : EX_REFUSED;
+  },
+};
+
+const status = (one: Shown): string =>
+  one.disabledReason === undefined ? one.status : `${one.status} (${one.disabledReason})`;
+
+function show(answer: ApiAnswer, given: Given, around: Around): number {
+  const one = record<Shown>(answer, SHOWN);
+  if (given.flag("json")) around.print(json(one));
+  else {
+    around.print(
+      fields([
+        ["id", one.id],
+        ["url", one.url],
+        ["events", one.events.join(", ")],
+        ["status", status(one)],
+        ["description", one.description],
+        ["created", one.createdAt],
+        ["updated", one.updatedAt],
+        ["secret", one.secret],
+        ["old secret ends", one.previousSecretExpiresAt ?? undefined],
+      ]),
+    );
+    if (one.secret !== undefined)
+      around.say("relay: the secret is shown this once; keep it where the receiver finds it");
+  }
+  return EX_OK;
+}
+
+export const commands: readonly Command[] = [list, create, update, remove, rotate, test];

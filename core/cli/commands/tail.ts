@@ -1,0 +1,160 @@
+/** `relay tail`: what happens on an API key, as it happens. */
+import { paint } from "../support/environment.ts";
+import type { Around } from "../support/environment.ts";
+import { openApi } from "../support/client.ts";
+import type { Command, Given } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
+import { printable } from "../support/output.ts";
+
+interface Told {
+  readonly event: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** A new stream takes over from the old one this often: a token signed here lasts for a minute. */
+const RENEW_MS = 45_000;
+/** Between tries to come back to a relay that went away, ms. */
+const AGAIN_MS = 1_000;
+const BREATH_MS = 100;
+/** Ids remembered, so that what both streams tell is printed once. */
+const REMEMBERED = 1_000;
+/** A message longer than this is not one of a relay. */
+const LONGEST = 1_000_000;
+
+const tail: Command = {
+  usage: "tail",
+  about: "follow what happens on a key: events, attempts, changes",
+  options: [KEY_OPTION, { flags: "--count <n>", about: "end after so many lines" }, JSON_OPTION, ...API_OPTIONS],
+  examples: ["relay tail --key key_1", "relay tail --key key_1 --json | jq .statusCode"],
+  async run(given, around) {
+    // Waits between streams must not let the process end.
+    const { port1: alive } = new MessageChannel();
+    alive.ref();
+    try {
+      await follow(given, around);
+      return EX_OK;
+    } finally {
+      alive.close();
+    }
+  },
+};
+
+/** Resolves when enough was printed. @throws ExitError when the relay was never there, or refuses us */
+async function follow(given: Given, around: Around): Promise<void> {
+  const key = given.required("key");
+  const path = `/api-keys/${encodeURIComponent(key)}/stream`;
+  let left = given.whole("count", 1, 1_000_000_000) ?? Number.POSITIVE_INFINITY;
+  const enough = Promise.withResolvers<void>();
+  const isNew = onlyOnce();
+  const tell = (told: Told): void => {
+    if (left <= 0 || !isNew(told)) return;
+    around.print(given.flag("json") ? JSON.stringify({ event: told.event, ...told.data }) : line(told, around));
+    if (--left <= 0) enough.resolve();
+  };
+  let current: AbortController | undefined;
+  let lost = false;
+  while (left > 0) {
+    const next = new AbortController();
+    try {
+      const stream = await (await openApi(given, around)).follow(path, next.signal);
+      if (current === undefined) around.say(`relay: following ${key}; Ctrl-C ends it`);
+      if (lost) around.say("relay: it is back");
+      lost = false;
+      // The new stream stands before the old one goes: nothing falls between them.
+      current?.abort();
+      current = next;
+      const renew = around.clock.sleep(around.clock.now() + RENEW_MS, next.signal).catch(() => undefined);
+      const ended = pump(stream, tell).then(() => true);
+      // A relay that ends each stream at once, because it stops, is not asked in a circle.
+      if ((await Promise.race([ended, enough.promise, renew])) === true && left > 0) await rest(around, BREATH_MS);
+    } catch (error) {
+      // What was there once may come back.
+      if (current === undefined || !(error instanceof ExitError) || !PASSING.has(error.exitCode)) throw error;
+      if (!lost) around.say("relay: it went away; waiting for it");
+      lost = true;
+      await rest(around, AGAIN_MS);
+    }
+  }
+  current?.abort();
+}
+
+const rest = ({ clock }: Around, ms: number): Promise<void> => clock.sleep(clock.now() + ms);
+
+const PASSING: ReadonlySet<number> = new Set([EX_UNAVAILABLE, EX_TEMPFAIL]);
+
+/** Reads messages (https://html.spec.whatwg.org/multipage/server-sent-events.html) until the stream ends. Never rejects. */
+async function pump(stream: ReadableStream<Uint8Array>, tell: (told: Told) => void): Promise<void> {
+  let rest = "";
+  try {
+    const decoder = new TextDecoder();
+    for await (const part of stream) {
+      rest += decoder.decode(part, { stream: true });
+      const messages = rest.split("\n\n");
+      rest = messages.pop() as string;
+      for (const message of messages) {
+        const told = read(message);
+        if (told !== undefined) tell(told);
+      }
+      if (rest.length > LONGEST) return;
+    }
+  } catch {
+    // It was cut off, by us or by the relay's end: whoever called looks whether there is another.
+  }
+}
+
+function read(message: string): Told | undefined {
+  const field = (name: string): string | undefined =>
+    message
+      .split("\n")
+      .find((one) => one.startsWith(`${name}: `))
+      ?.slice(name.length + 2);
+  const event = field("event");
+  const text = field("data");
+  if (event === undefined || text === undefined) return undefined;
+  try {
+    const data: unknown = JSON.parse(text);
+    return typeof data === "object" && data !== null ? { event, data: data as Told["data"] } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Says whether a message is new. Changes of a subscription have no id of their own and pass always. */
+function onlyOnce(): (told: Told) => boolean {
+  const ids = new Set<string>();
+  return ({ event, data }) => {
+    if (event === "subscription") return true;
+    const id = `${event} ${String(data["id"])}`;
+    if (ids.has(id)) return false;
+    ids.add(id);
+    if (ids.size > REMEMBERED) ids.delete(ids.values().next().value as string);
+    return true;
+  };
+}
+
+function line({ event, data }: Told, { stdout, clock }: Around): string {
+  const text = (name: string): string => {
+    const value = data[name] ?? "";
+    return printable(typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean));
+  };
+  const time =
+    [text("startedAt"), text("acceptedAt"), new Date(clock.now()).toISOString()].find((at) => at !== "") ?? "";
+  const head = `${time.slice(11, 23)}  ${printable(event).padEnd(12)}`;
+  switch (event) {
+    case "event":
+      return `${head}  ${text("id")}  ${text("type")}  ${text("deliveries")} deliveries`;
+    case "attempt": {
+      const status = text("status");
+      const style = status === "delivered" ? "green" : status === "pending" ? "yellow" : "red";
+      const result = data["statusCode"] === undefined ? text("error") : text("statusCode");
+      const next = data["nextAttemptAt"] === undefined ? "" : `  next ${text("nextAttemptAt").slice(11, 19)}`;
+      const said = paint(stdout, style, `${result} ${status}`);
+      return `${head}  ${text("eventId")}  ${text("subscriptionId")}  ${text("cycle")}.${text("number")}  ${said}  ${text("durationMs")} ms${next}`;
+    }
+    default:
+      return `${head}  ${text("id")}`;
+  }
+}
+
+export const commands: readonly Command[] = [tail];

@@ -1,0 +1,42 @@
+/** `relay token`: signs an access token for the management API with a key of this machine. */
+import type { Command } from "../support/command.ts";
+import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { EX_OK, usage } from "../support/exit.ts";
+import { isKeyId } from "../../model/names.ts";
+import { json } from "../support/output.ts";
+import { loadFor } from "../support/load-config.ts";
+
+const token: Command = {
+  usage: "token",
+  about: "sign an access token with the local key",
+  options: [
+    { flags: "--sub <name>", about: "who it is for (operator)" },
+    { flags: "--keys <keys>", about: "ids of the API keys it owns, comma-separated (all)", many: true },
+    { flags: "--mfa", about: "with a second factor shown just now" },
+    { flags: "--ttl <seconds>", about: "how long it lives, 1 to 86400 (900)" },
+    JSON_OPTION,
+    ...CONFIG_OPTIONS,
+  ],
+  async run(given, around) {
+    const ttlSeconds = given.whole("ttl", 1, 86_400) ?? 900;
+    const keys = given.list("keys");
+    const wrong = keys?.find((key) => key !== "*" && !isKeyId(key));
+    if (wrong !== undefined) throw usage(`--keys: ${wrong} is no id of an API key`);
+    const sub = given.text("sub");
+    const { plan } = await loadFor(given, around);
+    const { signToken } = await import("../support/local-relay.ts");
+    const text = await signToken(plan, around, {
+      mfa: given.flag("mfa"),
+      ttlSeconds,
+      ...(sub !== undefined && { sub }),
+      ...(keys !== undefined && !keys.includes("*") && { keys }),
+    });
+    if (given.flag("json")) {
+      const expiresAt = new Date(around.clock.now() + ttlSeconds * 1_000).toISOString();
+      around.print(json({ token: text, expiresAt }));
+    } else around.print(text);
+    return EX_OK;
+  },
+};
+
+export const commands: readonly Command[] = [token];

@@ -1,0 +1,136 @@
+/** `relay users …`: the accounts of `accounts()`. Straight in the storage when no relay uses it, else through the API. */
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { text as readText } from "node:stream/consumers";
+import type { Account } from "../../ports/auth.ts";
+import type { Around } from "../support/environment.ts";
+import type { Command, Given, Option } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { usage } from "../support/exit.ts";
+import { json, printable, table } from "../support/output.ts";
+import { withUsers } from "../support/user-admin.ts";
+
+const COMMON: readonly Option[] = [JSON_OPTION, ...API_OPTIONS];
+const PASSWORD: Option = {
+  flags: "--password <file>",
+  about: "@file, or - for stdin (a fresh one is made and printed)",
+};
+
+const list: Command = {
+  usage: "users list",
+  about: "list the accounts",
+  options: COMMON,
+  run: (given, around) =>
+    withUsers(given, around, async (users) => {
+      const all = await users.list();
+      if (given.flag("json")) return around.print(json(all.map(shown)));
+      if (all.length === 0) return around.say("relay: there are no accounts");
+      const rows = all.map((one) => [one.username, one.keys.join(","), one.totp ? "yes" : "no", shown(one).createdAt]);
+      around.print(table(["user", "keys", "second factor", "created"], rows));
+    }),
+};
+
+const add: Command = {
+  usage: "users add <name>",
+  about: "make an account",
+  options: [{ flags: "--keys <keys>", about: "ids of the API keys it owns (all)", many: true }, PASSWORD, ...COMMON],
+  examples: ["relay users add alice", 'printf %s "$PASSWORD" | relay users add alice --password -'],
+  async run(given, around) {
+    const [username = ""] = given.args;
+    const keys = given.list("keys") ?? ["*"];
+    const chosen = await readPassword(given, around);
+    const password = chosen ?? fresh();
+    return withUsers(given, around, async (users) => {
+      await users.add({ username, password, keys });
+      told(given, around, "made", username, chosen === undefined ? password : undefined);
+    });
+  },
+};
+
+const remove: Command = {
+  usage: "users remove <name>",
+  about: "remove an account and end its sessions",
+  options: COMMON,
+  run: (given, around) =>
+    withUsers(given, around, async (users) => {
+      const [username = ""] = given.args;
+      await users.remove(username);
+      told(given, around, "removed", username);
+    }),
+};
+
+const reset: Command = {
+  usage: "users reset <name>",
+  about: "give an account a new password and end its sessions",
+  options: [
+    { flags: "--totp-off", about: "take its second factor off; the password stays unless one is given" },
+    PASSWORD,
+    ...COMMON,
+  ],
+  async run(given, around) {
+    const [username = ""] = given.args;
+    const totpOff = given.flag("totp-off");
+    const chosen = await readPassword(given, around);
+    const password = chosen ?? (totpOff ? undefined : fresh());
+    return withUsers(given, around, async (users) => {
+      await users.reset(username, {
+        ...(password !== undefined && { password }),
+        ...(totpOff && { totp: false as const }),
+      });
+      told(given, around, "reset", username, chosen === undefined ? password : undefined);
+    });
+  },
+};
+
+const totp: Command = {
+  usage: "users totp <name>",
+  about: "give an account a second factor: shows its QR code; then again with --code",
+  options: [{ flags: "--code <code>", about: "the first code of the authenticator app: turns it on" }, ...COMMON],
+  run: (given, around) =>
+    withUsers(given, around, async (users) => {
+      const [username = ""] = given.args;
+      const code = given.text("code");
+      if (code !== undefined) {
+        const { recoveryCodes } = await users.confirmTotp(username, code);
+        around.say(`relay: the second factor of ${printable(username)} is on; these codes replace it once each:`);
+        around.print(given.flag("json") ? json({ username, recoveryCodes }) : recoveryCodes.join("\n"));
+        return;
+      }
+      const { uri } = await users.beginTotp(username);
+      if (given.flag("json")) return around.print(json({ username, uri }));
+      if (around.stdout.isTTY) {
+        const { renderUnicodeCompact } = await import("uqr");
+        around.print(renderUnicodeCompact(uri, { border: 2 }));
+      }
+      around.print(uri);
+      around.say(`relay: scan it, then: relay users totp ${printable(username)} --code <code>`);
+    }),
+};
+
+const fresh = (): string => randomBytes(18).toString("base64url");
+const shown = (account: Account) => ({ ...account, createdAt: new Date(account.createdAt).toISOString() });
+
+/** What was done goes to stderr; a password that was made here is the data. */
+function told(given: Given, around: Around, done: string, username: string, password?: string): void {
+  around.say(`relay: ${done} the account ${printable(username)}`);
+  if (given.flag("json")) around.print(json({ username, done, password }));
+  else if (password !== undefined) around.print(password);
+}
+
+async function readPassword(given: Given, around: Around): Promise<string | undefined> {
+  const from = given.text("password");
+  if (from === undefined) return undefined;
+  if (from === "-") return (await readText(around.stdin)).replace(/\r?\n$/, "");
+  // On the command line, everybody on the machine could read it.
+  if (!from.startsWith("@")) throw usage("--password takes @file, or - for stdin");
+  try {
+    return readFileSync(resolve(around.cwd, from.slice(1)), "utf8").replace(/\r?\n$/, "");
+  } catch (error) {
+    throw usage(
+      `--password names a file that cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"})`,
+    );
+  }
+}
+
+export const commands: readonly Command[] = [list, add, remove, reset, totp];

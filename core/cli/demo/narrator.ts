@@ -1,0 +1,49 @@
+/** Tells the demo's story on a terminal, and counts the promises that did not hold. */
+import type { Around } from "../support/environment.ts";
+import { paint } from "../support/environment.ts";
+import { printable } from "../support/output.ts";
+import type { Seen } from "./stage.ts";
+
+export interface Teller {
+  title(text: string): void;
+  say(text: string): void;
+  /** A promise, and whether it held. */
+  check(promise: string, held: boolean): void;
+  arrival(seen: Seen): void;
+  end(seconds: string): void;
+  failures(): number;
+}
+
+export function createTeller({ stdout, print }: Around): Teller {
+  let held = 0;
+  let failed = 0;
+  let chapter = 0;
+  const say = (text: string): void => print(`   ${printable(text)}`);
+  return {
+    say,
+    title: (text) => print(`\n${paint(stdout, "bold", `${++chapter}. ${text}`)}`),
+    check(promise, good) {
+      if (good) held += 1;
+      else failed += 1;
+      print(`   ${paint(stdout, good ? "green" : "red", good ? "ok  " : "NOT ")} ${printable(promise)}`);
+    },
+    arrival: ({ path, attempt, verdict, status, afterMs }) =>
+      say(
+        [
+          "arrived".padEnd(9),
+          path.padEnd(7),
+          `attempt ${attempt}`,
+          `after ${String(afterMs).padStart(4)} ms`,
+          `signature ${verdict}`,
+          `answered ${status}`,
+        ].join("  "),
+      ),
+    end: (seconds) =>
+      print(
+        failed === 0
+          ? `\n${paint(stdout, "green", `All ${held} promises held, in ${seconds} s.`)}`
+          : `\n${paint(stdout, "red", `${failed} of ${held + failed} promises did not hold.`)}`,
+      ),
+    failures: () => failed,
+  };
+}

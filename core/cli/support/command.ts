@@ -1,0 +1,89 @@
+/** What a command is, and how it reads its command line. */
+import type { Around } from "./environment.ts";
+import { usage } from "./exit.ts";
+
+export interface Option {
+  /** `--key <key>` takes a value, `--json` does not. */
+  readonly flags: string;
+  readonly about: string;
+  /** May be given several times. @default false */
+  readonly many?: boolean;
+}
+
+export interface Command {
+  /** Its name, of one or two words, then its arguments: `events show <event>`. */
+  readonly usage: string;
+  readonly about: string;
+  readonly options?: readonly Option[];
+  readonly examples?: readonly string[];
+  /** Resolves to the exit code; nothing means 0. */
+  run(given: Given, around: Around): Promise<number | void>;
+}
+
+/** The command line, read. Each getter throws a usage error (64) for a value that is not what it asks for. */
+export interface Given {
+  /** Positional arguments; the ones in `<>` are always there. */
+  readonly args: readonly string[];
+  flag(name: string): boolean;
+  text(name: string): string | undefined;
+  required(name: string): string;
+  /** Values of an option that may be repeated, each also split at commas. */
+  list(name: string): readonly string[] | undefined;
+  whole(name: string, min: number, max: number): number | undefined;
+}
+
+export function readGiven(args: readonly string[], options: Readonly<Record<string, unknown>>): Given {
+  const values = (name: string): readonly string[] => {
+    const value = options[camel(name)];
+    if (!Array.isArray(value)) return [];
+    if (value.some((item) => typeof item !== "string")) throw usage(`--${name} needs a value`);
+    return value as string[];
+  };
+  const text = (name: string): string | undefined => {
+    const [value, ...more] = values(name);
+    if (more.length > 0) throw usage(`--${name} is given twice`);
+    if (value === "") throw usage(`--${name} is empty`);
+    return value;
+  };
+  return {
+    args,
+    text,
+    // cac leaves the value of a name with a hyphen in it as text.
+    flag: (name) => options[camel(name)] === true || options[camel(name)] === "true",
+    required: (name) => {
+      const value = text(name);
+      if (value === undefined) throw usage(`--${name} is missing`);
+      return value;
+    },
+    list: (name) => {
+      const items = values(name).flatMap((value) => value.split(",").map((item) => item.trim()));
+      if (items.includes("")) throw usage(`--${name} has an empty item`);
+      return items.length === 0 ? undefined : items;
+    },
+    whole: (name, min, max) => {
+      const value = text(name);
+      if (value === undefined) return undefined;
+      if (/^\d{1,16}$/.test(value) && Number(value) >= min && Number(value) <= max) return Number(value);
+      throw usage(`--${name} must be a whole number from ${min} to ${max}`);
+    },
+  };
+}
+
+export const camel = (name: string): string =>
+  name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+/** Options of every command that asks the relay's API. */
+export const API_OPTIONS: readonly Option[] = [
+  { flags: "--url <url>", about: "where the relay is (RELAY_URL; else from the config)" },
+  { flags: "--token <token>", about: "access token (RELAY_TOKEN; else one signed with the local key)" },
+  { flags: "--config <file>", about: "config file (RELAY_CONFIG; else ./relay.config.ts)" },
+  { flags: "--data-dir <folder>", about: "folder of the relay's own files (RELAY_DATA_DIR)" },
+];
+
+export const CONFIG_OPTIONS: readonly Option[] = [
+  { flags: "--config <file>", about: "config file (RELAY_CONFIG; else ./relay.config.ts)" },
+  { flags: "--data-dir <folder>", about: "folder of the relay's own files (RELAY_DATA_DIR)" },
+];
+
+export const JSON_OPTION: Option = { flags: "--json", about: "print JSON" };
+export const KEY_OPTION: Option = { flags: "--key <key>", about: "id of the API key" };

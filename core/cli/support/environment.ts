@@ -1,0 +1,42 @@
+/** What a command may use of the process around it. Tests hand in their own. */
+import { styleText } from "node:util";
+import type { Clock } from "../../ports/clock.ts";
+import { systemClock } from "../../runtime/clock.ts";
+
+export interface Around {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly clock: Clock;
+  readonly stdin: NodeJS.ReadStream;
+  readonly stdout: NodeJS.WriteStream;
+  readonly stderr: NodeJS.WriteStream;
+  /** Data: a line on stdout. */
+  print(line: string): void;
+  /** Everything else: a line on stderr. */
+  say(line: string): void;
+}
+
+export function processAround(): Around {
+  const { env, stdin, stdout, stderr } = process;
+  // A reader that has seen enough (`| head`) is no fault.
+  stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    throw error;
+  });
+  return {
+    env,
+    cwd: process.cwd(),
+    clock: systemClock(),
+    stdin,
+    stdout,
+    stderr,
+    print: (line) => void stdout.write(`${line}\n`),
+    say: (line) => void stderr.write(`${line}\n`),
+  };
+}
+
+type Style = Parameters<typeof styleText>[0];
+
+/** Colours for a terminal; plain text for everything else, and under NO_COLOR. */
+export const paint = (stream: NodeJS.WriteStream, style: Style, text: string): string =>
+  styleText(style, text, { stream });

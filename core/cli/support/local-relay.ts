@@ -1,0 +1,93 @@
+/** Tokens signed with the relay's own key, where its folder can be read. Nothing is ever made here. */
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeKeys, mintToken } from "../../runtime/keys/keyring.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Around } from "./environment.ts";
+import { EX_CONFIG, ExitError } from "./exit.ts";
+
+export interface Wanted {
+  readonly mfa: boolean;
+  readonly ttlSeconds: number;
+  /** @default "operator" */
+  readonly sub?: string;
+  /** @default all */
+  readonly keys?: readonly string[];
+}
+
+/** What can be known of `jwt({ … })` from outside. */
+interface JwtOptions {
+  readonly secret?: string;
+  readonly algorithms: readonly string[];
+  readonly issuer: string;
+  readonly audience: string | readonly string[];
+  readonly typ?: string;
+}
+
+/** @throws ExitError 78 when no key that this relay trusts can be had here */
+export async function signToken(plan: Plan, around: Around, wanted: Wanted): Promise<string> {
+  const { auth } = plan;
+  if (auth.name === "accounts") {
+    const signing = plan.keys.signing ?? readKey(plan, "signing");
+    // The signing key is all that a token needs.
+    const keys = makeKeys({ master: randomBytes(32).toString("base64"), signing, publishToken: "-" });
+    return mintToken(keys, { ...claims(wanted), ttlMs: wanted.ttlSeconds * 1_000 }, around.clock);
+  }
+  const options = "options" in auth ? (auth.options as JwtOptions) : undefined;
+  const algorithm = options?.algorithms.find((name) => name.startsWith("HS"));
+  if (auth.name === "jwt" && options?.secret !== undefined && algorithm !== undefined) {
+    return signShared(options, options.secret, algorithm, around, wanted);
+  }
+  const message = `tokens for ${auth.name}() are made by its issuer, not here: give --token or RELAY_TOKEN`;
+  throw new ExitError(EX_CONFIG, message);
+}
+
+interface Claims {
+  readonly sub: string;
+  readonly keys: readonly string[] | "*";
+  readonly mfa: boolean;
+}
+const claims = ({ sub = "operator", keys = "*", mfa }: Omit<Wanted, "keys"> & Partial<Claims>): Claims => ({
+  sub,
+  keys,
+  mfa,
+});
+
+async function signShared(
+  options: JwtOptions,
+  secret: string,
+  algorithm: string,
+  { clock }: Around,
+  wanted: Wanted,
+): Promise<string> {
+  const { SignJWT } = await import("jose");
+  const { sub, keys, mfa } = claims(wanted);
+  const { audience, issuer, typ } = options;
+  const now = Math.floor(clock.now() / 1_000);
+  const factor = mfa ? { amr: ["mfa"], auth_time: now } : {};
+  return new SignJWT({ api_keys: keys === "*" ? ["*"] : keys, ...factor })
+    .setProtectedHeader({ alg: algorithm, ...(typ !== undefined && { typ }) })
+    .setSubject(sub)
+    .setIssuer(issuer)
+    .setAudience(typeof audience === "string" ? audience : [...audience])
+    .setIssuedAt(now)
+    .setExpirationTime(now + wanted.ttlSeconds)
+    .sign(Buffer.from(secret));
+}
+
+/** @throws ExitError 78 */
+export const publishToken = (plan: Plan): string => plan.keys.publishToken ?? readKey(plan, "publish-token");
+
+function readKey(plan: Plan, name: string): string {
+  const file = join(plan.dataDir, "keys", name);
+  try {
+    return readFileSync(file, "utf8").trim();
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
+    const why =
+      code === "ENOENT" ? "is not there: has the relay been started with this folder?" : `cannot be read (${code})`;
+    const message = `no token was given, and ${file} ${why} Give --token, or --data-dir.`;
+    throw new ExitError(EX_CONFIG, message, { cause: error });
+  }
+}

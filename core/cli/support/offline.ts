@@ -1,0 +1,42 @@
+/** The storage without a relay around it: for commands that work while no relay uses the folder. */
+import { makeDurableFolder } from "../../ports/folder.ts";
+import type { Keys, Log, PluginContext } from "../../ports/plugin.ts";
+import type { Storage } from "../../ports/storage.ts";
+import { contextOf } from "../../runtime/plugin-context.ts";
+import type { Surroundings } from "../../runtime/plugin-context.ts";
+import { loadKeys } from "../../runtime/keys/keyring.ts";
+import { hasMasterKey } from "../../runtime/keys/rekey.ts";
+import { nullMetrics } from "../../runtime/observability/metrics.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Around } from "./environment.ts";
+import { EX_SOFTWARE, ExitError } from "./exit.ts";
+
+/** @throws StartError 75 when a relay uses the folder, 78 when what is stored is not ours */
+export async function openStorage(plan: Plan, around: Around): Promise<Storage> {
+  return plan.storage.setup(contextOf(plan.storage, surroundings(plan, around, noKeys), undefined));
+}
+
+/** What the auth plug-in is handed, over a storage that is open. Keys that are not there yet are made, as at a first start. */
+export async function authContext(plan: Plan, around: Around, storage: Storage): Promise<PluginContext> {
+  const { dataDir, keys: given } = plan;
+  const { older } = given;
+  const shared = plan.storage.shared === true;
+  const claimed = await hasMasterKey(storage);
+  const { keys, made } = await loadKeys({ dataDir, given, shared, older, claimed });
+  for (const path of made) around.say(`relay: made ${path}`);
+  return contextOf(plan.auth, surroundings(plan, around, keys), storage);
+}
+
+function surroundings({ dataDir, configDir }: Plan, { clock, say }: Around, keys: Keys): Surroundings {
+  makeDurableFolder(dataDir);
+  const loud = (message: string): void => say(`relay: ${message}`);
+  const log: Log = { debug: () => undefined, info: () => undefined, warn: loud, error: loud };
+  const nowhere = (): Promise<never> => Promise.reject(new Error("a command connects to nothing"));
+  const guess = (): Promise<never> => Promise.reject(new Error("a command takes no guesses"));
+  return { clock, log, metrics: nullMetrics, connect: nowhere, fetch: nowhere, keys, guess, dataDir, configDir };
+}
+
+const unasked = (): never => {
+  throw new ExitError(EX_SOFTWARE, "a storage asked for keys");
+};
+const noKeys: Keys = { seal: unasked, open: unasked, signToken: unasked, publicJwk: unasked };

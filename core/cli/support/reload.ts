@@ -1,0 +1,131 @@
+/**
+ * SIGHUP: the config is read anew, and what may change while the relay runs is taken over.
+ *
+ * It is read in a process of its own (`relay check --json`): modules that were loaded once are never loaded again in the
+ * same process, and a config that hangs or throws must not touch the relay that runs.
+ */
+import { execFile } from "node:child_process";
+import { isSea } from "node:sea";
+import type { Log } from "../../ports/plugin.ts";
+import type { Relay } from "../../runtime/compose/compose.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Reloadable } from "../../runtime/compose/reload.ts";
+import type { Given } from "./command.ts";
+
+/** A plan as others may see it: nothing secret, plug-ins by their names. Durations and paths are those that hold. */
+export type Effective = Reloadable & Readonly<Record<string, unknown>>;
+
+export function effective(plan: Plan): Effective {
+  const { dataDir, server, events, retry, delivery, guard, limits, abuse, stepUp, health } = plan;
+  const { subscriptions, intake, log, gateway, jobs, dashboard, storage, sources, transports, auth } = plan;
+  const names = (plugins: readonly { readonly name: string }[]): string[] => plugins.map(({ name }) => name);
+  return {
+    ...{ dataDir, server, events, retry, delivery, guard, limits, abuse, stepUp, health },
+    ...{ subscriptions, intake, log, gateway, jobs, dashboard },
+    ...{ storage: storage.name, sources: names(sources), transports: names(transports), auth: auth.name },
+  };
+}
+
+/** What reading the config again came to: a plan, or all that is wrong with it. */
+type Reread =
+  | { readonly ok: true; readonly plan: Effective }
+  | { readonly ok: false; readonly problems: readonly { readonly path: string; readonly message: string }[] };
+
+/** A config that takes longer than this to read is refused, ms. */
+const READ_MS = 30_000;
+
+/**
+ * @param env of the moment of the start: reading a config adds to the process's own
+ * @param given the command line of the start, whose flags go on to win over environment and file
+ */
+export function rereader(
+  given: Given,
+  env: Readonly<Record<string, string | undefined>>,
+  cwd: string,
+): () => Promise<Reread> {
+  const args = ["check", "--json"];
+  for (const name of ["config", "data-dir"]) {
+    const value = given.text(name);
+    if (value !== undefined) args.push(`--${name}`, value);
+  }
+  // What `check` has no flag for goes by the environment, which wins over the file as well.
+  const flags: Record<string, string> = {};
+  for (const [name, variable] of [
+    ["host", "RELAY_HOST"],
+    ["port", "RELAY_PORT"],
+    ["log-level", "RELAY_LOG_LEVEL"],
+  ] as const) {
+    const value = given.text(name);
+    if (value !== undefined) flags[variable] = value;
+  }
+  const entry = isSea() ? [] : [process.argv[1] as string];
+  return () =>
+    new Promise((resolve) => {
+      const options = {
+        cwd,
+        env: { ...env, ...flags },
+        timeout: READ_MS,
+        maxBuffer: 16 * 1024 * 1024,
+      };
+      execFile(process.execPath, [...entry, ...args], options, (error, stdout, stderr) => {
+        const read = parsed(stdout);
+        if (read !== undefined) return resolve(read);
+        const message = stderr.trim() || (error?.message ?? "it cannot be read");
+        resolve({ ok: false, problems: [{ path: "", message }] });
+      });
+    });
+}
+
+function parsed(text: string): Reread | undefined {
+  try {
+    const read = JSON.parse(text) as Partial<{ ok: boolean; plan: Effective; problems: [] }>;
+    if (read.ok === true && read.plan !== undefined) return { ok: true, plan: read.plan };
+    return Array.isArray(read.problems) ? { ok: false, problems: read.problems } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @returns what to do at each SIGHUP: one that comes during a reading causes another one after it. Never rejects. */
+export function reloader(
+  relay: Pick<Relay, "reload">,
+  plan: Plan,
+  reread: () => Promise<Reread>,
+  log: Log,
+): () => Promise<void> {
+  // As a child would tell it: what JSON leaves out is no difference.
+  let known = JSON.parse(JSON.stringify(effective(plan))) as Effective;
+  let reading: Promise<void> | undefined;
+  let again = false;
+
+  async function once(): Promise<void> {
+    const read = await reread();
+    if (!read.ok) {
+      log.error("the config is refused, the old one holds", { count: read.problems.length });
+      for (const { path, message } of read.problems) log.error("a problem of the config", { path, detail: message });
+      return;
+    }
+    const changed = relay.reload(read.plan);
+    const rest = Object.keys({ ...known, ...read.plan }).filter(
+      (name) => !LIVE.has(name) && JSON.stringify(known[name]) !== JSON.stringify(read.plan[name]),
+    );
+    known = { ...known, ...Object.fromEntries([...LIVE].map((name) => [name, read.plan[name]])) } as Effective;
+    log.info("the config is reloaded", { result: changed.join(" ") || "nothing changed" });
+    if (rest.length > 0) log.warn("changes that take a restart", { detail: rest.join(" ") });
+  }
+
+  async function all(): Promise<void> {
+    do {
+      again = false;
+      await once().catch((error: unknown) => log.error("the config cannot be reloaded", { error: String(error) }));
+    } while (again);
+    reading = undefined;
+  }
+
+  return () => {
+    again = reading !== undefined;
+    return (reading ??= all());
+  };
+}
+
+const LIVE: ReadonlySet<string> = new Set(["limits", "abuse", "events", "log"]);

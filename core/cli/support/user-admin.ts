@@ -1,0 +1,74 @@
+/** Where the accounts can be had: straight in the storage when no relay uses it, else through the API. */
+import { readEnvironment } from "../../../config/environment.ts";
+import { StartError } from "../../model/errors.ts";
+import { Problem } from "../../model/problem.ts";
+import type { Account, AccountKeeper, Users } from "../../ports/auth.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Around } from "./environment.ts";
+import { openApi } from "./client.ts";
+import type { Given } from "./command.ts";
+import { EX_CONFIG, EX_OK, EX_REFUSED, EX_TEMPFAIL, EX_USAGE, ExitError } from "./exit.ts";
+import { loadFor } from "./load-config.ts";
+import { record, rows } from "./response-shape.ts";
+
+/** The accounts, wherever they can be had. @throws ExitError, StartError */
+export async function withUsers(given: Given, around: Around, use: (users: Users) => Promise<void>): Promise<number> {
+  const { settings } = readEnvironment(around.env);
+  const elsewhere = [given.text("url"), given.text("token"), settings.url, settings.token].some(
+    (one) => one !== undefined,
+  );
+  if (elsewhere || !(await useStorage(given, around, use))) await use(await throughApi(given, around));
+  return EX_OK;
+}
+
+/** False when a relay uses the storage: it is to be asked then. */
+async function useStorage(given: Given, around: Around, use: (users: Users) => Promise<void>): Promise<boolean> {
+  const { plan } = await loadFor(given, around);
+  const keeper = keeperOf(plan);
+  if (keeper === undefined) throw new ExitError(EX_CONFIG, `${plan.auth.name}() keeps no accounts: its issuer does`);
+  if (plan.storage.name === "memory") return false;
+  const { authContext, openStorage } = await import("./offline.ts");
+  const storage = await openStorage(plan, around).catch((error: unknown) => {
+    if (error instanceof StartError && error.exitCode === EX_TEMPFAIL) return undefined;
+    throw error;
+  });
+  if (storage === undefined) return false;
+  try {
+    await use(keeper.users(await authContext(plan, around, storage)));
+  } catch (error) {
+    throw error instanceof Problem ? refusal(error) : error;
+  } finally {
+    await storage.dispose();
+  }
+  return true;
+}
+
+const keeperOf = ({ auth }: Plan): AccountKeeper | undefined =>
+  "users" in auth && typeof auth.users === "function" ? (auth as Plan["auth"] & AccountKeeper) : undefined;
+
+function refusal({ code, detail, extras, status }: Problem): ExitError {
+  const lines = (extras.errors ?? []).map(({ path, message }) => `  ${path === "" ? "" : `${path}: `}${message}`);
+  return new ExitError(status === 400 ? EX_USAGE : EX_REFUSED, [`${detail} (${code})`, ...lines].join("\n"));
+}
+
+async function throughApi(given: Given, around: Around): Promise<Users> {
+  const api = await openApi(given, around, "stepped-up");
+  const one = (username: string): string => `/auth/users/${encodeURIComponent(username)}`;
+  return {
+    async list() {
+      type Listed = Omit<Account, "createdAt"> & { readonly createdAt: string };
+      const shape = { username: "text", keys: "list", totp: "flag", createdAt: "text" } as const;
+      const all = rows<Listed>(await api.ask("GET", "/auth/users"), shape);
+      return all.map((account) => ({ ...account, createdAt: Date.parse(account.createdAt) }));
+    },
+    add: async (account) => void (await api.ask("POST", "/auth/users", account)),
+    remove: async (username) => void (await api.ask("DELETE", one(username))),
+    reset: async (username, to) => void (await api.ask("POST", `${one(username)}/reset`, to)),
+    beginTotp: async (username) =>
+      record<{ readonly uri: string }>(await api.ask("POST", `${one(username)}/totp`), { uri: "text" }),
+    async confirmTotp(username, code) {
+      type Codes = { readonly recoveryCodes: readonly string[] };
+      return record<Codes>(await api.ask("PUT", `${one(username)}/totp`, { code }), { recoveryCodes: "list" });
+    },
+  };
+}

@@ -1,0 +1,118 @@
+/** Choosing event names: those that are known are offered, others and patterns are typed. */
+import { useEffect, useId, useState } from "preact/hooks";
+import { ask } from "./api.ts";
+import { el, part } from "./dom.ts";
+import { tell } from "./elements.ts";
+import { isPattern } from "./shapes.ts";
+import { token } from "./token.ts";
+
+interface NamesProps {
+  readonly chosen: readonly string[];
+  readonly change: (chosen: readonly string[]) => void;
+  readonly error?: string | undefined;
+}
+
+/** Names that the token may see, asked for once a session. */
+let known: Promise<readonly string[]> | undefined;
+token.watch((now) => {
+  if (now === undefined) known = undefined;
+});
+export function eventTypes(): Promise<readonly string[]> {
+  known ??= ask<readonly { readonly name: string }[]>("GET", "/event-types?limit=200").then(
+    ({ data }) => data.map(({ name }) => name),
+    (error: unknown) => {
+      known = undefined;
+      throw error;
+    },
+  );
+  return known;
+}
+
+export const EventNames = part(({ chosen, change, error }: NamesProps) => {
+  const [text, setText] = useState("");
+  const [wrong, setWrong] = useState<string | undefined>(undefined);
+  const [offered, setOffered] = useState<readonly string[]>([]);
+  const id = useId();
+  useEffect(() => {
+    eventTypes().then(setOffered, (failure: unknown) => tell((failure as Error).message));
+  }, []);
+
+  function add(): void {
+    const names = text.split(/[\s,]+/).filter(Boolean);
+    const bad = names.find((name) => !isPattern(name));
+    if (bad !== undefined)
+      return setWrong(
+        `“${bad}” is no event name: letters, digits, _ and - in parts separated by : or ., with * for a whole part`,
+      );
+    change([...new Set([...chosen, ...names])]);
+    setText("");
+    setWrong(undefined);
+  }
+  const toggle = (name: string): void =>
+    change(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name]);
+  const message = wrong ?? error;
+  const others = chosen.filter((name) => !offered.includes(name));
+
+  return el.fieldset(
+    { class: "field" },
+    el.legend(null, "Events"),
+    el.div(
+      { class: "chips" },
+      ...offered.map((name) =>
+        el.button(
+          {
+            key: name,
+            type: "button",
+            class: "chip",
+            "aria-pressed": chosen.includes(name),
+            onClick: () => toggle(name),
+          },
+          name,
+        ),
+      ),
+      ...others.map((name) =>
+        el.button(
+          {
+            key: name,
+            type: "button",
+            class: "chip",
+            "aria-pressed": true,
+            "aria-label": `${name}: remove`,
+            onClick: () => toggle(name),
+          },
+          name,
+        ),
+      ),
+    ),
+    el.div(
+      { class: "row" },
+      el.label({ class: "hidden", htmlFor: id }, "Add an event name or pattern"),
+      el.input({
+        id,
+        value: text,
+        placeholder: "deposit:paid or deposit:*",
+        autoComplete: "off",
+        autoCapitalize: "none",
+        spellcheck: false,
+        "aria-describedby": `${id}-hint${message === undefined ? "" : ` ${id}-wrong`}`,
+        "aria-invalid": message === undefined ? undefined : true,
+        onInput: (event: Event) => setText((event.currentTarget as HTMLInputElement).value),
+        onBlur: () => text !== "" && add(),
+        onKeyDown: (event: KeyboardEvent) => {
+          if (event.key !== "Enter") return;
+          event.preventDefault();
+          add();
+        },
+      }),
+      el.button({ type: "button", onClick: add }, "Add"),
+    ),
+    el.p(
+      { id: `${id}-hint`, class: "hint" },
+      el.code(null, "*"),
+      " stands for one part, at the end for one or more; ",
+      el.code(null, "*"),
+      " alone is every event.",
+    ),
+    message !== undefined && el.p({ id: `${id}-wrong`, class: "wrong" }, message),
+  );
+});

@@ -1,0 +1,71 @@
+/** The relay itself, for those who own every key: nodes, storage, backlog, refusals. */
+import { useEffect, useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { el, part } from "./dom.ts";
+import { choice } from "./fields.ts";
+import { bytes, count, duration } from "./format.ts";
+import { Charts, RANGES } from "./overview.ts";
+import { Page, problem, skeleton, useLoad } from "./elements.ts";
+import type { Chart, Range } from "./shapes.ts";
+
+type Figures = Readonly<Record<string, unknown>>;
+type Status = Readonly<Record<string, unknown>> & { readonly figures?: Chart };
+
+const REFRESH_MS = 15_000;
+
+export const RelayStatus = part(() => {
+  const [range, setRange] = useState<Range>("1h");
+  const { data, error, again } = useLoad(
+    (signal) => ask<Status>("GET", path("/relay/status", [], { range }), { signal }),
+    [range],
+  );
+  useEffect(() => {
+    const timer = setInterval(() => !document.hidden && again(), REFRESH_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const groups = Object.entries(data?.data ?? {}).filter(
+    ([name, value]) => name !== "figures" && typeof value === "object" && value !== null,
+  );
+  return Page({
+    title: "The relay",
+    actions: choice({ label: "Range", value: range, options: RANGES, change: (next) => setRange(next as Range) }),
+    children: [
+      problem(error),
+      data === undefined && error === undefined && skeleton(),
+      el.div({ class: "groups" }, ...groups.flatMap(([name, value]) => cards(name, value as Figures))),
+      data?.data.figures !== undefined && Charts({ data: data.data.figures }),
+    ],
+  });
+});
+
+/** One card a group; a list is a card for each of it. */
+const cards = (name: string, value: Figures | readonly Figures[]) =>
+  (Array.isArray(value) ? (value as readonly Figures[]) : [value as Figures]).map((one, i) =>
+    el.section(
+      { key: `${name} ${i}`, class: "card" },
+      el.h2(null, words(name)),
+      el.dl(
+        null,
+        ...Object.entries(one)
+          .filter(([, inner]) => typeof inner !== "object")
+          .map(([key, inner]) => el.div({ key }, el.dt(null, words(key)), el.dd(null, shown(key, inner)))),
+      ),
+    ),
+  );
+
+/** `oldestDueAt` → `oldest due at` */
+const words = (name: string): string =>
+  name
+    .replaceAll(/([A-Z])/g, " $1")
+    .replace(/ (bytes|ms)$/i, "")
+    .toLowerCase()
+    .replace(/^./, (first) => first.toUpperCase());
+
+function shown(name: string, value: unknown) {
+  if (name === "state")
+    return el.span({ class: `badge is-${value === "running" ? "healthy" : "failing"}` }, String(value));
+  if (typeof value !== "number") return String(value);
+  if (/bytes$/i.test(name)) return bytes(value);
+  if (/ms$/i.test(name)) return duration(value);
+  return name === "pid" ? String(value) : count(value);
+}

@@ -1,0 +1,248 @@
+/**
+ * Health of subscriptions: a breaker that rests an endpoint which only fails, and an end for one that failed for days.
+ *
+ * The breaker moves due times and nothing else: it never adds, uses up or brings forward an attempt. After each rest it
+ * lets one attempt through.
+ */
+import type { Attempt } from "../model/attempt.ts";
+import type { Delivery } from "../model/delivery.ts";
+import { healthKey, parseHealthKey } from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
+import type { Storage } from "../ports/storage.ts";
+import { everyEntry } from "../records/subscription-cache.ts";
+import { succeededSince } from "./stored-outcomes.ts";
+import type { Outcome } from "./outcome.ts";
+
+export interface HealthOptions {
+  /** Failed attempts in a row that open the breaker. */
+  readonly breakerAfter: number;
+  readonly breakerPauseMs: number;
+  readonly breakerMaxPauseMs: number;
+  /** A subscription that only failed for this long is disabled. */
+  readonly disableAfterMs: number;
+}
+
+export interface HealthState {
+  /** Failed attempts since the last success. */
+  readonly failures: number;
+  /** Epoch ms of the first of them. */
+  readonly failingSince?: number;
+  /** Epoch ms until which the breaker rests it. */
+  readonly restsUntil?: number;
+}
+
+export interface Health {
+  /** Loads what outlives a restart: since when a subscription has only failed. */
+  start(): Promise<void>;
+  /** How long an attempt of this delivery must rest, ms; `undefined`: it may be made now. */
+  admit(sub: Subscription, ordinal: string): number | undefined;
+  /** The delivery is no longer under way here. If it was let through and nothing was seen of it, another may be. */
+  left(subscriptionId: string, ordinal: string): void;
+  /** Takes note of an attempt, after its commit. */
+  seen(sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome): void;
+  /** Starts afresh: re-enabled. */
+  forget(subscriptionId: string): Promise<void>;
+  /** A replay by hand is the probe: the next attempt goes through now. */
+  probe(subscriptionId: string): Promise<void>;
+  state(subscriptionId: string): HealthState;
+  /** Resolves when what `seen` began is stored. */
+  settled(): Promise<void>;
+}
+
+interface Streak {
+  failures: number;
+  /**
+   * Time-outs one after the other since anything else came of an attempt. Those of attempts that were under way together
+   * count as one: they tell of the same moment.
+   */
+  timeouts: number;
+  /** By the monotonic clock: when the last one that counted came. */
+  timedOutAt: number;
+  since: number;
+  restMs: number;
+  /** By the monotonic clock: a wall clock that is set back lengthens no rest. */
+  restEnds: number;
+  /** The delivery (ordinal) that is through after a rest; the others wait for its outcome. */
+  probe: string | undefined;
+  stored: boolean;
+  /** It was read at the start: whoever wrote it may have seen the receiver well since, or left it behind. */
+  hearsay: boolean;
+  /** Its subscription is being disabled. */
+  ending: boolean;
+}
+
+const newStreak = (since: number): Streak => ({
+  failures: 0,
+  timeouts: 0,
+  timedOutAt: Number.NEGATIVE_INFINITY,
+  since,
+  restMs: 0,
+  restEnds: 0,
+  probe: undefined,
+  stored: false,
+  hearsay: false,
+  ending: false,
+});
+
+const HEALTHY: HealthState = { failures: 0 };
+/** Time-outs hold slots for long: so many in a row open the breaker where other failures take `breakerAfter`. */
+const timeoutsThatOpen = (breakerAfter: number): number => Math.ceil(breakerAfter / 4);
+/** A probe that goes on for so long, ms, holds the others no more. */
+const PROBE_MS = 60_000;
+
+export function createHealth(deps: {
+  readonly options: HealthOptions | false;
+  readonly storage: Pick<Storage, "range" | "getItem" | "commit" | "queue">;
+  readonly clock: Clock;
+  readonly disable: (keyId: string, subscriptionId: string) => Promise<void>;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}): Health {
+  const { options, storage, clock, log, metrics } = deps;
+  const streaks = new Map<string, Streak>();
+  const writes = new Set<Promise<unknown>>();
+
+  function later(what: string, work: () => Promise<unknown>): void {
+    const done = work()
+      .catch((error: unknown) => log.warn("health was not stored", { reason: what, error: String(error) }))
+      .finally(() => writes.delete(done));
+    writes.add(done);
+  }
+
+  async function clear(id: string, streak: Streak | undefined): Promise<void> {
+    streaks.delete(id);
+    await storage.queue.pause(id, 0);
+    if (streak?.stored === true) await storage.commit([{ op: "delete", key: healthKey(id) }]);
+  }
+
+  /** What was only read is believed when the row is still there and no delivery bears witness against it. */
+  async function confirm(sub: Subscription, ordinal: string, streak: Streak, options: HealthOptions): Promise<void> {
+    const told = (await storage.getItem(healthKey(sub.id))) !== undefined;
+    const well = !told || (await succeededSince(storage, sub.id, streak.since));
+    if (streaks.get(sub.id) !== streak || !streak.hearsay) return;
+    streak.hearsay = false;
+    if (!well) return judge(sub, ordinal, streak, options);
+    log.info("a subscription that was left as failing has been well since", { subscriptionId: sub.id });
+    streaks.set(sub.id, { ...newStreak(clock.now()), failures: 1 });
+    if (told) await storage.commit([{ op: "delete", key: healthKey(sub.id) }]);
+  }
+
+  /** Nodes see only their own attempts: a receiver that was well for another one is not disabled. */
+  async function end(sub: Subscription, streak: Streak): Promise<void> {
+    streak.ending = true;
+    try {
+      if (await succeededSince(storage, sub.id, streak.since)) await clear(sub.id, streak);
+      else await deps.disable(sub.keyId, sub.id);
+      // Only now: what could not be stored is tried again at the next failure.
+      if (streaks.get(sub.id) === streak) streaks.delete(sub.id);
+    } finally {
+      streak.ending = false;
+    }
+  }
+
+  function countTimeout(streak: Streak, { error, durationMs }: Attempt): void {
+    if (error !== "timeout") {
+      streak.timeouts = 0;
+      return;
+    }
+    const now = clock.monotonic();
+    if (now - durationMs < streak.timedOutAt) return;
+    streak.timeouts++;
+    streak.timedOutAt = now;
+  }
+
+  function failed(sub: Subscription, ordinal: string, attempt: Attempt, options: HealthOptions): void {
+    const streak = streaks.get(sub.id) ?? newStreak(clock.now());
+    streaks.set(sub.id, streak);
+    streak.failures++;
+    countTimeout(streak, attempt);
+    if (streak.hearsay) later("confirm", () => confirm(sub, ordinal, streak, options));
+    else judge(sub, ordinal, streak, options);
+  }
+
+  function judge(
+    sub: Subscription,
+    ordinal: string,
+    streak: Streak,
+    { disableAfterMs, breakerAfter, breakerPauseMs, breakerMaxPauseMs }: HealthOptions,
+  ): void {
+    const now = clock.now();
+    if (now - streak.since >= disableAfterMs) {
+      if (!streak.ending) later("disable", () => end(sub, streak));
+      return;
+    }
+    if (streak.failures < breakerAfter && streak.timeouts < timeoutsThatOpen(breakerAfter)) return;
+    // Attempts that were under way when the breaker opened change nothing about the rest.
+    if (streak.restMs > 0 && streak.probe !== ordinal) return;
+    streak.restMs = streak.restMs === 0 ? breakerPauseMs : Math.min(streak.restMs * 2, breakerMaxPauseMs);
+    const { restMs } = streak;
+    streak.restEnds = clock.monotonic() + restMs;
+    streak.probe = undefined;
+    metrics.count("breakers_opened");
+    log.warn("the breaker rests a subscription", {
+      subscriptionId: sub.id,
+      keyId: sub.keyId,
+      count: streak.failures,
+      dueAt: now + restMs,
+    });
+    later("rest", () => storage.queue.pause(sub.id, restMs));
+    if (streak.stored) return;
+    streak.stored = true;
+    later("streak", () => storage.commit([{ op: "put", key: healthKey(sub.id), value: String(streak.since) }]));
+  }
+
+  return {
+    async start() {
+      if (options === false) return;
+      for await (const { key, value } of everyEntry(storage, healthKey(""))) {
+        const { breakerAfter: failures } = options;
+        streaks.set(parseHealthKey(key), { ...newStreak(Number(value)), failures, stored: true, hearsay: true });
+      }
+    },
+    admit(sub, ordinal) {
+      const streak = streaks.get(sub.id);
+      if (streak === undefined || streak.restMs === 0 || streak.probe === ordinal) return undefined;
+      const now = clock.monotonic();
+      // Never longer than a rest: this is told to all nodes, and this one may die before it can take it back.
+      if (now < streak.restEnds) return Math.min(streak.restEnds - now, streak.restMs);
+      streak.probe = ordinal;
+      streak.restEnds = now + PROBE_MS;
+      return undefined;
+    },
+    left(subscriptionId, ordinal) {
+      const streak = streaks.get(subscriptionId);
+      if (streak === undefined || streak.probe !== ordinal) return;
+      streak.probe = undefined;
+      streak.restEnds = 0;
+    },
+    seen(sub, { ordinal }, attempt, outcome) {
+      if (options === false) return;
+      if (outcome.kind !== "delivered") return failed(sub, ordinal, attempt, options);
+      const streak = streaks.get(sub.id);
+      if (streak === undefined) return;
+      if (streak.restMs === 0 && !streak.stored) streaks.delete(sub.id);
+      else later("recovery", () => clear(sub.id, streak));
+    },
+    forget: (id) => clear(id, streaks.get(id)),
+    async probe(id) {
+      const streak = streaks.get(id);
+      if (streak !== undefined) streak.restEnds = 0;
+      await storage.queue.pause(id, 0);
+    },
+    state(id) {
+      const streak = streaks.get(id);
+      if (streak === undefined) return HEALTHY;
+      const leftMs = streak.restMs > 0 && streak.probe === undefined ? streak.restEnds - clock.monotonic() : 0;
+      return {
+        failures: streak.failures,
+        failingSince: streak.since,
+        restsUntil: leftMs > 0 ? clock.now() + leftMs : undefined,
+      };
+    },
+    async settled() {
+      await Promise.all(writes);
+    },
+  };
+}

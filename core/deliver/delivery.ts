@@ -1,0 +1,250 @@
+/**
+ * The attempts of one delivery, while this node holds its lease.
+ *
+ * p-retry owns the loop, the count and the abort; the retry policy (pure) owns the times. Each result is committed
+ * inside the attempt, with its next time, before p-retry sees it: p-retry drops a success when the abort fires meanwhile.
+ */
+import pRetry from "p-retry";
+import type { Attempt } from "../model/attempt.ts";
+import type { Delivery, Due } from "../model/delivery.ts";
+import { DamagedRecordError, LeaseLostError } from "../model/errors.ts";
+import { dueKey } from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Change, Lease } from "../ports/storage.ts";
+import type { AttemptDeps } from "./dependencies.ts";
+import { endDamaged } from "./end-damaged.ts";
+import { endFailed } from "./end-failed.ts";
+import { isQuiet, NotDelivered } from "./not-delivered.ts";
+import type { Loaded } from "./event-cache.ts";
+import { judge, type Outcome } from "./outcome.ts";
+import { faultAttempt } from "./own-faults.ts";
+import { persist } from "../records/persist.ts";
+import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "../records/delivery-records.ts";
+import type { Sent } from "./send.ts";
+import { settle } from "./settle.ts";
+import { leftOff } from "./load-record.ts";
+import type { Slot } from "./slots.ts";
+import { endedBy, FRESH_MS } from "../records/ended-by.ts";
+
+/** The most attempts that any policy may ask for. */
+const MOST_ATTEMPTS = 5;
+
+/** One object a delivery: methods stand on the prototype, so that a delivery makes no closures of them. */
+export class Attempts {
+  readonly #lease: Lease;
+  readonly #signal: AbortSignal;
+  readonly #draining: AbortSignal | undefined;
+  readonly #deps: AttemptDeps;
+  #line: Due;
+  #delivery: Delivery | undefined;
+  #loaded: Loaded | undefined;
+  /** Undefined while it has none. */
+  #slot: Slot | undefined;
+  /** Counted among the waits that are held. */
+  #holding = false;
+
+  constructor(lease: Lease, slot: Slot, signal: AbortSignal, draining: AbortSignal | undefined, deps: AttemptDeps) {
+    this.#lease = lease;
+    this.#slot = slot;
+    this.#signal = signal;
+    this.#draining = draining;
+    this.#deps = deps;
+    this.#line = lease;
+  }
+
+  /** See `Deliver`. To be called once. */
+  async run(): Promise<void> {
+    try {
+      const left = leftOff(this.#line, this.#deps.storage);
+      this.#delivery = left instanceof Promise ? await left : left;
+      await pRetry(() => this.#attempt(), {
+        retries: Math.max(0, MOST_ATTEMPTS - this.#lease.attempts - 1),
+        minTimeout: 0,
+        factor: 1,
+        signal: this.#signal,
+        onFailedAttempt: async ({ error }) => {
+          if (!(error instanceof NotDelivered) || !error.held) throw error;
+          await this.#wait(error.at);
+        },
+      });
+    } catch (error) {
+      if (error instanceof DamagedRecordError) {
+        const met = { lease: this.#lease, line: this.#line, known: this.#delivery };
+        await endDamaged(error, met, this.#signal, this.#deps);
+      } else if (!isQuiet(error)) throw error;
+    } finally {
+      this.#giveSlot();
+      this.#unhold();
+      this.#deps.left?.(this.#lease.subscriptionId, this.#lease.ordinal);
+    }
+  }
+
+  async #attempt(): Promise<void> {
+    const { directory, recipients, hot, clock, storage, metrics, send, random, faults } = this.#deps;
+    const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
+    const event = this.#loaded ?? hot.load(keyId, ordinal);
+    const loaded = event instanceof Promise ? await event : event;
+    const named = cycle > 0 || recipients.has(loaded.event, subscriptionId);
+    if (!(named instanceof Promise ? await named : named))
+      throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
+    this.#loaded = loaded;
+    const delivery = (this.#delivery ??= freshDelivery(this.#line, loaded.event.id));
+    const found = directory.get(keyId, subscriptionId);
+    const sub = found instanceof Promise ? await found : found;
+    const ended = endedBy(sub, generation);
+    if (ended !== undefined) {
+      const over = { ...delivery, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() };
+      await this.#settle(endedChanges(this.#line, over));
+      return metrics.count("deliveries", { outcome: ended.status });
+    }
+    for (const gate of this.#deps.gates) {
+      const answer = gate(sub as Subscription, ordinal);
+      const ms = answer instanceof Promise ? await answer : answer;
+      if (ms !== undefined) await this.#turnAway(ms);
+    }
+    // The last look before the first byte: the lease, on every node's word, and the subscription as it is now.
+    const asked = clock.monotonic();
+    const extended = storage.queue.extend(this.#lease);
+    if (!(extended instanceof Promise ? await extended : extended)) throw new LeaseLostError();
+    const again = directory.get(keyId, subscriptionId);
+    if ((again instanceof Promise ? await again : again) !== sub) return await this.#attempt();
+    if (clock.monotonic() - asked > FRESH_MS) return await this.#attempt();
+    const number = delivery.attempts.length + 1;
+    this.#slot?.toward((sub as Subscription).url);
+    const sent = await send(sub as Subscription, loaded, { cycle, number }, this.#signal).catch((error: unknown) =>
+      this.#notSent(error, { cycle, number }),
+    );
+    this.#slot?.took();
+    faults.clear(subscriptionId, ordinal);
+    const now = clock.now();
+    const retry = sub?.retry ?? this.#deps.retry;
+    const outcome = judge(sent.reply, { attempt: number, retry, now, random: random() });
+    const tried = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
+    await this.#record(sub as Subscription, tried, sent.attempt, outcome);
+  }
+
+  /** A fault of our own is no attempt, unless it comes again and again. @throws the fault */
+  #notSent(error: unknown, turn: Pick<Attempt, "cycle" | "number">): Sent {
+    const { faults, clock, log } = this.#deps;
+    const { subscriptionId, ordinal } = this.#lease;
+    if (this.#signal.aborted || !faults.note(subscriptionId, ordinal)) throw error;
+    log.error("an attempt is recorded for faults of the relay itself", {
+      subscriptionId,
+      ordinal,
+      error: String(error),
+    });
+    return faultAttempt(turn, clock);
+  }
+
+  /** A gate is shut: the delivery goes back as it was, and nothing of its subscription is claimed for so long. */
+  async #turnAway(ms: number): Promise<never> {
+    const { clock, storage } = this.#deps;
+    await storage.queue.pause(this.#lease.subscriptionId, Math.ceil(ms));
+    await storage.queue.release(this.#lease);
+    throw new NotDelivered(clock.now() + ms, false);
+  }
+
+  /** Commits what came of an attempt. @throws NotDelivered after the commit, when another attempt is to follow */
+  async #record(sub: Subscription, tried: Delivery, made: Attempt, outcome: Outcome): Promise<void> {
+    const { tell, holdMs, gone, clock, log } = this.#deps;
+    const { event } = this.#loaded as Loaded;
+    let now: Delivery;
+    switch (outcome.kind) {
+      case "delivered": {
+        this.#delivery = now = { ...tried, status: "delivered", nextAttemptAt: undefined };
+        // Only what went well gives its slot back early: any other outcome may ask for rest, and that is to be known first.
+        const slot = this.#slot;
+        const early = slot?.giveEarly() === true;
+        try {
+          await this.#settle(deliveredChanges(this.#line, now));
+        } finally {
+          if (early) slot?.stored();
+        }
+        break;
+      }
+      case "gone":
+      case "exhausted": {
+        const reason = outcome.kind === "gone" ? "endpoint_gone" : "exhausted";
+        this.#delivery = now = { ...tried, status: "failed", reason, nextAttemptAt: undefined };
+        await this.#end(sub, now);
+        if (outcome.kind === "gone")
+          await persist(() => gone(now.keyId, sub.id, event.type), this.#signal, { clock, log });
+        break;
+      }
+      case "retry": {
+        this.#delivery = now = { ...tried, nextAttemptAt: outcome.at };
+        const next = dueOf(now, outcome.at);
+        const held = outcome.at - now.updatedAt <= holdMs && this.#hold();
+        await this.#settle(movedChanges(this.#line, next, now), held ? { keep: next } : { next });
+        this.#line = next;
+        tell(sub, now, made, outcome, event.traceparent);
+        await this.#pause(outcome.pauseMs);
+        throw new NotDelivered(outcome.at, held);
+      }
+    }
+    tell(sub, now, made, outcome, event.traceparent);
+    if (outcome.kind === "exhausted") await this.#pause(outcome.pauseMs);
+  }
+
+  #settle(changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }): Promise<void> {
+    return settle(this.#lease, changes, then, this.#signal, this.#deps);
+  }
+
+  #end(sub: Subscription, failed: Delivery): Promise<void> {
+    const at = { lease: this.#lease, line: this.#line };
+    return endFailed(at, { sub, loaded: this.#loaded as Loaded, failed }, this.#signal, this.#deps);
+  }
+
+  /**
+   * The result is stored, its next time too: a pause that cannot be set must not undo that. This node keeps to it all the
+   * same, and sets it again when it turns the next delivery away.
+   */
+  async #pause(ms: number | undefined): Promise<void> {
+    if (ms === undefined) return;
+    const { rests, storage, log } = this.#deps;
+    const { subscriptionId } = this.#lease;
+    rests?.(subscriptionId, ms);
+    try {
+      await storage.queue.pause(subscriptionId, ms);
+    } catch (error) {
+      log.warn("a pause was not set", { subscriptionId, error: String(error) });
+    }
+  }
+
+  #giveSlot(): void {
+    this.#slot?.give();
+    this.#slot = undefined;
+  }
+
+  /** A held wait keeps its lease but gives back its slot and drops the body. */
+  async #wait(until: number): Promise<void> {
+    const { clock, slots, holdMs, storage } = this.#deps;
+    const { waitMs = holdMs } = this.#line;
+    // The clock may be set at any time: the wait that was asked for is the longest.
+    const left = (): number => Math.min(until - clock.now(), waitMs);
+    this.#loaded = undefined;
+    this.#giveSlot();
+    const ends = this.#draining === undefined ? this.#signal : AbortSignal.any([this.#signal, this.#draining]);
+    try {
+      await clock.sleep(clock.now() + Math.min(left(), holdMs), ends);
+      this.#slot = await slots.wait(this.#lease, ends);
+      if (this.#slot === undefined) throw new Error("no slot for a while");
+    } catch {
+      await storage.queue.release(this.#lease, clock.now() + left());
+      throw new NotDelivered(until, false);
+    } finally {
+      this.#unhold();
+    }
+  }
+
+  #hold(): boolean {
+    if (this.#deps.heldWaits >= this.#deps.mostHeld) return false;
+    this.#deps.heldWaits++;
+    return (this.#holding = true);
+  }
+
+  #unhold(): void {
+    if (this.#holding) this.#deps.heldWaits--;
+    this.#holding = false;
+  }
+}

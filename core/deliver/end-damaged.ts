@@ -1,0 +1,111 @@
+/**
+ * Ends a delivery whose records are damaged: it is never sent, it fails with a reason, and what can be mended is. Only this
+ * delivery is touched; everything else goes on.
+ */
+import { deliveryId, type Delivery, type Due } from "../model/delivery.ts";
+import { StorageError, type DamagedRecordError } from "../model/errors.ts";
+import { deliveryKey, dueKey, dueValue, eventKey, parseSubscriptionKey } from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Lease } from "../ports/storage.ts";
+import type { AttemptDeps } from "./dependencies.ts";
+import { readEvent, readText, unlessDamagedLater } from "../records/damage.ts";
+import { everyEntry } from "../records/subscription-cache.ts";
+import { endFailed } from "./end-failed.ts";
+import { decodeDelivery, dropDue, dueOf, endedChanges, freshDelivery, putDue } from "../records/delivery-records.ts";
+import { handOver, settle } from "./settle.ts";
+import { endedBy } from "../records/ended-by.ts";
+
+interface Met {
+  readonly lease: Lease;
+  /** As the delivery stands in the due index now. */
+  readonly line: Due;
+  /** The delivery, when its record could be read. */
+  readonly known: Delivery | undefined;
+}
+
+/**
+ * Ends the delivery, or mends its due line where its record tells how.
+ * @throws the storage's own error, when it may be able to read the record later: the delivery goes back
+ */
+export async function endDamaged(
+  error: DamagedRecordError,
+  met: Met,
+  signal: AbortSignal,
+  deps: AttemptDeps,
+): Promise<void> {
+  const { lease, line } = met;
+  const { storage, metrics, log, faults } = deps;
+  const { keyId, subscriptionId, ordinal } = line;
+  if (error.cause instanceof StorageError && !faults.note(subscriptionId, ordinal)) throw error.cause;
+  // A line that was changed since it was claimed (by a replay) contradicts its record without being damaged.
+  if ((await storage.getItem(dueKey(line))) !== dueValue(line)) return await handOver(lease, signal, deps);
+  const detail = await end(error, met, signal, deps);
+  metrics.count("records_damaged", { kind: error.kind });
+  const who = { keyId, subscriptionId, deliveryId: deliveryId(ordinal, subscriptionId), ordinal };
+  log.error("a stored record is damaged", { ...who, kind: error.kind, key: error.key, fault: error.damage, detail });
+}
+
+/** @returns what became of the delivery, in words */
+async function end(
+  error: DamagedRecordError,
+  { lease, line, known }: Met,
+  signal: AbortSignal,
+  deps: AttemptDeps,
+): Promise<string> {
+  const { storage, clock, metrics } = deps;
+  const { subscriptionId, ordinal } = line;
+  const { keyId, sub } = await ownerOf(line, deps);
+  const record = known ?? (await recordOf(line, deps));
+  if (record !== undefined && (error.kind === "due" || keyId !== line.keyId)) {
+    const next = record.nextAttemptAt === undefined ? undefined : dueOf(record, record.nextAttemptAt);
+    if (record.status !== "pending" || next === undefined) {
+      await settle(lease, [dropDue(line)], undefined, signal, deps);
+      return "the due line was dropped: its delivery has ended";
+    }
+    if (dueKey(next) !== dueKey(line) || dueValue(next) !== dueValue(line)) {
+      await settle(lease, [dropDue(line), putDue(next)], { next }, signal, deps);
+      return "the due line was made again from the delivery's record";
+    }
+  }
+  const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
+  const found = readEvent(keyId, ordinal, text);
+  if (record === undefined && !found.damaged && !(await deps.recipients.has(found.event, subscriptionId))) {
+    await settle(lease, [dropDue(line)], undefined, signal, deps);
+    return "the due line was dropped: its event has no such delivery";
+  }
+  const generation = line.damaged === undefined ? line.generation : (sub?.generation ?? 0);
+  const before = record ?? freshDelivery({ ...line, keyId, generation }, found.event.id);
+  const ended = endedBy(sub, before.generation) ?? ({ status: "failed", reason: "record_damaged" } as const);
+  const over: Delivery = { ...before, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() };
+  if (ended.reason === "record_damaged" && sub !== undefined) {
+    const loaded = { event: found.event, body: new Uint8Array() };
+    await endFailed({ lease, line }, { sub, loaded, failed: over }, signal, deps);
+  } else await settle(lease, endedChanges(line, over), undefined, signal, deps);
+  metrics.count("deliveries", { outcome: ended.reason === "record_damaged" ? "damaged" : ended.status });
+  return record === undefined && error.kind === "delivery"
+    ? `the delivery is ${ended.status}: ${ended.reason}; its attempts are lost`
+    : `the delivery is ${ended.status}: ${ended.reason}`;
+}
+
+/** The key of the line's subscription, which the line may say wrongly; its subscription. */
+async function ownerOf(
+  { keyId, subscriptionId, damaged }: Due,
+  { directory, storage }: AttemptDeps,
+): Promise<{ readonly keyId: string; readonly sub: Subscription | undefined }> {
+  const sub = damaged === undefined ? await directory.get(keyId, subscriptionId) : undefined;
+  if (sub !== undefined) return { keyId, sub };
+  for await (const { key } of everyEntry(storage, "subscription:")) {
+    const { keyId: owner, id } = parseSubscriptionKey(key);
+    if (id !== subscriptionId) continue;
+    return { keyId: owner, sub: await directory.get(owner, subscriptionId) };
+  }
+  return { keyId, sub: undefined };
+}
+
+async function recordOf({ subscriptionId, ordinal }: Due, { storage }: AttemptDeps): Promise<Delivery | undefined> {
+  const key = deliveryKey(subscriptionId, ordinal);
+  const read = readText(storage, "delivery", key).then((text) =>
+    text === undefined ? undefined : decodeDelivery(text, key),
+  );
+  return await unlessDamagedLater(read);
+}

@@ -1,0 +1,37 @@
+/** Stores the end of a failed delivery, and its operational event. */
+import type { Delivery, Due } from "../model/delivery.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Lease } from "../ports/storage.ts";
+import type { AttemptDeps } from "./dependencies.ts";
+import type { Loaded } from "./event-cache.ts";
+import type { Operational } from "../publish/accept.ts";
+import { persist } from "../records/persist.ts";
+import { endedChanges } from "../records/delivery-records.ts";
+import { settle } from "./settle.ts";
+
+/**
+ * Stores a failure together with its operational event. What that event needs is read first; a storage that cannot read
+ * it now must not cost the result, which would be attempted once more: then the event follows in a commit of its own.
+ */
+export async function endFailed(
+  { lease, line }: { readonly lease: Lease; readonly line: Due },
+  { sub, loaded, failed }: { readonly sub: Subscription; readonly loaded: Loaded; readonly failed: Delivery },
+  signal: AbortSignal,
+  deps: AttemptDeps,
+): Promise<void> {
+  const { notice, clock, log } = deps;
+  let event: Operational | undefined;
+  let missed = false;
+  try {
+    event = await notice.of(sub, loaded, failed);
+  } catch (error) {
+    missed = true;
+    log.warn("a failure is stored before its operational event", { subscriptionId: sub.id, error: String(error) });
+  }
+  await settle(lease, [...endedChanges(line, failed), ...(event?.changes ?? [])], undefined, signal, deps);
+  event?.committed();
+  if (!missed) return;
+  await persist(() => notice.late(sub, loaded, failed), signal, { clock, log }).catch((error: unknown) =>
+    log.error("an operational event is lost", { subscriptionId: sub.id, error: String(error) }),
+  );
+}

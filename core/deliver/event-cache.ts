@@ -1,0 +1,66 @@
+/** Events accepted a moment ago, so that a first attempt need not read back what was just written. Losing it loses nothing. */
+import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
+import { eventKey } from "../model/keys.ts";
+import { DamagedRecordError } from "../model/errors.ts";
+import type { Soon } from "../model/maybe-promise.ts";
+import type { Ticket } from "../model/ticket.ts";
+import type { Storage } from "../ports/storage.ts";
+import { readText } from "../records/damage.ts";
+
+/** An event with its body as the bytes that are signed and sent. */
+export interface Loaded {
+  readonly event: RelayEvent;
+  readonly body: Uint8Array;
+}
+
+export interface HotEvents {
+  put(event: RelayEvent): void;
+  /** @throws DamagedRecordError when the event is not in storage, or its record is not as it was written; StorageError */
+  load(keyId: string, ordinal: string): Soon<Loaded>;
+}
+
+/** Rough cost of an event beside its body. */
+const PER_EVENT = 512;
+
+/** @param maxBytes of bodies held. @default 16 MiB */
+export function createHotEvents(storage: Pick<Storage, "getItem">, maxBytes = 16 * 1024 * 1024): HotEvents {
+  // By ordinal: they are unique over all keys but for forged clocks, so the key is compared too.
+  const held = new Map<string, Ticket<Loaded>>();
+  let bytes = 0;
+
+  function hold(event: RelayEvent): void {
+    const loaded = { event, body: Buffer.from(event.body, "utf8") };
+    held.set(event.ordinal, { of: loaded });
+    bytes += loaded.body.length + PER_EVENT;
+    while (bytes > maxBytes && held.size > 1) {
+      const [oldest, ticket] = held.entries().next().value as [string, Ticket<Loaded>];
+      drop(oldest, ticket);
+    }
+  }
+
+  function drop(ordinal: string, ticket: Ticket<Loaded>): void {
+    held.delete(ordinal);
+    bytes -= (ticket.of as Loaded).body.length + PER_EVENT;
+    ticket.of = undefined;
+  }
+
+  async function read(keyId: string, ordinal: string): Promise<Loaded> {
+    const key = eventKey(keyId, ordinal);
+    const text = await readText(storage, "event", key);
+    if (text === undefined) throw new DamagedRecordError("event", "missing", key);
+    const event = decodeEvent(text, key);
+    return { event, body: Buffer.from(event.body, "utf8") };
+  }
+
+  return {
+    put: hold,
+    load(keyId, ordinal) {
+      const ticket = held.get(ordinal);
+      const known = ticket?.of;
+      if (ticket === undefined || known?.event.keyId !== keyId) return read(keyId, ordinal);
+      // Most events have one delivery and most of those one attempt: what is not held need not be collected late.
+      if (deliveryCount(known.event) === 1) drop(ordinal, ticket);
+      return known;
+    },
+  };
+}

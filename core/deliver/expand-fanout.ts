@@ -1,0 +1,166 @@
+/**
+ * Writes the deliveries of wide events, a page at a time.
+ *
+ * What is left to write stands as a line in the due index, in a lane of its own for each key, so the queue does the rest:
+ * it is found again after a crash, one node at a time holds its lease, and between two pages other lanes have their turn.
+ * A page and the line's next state are one commit under that lease, so no page is written twice.
+ */
+import type { Due } from "../model/delivery.ts";
+import { ConflictError, DamagedRecordError, LeaseLostError, StorageError } from "../model/errors.ts";
+import type { RelayEvent } from "../model/event.ts";
+import { deliveryKey, dueKey, dueValue, fanoutKey, fanoutLaneKey, parseDue } from "../model/keys.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/plugin.ts";
+import type { Change, Lease, Storage } from "../ports/storage.ts";
+import type { Deliver } from "./deliveries.ts";
+import { addDue, addFailed, fanoutLine } from "../publish/write-event.ts";
+import { parseFanout } from "../records/fanout-row.ts";
+import type { HotEvents } from "./event-cache.ts";
+import { persist } from "../records/persist.ts";
+import type { Member, Recipients } from "../records/recipients.ts";
+
+/** How long a fan-out rests when its snapshot cannot be read, ms. */
+const DAMAGED_REST_MS = 60_000;
+
+type Event = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt" | "wide">;
+
+/** Pages that one node writes at once. */
+const PAGES_AT_ONCE = 4;
+
+export interface ExpandDeps {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "queue">;
+  readonly hot: HotEvents;
+  readonly recipients: Recipients;
+  /** Most deliveries of one commit. */
+  readonly page: number;
+  /** Told of the subscriptions of each page once it is stored. */
+  readonly written?: (keyId: string, subscriptionIds: readonly string[]) => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * As `Deliver`, for a line of `fanoutLane`: writes one page and gives the line back.
+ * @throws a fault of ours: the line is as it was, and the lease still held
+ */
+export function createExpand(deps: ExpandDeps): Deliver {
+  const { storage, hot, recipients, page, written, clock, log } = deps;
+  const { queue } = storage;
+  const waiting: (() => void)[] = [];
+  let running = 0;
+
+  /** A few pages at a time, so that they do not hold up other commits. @returns what gives the place to the next */
+  async function queueUp(): Promise<() => void> {
+    if (running < PAGES_AT_ONCE) running++;
+    else await new Promise<void>((next) => void waiting.push(next));
+    return () => {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    };
+  }
+
+  /** The event, as much of it as its deliveries need; of a damaged one, what its row and its line say. */
+  async function load(lease: Lease): Promise<Event | undefined> {
+    const { subscriptionId, ordinal, dueAt: acceptedAt, generation, attempts } = lease;
+    // The text of the line may be damaged.
+    const keyId = fanoutLaneKey(subscriptionId);
+    try {
+      const loaded = hot.load(keyId, ordinal);
+      return (loaded instanceof Promise ? await loaded : loaded).event;
+    } catch (error) {
+      if (!(error instanceof DamagedRecordError)) throw error;
+      const row = await storage.getItem(fanoutKey(keyId, ordinal));
+      if (row === undefined) return undefined;
+      if (lease.damaged !== undefined) throw new SyntaxError("the event and the line of its fan-out are damaged");
+      const wide = { snapshot: parseFanout(row).snapshot, count: attempts + generation };
+      return { id: `evt_${ordinal}`, keyId, ordinal, acceptedAt, wide };
+    }
+  }
+
+  /** Where a line would stand that cannot be read: pages are written in order, each as a whole. */
+  async function firstUnwritten(event: Event, all: readonly Member[]): Promise<number> {
+    const { ordinal, acceptedAt: dueAt } = event;
+    for (let from = 0; from < all.length; from += page) {
+      const some = all.slice(from, from + page);
+      const rows = await storage.getMany(
+        some.flatMap(({ id }) => [deliveryKey(id, ordinal), dueKey({ subscriptionId: id, dueAt, ordinal })]),
+      );
+      const first = some.findIndex((_, i) => rows[2 * i] === undefined && rows[2 * i + 1] === undefined);
+      if (first >= 0) return from + first;
+    }
+    return all.length;
+  }
+
+  async function expand(lease: Lease, signal: AbortSignal): Promise<void> {
+    const event = await load(lease);
+    const wide = event?.wide;
+    const changes: Change[] = [];
+    const dues: Due[] = [];
+    let members: readonly Member[] = [];
+    let next: Due | undefined;
+    if (event === undefined || wide === undefined) {
+      log.error("a fan-out was dropped: no wide event is stored for it", {
+        subscriptionId: lease.subscriptionId,
+        ordinal: lease.ordinal,
+      });
+    } else {
+      const all = await recipients.members(event.keyId, wide);
+      const from = lease.damaged === undefined ? lease.attempts : await firstUnwritten(event, all);
+      members = all.slice(from, from + page);
+      for (const member of members) {
+        if (member.disabled) addFailed(changes, event, member);
+        else addDue(changes, dues, event, member);
+      }
+      if (from > all.length) throw new SyntaxError("the line of a fan-out says more than there is");
+      const done = from + members.length;
+      if (members.length > 0 && done < wide.count) next = fanoutLine(event, wide, done);
+    }
+    changes.push({ op: "delete", key: dueKey(lease), if: dueValue(lease) });
+    if (next !== undefined) changes.push({ op: "put", key: dueKey(next), value: dueValue(next) });
+    await persist(() => queue.settle(lease, changes, { next }), signal, { clock, log });
+    if (dues.length > 0) queue.add(dues);
+    if (members.length > 0)
+      written?.(
+        fanoutLaneKey(lease.subscriptionId),
+        members.map(({ id }) => id),
+      );
+  }
+
+  /** The line is not as it was claimed: a commit whose end the storage could not tell had happened. */
+  async function catchUp(lease: Lease, signal: AbortSignal): Promise<void> {
+    const key = dueKey(lease);
+    const text = await storage.getItem(key);
+    const changes: readonly Change[] =
+      text === undefined
+        ? [{ op: "check", key, if: null }]
+        : [
+            { op: "delete", key, if: text },
+            { op: "put", key, value: text },
+          ];
+    const next = text === undefined ? undefined : parseDue(key, text);
+    await persist(() => queue.settle(lease, changes, { next }), signal, { clock, log });
+  }
+
+  return async (lease, slot, signal) => {
+    const place = await queueUp();
+    try {
+      signal.throwIfAborted();
+      await expand(lease, signal).catch(async (error: unknown) => {
+        if (!(error instanceof ConflictError)) throw error;
+        await catchUp(lease, signal);
+      });
+    } catch (error) {
+      if (error instanceof LeaseLostError) return;
+      const damaged = error instanceof SyntaxError || (error instanceof StorageError && error.fault === "broken");
+      if (!damaged) throw error;
+      // Trying again soon changes nothing: somebody has to look at it.
+      const { subscriptionId, ordinal } = lease;
+      log.error("a fan-out cannot go on", { subscriptionId, ordinal, error: error.message });
+      await queue.release(lease, clock.now() + DAMAGED_REST_MS);
+    } finally {
+      place();
+      slot.give();
+    }
+  };
+}

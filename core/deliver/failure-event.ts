@@ -1,0 +1,37 @@
+/** The operational event that tells of a failed delivery. Operational events cause none themselves. */
+import { deliveryId, type Delivery } from "../model/delivery.ts";
+import type { RelayEvent } from "../model/event.ts";
+import { OPERATIONAL } from "../model/names.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Loaded } from "./event-cache.ts";
+import type { Intake, Operational } from "../publish/accept.ts";
+
+export interface Notice {
+  /** What is to be stored with the failure; `undefined` when no subscription wants it. @throws StorageError */
+  of(sub: Subscription, loaded: Loaded, failed: Delivery): Promise<Operational | undefined>;
+  /** The same in a commit of its own, for a failure that is stored already. @throws StorageError */
+  late(sub: Subscription, loaded: Loaded, failed: Delivery): Promise<void>;
+}
+
+const TYPE = "relay:delivery.failed";
+
+export const failureNotice = (intake: Pick<Intake, "operational" | "acceptOperational">): Notice => ({
+  async of(sub, { event }, failed) {
+    if (event.type.startsWith(OPERATIONAL)) return undefined;
+    return await intake.operational(sub.keyId, TYPE, dataOf(sub, event, failed));
+  },
+  async late(sub, { event }, failed) {
+    if (event.type.startsWith(OPERATIONAL)) return;
+    await intake.acceptOperational(sub.keyId, TYPE, dataOf(sub, event, failed));
+  },
+});
+
+const dataOf = (sub: Subscription, event: RelayEvent, failed: Delivery): Readonly<Record<string, unknown>> => ({
+  deliveryId: deliveryId(failed.ordinal, sub.id),
+  eventId: event.id,
+  type: event.type,
+  subscriptionId: sub.id,
+  reason: failed.reason,
+  cycle: failed.cycle,
+  attempts: failed.attempts.length,
+});

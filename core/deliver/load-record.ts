@@ -1,0 +1,39 @@
+/** Where a delivery was left: read from storage, unless its due line says that there is nothing to read. */
+import type { Delivery, Due } from "../model/delivery.ts";
+import { DamagedRecordError } from "../model/errors.ts";
+import { ordinalTime } from "../model/ids.ts";
+import { deliveryKey, dueKey } from "../model/keys.ts";
+import type { Soon } from "../model/maybe-promise.ts";
+import type { Storage } from "../ports/storage.ts";
+import { readText } from "../records/damage.ts";
+import { decodeDelivery } from "../records/delivery-records.ts";
+
+/**
+ * @returns `undefined` when nothing but the accept itself has been written: never tried, never moved
+ * @throws DamagedRecordError when line or record is damaged, or they contradict each other (which a replay that comes
+ * meanwhile can make them do, too); StorageError
+ */
+export function leftOff(line: Due, storage: Pick<Storage, "getItem">): Soon<Delivery | undefined> {
+  const { ordinal, attempts, cycle, dueAt } = line;
+  if (line.damaged !== undefined) throw new DamagedRecordError("due", "unreadable", dueKey(line));
+  if (attempts === 0 && cycle === 0 && dueAt === ordinalTime(ordinal)) return undefined;
+  return recordOf(line, storage);
+}
+
+async function recordOf(line: Due, storage: Pick<Storage, "getItem">): Promise<Delivery | undefined> {
+  const { subscriptionId, ordinal, attempts, cycle, generation } = line;
+  const key = deliveryKey(subscriptionId, ordinal);
+  const text = await readText(storage, "delivery", key);
+  if (text === undefined) {
+    if (attempts === 0 && cycle === 0) return undefined;
+    throw new DamagedRecordError("delivery", "missing", key);
+  }
+  const delivery = decodeDelivery(text, key);
+  const agrees =
+    delivery.status === "pending" &&
+    delivery.attempts.length === attempts &&
+    delivery.cycle === cycle &&
+    delivery.generation === generation;
+  if (!agrees) throw new DamagedRecordError("due", "misplaced", dueKey(line));
+  return delivery;
+}

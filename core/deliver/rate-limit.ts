@@ -1,0 +1,51 @@
+/**
+ * Pacing: a subscription's own `rateLimit`, kept by bottleneck. It refuses and never queues: what it refuses goes back
+ * with a later due time, so that nothing sleeps under a lease.
+ */
+import Bottleneck from "bottleneck";
+import type { Soon } from "../model/maybe-promise.ts";
+import type { Subscription } from "../model/subscription.ts";
+
+export interface Pacing {
+  /** How long an attempt must wait, ms; `undefined`: it may be made now. */
+  admit(sub: Subscription): Soon<number | undefined>;
+  dispose(): Promise<void>;
+}
+
+/** Subscriptions whose pace is remembered. */
+const HELD = 10_000;
+
+export function createPacing(): Pacing {
+  const held = new Map<string, { readonly perSecond: number; readonly limiter: Bottleneck }>();
+
+  function limiterOf(id: string, perSecond: number): Bottleneck {
+    const known = held.get(id);
+    if (known?.perSecond === perSecond) return known.limiter;
+    if (held.size >= HELD) held.delete(held.keys().next().value as string);
+    const limiter = new Bottleneck({
+      minTime: 1_000 / perSecond,
+      highWater: 0,
+      strategy: Bottleneck.strategy.OVERFLOW,
+    });
+    held.set(id, { perSecond, limiter });
+    return limiter;
+  }
+
+  async function ask(id: string, perSecond: number): Promise<number | undefined> {
+    try {
+      await limiterOf(id, perSecond).schedule(() => Promise.resolve());
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof Bottleneck.BottleneckError)) throw error;
+      return Math.max(1, Math.ceil(1_000 / perSecond));
+    }
+  }
+
+  return {
+    admit: (sub) => (sub.rateLimit === undefined ? undefined : ask(sub.id, sub.rateLimit.perSecond)),
+    async dispose() {
+      await Promise.all([...held.values()].map(({ limiter }) => limiter.disconnect()));
+      held.clear();
+    },
+  };
+}

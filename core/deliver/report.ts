@@ -1,0 +1,41 @@
+/** What is told of an attempt once its result is stored: figures, its one log line, and whoever else wants to know. */
+import type { Attempt } from "../model/attempt.ts";
+import type { Delivery } from "../model/delivery.ts";
+import { ordinalTime } from "../model/ids.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
+import { attemptLine } from "./attempt-log-line.ts";
+import type { Outcome } from "./outcome.ts";
+
+/** What others on this node want to know of each attempt: health, figures, the live stream. Called after its commit. */
+export type Seen = (sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome) => void;
+
+/** Tells of one attempt. To be called after its commit, once. */
+export type Tell = (
+  sub: Subscription,
+  delivery: Delivery,
+  made: Attempt,
+  outcome: Outcome,
+  /** Of the event, W3C. */
+  traceparent: string | undefined,
+) => void;
+
+/** @param deps.seen called in this order, after figures and log */
+export function createTell(deps: {
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly seen: readonly Seen[];
+}): Tell {
+  const { metrics, log, seen } = deps;
+  return (sub, delivery, made, outcome, traceparent) => {
+    const result = made.statusCode === undefined ? (made.error as string) : `${Math.floor(made.statusCode / 100)}xx`;
+    metrics.count("attempts", { result });
+    metrics.observe("attempt_seconds", made.durationMs / 1000);
+    if (made.number === 1 && delivery.cycle === 0) {
+      metrics.observe("accept_to_first_attempt_seconds", (made.startedAt - ordinalTime(delivery.ordinal)) / 1000);
+    }
+    if (outcome.kind !== "retry") metrics.count("deliveries", { outcome: outcome.kind });
+    log.info("attempt", attemptLine(delivery, made, outcome, traceparent));
+    for (const one of seen) one(sub, delivery, made, outcome);
+  };
+}

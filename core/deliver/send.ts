@@ -1,0 +1,67 @@
+/** One attempt on the wire: signed with the secrets that are live now, sent by the transport of the URL's scheme, put on record. */
+import type { Attempt } from "../model/attempt.ts";
+import type { Signable } from "../model/signable.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Reply, Transport } from "../ports/transport.ts";
+import { excerptText } from "./excerpt.ts";
+import type { Loaded } from "./event-cache.ts";
+
+/** What the path asks of the signing room. */
+export interface Sign {
+  sign(sub: Subscription, event: Signable, now: number): Record<string, string>;
+  /** The subscription's static header values in clear: they are masked in what people see. */
+  hidden(sub: Subscription): readonly string[];
+}
+
+export interface Sent {
+  readonly reply: Reply;
+  readonly attempt: Attempt;
+}
+
+/** Makes one attempt. @throws the signal's reason, or a fault of ours: then nothing is counted */
+export type Send = (
+  sub: Subscription,
+  loaded: Loaded,
+  turn: { readonly cycle: number; readonly number: number },
+  signal: AbortSignal,
+) => Promise<Sent>;
+
+export function createSend(deps: {
+  readonly transports: readonly Transport[];
+  readonly signer: Sign;
+  readonly clock: Clock;
+  /** Deadline of an attempt where the subscription gives none, ms. */
+  readonly timeoutMs: number;
+}): Send {
+  const { signer, clock } = deps;
+  const byScheme = new Map(
+    deps.transports.flatMap((transport) => transport.schemes.map((scheme) => [scheme, transport])),
+  );
+
+  return async (sub, { event, body }, { cycle, number }, signal) => {
+    const scheme = sub.url.slice(0, sub.url.indexOf(":"));
+    const transport = byScheme.get(scheme);
+    const startedAt = clock.now();
+    const began = clock.monotonic();
+    const { id: eventId, type, traceparent } = event;
+    const headers = signer.sign(sub, { eventId, type, body, attempt: number, cycle, traceparent }, startedAt);
+    const timeoutMs = sub.timeoutMs ?? deps.timeoutMs;
+    const reply: Reply = transport
+      ? await transport.send({ url: sub.url, headers, body, timeoutMs, subscriptionId: sub.id }, signal)
+      : { kind: "error", error: "protocol", detail: `no transport serves ${scheme}:` };
+    const durationMs = Math.round((clock.monotonic() - began) * 10) / 10;
+    const base = { cycle, number, startedAt, durationMs };
+    if (reply.kind === "error") return { reply, attempt: { ...base, error: reply.error, detail: reply.detail } };
+    const attempt: Attempt =
+      reply.excerpt.length === 0
+        ? { ...base, statusCode: reply.status }
+        : {
+            ...base,
+            statusCode: reply.status,
+            responseExcerpt: excerptText(reply.excerpt, signer.hidden(sub)),
+            responseTruncated: reply.truncated,
+          };
+    return { reply, attempt };
+  };
+}

@@ -1,0 +1,114 @@
+/**
+ * Subscriptions that wait for a slot. Next is the one for which the least comes together: what its key and its origin
+ * hold already, times how long its attempts take. So slots are shared out over keys and origins by time, not by number.
+ */
+import { bandOf, expectedMs, UNKNOWN, type Receiver } from "./receiver-speed.ts";
+
+/** Slow subscriptions that are remembered. What is beyond comes again by itself when the queue holds it back no longer. */
+const MOST = 10_000;
+
+export interface Entry<Slot> {
+  readonly receiver: Receiver;
+  /** Deliveries that wait under their lease, first come first. */
+  readonly waiters: Set<(slot: Slot) => void>;
+  /** The queue holds back more of it. */
+  named: boolean;
+}
+
+export class SlotRoom<Slot> {
+  readonly #quick = new Map<Receiver, Entry<Slot>>();
+  readonly #slow = new Map<Receiver, Entry<Slot>>();
+
+  get empty(): boolean {
+    return this.#quick.size === 0 && this.#slow.size === 0;
+  }
+
+  /** The queue holds this subscription back. False when there is no room to remember it. */
+  name(receiver: Receiver): boolean {
+    const entry = this.#entryOf(receiver);
+    if (entry === undefined) return false;
+    return (entry.named = true);
+  }
+
+  /** The queue holds it back no longer. */
+  unname(receiver: Receiver): void {
+    if (!receiver.waiting) return;
+    const entry = this.#find(receiver);
+    if (entry === undefined) return;
+    entry.named = false;
+    this.#tidy(entry);
+  }
+
+  join(receiver: Receiver, waiter: (slot: Slot) => void): void {
+    this.#entryOf(receiver)?.waiters.add(waiter);
+  }
+
+  part(receiver: Receiver, waiter: (slot: Slot) => void): void {
+    const entry = this.#find(receiver);
+    if (entry === undefined) return;
+    entry.waiters.delete(waiter);
+    this.#tidy(entry);
+  }
+
+  /** Its speed is another. */
+  moved(receiver: Receiver): void {
+    if (!receiver.waiting) return;
+    const entry = this.#find(receiver);
+    const side = this.#sideOf(receiver);
+    if (entry === undefined || side.has(receiver)) return;
+    this.#quick.delete(receiver);
+    this.#slow.delete(receiver);
+    side.set(receiver, entry);
+  }
+
+  /** Who is next of those that fit: of the quick; of all, when `alsoSlow`. */
+  next(fits: (receiver: Receiver) => boolean, alsoSlow: boolean): Entry<Slot> | undefined {
+    return best(this.#quick, "held", fits) ?? (alsoSlow ? best(this.#slow, "slow", fits) : undefined);
+  }
+
+  #sideOf(receiver: Receiver): Map<Receiver, Entry<Slot>> {
+    return bandOf(receiver) < UNKNOWN ? this.#quick : this.#slow;
+  }
+
+  #find(receiver: Receiver): Entry<Slot> | undefined {
+    return this.#quick.get(receiver) ?? this.#slow.get(receiver);
+  }
+
+  #entryOf(receiver: Receiver): Entry<Slot> | undefined {
+    const known = this.#find(receiver);
+    if (known !== undefined) return known;
+    const side = this.#sideOf(receiver);
+    if (side === this.#slow && side.size >= MOST) return undefined;
+    const made: Entry<Slot> = { receiver, waiters: new Set(), named: false };
+    side.set(receiver, made);
+    receiver.waiting = true;
+    return made;
+  }
+
+  #tidy({ receiver, waiters, named }: Entry<Slot>): void {
+    if (named || waiters.size > 0) return;
+    this.#quick.delete(receiver);
+    this.#slow.delete(receiver);
+    receiver.waiting = false;
+  }
+}
+
+function best<Slot>(
+  side: ReadonlyMap<Receiver, Entry<Slot>>,
+  what: "held" | "slow",
+  fits: (receiver: Receiver) => boolean,
+): Entry<Slot> | undefined {
+  let found: Entry<Slot> | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const entry of side.values()) {
+    const { receiver } = entry;
+    if (!fits(receiver)) continue;
+    const { key, origin, held } = receiver;
+    // Its own slots decide between those of one key and one origin.
+    const cost = (key[what] + (origin?.[what] ?? 0) + held / 1_000 + 1) * expectedMs(receiver);
+    if (cost >= least) continue;
+    least = cost;
+    found = entry;
+  }
+  return found;
+}

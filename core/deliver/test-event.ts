@@ -1,0 +1,67 @@
+/** The test event: one attempt of `relay:ping`, now, whatever the state of the subscription. It is stored nowhere. */
+import type { Attempt } from "../model/attempt.ts";
+import { deliveryBody, type RelayEvent } from "../model/event.ts";
+import { ordinalTime, ordinals } from "../model/ids.ts";
+import { Problem } from "../model/problem.ts";
+import { isLive, type Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Directory } from "../records/subscription-cache.ts";
+import type { Send } from "./send.ts";
+
+export interface Pinged {
+  readonly ordinal: string;
+  readonly attempt: Attempt;
+}
+
+export interface Ping {
+  /**
+   * Touches neither health nor breaker, and is never retried.
+   * @throws Problem NOT_FOUND when the subscription is deleted, also meanwhile; the signal's reason; a fault of ours
+   */
+  send(subscription: Subscription, signal: AbortSignal): Promise<Pinged>;
+  /** Aborts the test events of a deleted subscription that are under way; resolves when they have ended. */
+  abort(subscriptionId: string): Promise<void>;
+}
+
+const gone = (): Problem => new Problem("NOT_FOUND", "There is no such subscription on this key.");
+
+export function createPing(deps: {
+  readonly send: Send;
+  readonly directory: Pick<Directory, "get">;
+  readonly clock: Clock;
+}): Ping {
+  const mint = ordinals(() => deps.clock.now());
+  const underWay = new Map<Promise<unknown>, { readonly id: string; readonly end: AbortController }>();
+
+  function eventFor({ id: subscriptionId, keyId }: Subscription): RelayEvent {
+    const ordinal = mint();
+    const at = ordinalTime(ordinal);
+    const id = `evt_${ordinal}`;
+    const type = "relay:ping";
+    const body = deliveryBody(id, type, keyId, at, JSON.stringify({ subscriptionId }));
+    return { id, type, keyId, ordinal, createdAt: at, acceptedAt: at, subscriptionIds: [subscriptionId], body };
+  }
+
+  return {
+    async send({ keyId, id }, signal) {
+      // As it is now: who asks may have looked before it was deleted.
+      const subscription = await deps.directory.get(keyId, id);
+      if (!isLive(subscription)) throw gone();
+      const event = eventFor(subscription);
+      const loaded = { event, body: Buffer.from(event.body, "utf8") };
+      const end = new AbortController();
+      const sent = deps.send(subscription, loaded, { cycle: 0, number: 1 }, AbortSignal.any([signal, end.signal]));
+      underWay.set(sent, { id, end });
+      try {
+        return { ordinal: event.ordinal, attempt: (await sent).attempt };
+      } finally {
+        underWay.delete(sent);
+      }
+    },
+    async abort(subscriptionId) {
+      const own = [...underWay].filter(([, { id }]) => id === subscriptionId);
+      for (const [, { end }] of own) end.abort(gone());
+      await Promise.allSettled(own.map(([sent]) => sent));
+    },
+  };
+}

@@ -1,0 +1,63 @@
+/** The attempts of one delivery over all its cycles, newest first, in pages: a delivery that was replayed often has many. */
+import type { Attempt } from "../model/attempt.ts";
+import type { Delivery } from "../model/delivery.ts";
+import { attemptsKey, attemptsOf } from "../model/keys.ts";
+import type { Storage } from "../ports/storage.ts";
+import { unlessDamaged } from "../records/damage.ts";
+import type { Directory } from "../records/subscription-cache.ts";
+import { locateEvent } from "../records/find-event.ts";
+import { createReading } from "../records/delivery-view.ts";
+import { decodeAttempts } from "../records/delivery-records.ts";
+import { createRecipients, type Recipients } from "../records/recipients.ts";
+
+export interface AttemptPage {
+  readonly delivery: Delivery;
+  readonly attempts: readonly Attempt[];
+  /** The cycle before which the next page begins; absent when there is no more. */
+  readonly next?: number;
+}
+
+export interface AttemptHistory {
+  /**
+   * Whole cycles, until there are `limit` attempts.
+   * @param before only cycles before this one
+   * @returns `undefined` when there is no such event, or it has no delivery for the subscription
+   */
+  page(
+    keyId: string,
+    eventId: string,
+    subscriptionId: string,
+    request: { readonly before: number | undefined; readonly limit: number },
+  ): Promise<AttemptPage | undefined>;
+}
+
+export function createAttemptHistory(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
+  readonly directory: Directory;
+  readonly recipients?: Recipients;
+}): AttemptHistory {
+  const { storage, recipients = createRecipients(storage) } = deps;
+  const read = createReading(deps);
+  return {
+    async page(keyId, eventId, subscriptionId, { before, limit }) {
+      const event = (await locateEvent(storage, keyId, eventId))?.event;
+      if (event === undefined || !(await recipients.has(event, subscriptionId))) return undefined;
+      const [delivery] = await read([{ event, sub: subscriptionId }]);
+      if (delivery === undefined) return undefined;
+      const { ordinal, cycle } = delivery;
+      const attempts: Attempt[] = before === undefined || before > cycle ? delivery.attempts.toReversed() : [];
+      let last = Math.min(before ?? cycle, cycle);
+      if (attempts.length < limit && last > 0) {
+        const after = attemptsKey(subscriptionId, ordinal, last);
+        const rows = await storage.range(attemptsOf(subscriptionId, ordinal), { after, reverse: true, limit });
+        if (rows.length === 0) last = 0;
+        for (const { key, value } of rows) {
+          attempts.push(...(unlessDamaged(() => decodeAttempts(value, key)) ?? []).toReversed());
+          last = Number(key.slice(key.lastIndexOf(":") + 1));
+          if (attempts.length >= limit) break;
+        }
+      }
+      return { delivery, attempts, ...(last > 0 && { next: last }) };
+    },
+  };
+}

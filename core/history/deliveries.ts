@@ -1,0 +1,99 @@
+/** The deliveries of one subscription, newest event first: records, and lines of the due index that have none yet. */
+import { neverTried, type Delivery, type Due } from "../model/delivery.ts";
+import { ordinalFloor, ordinalTime } from "../model/ids.ts";
+import { deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, parseDue } from "../model/keys.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
+import { damagedDelivery, readEvent, readText, unlessDamaged, unlessDamagedLater } from "../records/damage.ts";
+import type { DeliveryDetail, History } from "./events.ts";
+import { newest } from "../records/newest-first.ts";
+import { readDelivery, type Reading, type Wanted } from "../records/delivery-view.ts";
+import { decodeDelivery } from "../records/delivery-records.ts";
+
+/** Rows that one page may read; what lies behind is the next page's. */
+const ROWS_READ = 2_000;
+
+export function createDeliveryList(deps: {
+  readonly storage: Pick<Storage, "getItem" | "range">;
+  readonly clock: Pick<Clock, "now">;
+  readonly read: Reading;
+  readonly detailOf: (delivery: Delivery) => DeliveryDetail;
+}): History["deliveries"] {
+  const { storage, clock, read, detailOf } = deps;
+
+  /** A line does not name its event: the event's record does. */
+  async function untried(keyId: string, { subscriptionId, ordinal }: Due): Promise<Delivery | undefined> {
+    const text = await storage.getItem(eventKey(keyId, ordinal));
+    if (text === undefined) return undefined;
+    const { event } = readEvent(keyId, ordinal, text);
+    const [delivery] = await read([{ event, sub: subscriptionId }]);
+    return delivery;
+  }
+
+  /** A damaged record does not name its event either. */
+  async function recordOf(keyId: string, subscriptionId: string, { key, value }: Entry): Promise<Delivery> {
+    const known = unlessDamaged(() => decodeDelivery(value, key));
+    if (known !== undefined) return known;
+    const ordinal = ordinalOf(key);
+    const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
+    return damagedDelivery(readEvent(keyId, ordinal, text).event, subscriptionId);
+  }
+
+  return async (subscription, status, { after, limit }) => {
+    const { id, keyId } = subscription;
+    const place = after ?? ordinalFloor(clock.now() + 1);
+    const lineFrom = dueKey({ subscriptionId: id, dueAt: ordinalTime(place), ordinal: place });
+    const records = newest(storage, deliveriesOf(id), after === undefined ? undefined : deliveryKey(id, after));
+    const lines = newest(storage, duesOf(id), lineFrom);
+    const items: DeliveryDetail[] = [];
+    let rows = 0;
+    let last = after;
+    let record = await records.next();
+    let line = await lines.next();
+    while (!record.done || !line.done) {
+      if (++rows > ROWS_READ) return { items, next: last };
+      const known = record.done ? undefined : await recordOf(keyId, id, record.value);
+      const due = line.done ? undefined : lineOf(line.value);
+      if (due === undefined && !line.done) {
+        line = await lines.next();
+        continue;
+      }
+      let delivery: Delivery | undefined;
+      if (known !== undefined && (due === undefined || known.ordinal >= placeOf(due))) {
+        delivery = readDelivery(known, eventOf(known), subscription, undefined, id);
+        record = await records.next();
+        if (due !== undefined && known.ordinal === placeOf(due)) line = await lines.next();
+      } else if (due !== undefined) {
+        delivery = neverTried(due) ? await untried(keyId, due) : undefined;
+        line = await lines.next();
+      }
+      if (delivery !== undefined && (status === undefined || delivery.status === status)) {
+        if (items.length === limit) return { items, next: last };
+        items.push(detailOf(delivery));
+      }
+      last = delivery?.ordinal ?? (due === undefined ? last : placeOf(due));
+    }
+    return { items };
+  };
+}
+
+/** `undefined` for what is no line of ours. */
+function lineOf({ key, value }: Entry): Due | undefined {
+  try {
+    return parseDue(key, value);
+  } catch {
+    return undefined;
+  }
+}
+
+const eventOf = (known: Delivery): Wanted => ({
+  id: known.eventId,
+  keyId: known.keyId,
+  ordinal: known.ordinal,
+  acceptedAt: ordinalTime(known.ordinal),
+});
+
+const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
+
+/** Where a line stands among the ordinals. Other lines than untried ones tell nothing that their records do not. */
+const placeOf = (due: Due): string => (neverTried(due) ? due.ordinal : ordinalFloor(due.dueAt));

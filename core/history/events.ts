@@ -1,0 +1,194 @@
+/** What became of events: lists and details, read from storage as they stand. */
+import type { Delivery, DeliveryStatus, EventStatus } from "../model/delivery.ts";
+import { deliveryCount } from "../model/event.ts";
+import type { RelayEvent } from "../model/event.ts";
+import { isOrdinal, ordinalFloor } from "../model/ids.ts";
+import { eventKey, eventsOf } from "../model/keys.ts";
+import type { Attempt } from "../model/attempt.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Storage } from "../ports/storage.ts";
+import { readEvent, statusOf } from "../records/damage.ts";
+import type { ReadEvent } from "../records/damage.ts";
+import { createDeliveryList } from "./deliveries.ts";
+import type { Directory } from "../records/subscription-cache.ts";
+import { locateEvent } from "../records/find-event.ts";
+import { createReading, pairOf } from "../records/delivery-view.ts";
+import { createRecipients, everyRecipient, type Recipients } from "../records/recipients.ts";
+import { createWideStatus } from "../records/wide-status.ts";
+
+export { readDelivery } from "../records/delivery-view.ts";
+
+/** Rows and characters that one page may read; what lies behind is the next page's. */
+const ROWS_READ = 2_000;
+const CHARACTERS_READ = 16_000_000;
+const PAGE = 100;
+/** Deliveries of wide events that one page may read to tell their status. */
+const DELIVERIES_READ = 20_000;
+
+export interface EventFilter {
+  readonly status?: EventStatus;
+  readonly type?: string;
+  readonly subscriptionId?: string;
+  /** Epoch ms of acceptance: from (inclusive) … to (exclusive). */
+  readonly since?: number;
+  readonly until?: number;
+}
+
+export interface EventSummary {
+  readonly event: RelayEvent;
+  /** Its record is damaged: of `event` only key, ordinal and times are certain, and it has no body. */
+  readonly damaged: boolean;
+  readonly status: EventStatus;
+}
+
+/** A delivery as it reads now, with the attempts of its newest cycle; those before it are read in pages of their own. */
+export interface DeliveryDetail {
+  readonly delivery: Delivery;
+  readonly attempts: readonly Attempt[];
+}
+
+export interface DeliveriesRequest {
+  /** How many to pass over. */
+  readonly from: number;
+  readonly limit: number;
+}
+
+/** The first page, unless another is asked for. */
+const FIRST_DELIVERIES: DeliveriesRequest = { from: 0, limit: 200 };
+
+export interface EventDetail extends EventSummary {
+  readonly deliveries: readonly DeliveryDetail[];
+  /** How many to pass over for the next page; absent when there is none. */
+  readonly next?: number;
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** Where the next page begins; absent when there is no more. A page may be empty and still have a next one. */
+  readonly next?: string;
+}
+
+export interface PageRequest {
+  readonly after?: string;
+  readonly limit: number;
+}
+
+export interface History {
+  /** Newest first. */
+  events(keyId: string, filter: EventFilter, page: PageRequest): Promise<Page<EventSummary>>;
+  /** With a page of its deliveries, in the order of its list. */
+  event(keyId: string, eventId: string, page?: DeliveriesRequest): Promise<EventDetail | undefined>;
+  /** Every delivery of an event as it reads now, in pages, without attempts of earlier cycles. */
+  everyDelivery(keyId: string, eventId: string): AsyncGenerator<readonly Delivery[]>;
+  /** Those of one subscription, newest event first. */
+  deliveries(
+    subscription: Subscription,
+    status: DeliveryStatus | undefined,
+    page: PageRequest,
+  ): Promise<Page<DeliveryDetail>>;
+}
+
+export function createHistory(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
+  readonly directory: Directory;
+  readonly recipients?: Recipients;
+  readonly clock: Pick<Clock, "now">;
+}): History {
+  const { storage, clock, recipients = createRecipients(storage) } = deps;
+  const read = createReading(deps);
+  const wideStatus = createWideStatus({ storage, recipients, read });
+
+  /** Of events that list their subscriptions themselves: read at once. */
+  async function statuses(events: readonly ReadEvent[]): Promise<ReadonlyMap<RelayEvent, EventStatus>> {
+    const narrow = events.filter(({ event }) => event.wide === undefined);
+    const pairs = narrow.flatMap(({ event }) => event.subscriptionIds.map((sub) => ({ event, sub })));
+    const deliveries = await read(pairs);
+    const found = new Map<RelayEvent, EventStatus>();
+    let first = 0;
+    for (const one of narrow) {
+      const own = deliveries.slice(first, (first += one.event.subscriptionIds.length));
+      found.set(one.event, statusOf(one, own));
+    }
+    return found;
+  }
+
+  return {
+    async events(keyId, filter, { after, limit }) {
+      const { since = 0, until, type, subscriptionId, status } = filter;
+      const items: EventSummary[] = [];
+      let rows = 0;
+      let looked = 0;
+      let characters = 0;
+      let at = after ?? (until === undefined ? undefined : ordinalFloor(until));
+      for (;;) {
+        const from = at === undefined ? undefined : eventKey(keyId, at);
+        // Bodies come with their rows, so a page is small while they may be large.
+        const page = await storage.range(eventsOf(keyId), { after: from, limit: PAGE, reverse: true });
+        const wanted: ReadEvent[] = [];
+        let ended = page.length < PAGE;
+        for (const { key, value } of page) {
+          const found = readEvent(keyId, ordinalOf(key), value);
+          const { event } = found;
+          characters += value.length;
+          if (event.acceptedAt < since) {
+            ended = true;
+            break;
+          }
+          if (type !== undefined && event.type !== type) continue;
+          if (subscriptionId !== undefined && !(await recipients.has(event, subscriptionId))) continue;
+          wanted.push(found);
+        }
+        const narrow = await statuses(wanted);
+        for (const found of wanted) {
+          const { event } = found;
+          if (status === undefined && items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
+          const wide = narrow.has(event) ? undefined : await wideStatus(event);
+          const now = wide?.status ?? (narrow.get(event) as EventStatus);
+          looked += wide?.read ?? 0;
+          if (status === undefined || now === status) {
+            if (items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
+            items.push({ ...found, status: now });
+          }
+          // What it took is remembered: the next page goes on behind it.
+          if (looked >= DELIVERIES_READ) return { items, next: event.ordinal };
+        }
+        if (ended) return { items };
+        at = ordinalOf(page.at(-1)?.key ?? "");
+        rows += page.length;
+        if (rows >= ROWS_READ || characters >= CHARACTERS_READ) return { items, next: at };
+      }
+    },
+
+    async event(keyId, eventId, { from, limit } = FIRST_DELIVERIES) {
+      const located = await locateEvent(storage, keyId, eventId);
+      if (located === undefined) return undefined;
+      const { event, damaged } = located;
+      const status = event.wide ? (await wideStatus(event)).status : (await statuses([located])).get(event);
+      const deliveries = await read((await recipients.slice(event, from, limit)).map(pairOf(event)));
+      const end = from + deliveries.length;
+      return {
+        event,
+        damaged,
+        status: status as EventStatus,
+        deliveries: deliveries.map(detailOf),
+        ...(end < deliveryCount(event) && deliveries.length > 0 && { next: end }),
+      };
+    },
+
+    async *everyDelivery(keyId, eventId) {
+      const event = (await locateEvent(storage, keyId, eventId))?.event;
+      if (event === undefined) return;
+      for await (const page of everyRecipient(recipients, event)) yield await read(page.map(pairOf(event)));
+    },
+
+    deliveries: createDeliveryList({ storage, clock, read, detailOf }),
+  };
+}
+
+const detailOf = (delivery: Delivery): DeliveryDetail => ({ delivery, attempts: delivery.attempts });
+
+const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
+
+/** True for what a cursor may hold. */
+export const isPlace = (text: string): boolean => isOrdinal(text);

@@ -1,0 +1,78 @@
+/** The live feed: what happens on a key, told to whoever listens on this node. With nobody listening it costs one look-up. */
+import { attemptId, deliveryId } from "../model/delivery.ts";
+import { deliveryCount, type RelayEvent } from "../model/event.ts";
+import { isoTime } from "../model/time.ts";
+import type { Seen } from "../deliver/report.ts";
+
+export interface FeedMessage {
+  readonly event: "event" | "attempt" | "subscription";
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface LiveFeed {
+  /** Tells of what happens on a key from now on; returns what ends it. */
+  listen(keyId: string, tell: (message: FeedMessage) => void): () => void;
+  /** An event was stored. */
+  accepted(event: RelayEvent): void;
+  /** An attempt was made, and its outcome stored. */
+  readonly seen: Seen;
+  /** A subscription was changed, by any node. */
+  changed(keyId: string, subscriptionId: string): void;
+}
+
+export function createFeed(): LiveFeed {
+  const listeners = new Map<string, Set<(message: FeedMessage) => void>>();
+
+  function tell(keyId: string, message: FeedMessage): void {
+    for (const one of listeners.get(keyId) ?? []) one(message);
+  }
+
+  return {
+    listen(keyId, one) {
+      let told = listeners.get(keyId);
+      if (told === undefined) listeners.set(keyId, (told = new Set()));
+      told.add(one);
+      return () => {
+        told.delete(one);
+        if (told.size === 0 && listeners.get(keyId) === told) listeners.delete(keyId);
+      };
+    },
+    accepted(event) {
+      const { id, type, keyId, createdAt, acceptedAt } = event;
+      if (!listeners.has(keyId)) return;
+      tell(keyId, {
+        event: "event",
+        data: {
+          id,
+          type,
+          keyId,
+          createdAt: isoTime(createdAt),
+          acceptedAt: isoTime(acceptedAt),
+          deliveries: deliveryCount(event),
+        },
+      });
+    },
+    seen(sub, { eventId, ordinal, status, reason, nextAttemptAt }, made) {
+      if (!listeners.has(sub.keyId)) return;
+      tell(sub.keyId, {
+        event: "attempt",
+        data: {
+          id: attemptId(ordinal, sub.id, made.cycle, made.number),
+          deliveryId: deliveryId(ordinal, sub.id),
+          eventId,
+          subscriptionId: sub.id,
+          cycle: made.cycle,
+          number: made.number,
+          startedAt: isoTime(made.startedAt),
+          durationMs: made.durationMs,
+          statusCode: made.statusCode,
+          error: made.error,
+          status,
+          reason,
+          nextAttemptAt: nextAttemptAt === undefined ? undefined : isoTime(nextAttemptAt),
+        },
+      });
+    },
+    changed: (keyId, id) => tell(keyId, { event: "subscription", data: { id } }),
+  };
+}

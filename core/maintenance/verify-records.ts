@@ -1,0 +1,204 @@
+/** What must hold of a stored record, shelf by shelf: that it can be read, and that what points to it and what it points to agree. */
+import type { Attempt } from "../model/attempt.ts";
+import type { Delivery } from "../model/delivery.ts";
+import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
+import * as keys from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
+import { readEvent, readRecord, unlessDamaged } from "../records/damage.ts";
+import { decodeAttempts, decodeDelivery, parseFailed } from "../records/delivery-records.ts";
+import {
+  checkFanout,
+  checkFanoutLine,
+  checkMembers,
+  checkSnapshot,
+  isRemoving,
+  recipientsNow,
+  recipientsOf,
+} from "./verify-wide.ts";
+
+export type Readable = Pick<Storage, "getItem" | "getMany" | "range">;
+
+/** What is wrong with a record; nothing when it is in order. A DamagedRecordError, SyntaxError or TypeError says that it cannot be read. */
+export type Check = (entry: Entry, storage: Readable) => Promise<string | undefined> | string | undefined;
+
+const MOST_ATTEMPTS = 5;
+
+/** An event with all of its deliveries; a delivery that was never tried is made up from its due line. */
+export async function checkEvent(
+  { key, value }: Entry,
+  storage: Readable,
+  each?: (event: RelayEvent, deliveries: readonly (Delivery | undefined)[]) => void,
+): Promise<string | undefined> {
+  const event = decodeEvent(value, key);
+  const { ordinal } = event;
+  JSON.parse(event.body);
+  if (bodyData(event) === "") return "has no data";
+  const own = event.id === `evt_${ordinal}` ? undefined : keys.eventIdKey(event.keyId, event.id);
+  const { written, unwritten } = await recipientsNow(event, storage);
+  const wanted = written.flatMap((sub) => [
+    keys.deliveryKey(sub, ordinal),
+    keys.dueKey({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal }),
+  ]);
+  const rows = await storage.getMany(own === undefined ? wanted : [...wanted, own]);
+  const deliveries: (Delivery | undefined)[] = [];
+  for (const [i, sub] of written.entries()) {
+    const text = rows[2 * i];
+    if (text === undefined && rows[2 * i + 1] === undefined) return `has neither a delivery nor a due line for ${sub}`;
+    // A damaged one is told of where it stands.
+    deliveries.push(text === undefined ? undefined : readRecord(text, event, sub));
+  }
+  for (let i = 0; i < unwritten; i++) deliveries.push(undefined);
+  each?.(event, deliveries);
+  return own !== undefined && rows.at(-1) !== ordinal ? "is not found by its id" : undefined;
+}
+
+/** Whether an event has a delivery for the subscription. A damaged one is told of where it stands, and believed here. */
+async function names(
+  text: string,
+  keyId: string,
+  ordinal: string,
+  subscriptionId: string,
+  storage: Readable,
+): Promise<boolean> {
+  const { event, damaged } = readEvent(keyId, ordinal, text);
+  return damaged || (await recipientsOf(storage).has(event, subscriptionId));
+}
+
+function attemptsOf(cycle: number, attempts: readonly Attempt[]): string | undefined {
+  if (attempts.length > MOST_ATTEMPTS) return `has ${attempts.length} attempts in one cycle`;
+  const odd = attempts.findIndex((attempt, i) => attempt.number !== i + 1 || attempt.cycle !== cycle);
+  return odd < 0 ? undefined : `has a gap in its attempts at ${odd + 1}`;
+}
+
+async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const delivery = decodeDelivery(value, key);
+  const { subscriptionId, ordinal, keyId, status, nextAttemptAt, cycle } = delivery;
+  const dueAt = nextAttemptAt ?? 0;
+  const [event, failed, due] = await storage.getMany([
+    keys.eventKey(keyId, ordinal),
+    keys.failedKey(subscriptionId, ordinal),
+    keys.dueKey({ subscriptionId, dueAt, ordinal }),
+  ]);
+  if (event === undefined)
+    return (await isRemoving(storage, keyId, ordinal)) ? undefined : "belongs to an event that is not there";
+  if (!(await names(event, keyId, ordinal, subscriptionId, storage))) return "is not among its event's deliveries";
+  if ((status === "failed") !== (failed !== undefined))
+    return failed === undefined
+      ? "has failed, but is not in the index of failed ones"
+      : `is ${status}, but is in the index of failed ones`;
+  if (status === "pending" && nextAttemptAt === undefined) return "is pending without a time";
+  if (status === "pending" && due === undefined) return "is pending, but is not in the index of due ones";
+  return attemptsOf(cycle, delivery.attempts);
+}
+
+async function checkDue(entry: Entry, storage: Readable): Promise<string | undefined> {
+  const { key, value } = entry;
+  if (key.startsWith(keys.FANOUT_LINES)) return await checkFanoutLine(entry, storage);
+  const { keyId, ordinal, subscriptionId, cycle, attempts, generation, dueAt, damaged } = keys.parseDue(key, value);
+  if (damaged !== undefined) return "cannot be read";
+  const [event, text] = await storage.getMany([
+    keys.eventKey(keyId, ordinal),
+    keys.deliveryKey(subscriptionId, ordinal),
+  ]);
+  if (event === undefined)
+    return (await isRemoving(storage, keyId, ordinal)) ? undefined : "belongs to an event that is not there";
+  if (!(await names(event, keyId, ordinal, subscriptionId, storage))) return "is not among its event's deliveries";
+  if (text === undefined)
+    return cycle === 0 && attempts === 0 ? undefined : "was tried before, but its delivery is not there";
+  const delivery = unlessDamaged(() => decodeDelivery(text));
+  if (delivery === undefined) return undefined;
+  if (delivery.status !== "pending") return `is due, but its delivery is ${delivery.status}`;
+  const agrees =
+    delivery.nextAttemptAt === dueAt &&
+    delivery.cycle === cycle &&
+    delivery.attempts.length === attempts &&
+    delivery.generation === generation;
+  return agrees ? undefined : "says something else than its delivery";
+}
+
+async function checkFailed({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const [, subscriptionId = "", ordinal = ""] = key.split(":");
+  const { failedAt, cycle, reason } = parseFailed(value);
+  if (!Number.isFinite(failedAt) || !Number.isFinite(cycle)) return "cannot be read";
+  const text = await storage.getItem(keys.deliveryKey(subscriptionId, ordinal));
+  if (text === undefined) return "names a delivery that is not there";
+  const delivery = unlessDamaged(() => decodeDelivery(text));
+  if (delivery === undefined) return undefined;
+  if (delivery.status !== "failed") return `names a delivery that is ${delivery.status}`;
+  return delivery.cycle === cycle && delivery.reason === reason ? undefined : "says something else than its delivery";
+}
+
+async function checkAttempts({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const [, subscriptionId = "", ordinal = "", cycle = ""] = key.split(":");
+  const list = decodeAttempts(value, key);
+  const text = await storage.getItem(keys.deliveryKey(subscriptionId, ordinal));
+  if (text === undefined) return "belongs to a delivery that is not there";
+  const delivery = unlessDamaged(() => decodeDelivery(text));
+  if (delivery !== undefined && delivery.cycle <= Number(cycle)) return "is of a cycle that has not ended";
+  return attemptsOf(Number(cycle), list);
+}
+
+async function checkEventId({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const [, keyId] = key.split(":");
+  const text = await storage.getItem(`event:${keyId}:${value}`);
+  if (text === undefined) return "names an event that is not there";
+  const event = unlessDamaged(() => decodeEvent(text));
+  return event === undefined || keys.eventIdKey(event.keyId, event.id) === key
+    ? undefined
+    : "names an event of another id";
+}
+
+async function checkCount({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const prefix = `subscription:${key.slice("count:".length)}:`;
+  let live = 0;
+  for (let after: string | undefined; ;) {
+    const page = await storage.range(prefix, { after, limit: 500 });
+    for (const entry of page) if ((JSON.parse(entry.value) as Subscription).deletedAt === undefined) live++;
+    if (page.length < 500) break;
+    after = page.at(-1)?.key;
+  }
+  return String(live) === value ? undefined : `says ${value}, but there are ${live} live subscriptions`;
+}
+
+function checkSubscription({ key, value }: Entry): string | undefined {
+  const sub = JSON.parse(value) as Subscription;
+  if (keys.subscriptionKey(sub.keyId, sub.id) !== key) return "stands under the key of another subscription";
+  return Array.isArray(sub.events) && Array.isArray(sub.secrets) ? undefined : "cannot be read";
+}
+
+const isTime = (value: string): string | undefined => (Number.isFinite(Number(value)) ? undefined : "is no time");
+
+/** By shelf; those that are not named need only be there. */
+export const CHECKS: Readonly<Record<string, Check>> = {
+  subscription: checkSubscription,
+  count: checkCount,
+  delivery: checkDelivery,
+  due: checkDue,
+  failed: checkFailed,
+  attempts: checkAttempts,
+  fanout: checkFanout,
+  snapshot: checkSnapshot,
+  members: checkMembers,
+  eventid: checkEventId,
+  expiry: ({ key }) => (Number.isFinite(keys.parseExpiryKey(key).at) ? undefined : "has no time"),
+  audit: ({ value }) => void JSON.parse(value),
+  idempotency: ({ value }) => void JSON.parse(value),
+  stats: ({ key }) => (keys.parseStatsKey(key) === undefined ? "cannot be read" : undefined),
+  health: ({ value }) => isTime(value),
+  key: ({ value }) => isTime(value),
+  type: ({ value }) => isTime(value),
+  keytype: ({ value }) => isTime(value),
+};
+/** Shelves that hold what only their owner can judge. */
+export const OTHERS: readonly string[] = [
+  "retention",
+  "recheck",
+  "replayed",
+  "tick",
+  "node",
+  "meta",
+  "suspension",
+  "plugin",
+  "control",
+];

@@ -1,0 +1,102 @@
+/** The survey: walks every record of a storage, and says which cannot be read and where an index disagrees. It only reads. */
+import type { Delivery, DeliveryStatus } from "../model/delivery.ts";
+import { DamagedRecordError, StorageError } from "../model/errors.ts";
+import type { RelayEvent } from "../model/event.ts";
+import type { Entry } from "../ports/storage.ts";
+import { checkEvent, CHECKS, OTHERS, type Check, type Readable } from "./verify-records.ts";
+
+export interface Fault {
+  readonly key: string;
+  readonly message: string;
+}
+
+export interface Survey {
+  /** Records read, by shelf. */
+  readonly records: Readonly<Record<string, number>>;
+  /** Deliveries of all events by status as recorded; one that was never tried is pending. */
+  readonly deliveries: Readonly<Record<DeliveryStatus, number>>;
+  readonly faults: readonly Fault[];
+  /** Faults beyond those listed. */
+  readonly more: number;
+}
+
+export interface SurveyOptions {
+  /** Told now and then how many records have been read. */
+  readonly progress?: (read: number) => void;
+  /** Called for each event that is in order; a delivery that was never tried has no record. */
+  readonly each?: (event: RelayEvent, deliveries: readonly (Delivery | undefined)[]) => void;
+}
+
+const PAGE = 200;
+const LISTED = 1_000;
+const SHELF = /^([a-z]+):/;
+
+/** @throws StorageError when the storage as a whole does not answer */
+export async function survey(storage: Readable, { progress, each }: SurveyOptions = {}): Promise<Survey> {
+  const records: Record<string, number> = {};
+  const deliveries = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
+  const faults: Fault[] = [];
+  let more = 0;
+  let read = 0;
+
+  function count(event: RelayEvent, own: readonly (Delivery | undefined)[]): void {
+    for (const delivery of own) deliveries[delivery?.status ?? "pending"]++;
+    each?.(event, own);
+  }
+
+  const checks: Readonly<Record<string, Check>> = { ...CHECKS, event: (entry, from) => checkEvent(entry, from, count) };
+
+  async function look(entry: Entry): Promise<void> {
+    const shelf = SHELF.exec(entry.key)?.[1] ?? "";
+    records[shelf] = (records[shelf] ?? 0) + 1;
+    const check = checks[shelf];
+    const message =
+      check === undefined
+        ? OTHERS.includes(shelf)
+          ? undefined
+          : "stands on no shelf of the relay"
+        : await judge(check, entry, storage);
+    if (message === undefined) return;
+    // Where a relay is at work meanwhile, a record may be older than what it is compared with: only what stays is a fault.
+    if (check !== undefined && !(await stays(CHECKS[shelf] ?? checkEvent, entry.key, storage))) return;
+    if (faults.length < LISTED) faults.push({ key: entry.key, message });
+    else more++;
+  }
+
+  let after: string | undefined;
+  for (;;) {
+    const page = await storage.range("", { after, limit: PAGE });
+    for (const entry of page) await look(entry);
+    read += page.length;
+    progress?.(read);
+    if (page.length < PAGE) break;
+    after = page.at(-1)?.key;
+  }
+  return { records, deliveries, faults, more };
+}
+
+async function stays(check: Check, key: string, storage: Readable): Promise<boolean> {
+  const value = await readAgain(key, storage);
+  return value === "unreadable" || (value !== undefined && (await judge(check, { key, value }, storage)) !== undefined);
+}
+
+async function readAgain(key: string, storage: Readable): Promise<string | undefined> {
+  try {
+    return await storage.getItem(key);
+  } catch (error) {
+    if (error instanceof StorageError && error.fault === "broken") return "unreadable";
+    throw error;
+  }
+}
+
+async function judge(check: Check, entry: Entry, storage: Readable): Promise<string | undefined> {
+  try {
+    return await check(entry, storage);
+  } catch (error) {
+    // Only what reading a record can throw is a fault of the record; a storage that does not answer ends the survey.
+    if (error instanceof DamagedRecordError) return error.message;
+    if (error instanceof SyntaxError || error instanceof TypeError) return "cannot be read";
+    if (error instanceof StorageError && error.fault === "broken") return `cannot be read: ${error.message}`;
+    throw error;
+  }
+}

@@ -1,0 +1,120 @@
+/** The plan: what a checked config comes to. `config` makes it, `compose` builds a relay from it; no default is left open. */
+import type { Auth } from "./auth.ts";
+import type { Plugin } from "./plugin.ts";
+import type { Source } from "./source.ts";
+import type { Storage } from "./storage.ts";
+import type { Transport } from "./transport.ts";
+import type { RetryOptions } from "../model/subscription.ts";
+
+/** `shared`: several nodes may use it at once, so that their keys must be given. */
+export type StoragePlugin = Plugin<"storage", Storage> & { readonly shared?: boolean };
+export type SourcePlugin = Plugin<"source", Source>;
+export type TransportPlugin = Plugin<"transport", Transport>;
+export type AuthPlugin = Plugin<"auth", Auth>;
+
+/** A limits row: requests per 60 s and per 5 s. */
+export interface Row {
+  readonly perMinute: number;
+  readonly per5s: number;
+}
+
+/** `METHOD /path/{param}` → its row; `false` where it is switched off. */
+export type Rows = Readonly<Record<string, Row | false>>;
+
+/** A job that node-cron wakes. What it does is in `core/flow`; which is chosen by `name`. */
+export type Job =
+  | {
+      readonly kind: "job";
+      readonly name: "replay";
+      /** Cron expression, UTC. */
+      readonly schedule: string;
+      readonly olderThanMs: number;
+      readonly maxAgeMs: number;
+      readonly maxReplays: number;
+      readonly limit: number;
+      readonly perSecond: number;
+    }
+  | {
+      readonly kind: "job";
+      readonly name: "retention";
+      readonly schedule: string;
+      /** `undefined`: never removed. */
+      readonly deliveredAfterMs?: number;
+      readonly failedAfterMs?: number;
+    };
+
+export interface HealthOptions {
+  readonly breakerAfter: number;
+  readonly breakerPauseMs: number;
+  readonly breakerMaxPauseMs: number;
+  readonly disableAfterMs: number;
+}
+
+export interface AbuseOptions {
+  readonly factor: number;
+  readonly windowMs: number;
+  readonly failures: number;
+  readonly failuresWindowMs: number;
+  readonly suspendMs: number;
+  readonly maxSuspendMs: number;
+  readonly forgetMs: number;
+}
+
+export interface Plan {
+  readonly dataDir: string;
+  readonly configDir: string;
+  readonly server: {
+    readonly host: string;
+    /** 0 asks for any free port. */
+    readonly port: number;
+    /** CIDRs or addresses. */
+    readonly trustedProxies: readonly string[];
+    readonly shutdownMs: number;
+    readonly maxConnections: number;
+    /** Absolute paths. */
+    readonly tls?: { readonly cert: string; readonly key: string };
+  };
+  readonly storage: StoragePlugin;
+  readonly sources: readonly SourcePlugin[];
+  readonly transports: readonly TransportPlugin[];
+  readonly auth: AuthPlugin;
+  /** The catalogue of event names; `undefined` for any well-formed name. */
+  readonly events?: readonly string[];
+  readonly retry: RetryOptions;
+  readonly delivery: {
+    readonly timeoutMs: number;
+    readonly concurrency: number;
+    readonly perSubscription: number;
+    readonly holdMs: number;
+  };
+  /** `ca`: absolute path of a PEM file, added to the system's. */
+  readonly guard: { readonly allow: readonly string[]; readonly ports: readonly number[]; readonly ca?: string };
+  /** Every row of the tables, overrides applied. */
+  readonly limits: Rows;
+  readonly limitsCheck?: { readonly token: string };
+  readonly abuse: AbuseOptions | false;
+  readonly stepUp: { readonly acr: readonly string[]; readonly amr: readonly string[]; readonly maxAgeMs: number };
+  readonly health: HealthOptions | false;
+  readonly subscriptions: { readonly perKey: number };
+  readonly intake: {
+    readonly maxPending: number;
+    readonly maxPendingPerKey: number;
+    readonly maxBodyBytes: number;
+    readonly reserveBytes?: number;
+  };
+  readonly metrics: { readonly token?: string; readonly port?: number };
+  readonly log: { readonly level: "trace" | "debug" | "info" | "warn" | "error" | "silent" };
+  readonly gateway?: { readonly upstream: string; readonly keyHeader: string };
+  readonly jobs: readonly Job[];
+  readonly dashboard: boolean;
+  /** Given keys; `undefined`: made at first start in `dataDir/keys`. With shared storage all three must be given. */
+  readonly keys: {
+    /** 32 bytes, base64. */
+    readonly master?: string;
+    /** Master keys of the past, which may still open what they sealed. */
+    readonly older?: readonly string[];
+    /** Ed25519 private key seed, 32 bytes, base64. */
+    readonly signing?: string;
+    readonly publishToken?: string;
+  };
+}

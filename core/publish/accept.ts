@@ -1,0 +1,230 @@
+/** Intake: published events become stored events with their deliveries, in one commit, before anyone is told "accepted". */
+import { ConflictError, StorageError } from "../model/errors.ts";
+import { MAX_BATCH_EVENTS, type RelayEvent } from "../model/event.ts";
+import { ordinals, ordinalTime } from "../model/ids.ts";
+import { OPERATIONAL } from "../model/names.ts";
+import { Problem } from "../model/problem.ts";
+import type { Metrics } from "../ports/plugin.ts";
+import type { Accept, Accepted, AcceptRequest } from "../ports/source.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { createAdmission, type AdmissionDeps } from "./admission.ts";
+import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent } from "./write-event.ts";
+import type { FanoutBounds, NewEvent, Writing } from "./write-event.ts";
+import { holds, rememberedFanout, wantingOf, type Fanout, type Wanting } from "./fanout.ts";
+import { createNamesUsed } from "./seen-event-types.ts";
+import { answerOf, ownsAll, readPublications, type Draft } from "./parse-events.ts";
+import {
+  claimId,
+  NOTHING_STORED,
+  readStored,
+  recallRequest,
+  rememberRequest,
+  repeatsWithin,
+  type Stored,
+} from "./idempotency.ts";
+import { rememberedSet } from "../records/remembered-set.ts";
+import { createSnapshots } from "../records/snapshots.ts";
+import { committed, storageProblem } from "../records/commit-once.ts";
+
+export interface IntakeDeps extends AdmissionDeps {
+  readonly storage: AdmissionDeps["storage"] &
+    Pick<Storage, "commit" | "getItem" | "getMany"> & { readonly queue: Pick<Storage["queue"], "add"> };
+  /** The catalogue as it is now; `undefined`: every well-formed name. The same list until it changes. */
+  readonly events?: () => readonly string[] | undefined;
+  readonly metrics: Metrics;
+  /** @default FANOUT_BOUNDS */
+  readonly fanout?: FanoutBounds;
+  /** Told of each event right after its commit, before the queue is. */
+  readonly onAccepted?: (event: RelayEvent) => void;
+}
+
+export interface Operational {
+  readonly changes: readonly Change[];
+  /** To be called when the changes are committed. */
+  committed(): void;
+}
+
+export interface Intake {
+  readonly accept: Accept;
+  /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while nothing is to be published */
+  admit(): void;
+  /**
+   * An operational event (`relay:…`) to be stored with a commit of the caller's own: `undefined` when no subscription
+   * wants it, for then it is nobody's fact. No back-pressure, no catalogue.
+   */
+  operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined>;
+  /** The same, committed. @throws StorageError */
+  acceptOperational(keyId: string, type: string, data: unknown): Promise<void>;
+}
+
+/** Commits that lose against others' are tried again; each time at least one of the others has won for good. */
+const ROUNDS = 8;
+
+export function createIntake(deps: IntakeDeps): Intake {
+  const { storage, directory, clock, log, metrics } = deps;
+  const catalogue = rememberedSet(() => deps.events?.());
+  const mint = ordinals(() => clock.now());
+  const fan = rememberedFanout();
+  const snapshots = createSnapshots(storage);
+  const bounds = deps.fanout ?? FANOUT_BOUNDS;
+  const names = createNamesUsed(storage);
+  const admission = createAdmission(deps);
+
+  const accept: Accept = async (request) => {
+    const began = clock.monotonic();
+    try {
+      const looking = admission.look(request);
+      if (looking !== undefined) await looking;
+      admission.admit();
+      const { publications } = request;
+      if (publications.length > MAX_BATCH_EVENTS) {
+        throw new Problem("PAYLOAD_TOO_LARGE", `At most ${MAX_BATCH_EVENTS} events may be published at once.`);
+      }
+      const drafts = readPublications(publications, catalogue());
+      if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
+      ownsAll(drafts, request.keys);
+      const leave = await admission.enter(
+        request,
+        drafts.map(({ keyId }) => keyId),
+      );
+      const accepted = await store(request, drafts).finally(leave);
+      const tookMs = clock.monotonic() - began;
+      metrics.observe("accept_seconds", tookMs / 1_000);
+      for (const one of accepted) tell(request, one, Math.round(tookMs * 10) / 10);
+      return accepted;
+    } catch (error) {
+      const problem = error instanceof StorageError ? storageProblem(error) : error;
+      if (problem instanceof Problem) metrics.count("publish_refused", { code: problem.code });
+      throw problem;
+    }
+  };
+
+  /** All or nothing. What others stored first under the same ids is found when the commit is refused. */
+  async function store(request: AcceptRequest, drafts: readonly Draft[]): Promise<readonly Accepted[]> {
+    const { idempotency } = request;
+    const twice = repeatsWithin(drafts);
+    let stored = NOTHING_STORED;
+    let was: string | null = null;
+    for (let round = 0; round < ROUNDS; round++) {
+      const writing = nothingWritten();
+      const found = wantingOf(directory, drafts);
+      const wanting = found instanceof Promise ? await found : found;
+      const accepted = write(writing, drafts, wanting, twice, stored, request.traceparent);
+      if (!writing.events.every(names.known)) {
+        writing.changes.push(...(await names.missing(writing.events, clock.now())));
+      }
+      if (idempotency !== undefined) {
+        writing.changes.unshift(...rememberRequest(idempotency, accepted, clock.now(), was));
+      }
+      if (writing.snapshots.size > 0) writing.changes.push(...(await snapshots.ready(writing.snapshots)));
+      // Told of a change meanwhile. From here to the storage nothing can come between.
+      if (!holds(directory, wanting)) continue;
+      const commit = admission.began();
+      try {
+        const fresh = writing.changes.length === 0 || (await committed(storage, writing.changes));
+        announce(writing, fresh);
+        return accepted;
+      } catch (error) {
+        if (!(error instanceof ConflictError)) throw error;
+        snapshots.forget(writing.snapshots);
+      } finally {
+        admission.ended(commit);
+      }
+      if (idempotency !== undefined) {
+        const before = await recallRequest(storage, idempotency, clock.now());
+        if ("answer" in before) return before.answer;
+        was = before.was;
+      }
+      stored = await readStored(storage, drafts, clock.now());
+    }
+    throw new Problem("STORAGE_UNAVAILABLE", "Too many publish the same ids at once. Publish again.", {
+      retryAfter: 1,
+    });
+  }
+
+  function write(
+    writing: Writing,
+    drafts: readonly Draft[],
+    wanting: Wanting,
+    twice: ReadonlyMap<Draft, Draft>,
+    stored: Stored,
+    traceparent: string | undefined,
+  ): readonly Accepted[] {
+    const answers = twice.size > 0 ? new Map<Draft, Accepted>() : undefined;
+    const accepted: Accepted[] = [];
+    for (const draft of drafts) {
+      const first = twice.get(draft);
+      const known = stored.events.get(draft);
+      let answer: Accepted;
+      if (first !== undefined) {
+        answer = { ...(answers?.get(first) as Accepted), duplicate: true };
+      } else if (known !== undefined) {
+        answer = answerOf(known, true);
+      } else {
+        const ordinal = mint();
+        // One time for both: it is how the path knows a delivery that was never tried.
+        const acceptedAt = ordinalTime(ordinal);
+        const { keyId, type, data, createdAt = acceptedAt } = draft;
+        const id = draft.id ?? `evt_${ordinal}`;
+        writing.changes.push(...claimId(draft, ordinal, stored.free));
+        const made = { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent, data };
+        answer = answerOf(add(writing, made, fan(type, wanting.get(keyId) ?? [])), false);
+      }
+      answers?.set(draft, answer);
+      accepted.push(answer);
+    }
+    return accepted;
+  }
+
+  function add(writing: Writing, made: NewEvent, to: Fanout): RelayEvent {
+    const snapshot = isWide(writing, to, bounds) ? snapshots.of(made.keyId, to) : undefined;
+    return writeEvent(writing, made, to, snapshot);
+  }
+
+  /** After the commit. Dying before it costs nothing: the next sweep finds the due lines; it may have found old ones. */
+  function announce({ events, dues }: Writing, fresh = true): void {
+    names.written(events);
+    if (deps.onAccepted !== undefined) for (const event of events) deps.onAccepted(event);
+    if (dues.length === 0 || !fresh) return;
+    storage.queue.add(dues);
+    admission.added(dues);
+  }
+
+  function tell({ requestId, source, traceparent }: AcceptRequest, one: Accepted, durationMs: number): void {
+    metrics.count(one.duplicate ? "duplicates" : "accepted", { source });
+    const { id: eventId, type, keyId, deliveries, duplicate } = one;
+    const traceId = traceparent?.slice(3, 35);
+    log.info("accepted", { requestId, traceId, source, eventId, type, keyId, deliveries, duplicate, durationMs });
+  }
+
+  async function operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined> {
+    if (!type.startsWith(OPERATIONAL)) throw new Error(`${type} is no operational event`);
+    const wanting = fan(type, await directory.of(keyId));
+    if (wanting.ids.length === 0) return undefined;
+    const writing = nothingWritten();
+    const ordinal = mint();
+    const acceptedAt = ordinalTime(ordinal);
+    const made = { id: `evt_${ordinal}`, type, keyId, ordinal, createdAt: acceptedAt, acceptedAt };
+    add(writing, { ...made, data: JSON.stringify(data) }, wanting);
+    // Stored by the caller, whose commit must not fail for it: it takes retention two runs to remove what nobody uses.
+    if (writing.snapshots.size > 0) await snapshots.ready(writing.snapshots, true);
+    return {
+      changes: [...writing.changes, ...(await names.missing([{ keyId, type }], acceptedAt))],
+      committed: () => announce(writing),
+    };
+  }
+
+  return {
+    accept,
+    admit() {
+      void admission.look();
+      admission.admit();
+    },
+    operational,
+    async acceptOperational(keyId, type, data) {
+      const event = await operational(keyId, type, data);
+      if (event === undefined) return;
+      if (await committed(storage, event.changes)) event.committed();
+    },
+  };
+}

@@ -1,0 +1,93 @@
+/** Back-pressure: when publishing has to wait, because too much is pending or the storage does not keep up. */
+import { Chain, type Link } from "../model/linked-list.ts";
+import { Problem } from "../model/problem.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Queue } from "../ports/storage.ts";
+
+/** A commit that has waited this long closes the door. */
+const SLOW_COMMIT_MS = 2_000;
+/** How old a look at the backlog may be. What was added since is counted on top. */
+const LOOK_MS = 250;
+const REOPEN_AT = 0.8;
+const RETRY_AFTER_S = 2;
+
+interface Commit {
+  /** On the monotonic clock, ms. */
+  readonly since: number;
+}
+
+export interface Pressure {
+  /** Looks at the backlog again when the last look is old. Never rejects. */
+  look(): Promise<void> | undefined;
+  /** A closed door looks again by itself, so that it opens without anyone getting in. @throws Problem PROVIDER_BACKPRESSURE */
+  admit(): void;
+  /** Counts deliveries that were just added. */
+  added(count: number): void;
+  /** A commit begins. Returns what `ended` is to be told. */
+  began(): Link<Commit>;
+  ended(commit: Link<Commit>): void;
+}
+
+/**
+ * @param maxPending 0: no limit
+ * @param unwritten how many deliveries are pending that the queue does not know of yet
+ */
+export function createPressure(
+  queue: Pick<Queue, "depth">,
+  clock: Clock,
+  maxPending: number,
+  unwritten: () => Promise<number> = () => Promise.resolve(0),
+): Pressure {
+  const commits = new Chain<Commit>();
+  let pending = 0;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let looking: Promise<void> | undefined;
+  let closed = false;
+
+  function judge(): void {
+    closed = closed ? pending > maxPending * REOPEN_AT : pending > maxPending;
+  }
+
+  async function read(): Promise<void> {
+    try {
+      const [{ waiting, leased }, more] = await Promise.all([queue.depth(), unwritten()]);
+      pending = waiting + leased + more;
+      judge();
+    } catch {
+      // Whether the storage can take anything is for the commit to say.
+    } finally {
+      lookedAt = clock.monotonic();
+      looking = undefined;
+    }
+  }
+
+  function look(): Promise<void> | undefined {
+    if (maxPending <= 0 || clock.monotonic() - lookedAt < LOOK_MS) return undefined;
+    return (looking ??= read());
+  }
+
+  return {
+    look,
+    admit() {
+      if (closed) {
+        void look();
+        throw new Problem("PROVIDER_BACKPRESSURE", "Too many deliveries are pending. Publish again later.", {
+          retryAfter: RETRY_AFTER_S,
+        });
+      }
+      const oldest = commits.first;
+      if (oldest !== undefined && clock.monotonic() - oldest.since > SLOW_COMMIT_MS) {
+        throw new Problem("PROVIDER_BACKPRESSURE", "The storage is slow. Publish again later.", {
+          retryAfter: RETRY_AFTER_S,
+        });
+      }
+    },
+    added(count) {
+      if (maxPending <= 0) return;
+      pending += count;
+      if (!closed) judge();
+    },
+    began: () => commits.add({ since: clock.monotonic() }),
+    ended: (commit) => commits.remove(commit),
+  };
+}

@@ -1,0 +1,79 @@
+/** Fan-out: which subscriptions an event goes to, decided once, when it is accepted. */
+import type { Soon } from "../model/maybe-promise.ts";
+import { wants, type Subscription } from "../model/subscription.ts";
+
+export interface Fanout {
+  /** Active ones that want it: a delivery each, due at once. */
+  readonly due: readonly Subscription[];
+  /** Disabled ones that want it: a delivery each that has failed already, kept for replay. */
+  readonly failed: readonly Subscription[];
+  /** Ids of both, in the order of the subscriptions. */
+  readonly ids: readonly string[];
+}
+
+export function fanout(type: string, subscriptions: readonly Subscription[]): Fanout {
+  const wanting = subscriptions.filter((sub) => sub.deletedAt === undefined && wants(sub, type));
+  return {
+    due: wanting.filter((sub) => sub.status === "active"),
+    failed: wanting.filter((sub) => sub.status === "disabled"),
+    ids: wanting.map((sub) => sub.id),
+  };
+}
+
+/** Types remembered for one list of subscriptions, and ids in all of their answers: without a catalogue, publishers make names up. */
+const TYPES_HELD = 1_000;
+const IDS_HELD = 100_000;
+
+/** `fanout` that remembers its answers for as long as the same list of subscriptions is handed in. */
+export function rememberedFanout(): typeof fanout {
+  const lists = new WeakMap<readonly Subscription[], { ids: number; readonly answers: Map<string, Fanout> }>();
+  return (type, subscriptions) => {
+    let held = lists.get(subscriptions);
+    if (held === undefined) lists.set(subscriptions, (held = { ids: 0, answers: new Map() }));
+    let answer = held.answers.get(type);
+    if (answer === undefined) {
+      answer = fanout(type, subscriptions);
+      if (held.answers.size >= TYPES_HELD || held.ids > IDS_HELD) {
+        held.answers.clear();
+        held.ids = 0;
+      }
+      held.answers.set(type, answer);
+      held.ids += answer.ids.length;
+    }
+    return answer;
+  };
+}
+
+export interface Subscribers {
+  /** The live subscriptions of a key, at once when they have been read; the same list until one of them changes. */
+  of(keyId: string): Soon<readonly Subscription[]>;
+}
+/** The live subscriptions of each key of a request. */
+export type Wanting = ReadonlyMap<string, readonly Subscription[]>;
+
+/** @throws StorageError when the subscriptions cannot be read */
+export function wantingOf(directory: Subscribers, drafts: readonly { readonly keyId: string }[]): Soon<Wanting> {
+  const found = new Map<string, readonly Subscription[]>();
+  for (const { keyId } of drafts) {
+    if (found.has(keyId)) continue;
+    const list = directory.of(keyId);
+    if (list instanceof Promise) return readWanting(directory, drafts, found);
+    found.set(keyId, list);
+  }
+  return found;
+}
+
+async function readWanting(
+  directory: Subscribers,
+  drafts: readonly { readonly keyId: string }[],
+  found: Map<string, readonly Subscription[]>,
+): Promise<Wanting> {
+  for (const { keyId } of drafts) if (!found.has(keyId)) found.set(keyId, await directory.of(keyId));
+  return found;
+}
+
+/** Whether these are still the newest that this node knows of; what has changed must be read anew, and is a promise. */
+export function holds(directory: Subscribers, wanting: Wanting): boolean {
+  for (const [keyId, list] of wanting) if (directory.of(keyId) !== list) return false;
+  return true;
+}

@@ -1,0 +1,160 @@
+/** What was published before: ids of the publisher's own, and whole requests under an Idempotency-Key. */
+import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
+import { eventOrdinal, ordinalTime } from "../model/ids.ts";
+import { eventIdKey, eventKey, expiryKey, idempotencyKey } from "../model/keys.ts";
+import { Problem, type FieldError } from "../model/problem.ts";
+import type { Accepted, AcceptRequest } from "../ports/source.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { unlessDamaged } from "../records/damage.ts";
+import type { Draft } from "./parse-events.ts";
+
+/** How long repeats are recognised at least. */
+const DAY_MS = 86_400_000;
+
+/** Same type and data, and same time if one is given: the same event once more. */
+const isRepeat = (draft: Draft, of: { readonly type: string; readonly createdAt?: number }, data: string): boolean =>
+  draft.type === of.type && (draft.createdAt === undefined || draft.createdAt === of.createdAt) && draft.data === data;
+
+/** @throws Problem IDEMPOTENCY_MISMATCH naming every id that was used for something else */
+function refuse(errors: readonly FieldError[]): void {
+  if (errors.length === 0) return;
+  throw new Problem("IDEMPOTENCY_MISMATCH", "These ids stand for other events. Give a new event a new id.", { errors });
+}
+
+const mismatch = (draft: Draft): FieldError => ({
+  path: draft.path === "" ? "id" : `${draft.path}.id`,
+  message: "was used for an event with another type, createdAt or data",
+});
+
+/** What was published under the id cannot be told any more, but that it was is certain. */
+const unknown = (draft: Draft): FieldError => ({
+  ...mismatch(draft),
+  message: "was used for an event whose stored record is damaged",
+});
+
+const NO_REPEATS: ReadonlyMap<Draft, Draft> = new Map();
+
+/**
+ * Events that stand more than once in their own batch: the later one → the first.
+ * @throws Problem IDEMPOTENCY_MISMATCH
+ */
+export function repeatsWithin(drafts: readonly Draft[]): ReadonlyMap<Draft, Draft> {
+  if (drafts.length < 2) return NO_REPEATS;
+  const repeats = new Map<Draft, Draft>();
+  const firsts = new Map<string, Draft>();
+  const errors: FieldError[] = [];
+  for (const draft of drafts) {
+    if (draft.id === undefined) continue;
+    const name = `${draft.keyId} ${draft.id}`;
+    const first = firsts.get(name);
+    if (first === undefined) firsts.set(name, draft);
+    else if (isRepeat(draft, first, first.data)) repeats.set(draft, first);
+    else errors.push(mismatch(draft));
+  }
+  refuse(errors);
+  return repeats;
+}
+
+/** What the storage has under the ids of a batch. */
+export interface Stored {
+  readonly events: ReadonlyMap<Draft, RelayEvent>;
+  /** Ids whose event was removed longer than a day after it came: free again; with what stands under them now. */
+  readonly free: ReadonlyMap<Draft, string>;
+}
+
+export const NOTHING_STORED: Stored = { events: new Map(), free: new Map() };
+
+/** Makes an id the event's own, or lets the commit fail. An id may look like one of ours: then it must not be one. */
+export function claimId(draft: Draft, ordinal: string, free: Stored["free"]): readonly Change[] {
+  if (draft.id === undefined) return [];
+  const key = eventIdKey(draft.keyId, draft.id);
+  const changes: Change[] = [{ op: "put", key, value: ordinal, if: free.get(draft) ?? null }];
+  const look = eventOrdinal(draft.id);
+  if (look !== undefined) changes.push({ op: "check", key: eventKey(draft.keyId, look), if: null });
+  return changes;
+}
+
+/**
+ * Reads what the storage has under the publishers' ids, after a commit was refused.
+ * @throws Problem IDEMPOTENCY_MISMATCH when one stands for another event
+ */
+export async function readStored(
+  storage: Pick<Storage, "getMany">,
+  drafts: readonly Draft[],
+  now: number,
+): Promise<Stored> {
+  const own = drafts.filter((draft) => draft.id !== undefined);
+  const lines = await storage.getMany(own.map((draft) => eventIdKey(draft.keyId, draft.id as string)));
+  // An id that looks like ours and stands nowhere else may be the id of an event that we named ourselves.
+  const ordinals = own.map((draft, i) => lines[i] ?? eventOrdinal(draft.id as string));
+  const wanted = own.filter((_, i) => ordinals[i] !== undefined);
+  const keys = own.flatMap((draft, i) => (ordinals[i] === undefined ? [] : [eventKey(draft.keyId, ordinals[i])]));
+  const rows = await storage.getMany(keys);
+  const found = new Map(wanted.map((draft, i) => [draft, i]));
+  const events = new Map<Draft, RelayEvent>();
+  const free = new Map<Draft, string>();
+  const errors: FieldError[] = [];
+  for (const [i, draft] of own.entries()) {
+    const at = found.get(draft) ?? -1;
+    const row = rows[at];
+    if (row !== undefined) {
+      const event = unlessDamaged(() => decodeEvent(row, keys[at]));
+      if (event === undefined) errors.push(unknown(draft));
+      else if (isRepeat(draft, event, bodyData(event))) events.set(draft, event);
+      else errors.push(mismatch(draft));
+    } else if (lines[i] !== undefined) {
+      // Removed meanwhile. Within a day, all that can be said is that the id is taken.
+      if (now - ordinalTime(lines[i]) >= DAY_MS) free.set(draft, lines[i]);
+      else errors.push(mismatch(draft));
+    }
+  }
+  refuse(errors);
+  return { events, free };
+}
+
+type Idempotency = NonNullable<AcceptRequest["idempotency"]>;
+
+interface Remembered {
+  readonly digest: string;
+  /** Epoch ms. */
+  readonly until: number;
+  readonly answer: readonly Accepted[];
+}
+
+/**
+ * Remembers a request with its answer for a day, or lets the commit fail.
+ * @param was the row of an ended one under the same key, with its expiry not to be obeyed any more
+ */
+export function rememberRequest(
+  { scope, key, digest }: Idempotency,
+  answer: readonly Accepted[],
+  now: number,
+  was: string | null,
+): readonly Change[] {
+  const row = idempotencyKey(scope, key);
+  const until = now + DAY_MS;
+  const remembered: Remembered = { digest, until, answer };
+  const changes: Change[] = [{ op: "put", key: row, value: JSON.stringify(remembered), if: was }];
+  if (was !== null) changes.push({ op: "delete", key: expiryKey((JSON.parse(was) as Remembered).until, row) });
+  changes.push({ op: "put", key: expiryKey(until, row), value: "" });
+  return changes;
+}
+
+/**
+ * The answer to a request that came before; else the text of the ended row, or `null`.
+ * @throws Problem IDEMPOTENCY_MISMATCH when the key was used for another request
+ */
+export async function recallRequest(
+  storage: Pick<Storage, "getItem">,
+  { scope, key, digest }: Idempotency,
+  now: number,
+): Promise<{ readonly answer: readonly Accepted[] } | { readonly was: string | null }> {
+  const text = await storage.getItem(idempotencyKey(scope, key));
+  if (text === undefined) return { was: null };
+  const { digest: before, until, answer } = JSON.parse(text) as Remembered;
+  if (until <= now) return { was: text };
+  if (before !== digest) {
+    throw new Problem("IDEMPOTENCY_MISMATCH", "This Idempotency-Key was used for another request.");
+  }
+  return { answer: answer.map((one) => ({ ...one, duplicate: true })) };
+}

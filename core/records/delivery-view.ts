@@ -1,0 +1,103 @@
+/** A delivery as it reads now: its record, or its line in the due index, judged by its subscription. */
+import type { Delivery, Due } from "../model/delivery.ts";
+import type { RelayEvent } from "../model/event.ts";
+import { deliveryKey, dueKey, parseDue } from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Storage } from "../ports/storage.ts";
+import { readRecord, readTexts } from "./damage.ts";
+import type { Directory } from "./subscription-cache.ts";
+import { disabledDelivery } from "../publish/write-event.ts";
+import type { Member, Recipient } from "./recipients.ts";
+import { freshDelivery } from "./delivery-records.ts";
+import { endedBy } from "./ended-by.ts";
+
+/**
+ * A delivery as it reads now. Until its first attempt has ended there is no record, only its line in the due index; and
+ * a pending one ends with its subscription, at once, whenever its record follows.
+ */
+export function readDelivery(
+  record: Delivery | undefined,
+  event: Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">,
+  sub: Subscription | undefined,
+  line: Due | undefined,
+  subscriptionId: string,
+  member?: Partial<Member>,
+): Delivery {
+  // Of a wide event, and not written yet: it will be as the subscription was when the event was accepted.
+  const unwritten = record === undefined && line === undefined;
+  if (unwritten && member?.disabled === true)
+    return disabledDelivery(event, { id: subscriptionId, generation: member.generation ?? 0 });
+  const { id, keyId, ordinal, acceptedAt: dueAt } = event;
+  const untried = { subscriptionId, keyId, ordinal, dueAt, cycle: 0, attempts: 0 };
+  const delivery =
+    record ??
+    freshDelivery({ ...untried, generation: line?.generation ?? member?.generation ?? sub?.generation ?? 0 }, id);
+  if (delivery.status !== "pending") return delivery;
+  const ended = endedBy(sub, delivery.generation);
+  if (ended === undefined) return delivery;
+  const { nextAttemptAt: _next, ...rest } = delivery;
+  return { ...rest, ...ended, updatedAt: Math.max(delivery.updatedAt, sub?.updatedAt ?? 0) };
+}
+
+/** What must be known of an event to read its deliveries. */
+export type Wanted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
+
+/** One event and one of its subscriptions. */
+export interface Pair {
+  readonly event: Wanted;
+  readonly sub: string;
+  /** What is known of the subscription at acceptance. */
+  readonly member?: Partial<Member>;
+}
+
+export const pairOf =
+  (event: Wanted) =>
+  (member: Recipient): Pair => ({ event, sub: member.id, member });
+
+export type Reading = (pairs: readonly Pair[]) => Promise<readonly Delivery[]>;
+
+/** Deliveries by (event, subscription), in the order asked for: records first, then the lines of those that have none. */
+export function createReading(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany">;
+  readonly directory: Directory;
+}): Reading {
+  const { storage, directory } = deps;
+
+  return async (pairs) => {
+    const keys = pairs.map(({ event, sub }) => deliveryKey(sub, event.ordinal));
+    const records = [...(await readTexts(storage, keys))];
+    const bare = [...records.keys()].filter((i) => records[i] === undefined);
+    const lineKeys = bare.map((i) => {
+      const { event, sub } = pairs[i] as Pair;
+      return dueKey({ subscriptionId: sub, dueAt: event.acceptedAt, ordinal: event.ordinal });
+    });
+    const found = bare.length > 0 ? await readTexts(storage, lineKeys) : [];
+    const lines = new Map<number, Due>();
+    for (const [n, i] of bare.entries()) {
+      const value = found[n];
+      if (value !== undefined) lines.set(i, parseDue(lineKeys[n] as string, value));
+    }
+    // Neither: the first attempt ended between the two readings, so now there is a record.
+    const late = bare.filter((i) => !lines.has(i));
+    if (late.length > 0) {
+      const again = await readTexts(
+        storage,
+        late.map((i) => keys[i] as string),
+      );
+      for (const [n, i] of late.entries()) records[i] = again[n];
+    }
+    return Promise.all(
+      pairs.map(async ({ event, sub, member }, i) => {
+        const text = records[i];
+        return readDelivery(
+          text === undefined ? undefined : readRecord(text, event, sub),
+          event,
+          await directory.get(event.keyId, sub),
+          lines.get(i),
+          sub,
+          member,
+        );
+      }),
+    );
+  };
+}

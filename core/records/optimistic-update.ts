@@ -1,0 +1,64 @@
+/** Conditional commits on one subscription: read, change, commit, and again while others come first. */
+import { ConflictError } from "../model/errors.ts";
+import { subscriptionKey } from "../model/keys.ts";
+import { Problem } from "../model/problem.ts";
+import { isLive } from "../model/subscription.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { decodeSubscription } from "./subscription-cache.ts";
+
+/** How often a step that lost a race is tried again: more than a key can have subscriptions that race at once. */
+const TRIES = 64;
+
+/** Repeats `step` for as long as its commit is refused. @throws Problem CONFLICT when that does not end */
+export async function contend<Result>(step: () => Promise<Result>): Promise<Result> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    try {
+      return await step();
+    } catch (error) {
+      if (!(error instanceof ConflictError)) throw error;
+    }
+  }
+  throw new Problem("CONFLICT", "Too many changes came at once; try again.");
+}
+
+export interface Revision {
+  readonly next: Subscription;
+  /** Changes of the same commit. */
+  readonly more: readonly Change[];
+}
+
+export interface Contest {
+  /** A live subscription and its record's text. @throws Problem NOT_FOUND */
+  load(keyId: string, id: string): Promise<{ readonly text: string; readonly now: Subscription }>;
+  /**
+   * One change to a live subscription, made on what it is at that moment.
+   * @param change pure but for sealing; `undefined`: there is nothing to do
+   */
+  revise(
+    keyId: string,
+    id: string,
+    change: (was: Subscription) => Revision | undefined,
+  ): Promise<{ readonly was: Subscription; readonly next: Subscription }>;
+}
+
+export function createContest(storage: Pick<Storage, "getItem" | "commit">): Contest {
+  const load: Contest["load"] = async (keyId, id) => {
+    const text = await storage.getItem(subscriptionKey(keyId, id));
+    const now = text === undefined ? undefined : decodeSubscription(text);
+    if (text === undefined || !isLive(now)) throw new Problem("NOT_FOUND", "There is no such resource.");
+    return { text, now };
+  };
+  return {
+    load,
+    revise: (keyId, id, change) =>
+      contend(async () => {
+        const { text, now } = await load(keyId, id);
+        const made = change(now);
+        if (made === undefined) return { was: now, next: now };
+        const value = JSON.stringify(made.next);
+        await storage.commit([{ op: "put", key: subscriptionKey(keyId, id), value, if: text }, ...made.more]);
+        return { was: now, next: made.next };
+      }),
+  };
+}

@@ -1,0 +1,151 @@
+/** Which subscriptions an event goes to: its own list, or, of a wide event, the snapshot that it shares with others. */
+import { createHash } from "node:crypto";
+import { StorageError } from "../model/errors.ts";
+import { deliveryCount, type RelayEvent, type Wide } from "../model/event.ts";
+import { membersKey } from "../model/keys.ts";
+import type { Soon } from "../model/maybe-promise.ts";
+import type { Storage } from "../ports/storage.ts";
+
+/** A subscription as it was when the event was accepted. */
+export interface Member {
+  readonly id: string;
+  readonly generation: number;
+  /** It was disabled then: its delivery has failed from the start. */
+  readonly disabled: boolean;
+}
+
+/** One that an event goes to. Of an event with a list of its own, only the id is known. */
+export type Recipient = Pick<Member, "id"> & Partial<Member>;
+
+/** Members in one row. */
+export const PAGE_MEMBERS = 250;
+/** Members of all snapshots that are held in memory. */
+const MEMBERS_HELD = 50_000;
+
+export const encodeMembers = (members: readonly Member[]): string =>
+  members.map(({ id, generation, disabled }) => `${id} ${generation}${disabled ? " disabled" : ""}`).join("\n");
+
+/** @throws SyntaxError when the text is not a page made by `encodeMembers` */
+export function decodeMembers(text: string): readonly Member[] {
+  return text.split("\n").map((line) => {
+    const [id = "", generation = "", state] = line.split(" ");
+    if (!id || !/^\d+$/.test(generation)) throw new SyntaxError("not a page of a snapshot");
+    return { id, generation: Number(generation), disabled: state === "disabled" };
+  });
+}
+
+/** A snapshot is named by what it lists: the same list has the same name on every node, and may be written twice. */
+export const snapshotId = (pages: readonly string[]): string => {
+  const hash = createHash("sha256");
+  for (const page of pages) hash.update(page).update("\n");
+  return hash.digest("hex").slice(0, 32);
+};
+
+type Listed = Pick<RelayEvent, "keyId" | "subscriptionIds" | "wide">;
+
+export interface Recipients {
+  /**
+   * Part of the list, in its order: the snapshot's, then those that replays added.
+   * @throws StorageError `broken` when the snapshot is not in storage or is not as it was written
+   */
+  slice(event: Listed, from: number, limit: number): Soon<readonly Recipient[]>;
+  /** Whether it goes to this subscription. @throws StorageError */
+  has(event: Listed, subscriptionId: string): Soon<boolean>;
+  /** The members of a snapshot. @throws StorageError */
+  members(keyId: string, wide: Wide): Soon<readonly Member[]>;
+}
+
+interface Held {
+  readonly members: Soon<readonly Member[]>;
+  readonly count: number;
+  ids?: ReadonlySet<string>;
+}
+
+/** Snapshots never change, so what was read of one stays true. */
+export function createRecipients(storage: Pick<Storage, "getMany">): Recipients {
+  const held = new Map<string, Held>();
+  let total = 0;
+
+  async function read(keyId: string, { snapshot, count }: Wide): Promise<readonly Member[]> {
+    const pages = Math.ceil(count / PAGE_MEMBERS);
+    const texts = await storage.getMany(Array.from({ length: pages }, (_, i) => membersKey(keyId, snapshot, i)));
+    const there = texts.filter((text) => text !== undefined);
+    if (there.length < pages) throw new StorageError("broken", `snapshot ${snapshot} is not stored as a whole`);
+    if (snapshotId(there) !== snapshot) throw new StorageError("broken", `snapshot ${snapshot} is damaged`);
+    return there.flatMap(decodeMembers);
+  }
+
+  function hold(keyId: string, wide: Wide): Held {
+    const name = `${keyId} ${wide.snapshot}`;
+    const known = held.get(name);
+    if (known !== undefined) {
+      held.delete(name);
+      held.set(name, known);
+      return known;
+    }
+    const reading = read(keyId, wide).then(
+      (members) => {
+        if (held.get(name) === made) held.set(name, { members, count: wide.count });
+        return members;
+      },
+      (error: unknown) => {
+        if (held.get(name) === made) drop(name, made);
+        throw error;
+      },
+    );
+    const made: Held = { members: reading, count: wide.count };
+    held.set(name, made);
+    total += wide.count;
+    for (const [oldest, one] of held) {
+      if (total <= MEMBERS_HELD || one === made) break;
+      drop(oldest, one);
+    }
+    return made;
+  }
+
+  function drop(name: string, one: Held): void {
+    held.delete(name);
+    total -= one.count;
+  }
+
+  function has(keyId: string, wide: Wide, id: string): Soon<boolean> {
+    const now = hold(keyId, wide);
+    const list = now.members;
+    if (list instanceof Promise) return list.then((read) => read.some((member) => member.id === id));
+    now.ids ??= new Set(list.map((member) => member.id));
+    return now.ids.has(id);
+  }
+
+  const members = (keyId: string, wide: Wide): Soon<readonly Member[]> => hold(keyId, wide).members;
+
+  return {
+    members,
+    slice(event, from, limit) {
+      const { keyId, subscriptionIds, wide } = event;
+      const own = (start: number, end: number) => subscriptionIds.slice(start, end).map((id) => ({ id }));
+      if (wide === undefined) return own(from, from + limit);
+      const later = own(Math.max(0, from - wide.count), Math.max(0, from + limit - wide.count));
+      if (from >= wide.count) return later;
+      const first = members(keyId, wide);
+      if (first instanceof Promise) return first.then((list) => [...list.slice(from, from + limit), ...later]);
+      return [...first.slice(from, from + limit), ...later];
+    },
+    has({ keyId, subscriptionIds, wide }, id) {
+      if (subscriptionIds.includes(id)) return true;
+      return wide === undefined ? false : has(keyId, wide, id);
+    },
+  };
+}
+
+/** Every recipient of an event, in pages. @throws StorageError */
+export async function* everyRecipient(
+  recipients: Pick<Recipients, "slice">,
+  event: Listed,
+  limit = PAGE_MEMBERS,
+): AsyncGenerator<readonly Recipient[]> {
+  for (let from = 0; from < deliveryCount(event); from += limit) yield await recipients.slice(event, from, limit);
+}
+
+export async function* everyRecipientId(...of: Parameters<typeof everyRecipient>): AsyncGenerator<string> {
+  for await (const page of everyRecipient(...of)) for (const { id } of page) yield id;
+}

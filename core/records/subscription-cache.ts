@@ -1,0 +1,137 @@
+/** Who wants the events of a key: subscriptions as they stand in storage, kept in memory until a commit touches them. */
+import { StorageError } from "../model/errors.ts";
+import { parseSubscriptionKey, subscriptionKey, subscriptionsOf } from "../model/keys.ts";
+import type { Soon } from "../model/maybe-promise.ts";
+import { isLive } from "../model/subscription.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
+
+/** Keys held in memory, and deleted subscriptions held in memory. */
+const KEYS_HELD = 10_000;
+const TOMBSTONES_HELD = 10_000;
+const PAGE = 500;
+/** The whole shelf: any subscription may have changed. */
+const ALL = "subscription:";
+
+export interface Directory {
+  /** The live subscriptions of a key, oldest id first. */
+  of(keyId: string): Soon<readonly Subscription[]>;
+  /** One subscription, also a deleted one; `undefined` when there never was one. */
+  get(keyId: string, id: string): Soon<Subscription | undefined>;
+}
+
+/** @throws StorageError `broken` when the text is not a record */
+export function decodeSubscription(text: string): Subscription {
+  try {
+    return JSON.parse(text) as Subscription;
+  } catch (cause) {
+    throw new StorageError("broken", "a subscription record cannot be read", { cause });
+  }
+}
+
+/** Every entry under a prefix, page by page. */
+export async function* everyEntry(storage: Pick<Storage, "range">, prefix: string): AsyncGenerator<Entry> {
+  let after: string | undefined;
+  for (;;) {
+    const page = await storage.range(prefix, { after, limit: PAGE });
+    yield* page;
+    if (page.length < PAGE) return;
+    after = page.at(-1)?.key;
+  }
+}
+
+interface Shelf {
+  /** Its reading, once that has begun; then what was read. */
+  live: Soon<readonly Subscription[]>;
+  readonly byId: Map<string, Subscription>;
+}
+
+/**
+ * A shelf stands in the map from before its reading begins, and a change takes it out: so a reading that a change
+ * overtook is never kept.
+ */
+export function createDirectory(storage: Pick<Storage, "range" | "getItem" | "watch">): Directory & Disposable {
+  const shelves = new Map<string, Shelf>();
+  const tombstones = new Map<string, Promise<Subscription | undefined>>();
+
+  const unwatch = storage.watch((keys) => {
+    for (const key of keys) {
+      if (!key.startsWith(ALL)) continue;
+      if (key === ALL) {
+        shelves.clear();
+        tombstones.clear();
+        continue;
+      }
+      const { keyId, id } = parseSubscriptionKey(key);
+      shelves.delete(keyId);
+      tombstones.delete(`${keyId} ${id}`);
+    }
+  });
+
+  async function read(keyId: string, into: Shelf): Promise<readonly Subscription[]> {
+    const live = await liveOf(storage, keyId);
+    for (const subscription of live) into.byId.set(subscription.id, subscription);
+    return (into.live = live);
+  }
+
+  function shelf(keyId: string): Shelf {
+    const known = shelves.get(keyId);
+    if (known) {
+      if (shelves.size > KEYS_HELD / 2) {
+        shelves.delete(keyId);
+        shelves.set(keyId, known);
+      }
+      return known;
+    }
+    const made: Shelf = { live: [], byId: new Map() };
+    shelves.set(keyId, made);
+    const reading = read(keyId, made);
+    made.live = reading;
+    reading.catch(() => {
+      if (shelves.get(keyId) === made) shelves.delete(keyId);
+    });
+    if (shelves.size > KEYS_HELD) shelves.delete(shelves.keys().next().value as string);
+    return made;
+  }
+
+  function deleted(keyId: string, id: string): Promise<Subscription | undefined> {
+    const name = `${keyId} ${id}`;
+    const known = tombstones.get(name);
+    if (known) return known;
+    const reading = storage
+      .getItem(subscriptionKey(keyId, id))
+      .then((text) => (text === undefined ? undefined : decodeSubscription(text)));
+    tombstones.set(name, reading);
+    reading.then(
+      // Only what stays so for ever is worth keeping: names that never were are anybody's to invent.
+      (found) => found?.deletedAt === undefined && tombstones.delete(name),
+      () => tombstones.delete(name),
+    );
+    if (tombstones.size > TOMBSTONES_HELD) tombstones.delete(tombstones.keys().next().value as string);
+    return reading;
+  }
+
+  return {
+    of: (keyId) => shelf(keyId).live,
+    get(keyId, id) {
+      const { live, byId } = shelf(keyId);
+      if (live instanceof Promise) return live.then(() => byId.get(id) ?? deleted(keyId, id));
+      return byId.get(id) ?? deleted(keyId, id);
+    },
+    [Symbol.dispose]() {
+      unwatch();
+      shelves.clear();
+      tombstones.clear();
+    },
+  };
+}
+
+/** The live subscriptions of a key as they stand in storage now. */
+export async function liveOf(storage: Pick<Storage, "range">, keyId: string): Promise<readonly Subscription[]> {
+  const live: Subscription[] = [];
+  for await (const entry of everyEntry(storage, subscriptionsOf(keyId))) {
+    const subscription = decodeSubscription(entry.value);
+    if (isLive(subscription)) live.push(subscription);
+  }
+  return live;
+}

@@ -1,0 +1,108 @@
+/**
+ * The status of a wide event, without reading thousands of deliveries each time.
+ *
+ * While its line stands in the queue, it is pending. Then its deliveries are looked at in their order, up to the first
+ * that is pending; where that was is remembered, for what has ended stays so until a replay, which changes the event's
+ * row. Once all have ended, the row says so, and nothing is looked at any more.
+ */
+import type { Delivery, EventStatus } from "../model/delivery.ts";
+import { eventStatus } from "../model/delivery.ts";
+import { ConflictError, StorageError } from "../model/errors.ts";
+import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
+import { dueKey, eventKey, fanoutKey, fanoutLane } from "../model/keys.ts";
+import type { Storage } from "../ports/storage.ts";
+import { endedFanout, parseFanout } from "./fanout-row.ts";
+import { pairOf, type Reading } from "./delivery-view.ts";
+import type { Recipients } from "./recipients.ts";
+
+/** Deliveries of the first look, and of the largest. */
+const FIRST_LOOK = 16;
+const LARGEST_LOOK = 500;
+/** Events whose progress is remembered. */
+const HELD = 1_000;
+
+export interface WideStatus {
+  readonly status: EventStatus;
+  /** When the last delivery ended, epoch ms; absent while one is pending. */
+  readonly endedAt?: number;
+  /** The event's row as it was read. */
+  readonly row: string | undefined;
+  /** Deliveries that were read to tell it. */
+  readonly read: number;
+}
+
+/** Where the first pending delivery was, and what those before it were. */
+interface Progress {
+  readonly row: string;
+  readonly at: number;
+  readonly seen: ReadonlySet<Delivery["status"]>;
+  readonly endedAt: number;
+}
+
+/** @throws StorageError */
+export type ReadWideStatus = (event: RelayEvent) => Promise<WideStatus>;
+
+export function createWideStatus(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "commit">;
+  readonly recipients: Pick<Recipients, "slice">;
+  readonly read: Reading;
+}): ReadWideStatus {
+  const { storage, recipients, read } = deps;
+  const held = new Map<string, Progress>();
+
+  function remember(name: string, progress: Progress): void {
+    held.delete(name);
+    held.set(name, progress);
+    if (held.size > HELD) held.delete(held.keys().next().value as string);
+  }
+
+  /** Writes that all have ended, unless a replay came meanwhile. That it is not written costs the next reader a look. */
+  async function note(event: RelayEvent, row: string, ended: string): Promise<boolean> {
+    const { keyId, ordinal } = event;
+    // A replay may have added a delivery between the reading of the event and that of its row.
+    const text = await storage.getItem(eventKey(keyId, ordinal));
+    if (text === undefined || deliveryCount(decodeEvent(text)) !== deliveryCount(event)) return false;
+    try {
+      await storage.commit([{ op: "put", key: fanoutKey(keyId, ordinal), value: ended, if: row }]);
+      return true;
+    } catch (error) {
+      if (error instanceof ConflictError) return false;
+      if (error instanceof StorageError) return true;
+      throw error;
+    }
+  }
+
+  return async (event) => {
+    const { keyId, ordinal, acceptedAt } = event;
+    const line = dueKey({ subscriptionId: fanoutLane(keyId), dueAt: acceptedAt, ordinal });
+    const [row, waiting] = await storage.getMany([fanoutKey(keyId, ordinal), line]);
+    if (row === undefined || waiting !== undefined) return { status: "pending", row, read: 0 };
+    const now = parseFanout(row);
+    if (now.state === "ended") return { status: now.status, endedAt: now.at, row, read: 0 };
+    const name = `${keyId} ${ordinal}`;
+    const known = held.get(name);
+    const same = known?.row === row ? known : undefined;
+    const seen = new Set(same?.seen);
+    let endedAt = same?.endedAt ?? acceptedAt;
+    let at = same?.at ?? 0;
+    let looked = 0;
+    for (let look = FIRST_LOOK; at < deliveryCount(event); look = Math.min(2 * look, LARGEST_LOOK)) {
+      const deliveries = await read((await recipients.slice(event, at, look)).map(pairOf(event)));
+      looked += deliveries.length;
+      for (const { status, updatedAt } of deliveries) {
+        if (status === "pending") {
+          remember(name, { row, at, seen, endedAt });
+          return { status, row, read: looked };
+        }
+        seen.add(status);
+        endedAt = Math.max(endedAt, updatedAt);
+        at++;
+      }
+    }
+    const status = eventStatus([...seen]);
+    held.delete(name);
+    const ended = endedFanout(now.snapshot, status, endedAt);
+    if (!(await note(event, row, ended))) return { status: "pending", row, read: looked };
+    return { status, endedAt, row: ended, read: looked };
+  };
+}

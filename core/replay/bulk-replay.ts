@@ -1,0 +1,159 @@
+/** Bulk replay: the failed deliveries of one subscription, in order of acceptance, many in one commit. */
+import type { Delivery } from "../model/delivery.ts";
+import { ConflictError } from "../model/errors.ts";
+import { ordinalTime } from "../model/ids.ts";
+import { deliveryKey, failedKey, failedOf } from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { readTexts, unlessDamaged } from "../records/damage.ts";
+import { reopening } from "../records/fanout-row.ts";
+import { decodeDelivery, dueOf, parseFailed, replayChanges, type Failed } from "../records/delivery-records.ts";
+import { replayedEventId } from "./read-delivery.ts";
+
+export interface ReplayFailedOptions {
+  readonly subscription: Subscription;
+  /** Epoch ms of the event's acceptance: from (inclusive) … to (exclusive). */
+  readonly since?: number;
+  readonly until?: number;
+  /** Most that are moved. */
+  readonly limit: number;
+  /** Due times are `1/perSecond` apart, from `startAt` (epoch ms; now when left out). */
+  readonly perSecond: number;
+  readonly startAt?: number;
+  /** Count only. */
+  readonly dryRun?: boolean;
+  /** Which of the failed ones. @default all */
+  readonly only?: (failed: Failed) => boolean;
+  /** Goes on behind the delivery of this ordinal. @default at the oldest */
+  readonly after?: string;
+  /** Whether one cannot come into question later either, for this caller. @default never */
+  readonly outdated?: (failed: Failed, acceptedAt: number) => boolean;
+}
+
+export interface Replayed {
+  readonly matched: number;
+  readonly replayed: number;
+  /** True when `limit` cut it off. */
+  readonly more: boolean;
+  /** The last ordinal of the beginning that was all outdated: the next call need not look at it. */
+  readonly outdatedTo?: string;
+}
+
+export interface Place {
+  readonly eventId: string;
+  readonly ordinal: string;
+}
+
+const PAGE = 200;
+
+/** A delivery as a replay leaves it: pending again, in its next cycle. */
+export const replayedDelivery = (delivery: Delivery, sub: Subscription, dueAt: number, now: number): Delivery => ({
+  ...delivery,
+  status: "pending",
+  reason: undefined,
+  cycle: delivery.cycle + 1,
+  generation: sub.generation,
+  attempts: [],
+  nextAttemptAt: dueAt,
+  updatedAt: now,
+});
+
+/** @param move moves one delivery, whatever came between; false when it cannot be moved */
+export function createBulkReplay(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+  readonly move: (sub: Subscription, at: Place, dueAt: number) => Promise<boolean>;
+}): (options: ReplayFailedOptions) => Promise<Replayed> {
+  const { storage, clock, move } = deps;
+
+  /** Moves a page in one commit; one by one where something was changed meanwhile. @returns how many were moved */
+  async function moveAll(
+    sub: Subscription,
+    ordinals: readonly string[],
+    dueOfNth: (n: number) => number,
+  ): Promise<number> {
+    const texts = await readTexts(
+      storage,
+      ordinals.map((ordinal) => deliveryKey(sub.id, ordinal)),
+    );
+    const changes: Change[] = [];
+    const moved: Delivery[] = [];
+    const rest: Place[] = [];
+    for (const [i, ordinal] of ordinals.entries()) {
+      const text = texts[i];
+      if (text === undefined) continue;
+      const delivery = unlessDamaged(() => decodeDelivery(text, deliveryKey(sub.id, ordinal)));
+      const plain = delivery?.status === "failed" && delivery.reason !== "record_damaged";
+      const opened = plain ? await reopening(storage, sub.keyId, ordinal) : undefined;
+      if (delivery === undefined || opened === undefined) {
+        const eventId = await replayedEventId(storage, sub, ordinal);
+        if (eventId !== undefined) rest.push({ eventId, ordinal });
+        continue;
+      }
+      const dueAt = dueOfNth(moved.length);
+      const next = replayedDelivery(delivery, sub, dueAt, clock.now());
+      moved.push(next);
+      for (const change of replayChanges(delivery, text, next, dueAt)) changes.push(change);
+      for (const change of opened) changes.push(change);
+    }
+    let count = moved.length;
+    try {
+      if (count > 0) {
+        await storage.commit(changes);
+        storage.queue.add(moved.map((next) => dueOf(next, next.nextAttemptAt as number)));
+      }
+    } catch (error) {
+      if (!(error instanceof ConflictError)) throw error;
+      count = 0;
+      for (const { eventId, ordinal } of moved) rest.push({ eventId, ordinal });
+    }
+    for (const place of rest) if (await move(sub, place, dueOfNth(count))) count++;
+    return count;
+  }
+
+  return async (options) => {
+    const {
+      subscription,
+      since = 0,
+      until = Number.MAX_SAFE_INTEGER,
+      limit,
+      perSecond,
+      dryRun,
+      only,
+      outdated,
+    } = options;
+    // Measured by the monotonic clock: a wall clock that is set meanwhile moves none of them.
+    const startsIn = options.startAt === undefined ? 0 : options.startAt - clock.now();
+    const began = clock.monotonic();
+    const dueOfNth = (n: number): number =>
+      Math.round(clock.now() + startsIn + (n * 1_000) / perSecond - (clock.monotonic() - began));
+    let [matched, replayed] = [0, 0];
+    let outdatedTo: string | undefined;
+    let leading = true;
+    let after = options.after === undefined ? undefined : failedKey(subscription.id, options.after);
+    for (;;) {
+      const page: readonly Entry[] = await storage.range(failedOf(subscription.id), { after, limit: PAGE });
+      const wanted: string[] = [];
+      let more = false;
+      for (const { key, value } of page) {
+        const ordinal = key.slice(key.lastIndexOf(":") + 1);
+        const failed = parseFailed(value);
+        const acceptedAt = ordinalTime(ordinal);
+        leading &&= outdated?.(failed, acceptedAt) === true;
+        if (leading) outdatedTo = ordinal;
+        if (acceptedAt < since || acceptedAt >= until || only?.(failed) === false) continue;
+        more = matched === limit;
+        if (more) break;
+        matched++;
+        wanted.push(ordinal);
+      }
+      const from = replayed;
+      if (dryRun !== true && wanted.length > 0)
+        replayed += await moveAll(subscription, wanted, (n) => dueOfNth(from + n));
+      if (more || page.length < PAGE)
+        return { matched, replayed, more, ...(outdatedTo !== undefined && { outdatedTo }) };
+      after = page.at(-1)?.key;
+    }
+  };
+}

@@ -1,0 +1,119 @@
+/** The replay job: what is exhausted gets another cycle, by the clock instead of by hand. */
+import Bottleneck from "bottleneck";
+import { failedOf } from "../model/keys.ts";
+import { isLive, type Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Storage } from "../ports/storage.ts";
+import type { Replay } from "./replay.ts";
+import type { Directory } from "../records/subscription-cache.ts";
+import { parseFailed } from "../records/delivery-records.ts";
+
+export interface ReplayJobOptions {
+  /** Only what failed at least this long ago, ms. */
+  readonly olderThanMs: number;
+  /** Only events accepted at most this long ago, ms. */
+  readonly maxAgeMs: number;
+  /** Only deliveries that were replayed fewer times than this. */
+  readonly maxReplays: number;
+  /** Most deliveries in one run. */
+  readonly limit: number;
+  readonly perSecond: number;
+}
+
+/** Subscriptions whose outdated failures are remembered, and how long that is believed, ms. */
+const STARTS_HELD = 10_000;
+const WHOLE_AGAIN_MS = 86_400_000;
+/** Deliveries moved in one beat, of however many subscriptions; the next comes when their due times are used up. */
+const BEAT = 100;
+
+/** Replays `failed`/`exhausted` deliveries of active subscriptions. @returns how many were moved */
+export type ReplayJob = (options: ReplayJobOptions, signal: AbortSignal) => Promise<number>;
+
+export function createReplayJob(deps: {
+  readonly storage: Pick<Storage, "range">;
+  readonly directory: Pick<Directory, "get">;
+  readonly replay: Replay;
+  readonly clock: Clock;
+}): ReplayJob {
+  const { storage, directory, replay, clock } = deps;
+  const starts = new Map<string, { readonly after: string; readonly since: number }>();
+  let rule = "";
+
+  /** Active subscriptions in whose replay store there is something, found by skipping from one to the next. */
+  async function* candidates(): AsyncGenerator<Subscription, undefined> {
+    for (let after: string | undefined; ;) {
+      const [entry] = await storage.range("failed:", { after, limit: 1 });
+      if (entry === undefined) return;
+      const id = entry.key.split(":")[1] ?? "";
+      after = `${failedOf(id)}~`;
+      const subscription = await directory.get(parseFailed(entry.value).keyId, id);
+      if (isLive(subscription) && subscription.status === "active") yield subscription;
+    }
+  }
+
+  /** Where a rule goes on in a subscription's replay store: what stands before it is outdated. */
+  function startOf(id: string): string | undefined {
+    const known = starts.get(id);
+    return known === undefined || clock.monotonic() - known.since > WHOLE_AGAIN_MS ? undefined : known.after;
+  }
+
+  function remember(id: string, after: string | undefined): void {
+    if (after === undefined) return;
+    const known = starts.get(id);
+    const since = startOf(id) === undefined ? clock.monotonic() : (known?.since ?? 0);
+    starts.delete(id);
+    if (starts.size >= STARTS_HELD) starts.delete(starts.keys().next().value as string);
+    starts.set(id, { after, since });
+  }
+
+  return async ({ olderThanMs, maxAgeMs, maxReplays, limit, perSecond }, signal) => {
+    const asked = `${maxAgeMs} ${maxReplays}`;
+    if (rule !== asked) starts.clear();
+    rule = asked;
+    // What fails again while this run goes on is for the next one.
+    const youngest = clock.now() - olderThanMs;
+    const due = candidates();
+    let subscription: Subscription | undefined;
+    let moved = 0;
+
+    async function beat(): Promise<number> {
+      const began = clock.monotonic();
+      let went = 0;
+      while (went < BEAT && moved + went < limit && !signal.aborted) {
+        subscription ??= (await due.next()).value;
+        if (subscription === undefined) break;
+        const one = await replay.failed({
+          subscription,
+          since: clock.now() - maxAgeMs,
+          limit: Math.min(BEAT - went, limit - moved - went),
+          perSecond,
+          startAt: clock.now() + (went * 1_000) / perSecond - (clock.monotonic() - began),
+          after: startOf(subscription.id),
+          // A replay by hand may change that: once a day the whole store is looked at.
+          outdated: ({ cycle, reason }, acceptedAt) =>
+            reason !== "exhausted" || cycle >= maxReplays || acceptedAt < clock.now() - maxAgeMs,
+          only: ({ reason, failedAt, cycle }) => reason === "exhausted" && failedAt <= youngest && cycle < maxReplays,
+        });
+        went += one.replayed;
+        remember(subscription.id, one.outdatedTo);
+        if (!one.more || one.replayed === 0) subscription = undefined;
+      }
+      return went;
+    }
+
+    // A run that is cut off leaves nothing half done: what was moved is pending, the rest is found by the next one.
+    const pace = new Bottleneck({ maxConcurrent: 1, minTime: Math.ceil((BEAT * 1_000) / perSecond) });
+    const stop = (): void => void pace.stop({ dropWaitingJobs: true }).catch(() => undefined);
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      for (let went = BEAT; went === BEAT && moved < limit && !signal.aborted; moved += went)
+        went = await pace.schedule(beat);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      signal.removeEventListener("abort", stop);
+      await due.return(undefined);
+    }
+    return moved;
+  };
+}

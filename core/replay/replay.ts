@@ -1,0 +1,181 @@
+/** Replay: failed deliveries go back to pending, in a new cycle, on the same path. */
+import type { Delivery, Due } from "../model/delivery.ts";
+import { ConflictError } from "../model/errors.ts";
+import { encodeEvent, type RelayEvent } from "../model/event.ts";
+import { ordinalTime } from "../model/ids.ts";
+import { deliveryKey, dueKey, eventKey, parseDue } from "../model/keys.ts";
+import { Problem } from "../model/problem.ts";
+import { isLive, wants, type Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { reopened, reopening } from "../records/fanout-row.ts";
+import { locateEvent } from "../records/find-event.ts";
+import { createRecipients, everyRecipientId, type Recipients } from "../records/recipients.ts";
+import { dueOf, freshDelivery, replayChanges } from "../records/delivery-records.ts";
+import {
+  createBulkReplay,
+  replayedDelivery,
+  type Place,
+  type Replayed,
+  type ReplayFailedOptions,
+} from "./bulk-replay.ts";
+import { replayedRecord } from "./read-delivery.ts";
+import { endedBy } from "../records/ended-by.ts";
+import type { Directory } from "../records/subscription-cache.ts";
+
+export type { Replayed, ReplayFailedOptions } from "./bulk-replay.ts";
+
+export interface ReplayEventOptions {
+  /** Only this subscription; one that had no delivery of the event gets one, if its names match. */
+  readonly subscriptionId?: string;
+  /** Also what was delivered. */
+  readonly force?: boolean;
+  /** Changes stored with the replay, in the same commit (an audit line). */
+  readonly also?: readonly Change[];
+}
+
+export interface Replay {
+  /**
+   * @returns how many deliveries were moved
+   * @throws Problem NOT_FOUND, or NOT_REPLAYABLE when none could be
+   */
+  event(keyId: string, eventId: string, options?: ReplayEventOptions): Promise<number>;
+  /** Moves failed deliveries of one active subscription, in order of acceptance. */
+  failed(options: ReplayFailedOptions): Promise<Replayed>;
+}
+
+/** More than replays of one wide event that are likely to come at once: each changes its row. */
+const TRIES = 16;
+
+export function createReplay(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
+  readonly directory: Directory;
+  readonly recipients?: Recipients;
+  readonly clock: Clock;
+}): Replay {
+  const { storage, directory, clock, recipients = createRecipients(storage) } = deps;
+
+  /** The delivery as it stands, its record's text, and its line in the due index if it may have one. */
+  async function read(
+    keyId: string,
+    eventId: string,
+    ordinal: string,
+    subscriptionId: string,
+  ): Promise<Current | undefined> {
+    const text = await storage.getItem(deliveryKey(subscriptionId, ordinal));
+    const place = { id: eventId, keyId, ordinal };
+    const known = text === undefined ? undefined : await replayedRecord(storage, text, place, subscriptionId);
+    if (text !== undefined && known === undefined) return undefined;
+    if (known !== undefined && known.status !== "pending") return { delivery: known, text: text as string };
+    const at = known?.nextAttemptAt ?? ordinalTime(ordinal);
+    const key = dueKey({ subscriptionId, dueAt: at, ordinal });
+    const value = await storage.getItem(key);
+    const line = value === undefined ? undefined : parseDue(key, value);
+    if (known !== undefined) return { delivery: known, text: text as string, line };
+    return line && { delivery: freshDelivery({ ...line, keyId }, eventId), text: null, line };
+  }
+
+  /** Moves one delivery. @returns whether it could be moved */
+  async function move(sub: Subscription, at: Place, dueAt: number, options: ReplayEventOptions): Promise<boolean> {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const current = await read(sub.keyId, at.eventId, at.ordinal, sub.id);
+      if (current === undefined || !replayable(current.delivery, sub, options.force === true)) return false;
+      const opened = await reopening(storage, sub.keyId, at.ordinal);
+      if (opened === undefined) return false;
+      const { delivery, text, line } = current;
+      const next = replayedDelivery(delivery, sub, dueAt, clock.now());
+      try {
+        await storage.commit([...replayChanges(delivery, text, next, dueAt, line), ...opened, ...(options.also ?? [])]);
+        storage.queue.add([dueOf(next, dueAt)]);
+        return true;
+      } catch (error) {
+        // It moved under us: look again.
+        if (!(error instanceof ConflictError)) throw error;
+      }
+    }
+    return false;
+  }
+
+  /** A delivery for a subscription that had none of this event, so that a new subscriber can be filled up. */
+  async function make(sub: Subscription, event: RelayEvent, text: string, also: readonly Change[]): Promise<boolean> {
+    const dueAt = clock.now();
+    const line: Due = {
+      subscriptionId: sub.id,
+      keyId: sub.keyId,
+      ordinal: event.ordinal,
+      dueAt,
+      generation: sub.generation,
+      cycle: 0,
+      attempts: 0,
+    };
+    const listed: RelayEvent = { ...event, subscriptionIds: [...event.subscriptionIds, sub.id] };
+    const next: Delivery = { ...freshDelivery(line, event.id), cycle: 1, updatedAt: dueAt };
+    try {
+      await storage.commit([
+        { op: "put", key: eventKey(event.keyId, event.ordinal), value: encodeEvent(listed), if: text },
+        ...replayChanges(next, null, next, dueAt),
+        ...reopened(event),
+        ...also,
+      ]);
+    } catch (error) {
+      if (error instanceof ConflictError)
+        throw new Problem("CONFLICT", "Another replay of this event came first. Look again.");
+      throw error;
+    }
+    storage.queue.add([dueOf(next, dueAt)]);
+    return true;
+  }
+
+  return {
+    async event(keyId, eventId, options = {}) {
+      const located = await locateEvent(storage, keyId, eventId);
+      if (located === undefined) throw new Problem("NOT_FOUND", "There is no such event on this key.");
+      const { event, text } = located;
+      if (located.damaged)
+        throw new Problem("NOT_REPLAYABLE", "The stored record of this event is damaged: it can be sent to nobody.");
+      const named = options.subscriptionId;
+      let moved = 0;
+      for await (const id of named === undefined ? everyRecipientId(recipients, event) : [named]) {
+        const sub = await directory.get(keyId, id);
+        if (named !== undefined && !isLive(sub))
+          throw new Problem("NOT_FOUND", "There is no such subscription on this key.");
+        if (!isLive(sub) || sub.status !== "active") continue;
+        const once = moved === 0 ? options : { ...options, also: [] };
+        const had = named === undefined || (await recipients.has(event, id));
+        const done = had
+          ? await move(sub, { eventId, ordinal: event.ordinal }, clock.now(), once)
+          : wants(sub, event.type) && (await make(sub, event, text, once.also ?? []));
+        if (done) moved++;
+      }
+      if (moved === 0) {
+        throw new Problem(
+          "NOT_REPLAYABLE",
+          "No delivery of this event is failed and belongs to an active subscription. Use force for delivered ones.",
+        );
+      }
+      return moved;
+    },
+
+    failed: createBulkReplay({ storage, clock, move: (sub, at, dueAt) => move(sub, at, dueAt, {}) }),
+  };
+}
+
+interface Current {
+  readonly delivery: Delivery;
+  readonly text: string | null;
+  readonly line?: Due;
+}
+
+function replayable(delivery: Delivery, sub: Subscription, force: boolean): boolean {
+  switch (delivery.status) {
+    case "failed":
+      return true;
+    case "delivered":
+      return force;
+    case "cancelled":
+      return false;
+    case "pending":
+      // Pending on paper, ended in truth: its subscription was disabled since its cycle began.
+      return endedBy(sub, delivery.generation)?.status === "failed";
+  }
+}

@@ -1,0 +1,128 @@
+/** Judges events for retention, a page at a time: what goes with which changes, what is looked at again, and what stays. */
+import { eventStatus, type Delivery, type DeliveryStatus, type Due } from "../model/delivery.ts";
+import type { RelayEvent } from "../model/event.ts";
+import { eventOrdinal } from "../model/ids.ts";
+import { attemptsOf, deliveryKey, dueKey, eventIdKey, eventKey, failedKey, parseDue } from "../model/keys.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { readTexts, unlessDamaged } from "../records/damage.ts";
+import type { Directory } from "../records/subscription-cache.ts";
+import { decodeDelivery } from "../records/delivery-records.ts";
+import type { RetentionOptions } from "./retention.ts";
+import { endedBy } from "../records/ended-by.ts";
+
+/** An event and its record's text. */
+export interface Stored {
+  readonly event: RelayEvent;
+  readonly text: string;
+}
+
+export type Verdict =
+  | { readonly do: "remove"; readonly changes: readonly Change[] }
+  /** `at` is epoch ms. */
+  | { readonly do: "later"; readonly at: number }
+  | { readonly do: "keep" };
+
+/** What one delivery adds to the verdict. */
+interface Part {
+  readonly status: DeliveryStatus;
+  readonly endedAt: number;
+  readonly changes: readonly Change[];
+  readonly damaged?: true;
+}
+
+/** A pending event is looked at again after this, ms. */
+const PENDING_AGAIN_MS = 86_400_000;
+const KEYS_READ = 1_000;
+
+type Judge = (page: readonly Stored[], options: RetentionOptions) => Promise<readonly Verdict[]>;
+type Accepted = Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">;
+
+/** @param leastAgeMs nothing goes sooner, whatever the options say */
+export function createJudge(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
+  readonly directory: Directory;
+  readonly clock: Pick<Clock, "now">;
+  readonly leastAgeMs: number;
+}): { readonly page: Judge; removal(event: Accepted, subscriptionId: string): Promise<readonly Change[]> } {
+  const { storage, directory, clock, leastAgeMs } = deps;
+
+  async function read(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
+    const values: (string | undefined)[] = [];
+    for (let at = 0; at < keys.length; at += KEYS_READ)
+      for (const value of await readTexts(storage, keys.slice(at, at + KEYS_READ))) values.push(value);
+    return values;
+  }
+
+  async function partsOf(pairs: readonly { readonly event: Accepted; readonly sub: string }[]): Promise<Part[]> {
+    const keys = pairs.map(({ event, sub }) => deliveryKey(sub, event.ordinal));
+    const texts = await read(keys);
+    const known = texts.map((text, i) => (text === undefined ? undefined : recordOf(text, keys[i] as string)));
+    const open = [...pairs.keys()].filter((i) => isOpen(known[i]));
+    const lineKeys = open.map((i) => {
+      const { event, sub } = pairs[i] as (typeof pairs)[number];
+      const delivery = known[i];
+      const dueAt = (delivery === "damaged" ? undefined : delivery?.nextAttemptAt) ?? event.acceptedAt;
+      return dueKey({ subscriptionId: sub, ordinal: event.ordinal, dueAt });
+    });
+    const lines = await read(lineKeys);
+    const dues = new Map(open.map((i, n) => [i, { key: lineKeys[n] as string, value: lines[n] }]));
+    return await Promise.all(
+      pairs.map(async ({ event, sub: id }, i): Promise<Part> => {
+        const delivery = known[i];
+        if (delivery === "damaged") return { status: "failed", endedAt: 0, changes: [], damaged: true };
+        const text = texts[i];
+        const { key: line = "", value: due } = dues.get(i) ?? {};
+        const changes: Change[] = [];
+        const key = deliveryKey(id, event.ordinal);
+        // Only as it was read: a replay that comes meanwhile wins.
+        changes.push(text === undefined ? { op: "check", key, if: null } : { op: "delete", key, if: text });
+        if (due !== undefined) changes.push({ op: "delete", key: line, if: due });
+        if (delivery?.status === "failed") changes.push({ op: "delete", key: failedKey(id, event.ordinal) });
+        if (delivery !== undefined && delivery.cycle > 0) {
+          const earlier = await storage.range(attemptsOf(id, event.ordinal), { limit: 1_000 });
+          for (const row of earlier) changes.push({ op: "delete", key: row.key });
+        }
+        const parsed: Due | undefined = due === undefined ? undefined : parseDue(line, due);
+        const sub = await directory.get(event.keyId, id);
+        const status =
+          delivery !== undefined && delivery.status !== "pending"
+            ? delivery.status
+            : (endedBy(sub, delivery?.generation ?? parsed?.generation ?? 0)?.status ?? "pending");
+        return { status, changes, endedAt: delivery?.updatedAt ?? event.acceptedAt };
+      }),
+    );
+  }
+
+  function verdict({ event, text }: Stored, parts: readonly Part[], options: RetentionOptions): Verdict {
+    // Nobody can say of a damaged delivery that it has ended, or what else belongs to it.
+    if (parts.some((part) => part.damaged === true)) return { do: "keep" };
+    const status = eventStatus(parts.map((part) => part.status));
+    if (status === "pending") return { do: "later", at: clock.now() + PENDING_AGAIN_MS };
+    const keepMs = status === "failed" ? options.failedAfterMs : options.deliveredAfterMs;
+    if (keepMs === undefined) return { do: "keep" };
+    const endedAt = Math.max(event.acceptedAt, ...parts.map((part) => part.endedAt));
+    const goesAt = endedAt + Math.max(keepMs, leastAgeMs);
+    if (goesAt > clock.now()) return { do: "later", at: goesAt };
+    const changes: Change[] = [{ op: "delete", key: eventKey(event.keyId, event.ordinal), if: text }];
+    if (eventOrdinal(event.id) !== event.ordinal)
+      changes.push({ op: "delete", key: eventIdKey(event.keyId, event.id) });
+    for (const part of parts) for (const change of part.changes) changes.push(change);
+    return { do: "remove", changes };
+  }
+
+  return {
+    async page(page, options) {
+      const parts = await partsOf(page.flatMap(({ event }) => event.subscriptionIds.map((sub) => ({ event, sub }))));
+      let first = 0;
+      return page.map((one) => verdict(one, parts.slice(first, (first += one.event.subscriptionIds.length)), options));
+    },
+    removal: async (event, sub) => (await partsOf([{ event, sub }])).flatMap(({ changes }) => changes),
+  };
+}
+
+const recordOf = (text: string, key: string): Delivery | "damaged" =>
+  unlessDamaged(() => decodeDelivery(text, key)) ?? "damaged";
+
+const isOpen = (known: Delivery | "damaged" | undefined): boolean =>
+  known === undefined || (known !== "damaged" && known.status === "pending");

@@ -1,0 +1,143 @@
+/**
+ * Removes wide events: first the event itself, in a commit that turns its row to `removing`, then its deliveries in
+ * pages, each with the row's next state, then the row. What was cut off is gone on with in the next run. And removes
+ * snapshots that no event uses.
+ */
+import type { EventStatus } from "../model/delivery.ts";
+import { ConflictError } from "../model/errors.ts";
+import type { RelayEvent } from "../model/event.ts";
+import { eventOrdinal, ordinalTime, randomId } from "../model/ids.ts";
+import {
+  eventIdKey,
+  eventKey,
+  fanoutKey,
+  fanoutsOf,
+  membersKey,
+  membersOf,
+  snapshotKey,
+  snapshotsOf,
+} from "../model/keys.ts";
+import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { everyEntry } from "../records/subscription-cache.ts";
+import { parseFanout, removingFanout } from "../records/fanout-row.ts";
+import { decodeMembers, PAGE_MEMBERS } from "../records/recipients.ts";
+import { isLiveText } from "../records/snapshots.ts";
+import type { ReadWideStatus } from "../records/wide-status.ts";
+
+/** What is to be deleted of one delivery, as it stands now. */
+export type DeliveryRemoval = (
+  event: Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">,
+  subscriptionId: string,
+) => Promise<readonly Change[]>;
+
+/** How often a page is read again when a delivery was changed meanwhile. */
+const TRIES = 5;
+
+export interface WideRemoval {
+  /** @param isOver whether an event of this status that ended then is to go. @returns whether it went */
+  remove(event: RelayEvent, text: string, isOver: (status: EventStatus, endedAt: number) => boolean): Promise<boolean>;
+  /** Goes on with what an earlier run left, and removes snapshots that are not used. */
+  tidy(keyId: string, signal: AbortSignal): Promise<void>;
+}
+
+export function createWideRemoval(deps: {
+  readonly storage: Pick<Storage, "getItem" | "range" | "commit">;
+  readonly wideStatus: ReadWideStatus;
+  readonly removal: DeliveryRemoval;
+  /** Paces what it does. */
+  readonly pace: <T>(work: () => Promise<T>) => Promise<T>;
+}): WideRemoval {
+  const { storage, wideStatus, removal, pace } = deps;
+
+  /** @returns false when what it was conditional on has changed */
+  async function tryCommit(changes: readonly Change[]): Promise<boolean> {
+    try {
+      await storage.commit(changes);
+      return true;
+    } catch (error) {
+      if (error instanceof ConflictError) return false;
+      throw error;
+    }
+  }
+
+  /** The next page of deliveries. @returns what the row says then; `undefined` when nothing is left, or somebody else is at it */
+  async function page(keyId: string, ordinal: string, row: string): Promise<string | undefined> {
+    const key = fanoutKey(keyId, ordinal);
+    const now = parseFanout(row);
+    if (now.state !== "removing") return undefined;
+    const { snapshot, removed, added } = now;
+    // Pages of the snapshot one by one, then those that replays added.
+    const at = Math.floor(removed / PAGE_MEMBERS);
+    const text = await storage.getItem(membersKey(keyId, snapshot, at));
+    const ids = text === undefined ? added : decodeMembers(text).map(({ id }) => id);
+    const next = text === undefined ? undefined : removingFanout(snapshot, removed + PAGE_MEMBERS, added);
+    const event = { keyId, ordinal, acceptedAt: ordinalTime(ordinal) };
+    for (let tries = 0; tries < TRIES; tries++) {
+      const gone = (await Promise.all(ids.map((id) => removal(event, id)))).flat();
+      const mine: Change =
+        next === undefined ? { op: "delete", key, if: row } : { op: "put", key, value: next, if: row };
+      if (await tryCommit([mine, ...gone])) return next;
+      if ((await storage.getItem(key)) !== row) return undefined;
+    }
+    return undefined;
+  }
+
+  async function removeDeliveries(keyId: string, ordinal: string, row: string, signal?: AbortSignal): Promise<void> {
+    for (let now: string | undefined = row; now !== undefined && !signal?.aborted;) {
+      const text: string = now;
+      now = await pace(() => page(keyId, ordinal, text));
+    }
+  }
+
+  /** One that nobody uses is closed, and is gone a run later: what was being stored meanwhile has found it closed, or stands. */
+  async function collect(keyId: string, { key, value }: Entry): Promise<void> {
+    const id = key.slice(snapshotsOf(keyId).length);
+    if (isLiveText(value)) {
+      await tryCommit([{ op: "put", key, value: `closing ${randomId("gc")}`, if: value }]);
+    } else if (value.startsWith("closing ")) {
+      for await (const { key: members } of everyEntry(storage, membersOf(keyId, id))) {
+        const one: readonly Change[] = [
+          { op: "check", key, if: value },
+          { op: "delete", key: members },
+        ];
+        if (!(await tryCommit(one))) return;
+      }
+      await tryCommit([{ op: "delete", key, if: value }]);
+    }
+  }
+
+  return {
+    async remove(event, text, isOver) {
+      const { keyId, ordinal, id, subscriptionIds, wide } = event;
+      const { status, endedAt, row } = await wideStatus(event);
+      if (wide === undefined || row === undefined || endedAt === undefined || !isOver(status, endedAt)) return false;
+      const removing = removingFanout(wide.snapshot, 0, subscriptionIds);
+      const changes: Change[] = [
+        { op: "delete", key: eventKey(keyId, ordinal), if: text },
+        { op: "put", key: fanoutKey(keyId, ordinal), value: removing, if: row },
+      ];
+      if (eventOrdinal(id) !== ordinal) changes.push({ op: "delete", key: eventIdKey(keyId, id) });
+      if (!(await tryCommit(changes))) return false;
+      await removeDeliveries(keyId, ordinal, removing);
+      return true;
+    },
+    async tidy(keyId, signal) {
+      const snapshots = await storage.range(snapshotsOf(keyId), { limit: 1_000 });
+      if (snapshots.length === 0) return;
+      const used = new Set<string>();
+      for await (const { key, value } of everyEntry(storage, fanoutsOf(keyId))) {
+        if (signal.aborted) return;
+        try {
+          const { snapshot, state } = parseFanout(value);
+          used.add(snapshotKey(keyId, snapshot));
+          if (state === "removing") await removeDeliveries(keyId, key.slice(fanoutsOf(keyId).length), value, signal);
+        } catch (error) {
+          // Damaged: which snapshot it uses is not known, so none is removed. The check of stored data reports it.
+          if (!(error instanceof SyntaxError)) throw error;
+          return;
+        }
+      }
+      for (const one of snapshots) if (!signal.aborted && !used.has(one.key)) await collect(keyId, one);
+    },
+  };
+}

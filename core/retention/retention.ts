@@ -1,0 +1,215 @@
+/** Retention: removes what has ended and is old. Pending is never removed, failed only by an explicit setting. */
+import Bottleneck from "bottleneck";
+import type { EventStatus } from "../model/delivery.ts";
+import { ConflictError } from "../model/errors.ts";
+import { decodeEvent } from "../model/event.ts";
+import { ordinalTime } from "../model/ids.ts";
+import { eventKey, eventsOf, expiryKey, parseApiKeyKey } from "../model/keys.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Metrics } from "../ports/plugin.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { readTexts, unlessDamaged } from "../records/damage.ts";
+import { decodeSubscription, everyEntry, type Directory } from "../records/subscription-cache.ts";
+import { createReading } from "../records/delivery-view.ts";
+import { createRecipients, type Recipients } from "../records/recipients.ts";
+import { createWideRemoval, type WideRemoval } from "./remove-wide.ts";
+import { createJudge, type Stored, type Verdict } from "./judge-events.ts";
+import { createMarks, ruleOf, type Marks } from "./marks.ts";
+import { TOMBSTONE_MS } from "../subscriptions/delete.ts";
+import { createWideStatus } from "../records/wide-status.ts";
+
+export interface RetentionOptions {
+  /** Age at which delivered, cancelled and unmatched events go, ms. `undefined`: never. */
+  readonly deliveredAfterMs?: number;
+  readonly failedAfterMs?: number;
+}
+
+export interface Retention {
+  /** Looks at what has become old enough since the last run. @returns how many events were removed */
+  run(options: RetentionOptions, signal: AbortSignal): Promise<number>;
+}
+
+/** Ids must be recognised as duplicates for at least a day, so nothing goes sooner. */
+const LEAST_AGE_MS = 86_400_000;
+/** Events looked at together, and their bytes; changes of one commit. */
+const PAGE = 500;
+const PAGE_BYTES = 4 * 1024 * 1024;
+const COMMIT_CHANGES = 4_000;
+/** A page begins when so many times the last one's length have passed: the path has the storage in between. */
+const PACE = 2;
+/** One that is so far behind, ms, takes no breath: the disk fills meanwhile. */
+const LATE_MS = 3_600_000;
+/** What another commit came before is looked at again after this, ms. */
+const CONFLICT_AGAIN_MS = 3_600_000;
+
+export function createRetention(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
+  readonly directory: Directory;
+  readonly recipients?: Recipients;
+  readonly clock: Clock;
+  readonly metrics?: Pick<Metrics, "gauge">;
+  /** All rules that are configured: a replayed event is looked at again by each. @default the one that runs */
+  readonly rules?: readonly RetentionOptions[];
+}): Retention {
+  const { storage, clock, metrics, recipients = createRecipients(storage) } = deps;
+  const wideStatus = createWideStatus({ storage, recipients, read: createReading(deps) });
+  const judge = createJudge({ ...deps, leastAgeMs: LEAST_AGE_MS });
+
+  /** Whether a wide event of this status, ended then, is to go. */
+  const isOver = (options: RetentionOptions, acceptedAt: number) => (status: EventStatus, endedAt: number) => {
+    const keepMs = status === "failed" ? options.failedAfterMs : options.deliveredAfterMs;
+    const at = Math.max(acceptedAt, endedAt);
+    return status !== "pending" && keepMs !== undefined && at <= clock.now() - Math.max(keepMs, LEAST_AGE_MS);
+  };
+
+  /** Commits a page's removals together, or one by one where something came before. @returns what is to be looked at again */
+  async function removeAll(page: readonly Stored[], verdicts: readonly Verdict[]): Promise<readonly Stored[]> {
+    const conflicts: Stored[] = [];
+    let batch: { readonly one: Stored; readonly changes: readonly Change[] }[] = [];
+    let size = 0;
+    async function flush(): Promise<void> {
+      if (batch.length === 0) return;
+      if (!(await tryCommit(batch.flatMap(({ changes }) => changes)))) {
+        for (const { one, changes } of batch) if (!(await tryCommit(changes))) conflicts.push(one);
+      }
+      batch = [];
+      size = 0;
+    }
+    for (const [i, one] of page.entries()) {
+      const verdict = verdicts[i];
+      if (verdict?.do !== "remove") continue;
+      batch.push({ one, changes: verdict.changes });
+      size += verdict.changes.length;
+      if (size >= COMMIT_CHANGES) await flush();
+    }
+    await flush();
+    return conflicts;
+  }
+
+  async function tryCommit(changes: readonly Change[]): Promise<boolean> {
+    try {
+      await storage.commit(changes);
+      return true;
+    } catch (error) {
+      if (error instanceof ConflictError) return false;
+      throw error;
+    }
+  }
+
+  /** Looks at a page of events and stores `also` behind its removals. @returns how many were removed */
+  async function look(
+    page: readonly Stored[],
+    options: RetentionOptions,
+    wide: WideRemoval,
+    marks: Marks,
+    also: readonly Change[],
+  ): Promise<number> {
+    const narrow = page.filter(({ event }) => event.wide === undefined);
+    const verdicts = await judge.page(narrow, options);
+    const now = clock.now();
+    const after: Change[] = [];
+    const going: Change[] = [];
+    let removed = 0;
+    for (const [i, verdict] of verdicts.entries()) {
+      const { event } = narrow[i] as Stored;
+      if (verdict.do === "later") after.push(marks.again(verdict.at, event.keyId, event.ordinal));
+      if (verdict.do !== "remove") continue;
+      removed++;
+      for (const change of verdict.changes) going.push(change);
+    }
+    // Nearly always: all of the page goes in one commit with its marks.
+    const whole = narrow.length === page.length && going.length + after.length + also.length <= COMMIT_CHANGES;
+    if (whole && (await tryCommit([...going, ...after, ...also]))) return removed;
+    const conflicts = await removeAll(narrow, verdicts);
+    removed -= conflicts.length;
+    for (const { event } of conflicts) after.push(marks.again(now + CONFLICT_AGAIN_MS, event.keyId, event.ordinal));
+    for (const { event, text } of page) {
+      if (event.wide === undefined) continue;
+      if (await wide.remove(event, text, isOver(options, event.acceptedAt))) removed++;
+      else after.push(marks.again(now + LEAST_AGE_MS, event.keyId, event.ordinal));
+    }
+    const changes = [...after, ...also];
+    if (changes.length > 0) await storage.commit(changes);
+    return removed;
+  }
+
+  /** Tombstones of before there was an index of when they go. */
+  async function expireTombstones(): Promise<void> {
+    for await (const { key, value } of everyEntry(storage, "subscription:")) {
+      const { deletedAt } = decodeSubscription(value);
+      if (deletedAt === undefined) continue;
+      await storage.commit([{ op: "put", key: expiryKey(deletedAt + TOMBSTONE_MS, key), value: "" }]);
+    }
+  }
+
+  return {
+    async run(options, signal) {
+      const keeps = [options.deliveredAfterMs, options.failedAfterMs].filter((ms) => ms !== undefined);
+      if (keeps.length === 0) return 0;
+      const youngestMs = Math.max(LEAST_AGE_MS, Math.min(...keeps));
+      const rules = [...new Set([options, ...(deps.rules ?? [])].map(ruleOf))];
+      const marks = createMarks(storage, ruleOf(options));
+      if (await marks.isNew()) await expireTombstones();
+      await marks.forgetOthers(rules);
+      await marks.adoptReplayed(rules, clock.now());
+      const pace = new Bottleneck({ maxConcurrent: 1 });
+      const wide = createWideRemoval({
+        storage,
+        wideStatus,
+        removal: judge.removal,
+        pace: (work) => work(),
+      });
+      let removed = 0;
+
+      async function paced(work: () => Promise<number>, late = false): Promise<void> {
+        removed += await pace.schedule(async () => {
+          const began = clock.monotonic();
+          const count = await work();
+          pace.updateSettings({ minTime: late ? 0 : Math.ceil((clock.monotonic() - began) * PACE) });
+          return count;
+        });
+      }
+
+      for await (const rechecks of marks.due(clock.now())) {
+        if (signal.aborted) return removed;
+        const keys = rechecks.map(({ keyId, ordinal }) => eventKey(keyId, ordinal));
+        const texts = await readTexts(storage, keys);
+        const page = texts.flatMap((text, i) => stored(keys[i] as string, text));
+        const done = rechecks.map((one) => one.done);
+        await paced(() => look(page, options, wide, marks, done));
+      }
+      for await (const { key: keyRow } of everyEntry(storage, "key:")) {
+        const keyId = parseApiKeyKey(keyRow);
+        let from = await marks.from(keyId);
+        let limit = PAGE / 10;
+        for (let more = true; more && !signal.aborted;) {
+          const after = from === undefined ? undefined : eventKey(keyId, from);
+          const entries = await storage.range(eventsOf(keyId), { after, limit });
+          const until = clock.now() - youngestMs;
+          const old = entries.filter(({ key }) => ordinalTime(key.slice(key.lastIndexOf(":") + 1)) <= until);
+          more = old.length === limit;
+          const last = old.at(-1)?.key;
+          if (last === undefined) break;
+          const ordinal = last.slice(last.lastIndexOf(":") + 1);
+          const page = old.flatMap(({ key, value }) => stored(key, value));
+          const lagMs = Math.max(0, until - ordinalTime(ordinal));
+          metrics?.gauge("retention_lag_seconds", lagMs / 1_000);
+          await paced(() => look(page, options, wide, marks, [marks.passed(keyId, ordinal)]), lagMs > LATE_MS);
+          from = ordinal;
+          const bytes = page.reduce((sum, { text }) => sum + text.length, 0) / Math.max(1, page.length);
+          limit = Math.min(PAGE, Math.max(1, Math.floor(PAGE_BYTES / bytes)));
+        }
+        if (signal.aborted) return removed;
+        await wide.tidy(keyId, signal);
+      }
+      metrics?.gauge("retention_lag_seconds", 0);
+      return removed;
+    },
+  };
+}
+
+/** An event as it is stored. What is damaged stays: nobody can say that it has ended, or what else belongs to it. */
+function stored(key: string, text: string | undefined): readonly Stored[] {
+  const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
+  return text === undefined || event === undefined ? [] : [{ text, event }];
+}

@@ -1,0 +1,53 @@
+/** `GET /metrics`: on the main server behind a token, or on a port of its own; nowhere when neither is set. */
+import { hash, timingSafeEqual } from "node:crypto";
+import { createApp, type AppDeps } from "../../api/http/app.ts";
+import { Problem } from "../../model/problem.ts";
+import type { Route } from "../../ports/plugin.ts";
+import type { Step } from "../lifecycle.ts";
+import type { RelayMetrics } from "../observability/index.ts";
+import { METRICS_TYPE } from "../observability/metrics.ts";
+import type { Plan } from "../../ports/plan.ts";
+import { listen, type Listening } from "../server.ts";
+import { token } from "./container.ts";
+
+export const FIGURES_READ = token<Pick<RelayMetrics, "text">>("figures read");
+
+/** @param token asked for as Bearer; without one everybody who reaches the route may read */
+export function metricsRoute(metrics: Pick<RelayMetrics, "text">, token: string | undefined): Route {
+  const wanted = token === undefined ? undefined : digest(token);
+  return {
+    method: "GET",
+    path: "/metrics",
+    async handle(request) {
+      if (wanted !== undefined) {
+        const [, given = ""] = /^Bearer +(\S+)$/i.exec(request.header("authorization") ?? "") ?? [];
+        // Hashes are of one length, so that the comparison tells nothing of the token.
+        if (!timingSafeEqual(digest(given), wanted)) {
+          throw new Problem("UNAUTHENTICATED", "Send the metrics token as Authorization: Bearer.");
+        }
+      }
+      return { status: 200, headers: { "content-type": METRICS_TYPE }, body: await metrics.text() };
+    },
+  };
+}
+
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
+
+/** The route on the main server: only where a token protects it and it has no port of its own. */
+export const metricsRoutes = (metrics: Pick<RelayMetrics, "text">, { token: set, port }: Plan["metrics"]): Route[] =>
+  port === undefined && set !== undefined ? [metricsRoute(metrics, set)] : [];
+
+/** The listener of its own. It ends late, so that a drain can be watched. */
+export function metricsStep(plan: Plan, metrics: Pick<RelayMetrics, "text">, deps: () => AppDeps): Step {
+  let listening: Listening | undefined;
+  return {
+    name: "metrics",
+    async start() {
+      const { port, token: set } = plan.metrics;
+      if (port === undefined) return;
+      const app = createApp({ ...deps(), operations: [], routes: [metricsRoute(metrics, set)] });
+      listening = await listen(app, { ...plan.server, port });
+    },
+    stop: (graceMs) => listening?.close(Math.min(graceMs, 500)),
+  };
+}

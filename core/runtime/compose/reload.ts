@@ -1,0 +1,49 @@
+/** What may change while the relay runs: limits, the catalogue of events, the level of the log. All else takes a restart. */
+import type { Limiter } from "../../limits/limiter.ts";
+import type { RelayLog } from "../observability/index.ts";
+import type { Plan } from "../../ports/plan.ts";
+import { token } from "./container.ts";
+
+/** The parts of a plan that a reload takes over. */
+export type Reloadable = Pick<Plan, "limits" | "abuse" | "events" | "log">;
+
+/** The event names that may be published now. */
+export interface Catalogue {
+  /** `undefined`: every well-formed name. The same list until it is replaced. */
+  readonly now: () => readonly string[] | undefined;
+  replace(names: readonly string[] | undefined): void;
+}
+
+export const CATALOGUE = token<Catalogue>("catalogue");
+
+export function createCatalogue(names: readonly string[] | undefined): Catalogue {
+  let current = names;
+  return { now: () => current, replace: (next) => void (current = next) };
+}
+
+/**
+ * Takes the parts of a checked plan over, each at once and whole: windows and suspensions go on, and what was accepted
+ * under the old catalogue is delivered. @returns the names of what changed
+ */
+export type Reload = (next: Reloadable) => readonly string[];
+
+export function createReload(
+  first: Reloadable,
+  parts: {
+    readonly limiter: () => Pick<Limiter, "configure">;
+    readonly catalogue: () => Catalogue;
+    readonly log: Pick<RelayLog, "setLevel">;
+  },
+): Reload {
+  let current = first;
+  return (next) => {
+    const changed = (["limits", "abuse", "events", "log"] as const).filter(
+      (name) => JSON.stringify(current[name]) !== JSON.stringify(next[name]),
+    );
+    if (changed.includes("limits") || changed.includes("abuse")) parts.limiter().configure(next.limits, next.abuse);
+    if (changed.includes("events")) parts.catalogue().replace(next.events);
+    if (changed.includes("log")) parts.log.setLevel(next.log.level);
+    current = next;
+    return changed;
+  };
+}

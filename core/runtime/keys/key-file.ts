@@ -1,0 +1,111 @@
+/** A file that holds one secret: made once, whole or not at all, whoever races for it. */
+import { randomBytes } from "node:crypto";
+import { chmod, link, open, readFile, rename, stat, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { StartError } from "../../model/errors.ts";
+import { makeDurableFolder } from "../../ports/folder.ts";
+
+/**
+ * The text in the file, which is made with `fresh()` when it is not there (0600, its folder 0700). It is on the disk
+ * when this resolves, and of several processes at once all read the text of the one that was first.
+ * @throws StartError 78 when it can be neither read nor made
+ */
+export async function keyFile(
+  path: string,
+  fresh: () => string,
+): Promise<{ readonly text: string; readonly made: boolean }> {
+  try {
+    const found = await read(path);
+    const folder = dirname(path);
+    if (found !== undefined) {
+      // Who made it may have died before it synced the folder. One that cannot be synced is not ours to make keys in.
+      await sync(folder).catch(() => {});
+      return { text: found, made: false };
+    }
+    makeDurableFolder(folder);
+    await chmod(folder, 0o700);
+    const made = await create(path, `${fresh()}\n`);
+    return { text: (await read(path)) ?? "", made };
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+    throw new StartError(78, `cannot read or make ${path} (${code})`, { cause: error });
+  }
+}
+
+/** The text in the file; `undefined` when it is not there. @throws StartError 78 when it cannot be read */
+export async function readKeyFile(path: string): Promise<string | undefined> {
+  try {
+    return await read(path);
+  } catch (error) {
+    throw new StartError(78, `cannot read ${path} (${(error as NodeJS.ErrnoException).code ?? ""})`, { cause: error });
+  }
+}
+
+/** Puts `next` in the place of `path`, whose text stays in `old`. Cut off anywhere, no text is lost; may be repeated. */
+export async function promoteKeyFile(path: string, next: string, old: string): Promise<void> {
+  const text = await read(path);
+  if (text !== undefined) {
+    const temp = join(dirname(old), `.${basename(old)}.${randomBytes(8).toString("hex")}`);
+    await write(temp, `${text}\n`);
+    await rename(temp, old);
+    await sync(dirname(old));
+  }
+  await rename(next, path);
+  await sync(dirname(path));
+}
+
+async function read(path: string): Promise<string | undefined> {
+  try {
+    // A copy from elsewhere may have come with other modes.
+    if (((await stat(path)).mode & 0o077) !== 0) await chmod(path, 0o600);
+    return (await readFile(path, "utf8")).trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** False when another process was first. A link, unlike a rename, never replaces what is there. */
+async function create(path: string, text: string): Promise<boolean> {
+  const folder = dirname(path);
+  const temp = join(folder, `.${basename(path)}.${randomBytes(8).toString("hex")}`);
+  await write(temp, text);
+  try {
+    await link(temp, path);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "";
+    if (code === "EEXIST") return false;
+    if (!["EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP"].includes(code)) throw error;
+    // A file system without links: a crash in the middle leaves a torn file, which the next start reports.
+    try {
+      await write(path, text);
+    } catch (again) {
+      if ((again as NodeJS.ErrnoException).code === "EEXIST") return false;
+      throw again;
+    }
+  } finally {
+    await unlink(temp);
+    await sync(folder);
+    await sync(dirname(folder));
+  }
+  return true;
+}
+
+async function write(path: string, text: string): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function sync(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

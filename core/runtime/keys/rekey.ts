@@ -1,0 +1,209 @@
+/** A new master key, without a stop: everything sealed is sealed anew beside the traffic, then the old key counts no more. */
+import { join } from "node:path";
+import { createTrail } from "../../records/audit-trail.ts";
+import type { Actor } from "../../model/audit.ts";
+import { createReseal } from "../../subscriptions/reseal.ts";
+import { ConflictError, StartError } from "../../model/errors.ts";
+import { metaKey } from "../../model/keys.ts";
+import type { Auth } from "../../ports/auth.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Log } from "../../ports/plugin.ts";
+import type { Storage } from "../../ports/storage.ts";
+import { promoteKeyFile, readKeyFile } from "./key-file.ts";
+import type { RelayKeys } from "./keyring.ts";
+import { keyFolder, MASTER, NEXT_MASTER, OLD_MASTER } from "./master-keys.ts";
+import { token } from "../compose/container.ts";
+
+/** How it stands: `blocked` when something can be opened by none of the keys; then nothing is switched. */
+export interface Rekeyed {
+  readonly state: "running" | "done" | "blocked";
+  /** Subscriptions sealed anew so far. */
+  readonly sealed: number;
+  /** Ids of subscriptions that no key opens, at most 20. */
+  readonly unreadable: readonly string[];
+}
+
+export interface Rekey {
+  /** Begins, or joins what has begun; resolves when it is over, or after `waitMs` with how far it is. */
+  run(actor: Actor): Promise<Rekeyed>;
+  /** Breaks off; what was sealed anew stays so, and the next run goes on. */
+  stop(): Promise<void>;
+}
+
+export const REKEY = token<Rekey>("rekey");
+
+const FINGERPRINT = metaKey("master-key");
+const RETIRED = metaKey("master-keys-retired");
+const SHOWN = 20;
+
+export interface RekeyDeps {
+  readonly keys: RelayKeys;
+  readonly storage: Pick<Storage, "getItem" | "commit" | "range">;
+  readonly auth: Pick<Auth, "reseal">;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Where the master key lies in a file; `undefined` where it is given. */
+  readonly dataDir: string | undefined;
+  /** How long a change that was under way when the key changed may take to be stored, ms. @default 2_000 */
+  readonly settleMs?: number;
+  /** @default 8_000 */
+  readonly waitMs?: number;
+}
+
+export function createRekey(deps: RekeyDeps): Rekey {
+  const { keys, storage, auth, clock, log, dataDir, settleMs = 2_000, waitMs = 8_000 } = deps;
+  const reseal = createReseal(storage, keys);
+  const stopping = new AbortController();
+  let running: Promise<Rekeyed> | undefined;
+  let sealed = 0;
+  /** Of a run that ended while nobody waited. */
+  let unheard: Rekeyed | undefined;
+  let waiting = 0;
+
+  async function work(actor: Actor): Promise<Rekeyed> {
+    sealed = 0;
+    const next = dataDir === undefined ? undefined : await readKeyFile(join(keyFolder(dataDir), NEXT_MASTER));
+    if (next !== undefined) keys.adopt(next);
+    // What was sealed a moment before the key changed may be stored a moment after it was looked for.
+    for (let clean = 0; clean < 2; clean++) {
+      if (clean > 0) await clock.sleep(clock.now() + settleMs, stopping.signal);
+      const came = await reseal(stopping.signal);
+      await auth.reseal?.();
+      sealed += came.sealed;
+      if (came.unreadable.length > 0) return { state: "blocked", sealed, unreadable: came.unreadable.slice(0, SHOWN) };
+      if (came.sealed > 0) clean = 0;
+    }
+    await change(actor);
+    return { state: "done", sealed, unreadable: [] };
+  }
+
+  /** The fingerprint changes when nothing is left that the old key sealed; then the files follow. */
+  async function change(actor: Actor): Promise<void> {
+    const stored = await storage.getItem(FINGERPRINT);
+    if (stored !== undefined && stored !== keys.masterFingerprint) {
+      const retired = (await storage.getItem(RETIRED))?.split(" ") ?? [];
+      const all = new Set([...retired, stored]);
+      all.delete(keys.masterFingerprint);
+      const entry = {
+        action: "secrets.rekeyed",
+        target: "master key",
+        detail: `${sealed} subscriptions`,
+        actor,
+      } as const;
+      await storage.commit([
+        { op: "put", key: FINGERPRINT, value: keys.masterFingerprint, if: stored },
+        { op: "put", key: RETIRED, value: [...all].join(" ") },
+        ...createTrail({ storage, clock, log }).lines({ ...entry, keys: "*" }),
+      ]);
+      log.info("everything is sealed by the new master key", { sub: actor.sub, count: sealed });
+    }
+    await settleKeyFiles(keys, storage, dataDir);
+  }
+
+  return {
+    async run(actor) {
+      const before = unheard;
+      unheard = undefined;
+      if (before !== undefined) return before;
+      running ??= work(actor)
+        .then((came) => {
+          if (waiting === 0) unheard = came;
+          return came;
+        })
+        .finally(() => (running = undefined));
+      waiting++;
+      const over = new AbortController();
+      const wait = clock.sleep(clock.now() + waitMs, AbortSignal.any([over.signal, stopping.signal]));
+      const soon = wait.then(
+        (): Rekeyed => ({ state: "running", sealed, unreadable: [] }),
+        (): Rekeyed => ({ state: "running", sealed, unreadable: [] }),
+      );
+      try {
+        return await Promise.race([running, soon]);
+      } finally {
+        waiting--;
+        over.abort();
+      }
+    },
+    async stop() {
+      stopping.abort(new Error("stopping"));
+      await running?.catch(() => undefined);
+    },
+  };
+}
+
+/** After the fingerprint has changed, the new key's file takes the old one's place. Does nothing when it has, or must not yet. */
+export async function settleKeyFiles(
+  keys: Pick<RelayKeys, "masterFingerprint">,
+  storage: Pick<Storage, "getItem">,
+  dataDir: string | undefined,
+): Promise<void> {
+  if (dataDir === undefined || (await storage.getItem(FINGERPRINT)) !== keys.masterFingerprint) return;
+  const [master, next, old] = [MASTER, NEXT_MASTER, OLD_MASTER].map((name) => join(keyFolder(dataDir), name)) as [
+    string,
+    string,
+    string,
+  ];
+  if ((await readKeyFile(next)) !== undefined) await promoteKeyFile(master, next, old);
+}
+
+/** How a relay's master keys stand to what is stored: `rekeying` when its present one has not sealed all of it yet. */
+export type MasterKeyState = "unclaimed" | "present" | "rekeying" | "replaced" | "unlike";
+
+export interface MasterKeyJudged {
+  readonly state: MasterKeyState;
+  /** How many of the older keys have been replaced here: nothing that is stored needs them. */
+  readonly spent: number;
+}
+
+/** Looks, and changes nothing. */
+export async function judgeMasterKey(
+  storage: Pick<Storage, "getItem">,
+  keys: Pick<RelayKeys, "masterFingerprint" | "olderFingerprints">,
+): Promise<MasterKeyJudged> {
+  const retired = (await storage.getItem(RETIRED))?.split(" ") ?? [];
+  const stored = await storage.getItem(FINGERPRINT);
+  const spent = keys.olderFingerprints.filter((one) => retired.includes(one)).length;
+  if (retired.includes(keys.masterFingerprint)) return { state: "replaced", spent };
+  if (stored === undefined) return { state: "unclaimed", spent };
+  if (stored === keys.masterFingerprint) return { state: "present", spent };
+  return { state: keys.olderFingerprints.includes(stored) ? "rekeying" : "unlike", spent };
+}
+
+/** Whether the storage belongs to a master key. @throws StorageError */
+export const hasMasterKey = async (storage: Pick<Storage, "getItem">): Promise<boolean> =>
+  (await storage.getItem(FINGERPRINT)) !== undefined;
+
+/**
+ * What is sealed in this storage can be opened by its master key only: a node with another must not serve, unless it
+ * still has the old one beside a new one.
+ * @throws StartError 78
+ */
+export async function ownMasterKey(
+  storage: Pick<Storage, "getItem" | "commit">,
+  keys: Pick<RelayKeys, "masterFingerprint" | "olderFingerprints">,
+  log: Pick<Log, "warn">,
+): Promise<void> {
+  for (;;) {
+    switch ((await judgeMasterKey(storage, keys)).state) {
+      case "present":
+        return;
+      case "replaced":
+        throw new StartError(78, "this master key has been replaced: give the one that replaced it");
+      case "unlike":
+        throw new StartError(
+          78,
+          "this storage belongs to another master key: give the one it was made with (RELAY_MASTER_KEY or keys/master)",
+        );
+      case "rekeying":
+        return log.warn("not everything is sealed by the present master key yet: run relay secrets rekey");
+      case "unclaimed":
+    }
+    try {
+      return await storage.commit([{ op: "put", key: FINGERPRINT, value: keys.masterFingerprint, if: null }]);
+    } catch (error) {
+      // Another node was first.
+      if (!(error instanceof ConflictError)) throw error;
+    }
+  }
+}

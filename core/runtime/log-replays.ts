@@ -1,0 +1,21 @@
+/** Counts what a replay moves, by who asked for it. */
+import type { Replay } from "../replay/replay.ts";
+import type { Metrics } from "../ports/plugin.ts";
+
+export function countedReplay(replay: Replay, metrics: Metrics, by: "api" | "job"): Replay {
+  const count = (moved: number): void => {
+    if (moved > 0) metrics.count("deliveries_replayed", { by }, moved);
+  };
+  return {
+    async event(keyId, eventId, options) {
+      const moved = await replay.event(keyId, eventId, options);
+      count(moved);
+      return moved;
+    },
+    async failed(options) {
+      const result = await replay.failed(options);
+      count(result.replayed);
+      return result;
+    },
+  };
+}

@@ -1,0 +1,65 @@
+/** Figures for Prometheus. Counting is our own and cheap; prom-client writes them out, and is loaded at the first reading (28 ms, 17 MB). */
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { Metrics } from "../../ports/plugin.ts";
+import { Cells } from "./cells.ts";
+import { readOut } from "./exposition.ts";
+import { FIGURES } from "./metric-table.ts";
+
+export interface RelayMetrics extends Metrics {
+  /** All figures in Prometheus' text format. */
+  text(): Promise<string>;
+  /** `refresh` is awaited before each reading: for gauges that are asked for, not counted. One that fails is passed over. */
+  onRead(refresh: () => Promise<void> | void): void;
+  /** Lets go of the event-loop monitor. May be called twice. */
+  dispose(): void;
+}
+
+/** What `text()` answers in: `Content-Type` of `/metrics`. */
+export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+export function createMetrics(): RelayMetrics {
+  const figures = new Map(Object.entries(FIGURES).map(([name, figure]) => [name, new Cells(figure)]));
+  const refreshers: (() => Promise<void> | void)[] = [];
+  const loop = monitorEventLoopDelay({ resolution: 20 });
+  loop.enable();
+
+  const metrics: RelayMetrics = {
+    count(name, labels, by = 1) {
+      const cells = figures.get(name);
+      if (cells?.figure.kind === "counter" && by >= 0) cells.at(labels).value += by;
+    },
+    gauge(name, value, labels) {
+      const cells = figures.get(name);
+      if (cells?.figure.kind === "gauge") cells.at(labels).value = value;
+    },
+    observe(name, seconds, labels) {
+      const cells = figures.get(name);
+      const bounds = cells?.figure.buckets;
+      if (cells === undefined || bounds === undefined || !Number.isFinite(seconds)) return;
+      const cell = cells.at(labels);
+      let i = 0;
+      while (i < bounds.length && seconds > (bounds[i] as number)) i++;
+      cell.buckets[i] = (cell.buckets[i] as number) + 1;
+      cell.value += seconds;
+    },
+    async text() {
+      await Promise.all(refreshers.map(async (refresh) => refresh()).map((done) => done.catch(() => undefined)));
+      for (const [quantile, percent] of [
+        ["0.5", 50],
+        ["0.99", 99],
+        ["1", 100],
+      ] as const) {
+        const nanoseconds = loop.percentile(percent);
+        metrics.gauge("event_loop_delay_seconds", nanoseconds / 1e9, { quantile });
+      }
+      loop.reset();
+      return await readOut(figures);
+    },
+    onRead: (refresh) => void refreshers.push(refresh),
+    dispose: () => void loop.disable(),
+  };
+  return metrics;
+}
+
+/** Counts nothing: for tests and for commands that serve nobody. */
+export const nullMetrics: Metrics = { count: () => undefined, gauge: () => undefined, observe: () => undefined };

@@ -1,0 +1,54 @@
+/** What each plug-in is handed: its surroundings, and a shelf of its own in the storage. */
+import { createTrail, type Trail } from "../records/audit-trail.ts";
+import { pluginPrefix } from "../model/keys.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Connect, Guess, Keys, Log, Metrics, Plugin, PluginContext, ScopedStorage } from "../ports/plugin.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+
+export interface Surroundings {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly connect: Connect;
+  readonly fetch: PluginContext["fetch"];
+  readonly keys: Keys;
+  readonly guess: Guess;
+  readonly publishToken?: string;
+  readonly dataDir: string;
+  readonly configDir: string;
+}
+
+/** The storage under a prefix that no one else uses; what a commit is about goes to the audit trail with it. */
+export function scoped(
+  storage: Pick<Storage, "getItem" | "range" | "commit">,
+  prefix: string,
+  trail: Pick<Trail, "lines">,
+): ScopedStorage {
+  const inside = (change: Change): Change => ({ ...change, key: prefix + change.key });
+  return {
+    getItem: (key) => storage.getItem(prefix + key),
+    async range(under, options = {}) {
+      const after = options.after === undefined ? undefined : prefix + options.after;
+      const entries = await storage.range(prefix + under, { ...options, after });
+      return entries.map(({ key, value }) => ({ key: key.slice(prefix.length), value }));
+    },
+    commit: (changes, audit = []) => storage.commit([...changes.map(inside), ...audit.flatMap(trail.lines)]),
+  };
+}
+
+/** @param storage `undefined` while the storage itself is being set up */
+export function contextOf(
+  plugin: Pick<Plugin<string, unknown>, "kind" | "name">,
+  around: Surroundings,
+  storage: Storage | undefined,
+): PluginContext {
+  const trail = storage && createTrail({ ...around, storage });
+  return {
+    ...around,
+    refused: async (entry, alike) => trail?.refused(entry, alike),
+    get storage() {
+      if (storage === undefined || trail === undefined) throw new Error("the storage is not set up yet");
+      return scoped(storage, pluginPrefix(plugin.kind, plugin.name), trail);
+    },
+  };
+}

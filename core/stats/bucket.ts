@@ -1,0 +1,106 @@
+/** A tally: what was counted on one key in one stretch of time. Added up, written as one short row, read back. */
+import { LATENCY_CELLS } from "./latency-histogram.ts";
+
+/** The four codes of a 429, in the order in which rows hold them. */
+export const REFUSALS = ["RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED", "PROVIDER_BACKPRESSURE", "ABUSE_SUSPEND"] as const;
+export type RefusalCode = (typeof REFUSALS)[number];
+
+/** Places in a subscription's counts; behind them stands its latency histogram. */
+export const MATCHED = 0;
+export const DELIVERED = 1;
+export const FAILED = 2;
+export const ATTEMPTS = 3;
+export const LATENCY = 4;
+const CELLS = LATENCY + LATENCY_CELLS;
+
+export type Counts = Uint32Array<ArrayBuffer>;
+
+export interface Tally {
+  /** Events accepted. */
+  accepted: number;
+  /** 429 answers, as in `REFUSALS`. */
+  readonly refused: Uint32Array<ArrayBuffer>;
+  /** By subscription. */
+  readonly subs: Map<string, Counts>;
+  /** Deliveries pending, by subscription: not a count but a look, the largest of them. */
+  readonly backlog: Map<string, number>;
+}
+
+export const newTally = (): Tally => ({
+  accepted: 0,
+  refused: new Uint32Array(REFUSALS.length),
+  subs: new Map(),
+  backlog: new Map(),
+});
+
+export const isEmpty = ({ accepted, refused, subs, backlog }: Tally): boolean =>
+  accepted === 0 && subs.size === 0 && backlog.size === 0 && refused.every((count) => count === 0);
+
+export function countsOf({ subs }: Tally, id: string): Counts {
+  let counts = subs.get(id);
+  if (counts === undefined) subs.set(id, (counts = new Uint32Array(CELLS)));
+  return counts;
+}
+
+export function addCounts(into: Counts, from: ArrayLike<number>): void {
+  for (let i = 0; i < CELLS; i++) into[i] = (into[i] as number) + (from[i] as number);
+}
+
+export function look(into: Tally, id: string, pending: number): void {
+  into.backlog.set(id, Math.max(pending, into.backlog.get(id) ?? 0));
+}
+
+/** Adds counts up. What two saw pending at the same time is one and the same: of it the larger stays. */
+export function addTally(into: Tally, from: Tally): void {
+  into.accepted += from.accepted;
+  for (let i = 0; i < REFUSALS.length; i++) into.refused[i] = (into.refused[i] as number) + (from.refused[i] as number);
+  for (const [id, counts] of from.subs) addCounts(countsOf(into, id), counts);
+  for (const [id, pending] of from.backlog) look(into, id, pending);
+}
+
+/** What a row holds; zeros are left out. A subscription: its four counts, then pairs of cell and count. */
+interface Row {
+  readonly a?: number;
+  readonly r?: readonly number[];
+  readonly s?: Readonly<Record<string, readonly number[]>>;
+  readonly b?: Readonly<Record<string, number>>;
+}
+
+export function encodeTally({ accepted, refused, subs, backlog }: Tally): string {
+  const s: Record<string, number[]> = {};
+  for (const [id, counts] of subs) {
+    const line = [...counts.subarray(0, LATENCY)];
+    for (let i = LATENCY; i < CELLS; i++) if ((counts[i] as number) > 0) line.push(i - LATENCY, counts[i] as number);
+    s[id] = line;
+  }
+  const row: Row = {
+    a: accepted || undefined,
+    r: refused.some((count) => count > 0) ? [...refused] : undefined,
+    s: subs.size > 0 ? s : undefined,
+    b: backlog.size > 0 ? Object.fromEntries(backlog) : undefined,
+  };
+  return JSON.stringify(row);
+}
+
+/** A row that cannot be read counts nothing: figures are for looking at, and nobody may be kept from looking. */
+export function decodeTally(text: string): Tally {
+  const tally = newTally();
+  let row: Row;
+  try {
+    row = JSON.parse(text) as Row;
+  } catch {
+    return tally;
+  }
+  tally.accepted = row.a ?? 0;
+  tally.refused.set((row.r ?? []).slice(0, REFUSALS.length));
+  for (const [id, line] of Object.entries(row.s ?? {})) {
+    const counts = countsOf(tally, id);
+    counts.set(line.slice(0, LATENCY));
+    for (let i = LATENCY; i + 1 < line.length; i += 2) {
+      const cell = line[i] as number;
+      if (cell >= 0 && cell < LATENCY_CELLS) counts[LATENCY + cell] = line[i + 1] as number;
+    }
+  }
+  for (const [id, pending] of Object.entries(row.b ?? {})) look(tally, id, pending);
+  return tally;
+}

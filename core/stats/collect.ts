@@ -1,0 +1,250 @@
+/**
+ * The figures of a relay, kept by itself in bounded space: counted in memory on the way, written every ten seconds, for an
+ * hour by the minute, a day by ten minutes, a week by the hour. A crash loses what was counted since the last writing.
+ */
+import { randomId } from "../model/ids.ts";
+import { duesOf, parseStatsKey, STATS, statsKey, statsOf, WHOLE_RELAY, type Grain } from "../model/keys.ts";
+import type { RelayEvent } from "../model/event.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/plugin.ts";
+import type { Storage } from "../ports/storage.ts";
+import type { Seen } from "../deliver/report.ts";
+import { ALL_GRAINS, createFigureRows, GRAINS, startOf } from "./rollups.ts";
+import { latencyCell } from "./latency-histogram.ts";
+import * as tally from "./bucket.ts";
+import type { RefusalCode, Tally } from "./bucket.ts";
+
+export interface FigureDeps {
+  readonly storage: Pick<Storage, "range" | "commit"> & { readonly queue: Pick<Storage["queue"], "depth"> };
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Buckets by the time at which they begin. */
+export type Buckets = ReadonlyMap<number, Tally>;
+
+export interface Figures {
+  /** Called for each event, right after its commit: less than a microsecond. */
+  accepted(event: Pick<RelayEvent, "keyId" | "subscriptionIds">): void;
+  /** The same for the subscriptions of a wide event, a page at a time. */
+  matched(keyId: string, subscriptionIds: readonly string[]): void;
+  /** Called for each attempt, right after its commit. */
+  readonly seen: Seen;
+  /** A 429 was answered; on a key, when the caller owned it. */
+  readonly refused: (code: RefusalCode, keyId: string | undefined) => void;
+  start(): void;
+  /** Writes what is left. May be called twice. */
+  stop(): Promise<void>;
+  /** What all nodes counted on a key from `first` on, this node up to now. */
+  read(keyId: string, grain: Grain, first: number): Promise<Buckets>;
+  /** Deliveries of a subscription that are pending now; `MOST_PENDING` stands for that or more. */
+  pending(subscriptionId: string): Promise<number>;
+  /** Writes now: what `start` does by itself. */
+  flush(): Promise<void>;
+}
+
+/** Stands for every subscription in the figures of the whole relay. */
+export const EVERY = "all";
+
+const FLUSH_MS = 10_000;
+const SWEEP_MS = 86_400_000;
+/** Keys held in memory; what comes on others meanwhile is counted for none. */
+const MOST_KEYS = 20_000;
+const IDLE_MS = 3_600_000;
+/** How far pending deliveries of one subscription are counted, and of how many subscriptions a minute. */
+export const MOST_PENDING = 1_000;
+const MOST_LOOKS = 1_000;
+const SLICE = 50;
+const PAGE = 500;
+
+interface Live {
+  delta: Tally;
+  readonly current: Map<Grain, { readonly at: number; readonly tally: Tally }>;
+  /** Subscriptions that had pending deliveries when they were looked at last. */
+  readonly waiting: Set<string>;
+  activeAt: number;
+}
+
+const newLive = (now: number): Live => ({
+  delta: tally.newTally(),
+  current: new Map(),
+  waiting: new Set(),
+  activeAt: now,
+});
+
+export function createFigures(deps: FigureDeps): Figures {
+  const { storage, clock, log } = deps;
+  // Each process writes rows of its own, so it need not know what another, or its own last life, has counted.
+  const node = randomId("n").slice(2, 12);
+  const live = new Map<string, Live>();
+  const whole = newLive(clock.now());
+  const rows = createFigureRows(storage);
+  let flushedAt = clock.now();
+  let sweptAt = flushedAt;
+  let stopping: AbortController | undefined;
+  let running: Promise<void> | undefined;
+  let flushing: Promise<void> = Promise.resolve();
+
+  function of(keyId: string): Tally {
+    let one = live.get(keyId);
+    if (one === undefined) {
+      one = newLive(flushedAt);
+      if (live.size < MOST_KEYS) live.set(keyId, one);
+    }
+    return one.delta;
+  }
+
+  /** Moves what was counted since the last time into the buckets of that time. @returns whether an hour began for it */
+  function settle(keyId: string, one: Live, at: number): boolean {
+    if (tally.isEmpty(one.delta)) return false;
+    const { delta } = one;
+    const hour = one.current.get("1h")?.at;
+    one.delta = tally.newTally();
+    one.activeAt = at;
+    if (one !== whole) {
+      whole.delta.accepted += delta.accepted;
+      for (const counts of delta.subs.values()) tally.addCounts(tally.countsOf(whole.delta, EVERY), counts);
+    }
+    for (const grain of ALL_GRAINS) {
+      const from = startOf(grain, at);
+      let bucket = one.current.get(grain);
+      if (bucket?.at !== from) one.current.set(grain, (bucket = { at: from, tally: tally.newTally() }));
+      tally.addTally(bucket.tally, delta);
+      rows.put(statsKey(keyId, grain, from, node), tally.encodeTally(bucket.tally));
+    }
+    return one.current.get("1h")?.at !== hour;
+  }
+
+  function matched(keyId: string, subscriptionIds: readonly string[]): void {
+    for (const id of subscriptionIds) bump(tally.countsOf(of(keyId), id), tally.MATCHED);
+  }
+
+  async function pending(subscriptionId: string): Promise<number> {
+    return (await storage.range(duesOf(subscriptionId), { limit: MOST_PENDING })).length;
+  }
+
+  /** What is pending, as the minute ends. Keys that were passed over are the first of the next minute. */
+  async function lookAround(at: number): Promise<void> {
+    let looks = 0;
+    for (const [keyId, one] of [...live]) {
+      const minute = one.current.get("1m");
+      const active = minute?.at === startOf("1m", at) ? minute.tally.subs.keys() : [];
+      const subs = new Set([...active, ...one.delta.subs.keys(), ...one.waiting]);
+      if (subs.size === 0) continue;
+      if ((looks += subs.size) > MOST_LOOKS) break;
+      live.delete(keyId);
+      live.set(keyId, one);
+      for (const id of subs) {
+        const count = await pending(id);
+        tally.look(one.delta, id, count);
+        if (count > 0) one.waiting.add(id);
+        else one.waiting.delete(id);
+      }
+    }
+    tally.look(whole.delta, EVERY, (await storage.queue.depth()).waiting);
+  }
+
+  async function flushNow(): Promise<void> {
+    const now = clock.now();
+    const at = Math.min(flushedAt, now);
+    flushedAt = now;
+    try {
+      if (startOf("1m", at) !== startOf("1m", now)) await lookAround(at);
+      let done = 0;
+      const fresh: string[] = [];
+      for (const [keyId, one] of [...live]) {
+        if (settle(keyId, one, at)) fresh.push(keyId);
+        if (now - one.activeAt > IDLE_MS && one.waiting.size === 0) live.delete(keyId);
+        // Many keys make many rows: others get their turn in between.
+        if (++done % SLICE === 0) await rows.write();
+      }
+      if (settle(WHOLE_RELAY, whole, at)) fresh.push(WHOLE_RELAY);
+      await rows.write();
+      for (const keyId of fresh) for (const grain of ALL_GRAINS) await rows.trim(statsOf(keyId, grain), now);
+      if (now - sweptAt >= SWEEP_MS) {
+        sweptAt = now;
+        await rows.trim(STATS, now, true);
+      }
+    } catch (error) {
+      log.warn("figures were not stored; they are kept for the next time", { error: String(error) });
+    }
+  }
+
+  const flush = (): Promise<void> => (flushing = flushing.then(flushNow));
+
+  async function run(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const now = clock.now();
+      const until = Math.min(now + FLUSH_MS, startOf("1m", now) + GRAINS["1m"].stepMs);
+      try {
+        await clock.sleep(until, signal);
+      } catch {
+        return;
+      }
+      await flush();
+    }
+  }
+
+  return {
+    pending,
+    flush,
+    accepted({ keyId, subscriptionIds }) {
+      of(keyId).accepted++;
+      matched(keyId, subscriptionIds);
+    },
+    matched,
+    seen(sub, _delivery, attempt, outcome) {
+      const counts = tally.countsOf(of(sub.keyId), sub.id);
+      bump(counts, tally.ATTEMPTS);
+      bump(counts, tally.LATENCY + latencyCell(attempt.durationMs));
+      if (outcome.kind === "delivered") bump(counts, tally.DELIVERED);
+      else if (outcome.kind !== "retry") bump(counts, tally.FAILED);
+    },
+    refused(code, keyId) {
+      const i = tally.REFUSALS.indexOf(code);
+      if (i < 0) return;
+      bump(whole.delta.refused, i);
+      if (keyId !== undefined) bump(of(keyId).refused, i);
+    },
+    start() {
+      if (running !== undefined) return;
+      flushedAt = clock.now();
+      stopping = new AbortController();
+      running = run(stopping.signal);
+    },
+    async stop() {
+      stopping?.abort();
+      await running;
+      await flush();
+    },
+    async read(keyId, grain, first) {
+      const buckets = new Map<number, Tally>();
+      const at = (start: number): Tally => {
+        let found = buckets.get(start);
+        if (found === undefined) buckets.set(start, (found = tally.newTally()));
+        return found;
+      };
+      const one = keyId === WHOLE_RELAY ? whole : live.get(keyId);
+      let after = statsKey(keyId, grain, first, "");
+      for (;;) {
+        const page = await storage.range(statsOf(keyId, grain), { after, limit: PAGE });
+        for (const { key, value } of page) {
+          const row = parseStatsKey(key);
+          // This node's present bucket is newer in memory than in its row.
+          if (row === undefined || (row.node === node && row.at === one?.current.get(grain)?.at)) continue;
+          tally.addTally(at(row.at), tally.decodeTally(value));
+        }
+        if (page.length < PAGE) break;
+        after = page.at(-1)?.key as string;
+      }
+      const current = one?.current.get(grain);
+      if (current !== undefined && current.at >= first) tally.addTally(at(current.at), current.tally);
+      if (one !== undefined && !tally.isEmpty(one.delta)) tally.addTally(at(startOf(grain, flushedAt)), one.delta);
+      return buckets;
+    },
+  };
+}
+
+function bump(counts: Uint32Array, at: number): void {
+  counts[at] = (counts[at] as number) + 1;
+}

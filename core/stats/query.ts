@@ -1,0 +1,187 @@
+/** Figures as people look at them: a range cut into columns for charts, sums, and how each subscription is. */
+import { WHOLE_RELAY, type Grain } from "../model/keys.ts";
+import type { Delivery } from "../model/delivery.ts";
+import { deliveriesOf } from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
+import { damagedDelivery, readEvent, unlessDamaged } from "../records/damage.ts";
+import type { Directory } from "../records/subscription-cache.ts";
+import { EVERY, type Buckets, type Figures } from "./collect.ts";
+import { GRAINS, startOf } from "./rollups.ts";
+import type { HealthState } from "../deliver/circuit-breaker.ts";
+import { quantileMs } from "./latency-histogram.ts";
+import { decodeDelivery } from "../records/delivery-records.ts";
+import { addCounts, ATTEMPTS, countsOf, DELIVERED, FAILED, LATENCY, MATCHED, newTally, REFUSALS } from "./bucket.ts";
+import type { Counts, RefusalCode, Tally } from "./bucket.ts";
+
+export type Range = "1h" | "24h" | "7d";
+const GRAIN_OF: Readonly<Record<Range, Grain>> = { "1h": "1m", "24h": "10m", "7d": "1h" };
+
+/** One number a bucket; `null` where nothing was measured. */
+type Column = readonly (number | null)[];
+
+export interface Sums {
+  /** Of a key: events accepted. Of a subscription: those that it wanted. */
+  readonly accepted: number;
+  /** Deliveries that ended well, and those that were given up. */
+  readonly delivered: number;
+  readonly failed: number;
+  readonly attempts: number;
+  /** How long attempts took, ms. */
+  readonly p50Ms: number | null;
+  readonly p99Ms: number | null;
+}
+
+export interface Chart {
+  readonly range: Range;
+  readonly stepMs: number;
+  /** Epoch ms at which the first bucket begins. */
+  readonly from: number;
+  /** Columns of equal length, one place a bucket, oldest first. */
+  readonly series: Readonly<Record<keyof Sums | "backlog", Column>> & {
+    readonly refused: Readonly<Record<RefusalCode, Column>>;
+  };
+  readonly totals: Sums & { readonly refused: Readonly<Record<RefusalCode, number>> };
+}
+
+/** How a subscription is, at a glance. */
+export interface Glance extends Sums {
+  readonly subscription: Subscription;
+  /** Deliveries pending now; counted up to `MOST_PENDING`. */
+  readonly backlog: number;
+  readonly health: HealthState;
+  /** The newest event's delivery. */
+  readonly last?: Delivery;
+}
+
+export interface KeyStats extends Chart {
+  readonly subscriptions: readonly Glance[];
+}
+
+export interface Stats {
+  /** @param subscriptionId charts that one only; the list is of all */
+  ofKey(keyId: string, range: Range, subscriptionId?: string): Promise<KeyStats>;
+  ofRelay(range: Range): Promise<Chart>;
+}
+
+export function createStats(deps: {
+  readonly figures: Pick<Figures, "read" | "pending">;
+  readonly storage: Pick<Storage, "range">;
+  readonly directory: Directory;
+  readonly health: { state(subscriptionId: string): HealthState };
+  readonly clock: Pick<Clock, "now">;
+}): Stats {
+  const { figures, storage, directory, health, clock } = deps;
+
+  async function read(keyId: string, range: Range): Promise<{ readonly first: number; readonly buckets: Buckets }> {
+    const grain = GRAIN_OF[range];
+    const { stepMs, kept } = GRAINS[grain];
+    const first = startOf(grain, clock.now()) - (kept - 1) * stepMs;
+    return { first, buckets: await figures.read(keyId, grain, first) };
+  }
+
+  async function glance(subscription: Subscription, counts: Counts | undefined): Promise<Glance> {
+    const { id } = subscription;
+    const [newest] = await storage.range(deliveriesOf(id), { reverse: true, limit: 1 });
+    const last = newest && lastOf(subscription, newest);
+    return { subscription, ...sums(counts), backlog: await figures.pending(id), health: health.state(id), last };
+  }
+
+  /** Of a damaged record only its place is known. */
+  function lastOf({ id, keyId }: Subscription, { key, value }: Entry): Delivery {
+    const known = unlessDamaged(() => decodeDelivery(value, key));
+    if (known !== undefined) return known;
+    const ordinal = key.slice(key.lastIndexOf(":") + 1);
+    return damagedDelivery(readEvent(keyId, ordinal, undefined).event, id);
+  }
+
+  return {
+    async ofKey(keyId, range, subscriptionId) {
+      const { first, buckets } = await read(keyId, range);
+      const all = newTally();
+      for (const { subs } of buckets.values()) for (const [id, counts] of subs) addCounts(countsOf(all, id), counts);
+      const live = await directory.of(keyId);
+      const subscriptions = await Promise.all(live.map((one) => glance(one, all.subs.get(one.id))));
+      subscriptions.sort((a, b) => a.subscription.createdAt - b.subscription.createdAt);
+      return { ...chart(range, first, buckets, subscriptionId), subscriptions };
+    },
+    async ofRelay(range) {
+      const { first, buckets } = await read(WHOLE_RELAY, range);
+      return chart(range, first, buckets, undefined);
+    },
+  };
+}
+
+function sums(counts: Counts | undefined): Sums {
+  if (counts === undefined) return { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p99Ms: null };
+  return {
+    accepted: counts[MATCHED] as number,
+    delivered: counts[DELIVERED] as number,
+    failed: counts[FAILED] as number,
+    attempts: counts[ATTEMPTS] as number,
+    p50Ms: quantileMs(counts, 0.5, LATENCY) ?? null,
+    p99Ms: quantileMs(counts, 0.99, LATENCY) ?? null,
+  };
+}
+
+/** One bucket, summed over its subscriptions or of one of them. */
+function summed(
+  bucket: Tally | undefined,
+  subscriptionId: string | undefined,
+): { readonly counts: Counts; accepted: number } {
+  const one = newTally();
+  const counts = countsOf(one, EVERY);
+  if (bucket === undefined) return { counts, accepted: 0 };
+  if (subscriptionId !== undefined) {
+    const own = bucket.subs.get(subscriptionId);
+    if (own !== undefined) addCounts(counts, own);
+    return { counts, accepted: counts[MATCHED] as number };
+  }
+  for (const each of bucket.subs.values()) addCounts(counts, each);
+  return { counts, accepted: bucket.accepted };
+}
+
+function chart(range: Range, first: number, buckets: Buckets, subscriptionId: string | undefined): Chart {
+  const { stepMs, kept } = GRAINS[GRAIN_OF[range]];
+  const columns: Record<keyof Sums | "backlog", (number | null)[]> = {
+    accepted: [],
+    delivered: [],
+    failed: [],
+    attempts: [],
+    p50Ms: [],
+    p99Ms: [],
+    backlog: [],
+  };
+  const refused = Object.fromEntries(REFUSALS.map((code) => [code, [] as number[]])) as Record<RefusalCode, number[]>;
+  const total = newTally();
+  const all = countsOf(total, EVERY);
+  let backlog = 0;
+  for (let i = 0; i < kept; i++) {
+    const bucket = buckets.get(first + i * stepMs);
+    const { counts, accepted } = summed(bucket, subscriptionId);
+    addCounts(all, counts);
+    total.accepted += accepted;
+    for (const [name, value] of Object.entries({ ...sums(counts), accepted })) columns[name as keyof Sums].push(value);
+    // Nobody looks while nothing happens: then it is as it was.
+    if (bucket !== undefined && bucket.backlog.size > 0) {
+      const seen =
+        subscriptionId === undefined ? [...bucket.backlog.values()] : [bucket.backlog.get(subscriptionId) ?? 0];
+      backlog = seen.reduce((sum, one) => sum + one, 0);
+    }
+    columns.backlog.push(backlog);
+    for (const [n, code] of REFUSALS.entries()) refused[code].push(bucket?.refused[n] ?? 0);
+  }
+  const sum = (column: readonly number[]): number => column.reduce((so, one) => so + one, 0);
+  return {
+    range,
+    stepMs,
+    from: first,
+    series: { ...columns, refused },
+    totals: {
+      ...sums(all),
+      accepted: total.accepted,
+      refused: Object.fromEntries(REFUSALS.map((code) => [code, sum(refused[code])])) as Record<RefusalCode, number>,
+    },
+  };
+}

@@ -1,0 +1,63 @@
+/** Deletes a subscription: a tombstone first, then what is under way. What was cut off between the two is finished by a repeat. */
+import { ConflictError } from "../model/errors.ts";
+import { expiryKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import type { Actor, AuditLine } from "../records/audit-trail.ts";
+import { contend } from "../records/optimistic-update.ts";
+import type { Contest } from "../records/optimistic-update.ts";
+import { decodeSubscription, liveOf } from "../records/subscription-cache.ts";
+
+export interface DeletionDeps {
+  readonly storage: Storage;
+  readonly clock: Pick<Clock, "now">;
+  readonly load: Contest["load"];
+  /** Aborts the attempts that are under way for a subscription, on every node; resolves when they have ended. */
+  readonly abort: (subscriptionId: string) => Promise<void>;
+  readonly audit: (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
+}
+
+/** How long a tombstone stays, ms: by then what was pending has long ended as cancelled, and the sweeper removes it. */
+export const TOMBSTONE_MS = 30 * 86_400_000;
+
+export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, actor: Actor) => Promise<void> {
+  const { storage, clock, load, abort, audit } = deps;
+
+  /** The tombstone's text while its deletion is not finished. */
+  async function endingOf(keyId: string, id: string): Promise<string | undefined> {
+    const text = await storage.getItem(subscriptionKey(keyId, id));
+    return text !== undefined && decodeSubscription(text).ending === true ? text : undefined;
+  }
+
+  return async (keyId, id, actor) => {
+    const ending = await contend(async () => {
+      const began = await endingOf(keyId, id);
+      if (began !== undefined) return began;
+      const { text, now } = await load(keyId, id);
+      const count = await storage.getItem(subscriptionCountKey(keyId));
+      const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
+      const { headers: _headers, ...rest } = now;
+      const at = clock.now();
+      const generation = now.generation + 1;
+      const gone = { ...rest, url: "", secrets: [], updatedAt: at, deletedAt: at, generation, ending: true } as const;
+      const tombstone = JSON.stringify(gone satisfies Subscription);
+      await storage.commit([
+        { op: "put", key: subscriptionKey(keyId, id), value: tombstone, if: text },
+        { op: "put", key: subscriptionCountKey(keyId), value: String(Math.max(0, live - 1)), if: count ?? null },
+        { op: "put", key: expiryKey(at + TOMBSTONE_MS, subscriptionKey(keyId, id)), value: "" },
+        audit(keyId, actor, { action: "subscription.deleted", target: id }),
+      ]);
+      return tombstone;
+    });
+    // The tombstone stops every attempt that has not begun. These end what has, here and on the other nodes.
+    const ends = await Promise.allSettled([abort(id), storage.queue.cancel(id)]);
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
+    const { ending: _ending, ...ended } = decodeSubscription(ending);
+    const change = { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(ended), if: ending } as const;
+    await storage.commit([change]).catch((error: unknown) => {
+      // A repeat that came meanwhile has finished it too.
+      if (!(error instanceof ConflictError)) throw error;
+    });
+  };
+}

@@ -1,0 +1,81 @@
+/** Secrets and header values under a new master key, while everything goes on: one subscription at a time, each whole. */
+import { Problem } from "../model/problem.ts";
+import { headerAad, isLive, secretAad, type Subscription } from "../model/subscription.ts";
+import type { Keys } from "../ports/plugin.ts";
+import type { Storage } from "../ports/storage.ts";
+import { createContest } from "../records/optimistic-update.ts";
+import { decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
+
+/** What sealing anew asks of the keys. */
+export interface Resealing extends Pick<Keys, "seal" | "open"> {
+  /** True when the present master key sealed it. @throws Error when none of the keys did */
+  isCurrent(sealed: string, aad: string): boolean;
+}
+
+export interface Resealed {
+  /** Subscriptions whose texts were sealed anew. */
+  readonly sealed: number;
+  /** Ids of subscriptions with a text that no key opens. */
+  readonly unreadable: readonly string[];
+}
+
+/** Goes over all subscriptions once. What is sealed by the present key already is left alone, so it may be repeated. */
+export type Reseal = (signal: AbortSignal) => Promise<Resealed>;
+
+export function createReseal(storage: Pick<Storage, "getItem" | "commit" | "range">, keys: Resealing): Reseal {
+  const { revise } = createContest(storage);
+
+  /** `undefined`: nothing to do. @throws Error when a text cannot be opened */
+  function anew(sub: Subscription): Subscription | undefined {
+    let changed = false;
+    const again = (sealed: string, aad: string): string => {
+      if (keys.isCurrent(sealed, aad)) return sealed;
+      changed = true;
+      return keys.seal(keys.open(sealed, aad), aad);
+    };
+    const { id, keyId, headers } = sub;
+    const secrets = sub.secrets.map((one) => ({
+      ...one,
+      sealed: again(one.sealed, secretAad(keyId, id, one.version)),
+    }));
+    const values = Object.entries(headers ?? {}).map(([name, value]) => [
+      name,
+      again(value, headerAad(keyId, id, name)),
+    ]);
+    if (!changed) return undefined;
+    return { ...sub, secrets, ...(headers && { headers: Object.fromEntries(values) as Record<string, string> }) };
+  }
+
+  async function one(sub: Subscription): Promise<"sealed" | "current" | "unreadable"> {
+    try {
+      if (anew(sub) === undefined) return "current";
+    } catch {
+      return "unreadable";
+    }
+    try {
+      const { was, next } = await revise(sub.keyId, sub.id, (now) => {
+        const made = anew(now);
+        return made && { next: made, more: [] };
+      });
+      return was === next ? "current" : "sealed";
+    } catch (error) {
+      // Deleted meanwhile: its secrets went with it.
+      if (error instanceof Problem && error.code === "NOT_FOUND") return "current";
+      throw error;
+    }
+  }
+
+  return async (signal) => {
+    let sealed = 0;
+    const unreadable: string[] = [];
+    for await (const { value } of everyEntry(storage, "subscription:")) {
+      signal.throwIfAborted();
+      const sub = decodeSubscription(value);
+      if (!isLive(sub)) continue;
+      const came = await one(sub);
+      if (came === "sealed") sealed++;
+      if (came === "unreadable") unreadable.push(sub.id);
+    }
+    return { sealed, unreadable };
+  };
+}

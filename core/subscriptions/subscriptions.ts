@@ -1,0 +1,223 @@
+/** The life of a subscription: created, updated, rotated, disabled, deleted. Each step is one conditional commit. */
+import { randomBytes } from "node:crypto";
+import { ordinals, randomId } from "../model/ids.ts";
+import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
+import { OPERATIONAL } from "../model/names.ts";
+import { Problem } from "../model/problem.ts";
+import { secretAad } from "../model/subscription.ts";
+import type { DisabledReason, SealedSecret, Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Keys, Metrics } from "../ports/plugin.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { auditChange, RELAY } from "../records/audit-trail.ts";
+import type { Actor, AuditLine } from "../records/audit-trail.ts";
+import { contend, createContest } from "../records/optimistic-update.ts";
+import { createDeletion } from "./delete.ts";
+import { liveOf } from "../records/subscription-cache.ts";
+import type { Registered } from "./check-url.ts";
+import { checkEvents, fieldsOf, patched, sealHeaders } from "./update.ts";
+import type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
+
+export { createDirectory, decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
+export type { Directory } from "../records/subscription-cache.ts";
+export type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
+
+export interface SubscriptionsDeps {
+  readonly storage: Storage;
+  readonly clock: Clock;
+  readonly metrics?: Pick<Metrics, "count">;
+  readonly keys: Keys;
+  /** Judges a URL before it is stored. */
+  readonly registerUrl: (url: string) => Promise<Registered>;
+  /** Most live subscriptions of one key. */
+  readonly perKey: number;
+  /** Aborts the attempts that are under way for a subscription, on every node; resolves when they have ended. */
+  readonly abort: (subscriptionId: string) => Promise<void>;
+  /** Resolves when what is on the wire for a subscription, on every node, has ended, within a bound. */
+  readonly quiet?: (subscriptionId: string) => Promise<void>;
+  /** Resolves when the other nodes know of what was committed: nothing begins there by what was before. Never rejects. */
+  readonly known?: (subscriptionId: string) => Promise<void>;
+  /** Called when a subscription becomes active again: health and breaker start afresh. */
+  readonly revive?: (subscriptionId: string) => Promise<void>;
+  /** The catalogue of event names as it is now. */
+  readonly events?: () => readonly string[] | undefined;
+  /** An operational event to be stored with a change: `undefined` when nobody wants it. */
+  readonly notice?: (
+    keyId: string,
+    type: string,
+    data: unknown,
+  ) => Promise<{ readonly changes: readonly Change[]; committed(): void } | undefined>;
+}
+
+export interface WithSecret {
+  readonly subscription: Subscription;
+  /** In clear: shown once, stored nowhere. */
+  readonly secret: string;
+}
+
+/** All of them throw Problem for what the caller got wrong, and StorageError when nothing can be stored. */
+export interface Subscriptions {
+  create(keyId: string, fields: SubscriptionFields, actor: Actor): Promise<WithSecret>;
+  update(keyId: string, id: string, patch: SubscriptionPatch, actor: Actor): Promise<Subscription>;
+  /**
+   * Resolves when nothing of it will be sent any more. One that failed, or was cut off by a crash, is finished by calling it
+   * again; once it is finished, there is no such subscription.
+   */
+  remove(keyId: string, id: string, actor: Actor): Promise<void>;
+  /** @param overlapMs how long the old secret goes on signing beside the new one; 0 ends it now */
+  rotate(keyId: string, id: string, overlapMs: number, actor: Actor): Promise<WithSecret>;
+  /**
+   * By the relay itself, which tells of it in an operational event of the same commit. Does nothing when the subscription
+   * is not active, or there is none.
+   * @param because the event whose delivery led to it: operational events cause none themselves
+   */
+  disable(keyId: string, id: string, reason: DisabledReason, because?: string): Promise<void>;
+}
+
+export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
+  const { storage, clock, keys } = deps;
+  const { load, revise } = createContest(storage);
+  const ordinal = ordinals(clock.now);
+
+  const audit = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">): Change =>
+    auditChange(keyId, ordinal(), actor, clock.now(), line);
+
+  function newSecret(
+    keyId: string,
+    id: string,
+    version: number,
+  ): { readonly plain: string; readonly stored: SealedSecret } {
+    const plain = `whsec_${randomBytes(32).toString("base64")}`;
+    return {
+      plain,
+      stored: { version, sealed: keys.seal(plain, secretAad(keyId, id, version)), createdAt: clock.now() },
+    };
+  }
+
+  async function allowed(url: string): Promise<string> {
+    const verdict = await deps.registerUrl(url);
+    if (verdict.ok) return verdict.href;
+    throw new Problem("URL_NOT_ALLOWED", "Give a URL that the relay may call.", {
+      errors: [{ path: "url", message: verdict.message, reason: verdict.reason }],
+    });
+  }
+
+  /** Forgets what is held against a receiver: its pause, its breaker, its failures. */
+  async function revive(id: string): Promise<void> {
+    await storage.queue.pause(id, 0);
+    await deps.revive?.(id);
+  }
+
+  return {
+    async create(keyId, fields, actor) {
+      checkEvents(fields.events, deps.events?.());
+      const url = await allowed(fields.url);
+      const id = randomId("sub");
+      const secret = newSecret(keyId, id, 1);
+      const made = await contend(async () => {
+        const [count, known] = await storage.getMany([subscriptionCountKey(keyId), apiKeyKey(keyId)]);
+        const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
+        if (live >= deps.perKey) {
+          const detail = `A key may have ${deps.perKey} subscriptions; delete one first.`;
+          throw new Problem("SUBSCRIPTION_LIMIT_REACHED", detail);
+        }
+        const at = clock.now();
+        const subscription: Subscription = {
+          id,
+          keyId,
+          url,
+          events: [...new Set(fields.events)],
+          status: "active",
+          createdAt: at,
+          updatedAt: at,
+          generation: 1,
+          secrets: [secret.stored],
+          ...fieldsOf(fields),
+          ...sealHeaders(keys, keyId, id, fields.headers ?? undefined, undefined),
+        };
+        const changes: Change[] = [
+          { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(subscription), if: null },
+          { op: "put", key: subscriptionCountKey(keyId), value: String(live + 1), if: count ?? null },
+          audit(keyId, actor, { action: "subscription.created", target: id }),
+        ];
+        if (known === undefined) changes.push({ op: "put", key: apiKeyKey(keyId), value: String(at) });
+        await storage.commit(changes);
+        return { subscription, secret: secret.plain };
+      });
+      await deps.known?.(id);
+      return made;
+    },
+
+    async update(keyId, id, patch, actor) {
+      if (patch.events !== undefined) checkEvents(patch.events, deps.events?.());
+      const { now } = await load(keyId, id);
+      // Before the change is stored: one that fails here is repeated whole, since the subscription is disabled yet.
+      const revived = now.status === "disabled" && patch.status === "active";
+      if (revived) await revive(id);
+      const url = patch.url === undefined ? undefined : await allowed(patch.url);
+      const { was, next } = await revise(keyId, id, (now) => ({
+        next: patched(keys, now, { ...patch, url }, clock.now()),
+        more: [
+          audit(keyId, actor, { action: "subscription.updated", target: id, detail: Object.keys(patch).join(" ") }),
+        ],
+      }));
+      if (!revived && was.status === "disabled" && next.status === "active") await revive(id);
+      await deps.known?.(id);
+      return next;
+    },
+
+    remove: createDeletion({ storage, clock, load, abort: deps.abort, audit }),
+
+    async rotate(keyId, id, overlapMs, actor) {
+      let seen: number | undefined;
+      let plain = "";
+      const { next } = await revise(keyId, id, (now) => {
+        const [old] = now.secrets;
+        const version = old?.version ?? 0;
+        seen ??= version;
+        if (version !== seen)
+          throw new Problem("CONFLICT", "Another rotation came first; its secret is the newest now.");
+        const made = newSecret(keyId, id, version + 1);
+        plain = made.plain;
+        const at = clock.now();
+        const secrets = old && overlapMs > 0 ? [made.stored, { ...old, expiresAt: at + overlapMs }] : [made.stored];
+        return {
+          next: { ...now, secrets, updatedAt: at },
+          more: [audit(keyId, actor, { action: "secret.rotated", target: id, detail: `overlap ${overlapMs} ms` })],
+        };
+      });
+      // From the answer on, all that arrives is signed with the new secret too: the receiver may change over at once.
+      await deps.quiet?.(id);
+      return { subscription: next, secret: plain };
+    },
+
+    async disable(keyId, id, reason, because = "") {
+      const at = clock.now();
+      const told = because.startsWith(OPERATIONAL)
+        ? undefined
+        : await deps.notice?.(keyId, "relay:subscription.disabled", { subscriptionId: id, reason });
+      const line = { action: "subscription.disabled", target: id, detail: reason } as const;
+      const revised = await revise(keyId, id, (now) =>
+        now.status === "disabled"
+          ? undefined
+          : {
+              next: {
+                ...now,
+                status: "disabled",
+                disabledReason: reason,
+                updatedAt: at,
+                generation: now.generation + 1,
+              },
+              more: [audit(keyId, RELAY, line), ...(told?.changes ?? [])],
+            },
+      ).catch((error: unknown) => {
+        if (error instanceof Problem && error.code === "NOT_FOUND") return undefined;
+        throw error;
+      });
+      if (revised !== undefined && revised.was !== revised.next) {
+        deps.metrics?.count("subscriptions_disabled", { reason });
+        told?.committed();
+      }
+    },
+  };
+}

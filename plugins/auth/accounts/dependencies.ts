@@ -1,0 +1,134 @@
+/** What the routes of `accounts()` share. */
+import { ConflictError } from "../../../core/model/errors.ts";
+import { addressGroup } from "../../../core/model/address.ts";
+import { Problem } from "../../../core/model/problem.ts";
+import { ownClaims } from "../../../core/model/token.ts";
+import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
+import type { Auth, Principal } from "../../../core/ports/auth.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Keys, Log, PluginContext, RouteRequest, ScopedStorage } from "../../../core/ports/plugin.ts";
+import type { Change } from "../../../core/ports/storage.ts";
+import type { Passwords } from "./passwords.ts";
+import type { Session, Sessions } from "./sessions.ts";
+import type { SetupCode } from "./setup-code.ts";
+import type { Brake } from "./brute-force-delay.ts";
+import type { Read, User } from "./user.ts";
+import type { UserBook } from "./users.ts";
+
+export interface Parts {
+  readonly storage: ScopedStorage;
+  readonly clock: Clock;
+  readonly keys: Keys;
+  readonly log: Log;
+  readonly users: UserBook;
+  readonly sessions: Sessions;
+  readonly passwords: Passwords;
+  readonly brake: Brake;
+  readonly setup: SetupCode;
+  readonly authenticate: Auth["authenticate"];
+  readonly refused: PluginContext["refused"];
+  readonly guess: PluginContext["guess"];
+  readonly tokenMs: number;
+  readonly sessionMs: number;
+  /** The one `Origin` that may refresh; left out, the one that the request itself was sent to. */
+  readonly origin?: string;
+}
+
+/** Who asks, for the audit trail. */
+export const actorOf = (sub: string, { address, requestId }: RouteRequest): Actor => ({ sub, address, requestId });
+
+/** What somebody did with an account of their own, for the trails of its keys. */
+export const ownDeed = (
+  action: AuditAction,
+  { username, keys }: Pick<User, "username" | "keys">,
+  request: RouteRequest,
+  detail?: string,
+): AuditEntry => ({
+  action,
+  target: username,
+  actor: actorOf(username, request),
+  keys,
+  ...(detail !== undefined && { detail }),
+});
+
+export const unauthenticated = (detail: string): Problem => new Problem("UNAUTHENTICATED", detail);
+
+/** @throws Problem UNAUTHENTICATED */
+export async function caller(parts: Parts, request: RouteRequest): Promise<Principal> {
+  const found = await parts.authenticate(request);
+  if ("refused" in found) throw unauthenticated("Send a valid access token as Authorization: Bearer.");
+  return found;
+}
+
+/** Counted: the account, then the address. */
+export const accountAndAddress =
+  (parts: Parts) =>
+  async (request: RouteRequest): Promise<readonly string[]> => [
+    (await caller(parts, request)).sub,
+    // A name has no spaces in it, so nobody can be named like somebody's address.
+    `from ${addressGroup(request.address)}`,
+  ];
+
+/** Whose session and account a request belongs to. @throws Problem UNAUTHENTICATED; CONFLICT for tokens without a session */
+export async function seat(
+  parts: Parts,
+  request: RouteRequest,
+): Promise<{ readonly session: Session; readonly read: Read }> {
+  const { sessionId } = await caller(parts, request);
+  if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session: log in first.");
+  const session = await parts.sessions.find(sessionId);
+  const read = session && (await parts.users.read(session.username));
+  if (session === undefined || read?.user.uid !== session.uid)
+    throw unauthenticated("The session has ended: log in again.");
+  return { session, read };
+}
+
+export interface Granted {
+  readonly token: string;
+  /** ISO 8601. */
+  readonly expiresAt: string;
+  readonly amr: readonly string[];
+}
+
+/** An access token of a session. */
+export async function grant({ keys, clock, tokenMs }: Parts, user: User, session: Session): Promise<Granted> {
+  const now = clock.now();
+  const { id: sessionId, amr, authAt, expiresAt } = session;
+  const owned = user.keys[0] === "*" ? "*" : user.keys;
+  const claims = ownClaims(
+    { sub: user.username, keys: owned, amr, authAt, sessionId },
+    now,
+    Math.min(tokenMs, expiresAt - now),
+  );
+  const exp = claims["exp"] as number;
+  return { token: await keys.signToken(claims), expiresAt: new Date(exp * 1_000).toISOString(), amr };
+}
+
+/** One factor, or two shown at once or one after the other. */
+export const PASSWORD = ["pwd"];
+export const TWO_FACTORS = ["pwd", "otp", "mfa"];
+
+const TRIES = 4;
+
+/**
+ * Reads, decides and commits; from the start again when another change came first, so that a code is used once whoever
+ * races for it.
+ */
+export async function surely<T>(
+  storage: ScopedStorage,
+  decide: () => Promise<{
+    readonly changes: readonly Change[];
+    readonly audit?: readonly AuditEntry[];
+    readonly result: T;
+  }>,
+): Promise<T> {
+  for (let left = TRIES; ; left--) {
+    const { changes, audit = [], result } = await decide();
+    try {
+      if (changes.length > 0) await storage.commit(changes, audit);
+      return result;
+    } catch (error) {
+      if (!(error instanceof ConflictError) || left <= 1) throw error;
+    }
+  }
+}

@@ -1,0 +1,200 @@
+/** Reads due lines from storage into the queue: a page for a lane that runs low, and the sweep over all subscriptions. */
+import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
+import type { Due } from "../../../core/model/delivery.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
+import type { Window } from "./window.ts";
+import { endPage, isBehind, leaveBehind, startPage, type Lane } from "./subscription-queue.ts";
+import { createSearch } from "./search.ts";
+import { atOf } from "./future-lines.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** Lines read at once for one lane, and by the sweep. */
+const PAGE = 250;
+/** Most lines of one subscription that a sweep takes. */
+const SWEEP_SHARE = 100;
+
+export interface Feeder {
+  /** The lane has room, and storage more of it. */
+  hungry(lane: Lane): void;
+  /** Feeds the hungry in the background; undefined when there are none. What it resolves to never rejects. */
+  feed(): Promise<void> | undefined;
+  sweep(): Promise<number>;
+  /** Whether whatever waits is held, or known to be behind what is. */
+  knowsAll(): boolean;
+  /** A lane was dropped for want of room: only a sweep finds it again. */
+  forgot(): void;
+  /** A line was left to storage for want of room. */
+  left(): void;
+  /** Storage has this line no more: a page that was being read meanwhile must not bring it back. */
+  moved(due: Due): void;
+  close(): Promise<void>;
+}
+
+export function createFeeder(deps: {
+  readonly range: (prefix: string, options?: RangeOptions) => Promise<readonly Entry[]>;
+  readonly clock: Pick<Clock, "now" | "sleep">;
+  readonly time: Timeline;
+  readonly window: Window;
+  /** Something may be claimed. */
+  readonly ring: () => void;
+  /** Has the lane looked at again soon. */
+  readonly later: (lane: Lane) => void;
+}): Feeder {
+  const { range, clock, time, window, ring, later } = deps;
+  const { lanes, laneOf, touch, free, share, prune } = window;
+  const hungry = new Set<Lane>();
+  const gone = new Set<string>();
+  let reading = 0;
+  let feeding: Promise<void> | undefined;
+  let sweeping: Promise<number> | undefined;
+  let forgotten = false;
+  let swept = false;
+  let closed = false;
+
+  /** Reads a page and hands it over in the same turn, with what ended since the read began still known. */
+  async function read<T>(prefix: string, options: RangeOptions, use: (page: readonly Entry[]) => T): Promise<T> {
+    reading++;
+    try {
+      return use(await range(prefix, options));
+    } finally {
+      reading--;
+      if (reading === 0) gone.clear();
+    }
+  }
+
+  /** The line of an entry if it is news to the queue. */
+  function news({ key, value }: Entry): Due | undefined {
+    let due: Due;
+    try {
+      due = parseDue(key, value);
+    } catch {
+      return undefined; // Not a line of ours; the check of stored data reports it.
+    }
+    return gone.has(key) || lanes.get(due.subscriptionId)?.lines.has(due.ordinal) ? undefined : due;
+  }
+
+  async function feedLane(lane: Lane): Promise<void> {
+    const limit = Math.min(PAGE, share());
+    await read(duesOf(lane.id), { after: startPage(lane), limit }, (page) => {
+      if (lanes.get(lane.id) !== lane) return;
+      endPage(lane, page.length < limit ? undefined : page.at(-1)?.key);
+      for (const entry of page) {
+        const due = news(entry);
+        if (due !== undefined) window.hold(laneOf(lane.id), due, atOf(lane.strays, due, time));
+      }
+      touch(lane);
+    });
+  }
+
+  /** A page of what is due only because its time cannot be true, and one of the rest, if it is due or there are none. */
+  async function feedOnce(lane: Lane): Promise<void> {
+    const fed = await search.feed(lane);
+    const due = !fed || lane.behindAt - time.ahead() <= time.now();
+    if (due && lane.behind !== undefined && lanes.get(lane.id) === lane) await feedLane(lane);
+  }
+
+  async function feedAll(): Promise<void> {
+    for (const lane of hungry) {
+      if (closed || free() <= 0) break;
+      hungry.delete(lane);
+      if (lanes.get(lane.id) !== lane) continue;
+      await feedOnce(lane).then(ring, () => later(lane));
+    }
+    if (forgotten && free() > 0.5 && !closed) await sweep().catch(() => 0);
+  }
+
+  async function sweepAll(): Promise<number> {
+    forgotten = false;
+    prune();
+    let found = 0;
+    let lane: Lane | undefined;
+    let taken = 0;
+    let skipping = false;
+    let after: string | undefined;
+
+    function enter(next: Lane | undefined): void {
+      // One that was dropped on the way, for want of room, is not the one that now has its name.
+      if (lane !== undefined && lanes.get(lane.id) === lane && !forgotten) lane.whole = true;
+      [lane, taken, skipping] = [next, 0, false];
+    }
+
+    function use(page: readonly Entry[]): void {
+      const most = Math.min(SWEEP_SHARE, share());
+      for (const entry of page) {
+        const id = entry.key.slice("due:".length, entry.key.indexOf(":", "due:".length));
+        if (id !== lane?.id) enter(laneOf(id));
+        if (skipping) continue;
+        const own = laneOf(id);
+        if (taken >= most) {
+          // One that is whole reads on by itself.
+          if (!own.whole) leaveBehind(own, entry.key.slice(0, -1), Number(entry.key.split(":")[2]));
+          skipping = true;
+        } else {
+          taken++;
+          const due = news(entry);
+          if (due === undefined) continue;
+          if (!isBehind(own, due)) {
+            window.hold(own, due, atOf(own.strays, due, time));
+            found++;
+          }
+        }
+        touch(own);
+      }
+    }
+
+    while (!closed) {
+      const length = await read("due:", { after, limit: PAGE }, (page) => {
+        use(page);
+        after = skipping && lane !== undefined ? `${duesOf(lane.id)}~` : page.at(-1)?.key;
+        return page.length;
+      });
+      if (length < PAGE) break;
+      // Many subscriptions make many pages: others get their turn in between.
+      await new Promise((resolve) => void setImmediate(resolve));
+    }
+    enter(undefined);
+    swept = true;
+    search.begin();
+    return found;
+  }
+
+  function sweep(): Promise<number> {
+    const next = sweeping === undefined ? sweepAll() : sweeping.then(sweepAll, sweepAll);
+    sweeping = next;
+    const over = (): void => {
+      if (sweeping === next) sweeping = undefined;
+    };
+    next.then(over, over);
+    return next;
+  }
+
+  const search = createSearch({ read, news, clock, time, window, ring });
+
+  return {
+    hungry: (lane) => void hungry.add(lane),
+    left: () => search.watch(),
+    feed() {
+      search.look();
+      if (feeding !== undefined || (hungry.size === 0 && !(forgotten && free() > 0.5))) return feeding;
+      feeding = feedAll().finally(() => {
+        feeding = undefined;
+      });
+      return feeding;
+    },
+    sweep,
+    knowsAll: () => swept && !forgotten,
+    forgot() {
+      forgotten = true;
+    },
+    moved(due) {
+      if (reading > 0) gone.add(dueKey(due));
+    },
+    async close() {
+      closed = true;
+      await feeding;
+      await sweeping?.catch(() => 0);
+      await search.close();
+    },
+  };
+}

@@ -1,0 +1,91 @@
+/** What the queue's `wake` waits on: a bell that rings when a claim may find something, by itself at a lane's time. */
+import type { Clock } from "../../../core/ports/clock.ts";
+import { heap } from "./binary-heap.ts";
+import type { Lane } from "./subscription-queue.ts";
+import type { Timeline } from "./timeline.ts";
+
+export interface Alarm {
+  /** Has `due` called with the lane at that time (the queue's), or soon after. */
+  set(at: number, lane: Lane): void;
+  /** Calls `due` for every lane whose time has come. */
+  look(now: number): void;
+  /** Something may be claimed: ends every wait, and the next one until a claim has looked. */
+  ring(): void;
+  /** A claim looks now. */
+  quiet(): void;
+  wait(signal: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+export function alarm(clock: Pick<Clock, "sleep">, time: Timeline, due: (lane: Lane) => void): Alarm {
+  const times = heap<Lane>();
+  const waiters = new Set<() => void>();
+  let rung = false;
+  let closed = false;
+  /** The one sleep under way. */
+  let sleep: { readonly at: number; readonly stop: AbortController } | undefined;
+
+  function arm(): void {
+    const at = times.peek();
+    if (closed || at === undefined || (sleep !== undefined && sleep.at <= at)) return;
+    sleep?.stop.abort();
+    const own = { at, stop: new AbortController() };
+    sleep = own;
+    clock.sleep(time.wall(at), own.stop.signal).then(
+      () => {
+        if (sleep !== own) return;
+        sleep = undefined;
+        look(time.now());
+        arm();
+      },
+      () => {},
+    );
+  }
+
+  function look(now: number): void {
+    let at = times.peek();
+    if (at === undefined || at > now) return;
+    const lanes: Lane[] = [];
+    for (; at !== undefined && at <= now; at = times.peek()) lanes.push(times.pop() as Lane);
+    for (const lane of lanes) lane.timerAt = Number.POSITIVE_INFINITY;
+    // Only now: a lane may be set again, for the same time.
+    for (const lane of lanes) due(lane);
+  }
+
+  function ring(): void {
+    rung = true;
+    if (waiters.size === 0) return;
+    const all = [...waiters];
+    waiters.clear();
+    for (const wake of all) wake();
+  }
+
+  return {
+    look,
+    ring,
+    set(at, lane) {
+      times.push(at, lane);
+      arm();
+    },
+    quiet() {
+      rung = false;
+    },
+    wait(signal) {
+      if (rung || closed || signal.aborted) return Promise.resolve();
+      return new Promise((resolve) => {
+        const wake = (): void => {
+          waiters.delete(wake);
+          signal.removeEventListener("abort", wake);
+          resolve();
+        };
+        waiters.add(wake);
+        signal.addEventListener("abort", wake, { once: true });
+      });
+    },
+    close() {
+      closed = true;
+      sleep?.stop.abort();
+      ring();
+    },
+  };
+}

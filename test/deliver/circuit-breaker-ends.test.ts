@@ -1,0 +1,21 @@
+// What is remembered of a subscription's health ends with it.
+import { expect, it } from "vitest";
+import * as path from "../../core/runtime/compose/delivery-path.ts";
+import { replied, testPath } from "../support/path.ts";
+
+const HEALTH = { breakerAfter: 3, breakerPauseMs: 60_000, breakerMaxPauseMs: 60_000, disableAfterMs: 432_000_000 };
+
+it("a deleted subscription leaves no health behind, in storage or in memory", async () => {
+  await using test = await testPath({ retry: { attempts: 1 }, health: HEALTH });
+  test.otherwise = replied(500);
+  const sub = await test.subscribe();
+  for (let i = 0; i < 3; i++) await test.publish();
+  await test.start();
+  await test.whenSent(3);
+  await test.clock.advance(0);
+  await test.get(path.HEALTH).settled();
+  expect(await test.storage.range("health:")).toHaveLength(1);
+  await test.get(path.SUBSCRIPTIONS).remove("key_1", sub, { sub: "t" });
+  expect(await test.storage.range("health:")).toEqual([]);
+  expect(test.get(path.HEALTH).state(sub)).toEqual({ failures: 0 });
+});

@@ -1,0 +1,115 @@
+// What one node remembers of a receiver, against what storage knows: nothing that is out of date ends a subscription.
+import { expect, it } from "vitest";
+import { StorageError } from "../../core/model/errors.ts";
+import { healthKey } from "../../core/model/keys.ts";
+import * as path from "../../core/runtime/compose/delivery-path.ts";
+import { replied, testPath, type TestPath } from "../support/path.ts";
+
+const DAY_MS = 86_400_000;
+const HEALTH = { breakerAfter: 20, breakerPauseMs: 60_000, breakerMaxPauseMs: 60_000, disableAfterMs: 5 * DAY_MS };
+const OPTIONS = { retry: { attempts: 1 }, health: HEALTH };
+
+async function deliver(test: TestPath, reply: Parameters<typeof replied>[0]): Promise<void> {
+  test.otherwise = replied(reply);
+  const before = test.sent.length;
+  await test.publish();
+  await test.whenSent(before + 1);
+  await test.clock.advance(0);
+  await test.get(path.HEALTH).settled();
+}
+
+const isActive = async (test: TestPath, id: string): Promise<boolean> =>
+  (await test.get(path.DIRECTORY).get("key_1", id))?.status === "active";
+
+it("a row that a node left behind neither disables nor rests a subscription that has been well since", async () => {
+  await using test = await testPath(OPTIONS);
+  const id = await test.subscribe();
+  await test.storage.commit([{ op: "put", key: healthKey(id), value: String(test.clock.now() - 6 * DAY_MS) }]);
+  const other = await testPath({ ...OPTIONS, clock: test.clock, storage: test.storage });
+  await using _ = other;
+  other.get(path.DISPATCHER).start();
+  await deliver(other, 200);
+  await other.get(path.DISPATCHER).stop(0);
+  await test.start();
+  await deliver(test, 500);
+  expect(await isActive(test, id)).toBe(true);
+  expect(test.get(path.HEALTH).state(id)).toEqual({ failures: 1, failingSince: test.clock.now() });
+  expect(await test.storage.range("health:")).toEqual([]);
+});
+
+it("a row that was taken away meanwhile does not either", async () => {
+  await using test = await testPath(OPTIONS);
+  const id = await test.subscribe();
+  await test.storage.commit([{ op: "put", key: healthKey(id), value: String(test.clock.now() - 6 * DAY_MS) }]);
+  await test.start();
+  await test.storage.commit([{ op: "delete", key: healthKey(id) }]);
+  await deliver(test, 500);
+  expect(await isActive(test, id)).toBe(true);
+  expect(test.get(path.HEALTH).state(id)).toMatchObject({ failures: 1 });
+});
+
+it("what only failed for five days is disabled after a restart, at its first failure", async () => {
+  await using test = await testPath(OPTIONS);
+  const id = await test.subscribe();
+  await test.storage.commit([{ op: "put", key: healthKey(id), value: String(test.clock.now() - 6 * DAY_MS) }]);
+  await test.start();
+  await deliver(test, 500);
+  expect(await isActive(test, id)).toBe(false);
+});
+
+it("a receiver that is well for another node is not disabled by the one that sees its failures", async () => {
+  await using test = await testPath(OPTIONS);
+  const id = await test.subscribe();
+  await test.start();
+  await deliver(test, 500);
+  await test.clock.advance(2 * DAY_MS);
+  await test.get(path.DISPATCHER).stop(0);
+  const other = await testPath({ ...OPTIONS, clock: test.clock, storage: test.storage });
+  await using _ = other;
+  other.get(path.DISPATCHER).start();
+  await deliver(other, 200);
+  await other.get(path.DISPATCHER).stop(0);
+  await test.clock.advance(4 * DAY_MS);
+  const sub = await test.get(path.DIRECTORY).get("key_1", id);
+  if (sub === undefined) throw new Error("no subscription");
+  const attempt = { cycle: 0, number: 1, startedAt: test.clock.now(), durationMs: 1, statusCode: 500 };
+  test.get(path.HEALTH).seen(sub, { ordinal: "x" } as never, attempt, { kind: "exhausted" });
+  await test.get(path.HEALTH).settled();
+  expect(await isActive(test, id)).toBe(true);
+  expect(test.get(path.HEALTH).state(id)).toEqual({ failures: 0 });
+});
+
+it("a subscription that could not be disabled is disabled at its next failure, not five days later", async () => {
+  await using test = await testPath(OPTIONS);
+  const id = await test.subscribe();
+  await test.start();
+  await deliver(test, 500);
+  await test.clock.advance(6 * DAY_MS);
+  const { commit } = test.storage;
+  test.storage.commit = async (changes) => {
+    if (changes.some(({ key }) => key.startsWith("subscription:"))) throw new StorageError("unavailable", "away");
+    return commit(changes);
+  };
+  await deliver(test, 500);
+  expect(await isActive(test, id)).toBe(true);
+  test.storage.commit = commit;
+  await deliver(test, 500);
+  expect(await isActive(test, id)).toBe(false);
+});
+
+it("five time-outs in a row open the breaker, where other failures take twenty", async () => {
+  await using test = await testPath(OPTIONS);
+  const id = await test.subscribe();
+  await test.start();
+  for (let i = 0; i < 19; i++) await deliver(test, 500);
+  const rests = (): boolean => test.get(path.HEALTH).state(id).restsUntil !== undefined;
+  expect(rests()).toBe(false);
+  await deliver(test, 200);
+  for (let i = 1; i <= 5; i++) {
+    test.otherwise = { kind: "error", error: "timeout", detail: "too late" };
+    await test.publish();
+    await test.whenSent(20 + i);
+    await test.clock.advance(0);
+    expect(rests()).toBe(i === 5);
+  }
+});

@@ -1,0 +1,76 @@
+import { describe, expect, it } from "vitest";
+import * as path from "../../core/runtime/compose/delivery-path.ts";
+import { turn } from "../support/clock.ts";
+import { replied, testPath, type Answer } from "../support/path.ts";
+
+/** A receiver that never answers: only the relay can end the request. */
+function hanging(): { readonly answer: Answer; readonly aborted: () => number } {
+  let aborted = 0;
+  return {
+    answer: (_, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => {
+          aborted++;
+          reject(signal.reason as Error);
+        });
+      }),
+    aborted: () => aborted,
+  };
+}
+
+describe("a relay that stops", () => {
+  it("aborts what is still on the wire when its time is over, and gives it back uncounted", async () => {
+    await using test = await testPath();
+    const { answer, aborted } = hanging();
+    test.otherwise = answer;
+    await test.subscribe();
+    await test.start();
+    const eventId = await test.publish();
+    await test.whenSent(1);
+
+    let stopped = false;
+    const stop = test.get(path.DISPATCHER).stop(1_000);
+    void stop.then(() => (stopped = true));
+    // The claiming loop ends first, in a few turns of the event loop.
+    for (let i = 0; i < 5; i++) await turn();
+    await test.clock.advance(999);
+    expect({ stopped, aborted: aborted() }).toEqual({ stopped: false, aborted: 0 });
+    await test.clock.advance(1);
+    await turn();
+
+    expect({ stopped, aborted: aborted(), underWay: test.get(path.DISPATCHER).underWay() }).toEqual({
+      stopped: true,
+      aborted: 1,
+      underWay: 0,
+    });
+    const { leased, waiting } = await test.storage.queue.depth();
+    expect({ leased, waiting }).toEqual({ leased: 0, waiting: 1 });
+    const found = await test.get(path.HISTORY).event("key_1", eventId);
+    expect(found?.deliveries.map(({ delivery, attempts }) => ({ status: delivery.status, attempts }))).toEqual([
+      { status: "pending", attempts: [] },
+    ]);
+  });
+
+  it("aborts nothing when what is on the wire ends in time", async () => {
+    await using test = await testPath();
+    const answered = Promise.withResolvers<void>();
+    let aborted = 0;
+    test.otherwise = async (_, signal) => {
+      const abort = (): void => void aborted++;
+      signal.addEventListener("abort", abort);
+      await answered.promise;
+      signal.removeEventListener("abort", abort);
+      return replied(200);
+    };
+    await test.subscribe();
+    await test.start();
+    const eventId = await test.publish();
+    await test.whenSent(1);
+
+    const stop = test.get(path.DISPATCHER).stop(60_000);
+    await turn();
+    answered.resolve();
+    await stop;
+    expect({ aborted, status: await test.status(eventId) }).toEqual({ aborted: 0, status: "delivered" });
+  });
+});

@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { createDispatcher } from "../../core/deliver/dispatcher.ts";
+import { createSlots } from "../../core/deliver/slots.ts";
+import type { Lease, Queue } from "../../core/ports/storage.ts";
+import { testClock, turn } from "../support/clock.ts";
+import { quietLog } from "../support/quiet.ts";
+
+const lease = (ordinal: string): Lease => ({
+  subscriptionId: "sub_a",
+  keyId: "k",
+  ordinal,
+  dueAt: 0,
+  generation: 1,
+  cycle: 0,
+  attempts: 0,
+  token: ordinal,
+});
+
+describe("the dispatcher", () => {
+  it("claims again when a slot was given back while a claim looked", async () => {
+    const looking = Promise.withResolvers<readonly Lease[]>();
+    const delivering = Promise.withResolvers<void>();
+    const claims: (readonly Lease[] | Promise<readonly Lease[]>)[] = [[lease("1")], looking.promise, [lease("2")]];
+    const never = (signal: AbortSignal): Promise<void> =>
+      new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    const queue = { claim: async () => claims.shift() ?? [], wake: never } as unknown as Queue;
+    const slots = createSlots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} });
+    const delivered: string[] = [];
+    const dispatcher = createDispatcher({
+      queue,
+      slots,
+      perSubscription: 1,
+      clock: testClock(),
+      log: quietLog(),
+      async deliver({ ordinal }, slot) {
+        if (ordinal === "1") await delivering.promise;
+        delivered.push(ordinal);
+        slot.give();
+      },
+    });
+    dispatcher.start();
+    await turn();
+    delivering.resolve();
+    await turn();
+    // It looked while the subscription had enough under way, and found nothing to give.
+    looking.resolve([]);
+    await turn();
+    expect(delivered).toEqual(["1", "2"]);
+    await dispatcher.stop(0);
+  });
+
+  it("stops when it is told to while a claim looks, and finds nothing", async () => {
+    const looking = Promise.withResolvers<readonly Lease[]>();
+    const never = (signal: AbortSignal): Promise<void> =>
+      new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    const dispatcher = createDispatcher({
+      queue: { claim: () => looking.promise, wake: never } as unknown as Queue,
+      slots: createSlots({ total: 8, perSubscription: 1, clock: testClock(), lift: () => {} }),
+      perSubscription: 1,
+      clock: testClock(),
+      log: quietLog(),
+      deliver: async () => undefined,
+    });
+    dispatcher.start();
+    await turn();
+    let stopped = false;
+    void dispatcher.stop(0).then(() => (stopped = true));
+    looking.resolve([]);
+    for (let i = 0; i < 5; i++) await turn();
+    expect(stopped).toBe(true);
+  });
+});

@@ -1,0 +1,84 @@
+// Waits between attempts: short ones are held under their lease up to a number, the others go back; nobody is forgotten.
+import { describe, expect, it } from "vitest";
+import { parseDue } from "../../core/model/keys.ts";
+import * as path from "../../core/runtime/compose/delivery-path.ts";
+import { replied, testPath, type TestPath } from "../support/path.ts";
+
+const QUICK = { attempts: 2, firstDelayMs: 10_000, factor: 1, maxDelayMs: 10_000 };
+
+async function failedOnce(count: number, test: TestPath): Promise<void> {
+  test.otherwise = replied(500);
+  await test.subscribe();
+  await test.start();
+  for (let i = 0; i < count; i++) await test.publish();
+  await test.whenSent(count);
+  // Until what came of the last ones is stored.
+  const { underWay } = test.get(path.DISPATCHER);
+  for (let before = -1; before !== underWay();) {
+    before = underWay();
+    await test.clock.advance(0);
+  }
+}
+
+describe("waits", () => {
+  it("of up to 1,000 deliveries are held at once; what is beyond goes back, and all are made in their time, once", async () => {
+    await using test = await testPath({ retry: QUICK });
+    await failedOnce(1_200, test);
+    expect(await test.storage.queue.depth()).toMatchObject({ leased: 1_000, waiting: 200 });
+    expect(test.get(path.DISPATCHER).underWay()).toBe(1_000);
+    // They hold leases, but no slot.
+    expect(test.get(path.SLOTS).free()).toBe(512);
+    test.otherwise = replied(200);
+    await test.clock.advance(9_900);
+    expect(test.sent).toHaveLength(1_200);
+    await test.clock.advance(1_200);
+    await test.whenSent(2_400);
+    await test.clock.advance(60_000);
+    expect(test.sent).toHaveLength(2_400);
+    expect(new Set(test.sent.map(({ headers }) => headers["webhook-id"])).size).toBe(1_200);
+    expect(await test.storage.queue.depth()).toMatchObject({ leased: 0, waiting: 0 });
+  });
+
+  it("longer than the longest that is held go back at once", async () => {
+    await using test = await testPath({ retry: QUICK, delivery: { holdMs: 9_999 } });
+    await failedOnce(5, test);
+    expect(await test.storage.queue.depth()).toMatchObject({ leased: 0, waiting: 5 });
+    expect(test.get(path.DISPATCHER).underWay()).toBe(0);
+    await test.clock.advance(11_100);
+    await test.whenSent(10);
+  });
+
+  it("that are held give room to other deliveries of the same subscription", async () => {
+    await using test = await testPath({ retry: QUICK, delivery: { perSubscription: 1 } });
+    await failedOnce(3, test);
+    test.otherwise = replied(200);
+    const id = await test.publish();
+    await test.whenSent(4);
+    await test.clock.advance(0);
+    expect(await test.status(id)).toBe("delivered");
+    await test.clock.advance(11_100);
+    await test.whenSent(7);
+  });
+});
+
+describe("a relay that stops", () => {
+  it("makes no attempt for a wait that was over but had no slot: it goes back with its number", async () => {
+    await using test = await testPath({ retry: QUICK, delivery: { perSubscription: 1 } });
+    await failedOnce(2, test);
+    const hanging = Promise.withResolvers<void>();
+    test.answers = [() => hanging.promise.then(() => replied(200))];
+    await test.clock.advance(11_100);
+    await test.whenSent(3);
+    const stopped = test.get(path.DISPATCHER).stop(5_000);
+    await test.clock.advance(0);
+    hanging.resolve();
+    test.otherwise = replied(200);
+    await test.clock.advance(0);
+    await stopped;
+    expect(test.sent).toHaveLength(3);
+    expect((await test.storage.range("due:")).map(({ key, value }) => parseDue(key, value))).toMatchObject([
+      { keyId: "key_1", generation: 1, cycle: 0, attempts: 1 },
+    ]);
+    expect(await test.storage.queue.depth()).toMatchObject({ leased: 0, waiting: 1 });
+  });
+});

@@ -1,0 +1,194 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { excerptText } from "../../core/deliver/excerpt.ts";
+import { judge } from "../../core/deliver/outcome.ts";
+import { retryAfterMs, retryDelayMs } from "../../core/deliver/retry.ts";
+import { endedBy } from "../../core/records/ended-by.ts";
+import type { Subscription } from "../../core/model/subscription.ts";
+import type { Reply } from "../../core/ports/transport.ts";
+
+const retry = { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 };
+const answer = (status: number, retryAfter?: string): Reply => ({
+  kind: "response",
+  status,
+  retryAfter,
+  excerpt: new Uint8Array(),
+  truncated: false,
+});
+const now = 1_800_000_000_000;
+
+describe("the retry policy", () => {
+  it("waits 5, 20, 80 and 320 seconds by default, and up to a tenth more", () => {
+    expect([1, 2, 3, 4].map((n) => retryDelayMs(n, retry, 0))).toEqual([5_000, 20_000, 80_000, 320_000]);
+    expect(retryDelayMs(1, retry, 0.999)).toBeLessThanOrEqual(5_500);
+  });
+
+  it("never waits longer than its cap and a tenth", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 5 }), fc.double({ min: 0, max: 0.999, noNaN: true }), (n, random) => {
+        const wait = retryDelayMs(n, { ...retry, maxDelayMs: 30_000 }, random);
+        expect(wait).toBeGreaterThanOrEqual(5_000);
+        expect(wait).toBeLessThanOrEqual(33_000);
+      }),
+    );
+  });
+
+  it("reads Retry-After as seconds or a date, clamped to one second and one hour", () => {
+    expect(retryAfterMs("120", now)).toBe(120_000);
+    expect(retryAfterMs("0", now)).toBe(1_000);
+    expect(retryAfterMs("999999999999", now)).toBe(3_600_000);
+    expect(retryAfterMs(new Date(now + 60_000).toUTCString(), now)).toBe(60_000);
+    expect(retryAfterMs(new Date(now - 60_000).toUTCString(), now)).toBe(1_000);
+    for (const junk of ["", "soon", "-5", "1.5", "5 apples", "NaN", "Infinity"])
+      expect(retryAfterMs(junk, now)).toBeUndefined();
+    expect(retryAfterMs(undefined, now)).toBeUndefined();
+  });
+});
+
+describe("the outcome of a reply", () => {
+  const standing = { attempt: 1, retry, now, random: 0 };
+
+  it("is delivered for every 2xx and for nothing else", () => {
+    for (let status = 100; status < 600; status++) {
+      expect(judge(answer(status), standing).kind === "delivered").toBe(status >= 200 && status < 300);
+    }
+  });
+
+  it("is gone for 410, even on the last attempt", () => {
+    expect(judge(answer(410), { ...standing, attempt: 5 })).toEqual({ kind: "gone" });
+  });
+
+  it("is a retry for redirects, other errors and every failed stage, until the fifth attempt", () => {
+    const replies: Reply[] = [
+      answer(301),
+      answer(404),
+      answer(500),
+      { kind: "error", error: "tls", detail: "" },
+      { kind: "error", error: "guard", detail: "" },
+    ];
+    for (const reply of replies) {
+      expect(judge(reply, { ...standing, attempt: 4 })).toEqual({ kind: "retry", at: now + 320_000 });
+      expect(judge(reply, { ...standing, attempt: 5 })).toEqual({ kind: "exhausted" });
+    }
+  });
+
+  it("listens to Retry-After on 429 and 503 alone, which makes the wait longer, never shorter", () => {
+    expect(judge(answer(503, "60"), standing)).toEqual({ kind: "retry", at: now + 60_000, pauseMs: 60_000 });
+    expect(judge(answer(429, "1"), standing)).toEqual({ kind: "retry", at: now + 5_000, pauseMs: 1_000 });
+    expect(judge(answer(500, "60"), standing)).toEqual({ kind: "retry", at: now + 5_000 });
+    expect(judge(answer(503, "60"), { ...standing, attempt: 5 })).toEqual({
+      kind: "exhausted",
+      pauseMs: 60_000,
+    });
+  });
+
+  it("depends on nothing but its arguments", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 100, max: 599 }), fc.integer({ min: 1, max: 5 }), (status, attempt) => {
+        expect(judge(answer(status), { ...standing, attempt })).toEqual(
+          judge(answer(status), { ...standing, attempt }),
+        );
+      }),
+    );
+  });
+});
+
+describe("the standing of a pending delivery", () => {
+  const sub = { status: "active", generation: 2 } as Subscription;
+
+  it("goes on while its subscription is active and of the same generation", () => {
+    expect(endedBy(sub, 2)).toBeUndefined();
+  });
+
+  it("ends as failed when the subscription is, or meanwhile was, disabled: re-enabling resumes nothing", () => {
+    expect(endedBy({ ...sub, status: "disabled" }, 2)).toEqual({ status: "failed", reason: "subscription_disabled" });
+    expect(endedBy(sub, 1)).toEqual({ status: "failed", reason: "subscription_disabled" });
+  });
+
+  it("ends as cancelled when the subscription is deleted", () => {
+    for (const gone of [undefined, { ...sub, deletedAt: 1 }]) {
+      expect(endedBy(gone, 2)).toEqual({ status: "cancelled", reason: "subscription_deleted" });
+    }
+  });
+});
+
+describe("the excerpt of a response", () => {
+  it("masks signing secrets and the subscription's own header values, also when the excerpt's end cuts one off", () => {
+    const text = excerptText(Buffer.from("got whsec_c2VjcmV0 and Bearer tok-123456, again Bearer tok-12"), [
+      "Bearer tok-123456",
+    ]);
+    expect(text).toBe("got [masked] and [masked], again [masked]");
+  });
+
+  const TOKEN = "tok/123+456=<a&b>'q'";
+  const VALUES = [`Bearer ${TOKEN}`, `Basic ${Buffer.from("user:p%ss/word").toString("base64")}`];
+  const html = (text: string): string =>
+    text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("'", "&#39;");
+  const php = (text: string): string => JSON.stringify(text).slice(1, -1).replaceAll("/", "\\/");
+  const unicode = (text: string): string =>
+    Array.from(text, (c) => `\\u${(c.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`).join("");
+
+  it.each<[string, string]>([
+    ["without its scheme", TOKEN],
+    ["as PHP writes JSON", php(TOKEN)],
+    ["in JSON in JSON", JSON.stringify(JSON.stringify(php(TOKEN)))],
+    ["in JSON by code point", unicode(TOKEN)],
+    ["in HTML", html(TOKEN)],
+    ["in HTML by code point", html(TOKEN).replaceAll("/", "&#x2F;")],
+    ["in a URL", encodeURIComponent(TOKEN)],
+    ["in a URL in HTML", html(encodeURIComponent(TOKEN))],
+    ["in base64", Buffer.from(TOKEN).toString("base64")],
+    ["in base64 with more before it", Buffer.from(`x${TOKEN} and more`).toString("base64")],
+    ["in base64url with more before it", Buffer.from(`xy${TOKEN} and more`).toString("base64url")],
+    ["in hex", Buffer.from(TOKEN).toString("hex").toUpperCase()],
+    ["as a password", "p%ss/word"],
+    ["as credentials", "user:p%ss/word"],
+  ])("masks a header value that comes back %s", (_, spelling) => {
+    const text = excerptText(Buffer.from(`{"seen": "${spelling}", "ok": false}`), VALUES);
+    expect(text).toContain("[masked]");
+    expect(text).toMatch(/^\{"seen": ".*", "ok": false\}$/);
+    for (const shown of [TOKEN, spelling, "123+456", "word", Buffer.from(TOKEN).toString("base64").slice(4, -6)])
+      expect(text).not.toContain(shown);
+  });
+
+  it("leaves a page that holds no secret as it is, escapes and all", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom(..."ab/\\&%;25u00x#amp".split("")), maxLength: 200 }), (page) => {
+        expect(excerptText(Buffer.from(page), ["Bearer zzzzzzzz"])).toBe(page);
+      }),
+    );
+  });
+
+  it("masks a value wherever it stands and whatever surrounds it", () => {
+    const escape = fc.constantFrom<(text: string) => string>(
+      (text) => text,
+      php,
+      unicode,
+      html,
+      encodeURIComponent,
+      (text) => Buffer.from(text).toString("hex"),
+    );
+    const value = fc.string({
+      unit: fc.constantFrom(..."abcXYZ019/+=&<'\"%\\-._~".split("")),
+      minLength: 6,
+      maxLength: 40,
+    });
+    fc.assert(
+      fc.property(value, escape, fc.string(), fc.string(), (secret, spell, before, after) => {
+        fc.pre(!`${before}${after}`.includes("whsec_"));
+        expect(excerptText(Buffer.from(`${before} ${spell(secret)} ${after}`), [secret])).toContain("[masked]");
+      }),
+      {
+        numRuns: 1_000,
+        examples: [
+          ["a\\'aaa", encodeURIComponent, "", ""],
+          ["a%41bcd", unicode, "", ""],
+        ],
+      },
+    );
+  });
+
+  it("is text for any bytes", () => {
+    fc.assert(fc.property(fc.uint8Array(), (bytes) => typeof excerptText(bytes, []) === "string"));
+  });
+});

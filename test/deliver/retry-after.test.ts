@@ -1,0 +1,125 @@
+// A receiver that asks for rest (Retry-After) gets it from everything of its subscription, whatever else happens.
+import { describe, expect, it } from "vitest";
+import { StorageError } from "../../core/model/errors.ts";
+import * as path from "../../core/runtime/compose/delivery-path.ts";
+import { holdSettles, replied, testPath } from "../support/path.ts";
+
+const HEALTH = { breakerAfter: 3, breakerPauseMs: 10_000, breakerMaxPauseMs: 10_000, disableAfterMs: 432_000_000 };
+
+describe("a subscription whose receiver asks for rest", () => {
+  it("sends no retry that was held already", async () => {
+    await using test = await testPath();
+    test.answers = [replied(500), replied(503, { retryAfter: "600" })];
+    await test.subscribe();
+    await test.start();
+    const held = await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(1_000);
+    const asked = await test.publish();
+    await test.whenSent(2);
+    await test.clock.advance(599_000);
+    expect(test.sent).toHaveLength(2);
+    await test.clock.advance(3_000);
+    await test.whenSent(4);
+    await test.clock.advance(0);
+    expect([await test.status(held), await test.status(asked)]).toEqual(["delivered", "delivered"]);
+  });
+
+  it("rests as long as it asked for, though the storage could not be told", async () => {
+    await using test = await testPath({ delivery: { holdMs: 0 } });
+    const { queue } = test.storage;
+    const pause = queue.pause.bind(queue);
+    let failed = 0;
+    queue.pause = async (...args) => {
+      if (failed++ === 0) throw new StorageError("unavailable", "for a moment");
+      return pause(...args);
+    };
+    test.answers = [replied(503, { retryAfter: "20" })];
+    await test.subscribe();
+    await test.start();
+    const asked = await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(1_000);
+    const after = await test.publish();
+    await test.clock.advance(18_000);
+    expect(failed).toBeGreaterThan(0);
+    expect(test.sent).toHaveLength(1);
+    await test.clock.advance(5_000);
+    await test.whenSent(3);
+    await test.clock.advance(0);
+    expect([await test.status(asked), await test.status(after)]).toEqual(["delivered", "delivered"]);
+  });
+
+  it("is sent nothing more while that is still being stored", async () => {
+    await using test = await testPath({ retry: { attempts: 1 }, delivery: { perSubscription: 1 } });
+    const stored = holdSettles(test.storage);
+    test.answers = [replied(503, { retryAfter: "600" })];
+    await test.subscribe();
+    for (let i = 0; i < 2; i++) await test.publish();
+    await test.start();
+    await test.whenSent(1);
+    await test.clock.advance(1_000);
+    expect(test.sent).toHaveLength(1);
+    stored.letGo();
+    await test.clock.advance(598_000);
+    expect(test.sent).toHaveLength(1);
+    await test.clock.advance(3_000);
+    await test.whenSent(2);
+  });
+
+  it("rests as long as it asked for, though its breaker would rest it for less", async () => {
+    await using test = await testPath({ retry: { attempts: 1 }, health: HEALTH, delivery: { perSubscription: 3 } });
+    const replies = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    test.answers = [
+      replied(503, { retryAfter: "600" }),
+      () => replies[0]!.promise.then(() => replied(500)),
+      () => replies[1]!.promise.then(() => replied(500)),
+    ];
+    await test.subscribe();
+    for (let i = 0; i < 3; i++) await test.publish();
+    await test.start();
+    await test.whenSent(3);
+    await test.clock.advance(0);
+    for (const reply of replies) reply.resolve();
+    await test.clock.advance(0);
+    const waiting = await test.publish();
+    await test.clock.advance(598_000);
+    expect(test.sent).toHaveLength(3);
+    await test.clock.advance(3_000);
+    await test.whenSent(4);
+    await test.clock.advance(0);
+    expect(await test.status(waiting)).toBe("delivered");
+  });
+
+  it("rests on though a request that was under way succeeds", async () => {
+    await using test = await testPath({ retry: { attempts: 1 }, health: { ...HEALTH, breakerAfter: 1 } });
+    const late = Promise.withResolvers<void>();
+    test.answers = [replied(503, { retryAfter: "600" }), () => late.promise.then(() => replied(200))];
+    await test.subscribe();
+    for (let i = 0; i < 2; i++) await test.publish();
+    await test.start();
+    await test.whenSent(2);
+    await test.clock.advance(0);
+    late.resolve();
+    await test.clock.advance(0);
+    await test.publish();
+    await test.clock.advance(598_000);
+    expect(test.sent).toHaveLength(2);
+    await test.clock.advance(3_000);
+    await test.whenSent(3);
+  });
+
+  it("is sent to at once when it is enabled anew", async () => {
+    await using test = await testPath();
+    test.answers = [replied(503, { retryAfter: "600" })];
+    const sub = await test.subscribe();
+    await test.start();
+    await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(0);
+    for (const status of ["disabled", "active"] as const)
+      await test.get(path.SUBSCRIPTIONS).update("key_1", sub, { status }, { sub: "tester" });
+    await test.publish();
+    await test.whenSent(2);
+  });
+});

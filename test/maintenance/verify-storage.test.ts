@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest";
+import { decodeDelivery, encodeDelivery } from "../../core/records/delivery-records.ts";
+import { survey } from "../../core/maintenance/verify-storage.ts";
+import { deliveryKey, failedKey } from "../../core/model/keys.ts";
+import type { Change } from "../../core/ports/storage.ts";
+import * as path from "../../core/runtime/compose/delivery-path.ts";
+import { replied, testPath, type TestPath } from "../support/path.ts";
+
+/** A relay with every kind of record: delivered, failed, replayed, pending, never tried, ids of the publisher's own. */
+async function lived(): Promise<TestPath> {
+  const test = await testPath({ retry: { firstDelayMs: 10, factor: 1 } });
+  await test.subscribe();
+  await test.start();
+  await test.publish();
+  await test.whenSent(1);
+  await test.clock.advance(0);
+  test.otherwise = replied(500);
+  const failed = await test.publish("deposit:paid", { id: "own:1" });
+  await test.clock.advance(1_000);
+  await test.whenSent(6);
+  await test.get(path.REPLAY).event("key_1", failed);
+  await test.clock.advance(20);
+  await test.get(path.DISPATCHER).stop(0);
+  await test.publish("deposit:paid", { id: "own:2" });
+  return test;
+}
+
+async function ruled(change: (test: TestPath) => Promise<readonly Change[]>): Promise<readonly string[]> {
+  await using test = await lived();
+  await test.storage.commit(await change(test));
+  return (await survey(test.storage)).faults.map(({ key, message }) => `${key.split(":")[0]}: ${message}`);
+}
+
+const first = async (test: TestPath, prefix: string) => {
+  const [entry] = await test.storage.range(prefix, { limit: 1 });
+  if (entry === undefined) throw new Error(`nothing stands on ${prefix}`);
+  return entry;
+};
+
+describe("the survey", () => {
+  it("finds nothing wrong with what a relay has written, and counts it", async () => {
+    await using test = await lived();
+    const events: string[] = [];
+    const found = await survey(test.storage, { each: (event) => void events.push(event.id) });
+    expect(found.faults).toEqual([]);
+    expect(found.records).toMatchObject({ event: 3, eventid: 2, delivery: 2, due: 2, attempts: 1, subscription: 1 });
+    expect(found.deliveries).toEqual({ pending: 2, delivered: 1, failed: 0, cancelled: 0 });
+    expect(events).toHaveLength(3);
+  });
+
+  it.each(["event", "eventid", "due", "delivery", "attempts", "count", "audit"])(
+    "finds a record of the shelf %s that was overwritten",
+    async (shelf) => {
+      const faults = await ruled(async (test) => {
+        const { key } = await first(test, `${shelf}:`);
+        return [{ op: "put", key, value: "torn" }];
+      });
+      expect(faults.some((fault) => fault.startsWith(`${shelf}: `))).toBe(true);
+    },
+  );
+
+  it.each([
+    ["due", "event: has neither", "delivery: is pending, but is not in the index"],
+    ["event", "eventid: names an event that is not there", "due: belongs to an event that is not there"],
+    ["eventid", "event: is not found by its id", ""],
+    ["delivery", "due: was tried before, but", "attempts: belongs to a delivery that is not there"],
+  ])("finds what is missing: %s", async (shelf, ...told) => {
+    const faults = await ruled(async (test) => {
+      const page = await test.storage.range(`${shelf}:`, { limit: 100 });
+      return page.map(({ key }) => ({ op: "delete", key }) as const);
+    });
+    for (const text of told) expect(faults.some((fault) => fault.startsWith(text))).toBe(true);
+  });
+
+  it("finds a delivery that the index of failed ones does not know, and one that it should not", async () => {
+    const faults = await ruled(async (test) => {
+      const [other, pending] = await test.storage.range("delivery:");
+      const at = (key = "") => key.split(":").slice(1) as [string, string];
+      const delivered = decodeDelivery(other?.value ?? "");
+      return [
+        { op: "put", key: failedKey(...at(pending?.key)), value: "key_1 1 exhausted 0" },
+        {
+          op: "put",
+          key: deliveryKey(...at(other?.key)),
+          value: encodeDelivery({ ...delivered, status: "failed", reason: "exhausted" }),
+        },
+      ];
+    });
+    expect(faults.join("\n")).toMatch(/delivery: has failed, but is not in the index/);
+    expect(faults.join("\n")).toMatch(/failed: names a delivery that is (pending|delivered)/);
+  });
+
+  it("finds what stands on no shelf", async () => {
+    const faults = await ruled(async () => [{ op: "put", key: "stray:1", value: "" }]);
+    expect(faults).toEqual(["stray: stands on no shelf of the relay"]);
+  });
+});

@@ -1,0 +1,85 @@
+// Publishing stops while there is still room to finish what was accepted.
+import { describe, expect, it } from "vitest";
+import { createStorageRoom } from "../../core/publish/storage-room.ts";
+import { testClock } from "../support/clock.ts";
+import { quietLog } from "../support/quiet.ts";
+import { refusal } from "../support/refusal.ts";
+
+const MIB = 1024 * 1024;
+
+function desk(totalBytes: number, reserveBytes?: number) {
+  const clock = testClock();
+  const now = { freeBytes: totalBytes, waiting: 0, fails: false };
+  const storage = {
+    room: () =>
+      now.fails ? Promise.reject(new Error("no answer")) : Promise.resolve({ freeBytes: now.freeBytes, totalBytes }),
+    queue: { depth: () => Promise.resolve({ waiting: now.waiting, leased: 0 }) },
+  };
+  const room = createStorageRoom({
+    storage,
+    clock,
+    log: quietLog(),
+    ...(reserveBytes !== undefined && { reserveBytes }),
+  });
+  const opens = async (): Promise<boolean> => {
+    await clock.advance(1_000);
+    await room.look();
+    await clock.advance(0);
+    try {
+      room.admit();
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  return { now, room, opens };
+}
+
+describe("the room for what was accepted", () => {
+  it("is 128 MiB of a large disk, a tenth of a small one, or what the config says", async () => {
+    for (const [total, given, least] of [
+      [100_000 * MIB, undefined, 128 * MIB],
+      [100 * MIB, undefined, 10 * MIB],
+      [100_000 * MIB, 5_000 * MIB, 5_000 * MIB],
+      [100_000 * MIB, 0, 0],
+    ] as const) {
+      const { now, opens } = desk(total, given);
+      now.freeBytes = least;
+      expect(await opens()).toBe(true);
+      now.freeBytes = Math.max(0, least - 1);
+      expect(await opens()).toBe(least === 0);
+    }
+  });
+
+  it("grows with what is pending, and opens again only well above it", async () => {
+    const { now, opens } = desk(100_000 * MIB);
+    now.freeBytes = 140 * MIB;
+    expect(await opens()).toBe(true);
+    now.waiting = 10_000;
+    expect(await opens()).toBe(false);
+    now.waiting = 0;
+    expect(await opens()).toBe(false);
+    now.freeBytes = 141 * MIB;
+    expect(await opens()).toBe(true);
+  });
+
+  it("is refused as a full storage, with a time to come back", async () => {
+    const { now, room, opens } = desk(100 * MIB);
+    now.freeBytes = 0;
+    await opens();
+    expect(await refusal(Promise.resolve().then(() => room.admit()))).toMatchObject({
+      code: "STORAGE_FULL",
+      retryAfter: 30,
+    });
+  });
+
+  it("is not in the way while the storage cannot tell, and where it never can", async () => {
+    const { now, opens } = desk(100 * MIB);
+    now.fails = true;
+    expect(await opens()).toBe(true);
+    const queue = { depth: () => Promise.resolve({ waiting: 0, leased: 0 }) };
+    const none = createStorageRoom({ storage: { queue }, clock: testClock(), log: quietLog() });
+    expect(none.look()).toBeUndefined();
+    none.admit();
+  });
+});

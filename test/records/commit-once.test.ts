@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+import { committed } from "../../core/records/commit-once.ts";
+import { StorageError, type StorageFault } from "../../core/model/errors.ts";
+import type { Change } from "../../core/ports/storage.ts";
+import { shelf } from "../support/shelf.ts";
+
+const EVENT: readonly Change[] = [
+  { op: "put", key: "event:k:1", value: "e", if: null },
+  { op: "put", key: "due:s:1", value: "d" },
+];
+const fault = (name: StorageFault): StorageError => new StorageError(name, name);
+
+describe("a commit whose end the storage could not tell", () => {
+  it("is made once, when it had not happened", async () => {
+    const store = shelf();
+    const faults = [fault("uncertain")];
+    store.before = () => {
+      const next = faults.shift();
+      if (next !== undefined) throw next;
+    };
+    expect(await committed(store, EVENT)).toBe(true);
+    expect(store.commits).toHaveLength(1);
+  });
+
+  it("is known again, when it had happened", async () => {
+    const store = shelf();
+    store.after = () => {
+      throw fault("uncertain");
+    };
+    expect(await committed(store, EVENT)).toBe(false);
+    expect(store.commits).toHaveLength(1);
+  });
+
+  it.each(["full", "unavailable", "uncertain"] as const)(
+    "stays open when the storage is %s at the second look: it may be there",
+    async (name) => {
+      const store = shelf();
+      store.after = () => {
+        store.before = () => {
+          throw fault(name);
+        };
+        throw fault("uncertain");
+      };
+      await expect(committed(store, EVENT)).rejects.toMatchObject({ fault: "uncertain" });
+      expect(store.rows.size).toBe(2);
+    },
+  );
+});

@@ -1,0 +1,193 @@
+/** What is asked of a simulated relay: events, subscriptions, changes of them, replays. Each is drawn by the world's own dice. */
+import { Problem } from "../../core/model/problem.ts";
+import * as path from "../../core/runtime/compose/delivery-path.ts";
+import { MOODS, type SimNet } from "./network.ts";
+import type { SimNode } from "./node.ts";
+import type { KnownSubscription, Published } from "./oracle.ts";
+import type { World } from "./world.ts";
+
+const ACTOR = { sub: "tester" };
+const KEYS = ["k1", "k:2"];
+const TYPES = ["a", "b"];
+const DATA = ["1.0", "12345678901234567890", '"\\u0041\\u00e9"', "[1, 2]", '{"a":1,"a":2}', "null", '"é\u{1f600}"'];
+/** Failed deliveries that a replay moves at most, and how many of them are due a second. */
+const REPLAYED = 100;
+const PACES = [0.2, 10];
+/** By then all that a replay moved is due. */
+export const REPLAY_MS = (REPLAYED / Math.min(...PACES)) * 1_000;
+/** A caller waits no longer than this for an answer. */
+const PATIENCE_MS = 20_000;
+
+/** Where deeds are done, and what they leave in memory for whoever judges the end. */
+export interface DeedsIn {
+  readonly world: World;
+  readonly net: SimNet;
+  /** Those that live. */
+  readonly nodes: ReadonlyMap<string, SimNode>;
+  readonly published: Map<string, Published>;
+  readonly subscriptions: Map<string, KnownSubscription>;
+  /** Subscriptions whose rotation was not answered. */
+  readonly unknownSecret: Set<string>;
+  /** All is well again: nothing is changed any more. */
+  readonly healed: () => boolean;
+}
+
+export interface Deeds {
+  publish(): Promise<void>;
+  subscribe(): Promise<void>;
+  change(sub: KnownSubscription): Promise<void>;
+  replay(): Promise<void>;
+  replayAll(sub: KnownSubscription): Promise<void>;
+}
+
+export function deeds({ world, net, nodes, published, subscriptions, unknownSecret, healed }: DeedsIn): Deeds {
+  const { random, say } = world;
+  let refs = 0;
+
+  /** The answer, or undefined when there was none in time. */
+  async function ask<T>(work: (node: SimNode) => Promise<T>): Promise<{ readonly value: T } | undefined> {
+    const node = random.pick([...nodes.values()]);
+    if (node === undefined) return undefined;
+    return Promise.race([work(node).then((value) => ({ value })), world.sleep(PATIENCE_MS).then(() => undefined)]);
+  }
+
+  function make(): { readonly event: Published; readonly text: string } {
+    const ref = `r${++refs}`;
+    const keyId = random.pick(KEYS);
+    const type = random.pick(TYPES);
+    const own = random.chance(0.5) ? `order:${refs}` : undefined;
+    const data = `{"ref":"${ref}","x":${random.pick(DATA)}}`;
+    const event: Published = {
+      ...{ ref, keyId, type, data, own },
+      accepted: new Set(),
+      open: false,
+      once: false,
+      askedAt: world.now(),
+      answeredAt: Infinity,
+    };
+    published.set(ref, event);
+    const id = own === undefined ? "" : `"id":"${own}",`;
+    return { event, text: `{${id}"type":"${type}","keyId":"${keyId}","data":${data}}` };
+  }
+
+  /** One request: an event, or a few at once; now and then under an Idempotency-Key, which makes any repeat harmless. */
+  async function publish(): Promise<void> {
+    const made = Array.from({ length: random.chance(0.2) ? random.int(2, 4) : 1 }, make);
+    const [{ event: first }] = made as [(typeof made)[0]];
+    const key = random.chance(0.3) ? `key-${first.ref}` : undefined;
+    const idempotency = key === undefined ? undefined : { scope: "sim", key, digest: key };
+    const publications = made.map(({ text }, i) => ({ text, path: made.length === 1 ? "" : `[${i}]` }));
+    for (const { event } of made) event.once = key !== undefined || event.own !== undefined;
+    // Whoever heard the answer may ask once more all the same.
+    let left = key !== undefined && random.chance(0.3) ? 1 : 0;
+    for (let tries = 0; tries < 3 && (first.accepted.size === 0 || left-- > 0); tries++) {
+      try {
+        const before = made.map(({ event }) => event.open);
+        // Until the answer is there, it may be stored.
+        for (const { event } of made) event.open = true;
+        const answer = await ask((node) => node.get(path.INTAKE).accept({ publications, idempotency, source: "sim" }));
+        for (const [i, accepted] of (answer?.value ?? []).entries()) {
+          const { event } = made[i] as (typeof made)[0];
+          event.accepted.add(accepted.id);
+          event.answeredAt = Math.min(event.answeredAt, world.now());
+          event.open = tries > 0 && !event.once && before[i] === true;
+          say(`${accepted.id} is accepted as ${event.ref}`);
+        }
+        if (answer !== undefined && left === 0) return;
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        say(`${first.ref} is refused: ${error.code} ${error.message}`);
+        if (tries === 0 && /nothing was stored/i.test(error.message)) for (const { event } of made) event.open = false;
+      }
+      if (random.chance(0.5)) return;
+      await world.sleep(random.int(10, 5_000));
+    }
+  }
+
+  async function subscribe(): Promise<void> {
+    const keyId = random.pick(KEYS);
+    const type = random.pick(TYPES);
+    const made = await ask((node) =>
+      node.get(path.SUBSCRIPTIONS).create(keyId, { url: "https://receiver.example/hook", events: [type] }, ACTOR),
+    );
+    if (made === undefined) return;
+    const { subscription, secret } = made.value;
+    say(`${subscription.id} is made for ${keyId} ${type}`);
+    subscriptions.set(subscription.id, {
+      id: subscription.id,
+      keyId,
+      type,
+      secrets: [secret],
+      createdAt: world.now(),
+      quiet: [],
+      goneAt: Infinity,
+      enabledAt: -1,
+    });
+    if (random.chance(0.6) && !healed()) net.moods.set(subscription.id, random.pick(MOODS));
+  }
+
+  /** What may be asked of a subscription, and is refused now and then. */
+  async function change(sub: KnownSubscription): Promise<void> {
+    const what = random.pick(["disable", "disable", "enable", "enable", "delete", "rotate"] as const);
+    if (healed()) return;
+    say(`${what} ${sub.id}`);
+    const asked = world.now();
+    if (what === "delete") sub.goneAt = Math.min(sub.goneAt, asked);
+    const over = Infinity;
+    try {
+      if (what === "rotate") {
+        const answer = await ask((node) =>
+          node.get(path.SUBSCRIPTIONS).rotate(sub.keyId, sub.id, random.pick([0, 60_000]), ACTOR),
+        );
+        if (answer !== undefined) sub.secrets.push(answer.value.secret);
+        else unknownSecret.add(sub.id);
+        return;
+      }
+      if (what === "enable") {
+        for (const quiet of sub.quiet) quiet.over = Math.min(quiet.over, asked);
+        sub.enabledAt = Infinity;
+        const answer = await ask((node) =>
+          node.get(path.SUBSCRIPTIONS).update(sub.keyId, sub.id, { status: "active" }, ACTOR),
+        );
+        if (answer !== undefined) sub.enabledAt = world.now();
+        return;
+      }
+      const answer = await ask<unknown>((node) =>
+        what === "delete"
+          ? node.get(path.SUBSCRIPTIONS).remove(sub.keyId, sub.id, ACTOR)
+          : node.get(path.SUBSCRIPTIONS).update(sub.keyId, sub.id, { status: "disabled" }, ACTOR),
+      );
+      if (answer === undefined || (what === "disable" && sub.enabledAt >= asked)) return;
+      say(`${what} ${sub.id} is answered`);
+      sub.quiet.push({ askedAt: asked, answeredAt: world.now(), over });
+    } catch (error) {
+      if (what === "rotate") unknownSecret.add(sub.id);
+      say(`${what} ${sub.id} failed: ${String(error)}`);
+    }
+  }
+
+  async function replay(): Promise<void> {
+    const events = [...published.values()].filter(({ accepted }) => accepted.size > 0);
+    if (events.length === 0) return;
+    const event = random.pick(events);
+    const sub = random.chance(0.4) && subscriptions.size > 0 ? random.pick([...subscriptions.values()]) : undefined;
+    const [id] = event.accepted;
+    const options = { force: random.chance(0.3), subscriptionId: sub?.id };
+    say(`replay ${id} ${JSON.stringify(options)}`);
+    await ask((node) => node.get(path.REPLAY).event(event.keyId, id as string, options)).catch((error: unknown) =>
+      say(`replay of ${id} failed: ${String(error)}`),
+    );
+  }
+
+  async function replayAll(sub: KnownSubscription): Promise<void> {
+    await ask(async (node) => {
+      const subscription = await node.get(path.DIRECTORY).get(sub.keyId, sub.id);
+      if (subscription === undefined || subscription.status !== "active" || subscription.deletedAt !== undefined)
+        return;
+      say(`replay all that failed at ${sub.id}`);
+      await node.get(path.REPLAY).failed({ subscription, limit: REPLAYED, perSecond: random.pick(PACES) });
+    }).catch((error: unknown) => say(`replay failed: ${String(error)}`));
+  }
+
+  return { publish, subscribe, change, replay, replayAll };
+}

@@ -1,0 +1,47 @@
+/** A node of the simulated relay: the whole path, composed as in a real one, on simulated ports. */
+import type { Log } from "../../core/ports/plugin.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import * as path from "../../core/runtime/compose/delivery-path.ts";
+import type { Plan } from "../../core/ports/plan.ts";
+import type { Get } from "../../core/runtime/compose/container.ts";
+import type { TestClock } from "../support/clock.ts";
+import { testPath, type PathOptions } from "../support/path.ts";
+import type { SimNet } from "./network.ts";
+import type { Life, World } from "./world.ts";
+
+export interface SimNode {
+  readonly life: Life;
+  readonly get: Get;
+  /** Drains and lets go, as a relay that is told to stop. */
+  stop(graceMs: number): Promise<void>;
+}
+
+export type NodeTraits = Required<Pick<PathOptions, "health">> & Pick<Plan, "delivery" | "retry">;
+
+/** Resolves when it takes events in and delivers them. */
+export async function startNode(
+  world: World,
+  life: Life,
+  storage: Storage,
+  net: SimNet,
+  traits: NodeTraits,
+): Promise<SimNode> {
+  const tell = (message: string, fields: object = {}): void =>
+    world.say(`${life.name}: ${message} ${JSON.stringify(fields)}`);
+  const log: Log = { debug: () => {}, info: () => {}, warn: tell, error: tell };
+  const test = await testPath({ ...traits, clock: life.clock as TestClock, storage, log });
+  const { send } = net.transport(life);
+  test.otherwise = send;
+  await test.start();
+  return {
+    life,
+    get: test.get,
+    async stop(graceMs) {
+      await test.get(path.SWEEPER).stop();
+      await test.get(path.DISPATCHER).stop(graceMs);
+      await test.get(path.HEALTH).settled();
+      await test.get(path.PACING).dispose();
+      await storage.dispose();
+    },
+  };
+}

@@ -1,0 +1,85 @@
+/** When attempts must be made, and when they must not: the retry schedule, and what is overdue. */
+import { decodeEvent } from "../../core/model/event.ts";
+import * as keys from "../../core/model/keys.ts";
+import type { RetryOptions } from "../../core/model/subscription.ts";
+import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
+import type { Seen } from "./network.ts";
+import { fail, type Witness } from "./oracle.ts";
+
+/** An attempt is judged by then. */
+export const DEADLINE_MS = 10_000;
+/** Timers and clocks are in whole milliseconds. */
+const GRAIN_MS = 5;
+
+export interface Overdue {
+  readonly rows: SortedMap;
+  /** Whether or not it arrived. */
+  readonly sent: readonly Seen[];
+  readonly retry: RetryOptions;
+  /** Ms of the world: now, and when all became well. */
+  readonly now: number;
+  readonly healedAt: number;
+  readonly leaseMs: number;
+  /** Longest rest that the circuit breaker may add; 0 where there is none. */
+  readonly breakerMs: number;
+  /** Replays are due within this. */
+  readonly replayMs: number;
+  /** Somebody asked for its deletion: nothing is to be sent there any more. */
+  readonly gone: (subscriptionId: string) => boolean;
+}
+
+/** When all is well, a claim that was lost comes back within its lease, and nothing waits much longer than that. */
+const OVERDUE_MS = 10_000;
+const JITTER = 0.1;
+
+/**
+ * All has been well for a while: whatever is due was attempted within the longest lease and some seconds. What was never
+ * tried is due at once; what was tried, as long after its last attempt as its policy or its receiver asked for, whatever
+ * the clocks said meanwhile; and nothing before its receiver's rest is over.
+ */
+export function checkOverdue(at: Overdue): void {
+  const { rows, sent, retry, now, healedAt, leaseMs, breakerMs, replayMs, gone } = at;
+  const rests = new Map<string, number>();
+  const tried = new Map<string, number>();
+  for (const one of sent) {
+    const { subscriptionId, eventId, number, sentAt, node, asked = 0, answered = 0 } = one;
+    // Judged when its deadline was over, at the latest; by a node that stood still, when it went on.
+    const judged = Math.max(sentAt, node.frozenUntil()) + DEADLINE_MS;
+    const rest = judged + (answered >= 200 && answered < 300 ? asked : Math.max(asked, breakerMs));
+    rests.set(subscriptionId, Math.max(rests.get(subscriptionId) ?? 0, rest));
+    const wait = Math.max(asked, waitMs(number, retry) * (1 + JITTER));
+    // What a process that is dead wrote by a clock that was ahead, nothing tells from a time that is right; but the wait
+    // is not longer than it was, from the next start on.
+    const ahead = node.diedAt() <= now ? Math.min(wait, Math.max(0, one.offset)) : 0;
+    tried.set(`${subscriptionId} ${eventId}`, judged + wait + ahead);
+  }
+  for (const { key, value } of rows.range("due:", { limit: 1_000_000 })) {
+    const { subscriptionId, keyId, ordinal, attempts, cycle } = keys.parseDue(key, value);
+    if (gone(subscriptionId)) continue;
+    const { id } = decodeEvent(rows.get(keys.eventKey(keyId, ordinal)) as string);
+    const wait = attempts > 0 ? (tried.get(`${subscriptionId} ${id}`) ?? 0) : cycle > 0 ? healedAt + replayMs : 0;
+    const late = now - Math.max(healedAt, wait, rests.get(subscriptionId) ?? 0) - leaseMs - OVERDUE_MS;
+    if (late > 0) fail(`${key} → ${value} is overdue by ${Math.round(late)} ms`);
+  }
+}
+
+/** The wait after attempt `n`, ms, at least. */
+const waitMs = (n: number, { firstDelayMs, factor, maxDelayMs }: RetryOptions): number =>
+  Math.min(firstDelayMs * factor ** (n - 1), maxDelayMs);
+
+/** Each attempt waits for as long as its policy, or its receiver, asked for after the one before it. */
+export function schedule({ seen, retry, slackMs }: Pick<Witness, "seen" | "retry" | "slackMs">): void {
+  const last = new Map<string, Seen>();
+  for (const one of seen) {
+    const name = `${one.subscriptionId} ${one.eventId} ${one.cycle}`;
+    const before = last.get(`${name} ${one.number - 1}`);
+    last.set(`${name} ${one.number}`, one);
+    if (before === undefined) continue;
+    const least = Math.max(waitMs(one.number - 1, retry), before.asked ?? 0) - GRAIN_MS;
+    const slack = slackMs(before, one);
+    if (one.sentAt - before.sentAt < least - slack)
+      fail(
+        `${name} ${one.number} was sent ${one.sentAt - before.sentAt} ms after the one before it, ${least} at least`,
+      );
+  }
+}

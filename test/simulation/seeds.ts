@@ -1,0 +1,36 @@
+/** Runs the simulation over many seeds, or over the one that SEED names, with its story. */
+import { expect } from "vitest";
+import { openSimRedis } from "./redis-server.ts";
+import { simulate, type SimKind } from "./run-seed.ts";
+
+const only = process.env["SEED"];
+
+/** @returns how many requests and accepted events there were: a simulation in which nothing happens proves nothing */
+export async function seeds(
+  kind: SimKind,
+  count: number,
+): Promise<{ readonly requests: number; readonly accepted: number }> {
+  await using redis = kind === "redis" ? await openSimRedis() : undefined;
+  if (only !== undefined) {
+    const { story, ...rest } = await simulate(Number(only), kind, true, redis);
+    process.stderr.write(`${story.join("\n")}\n`);
+    return { requests: rest.requests + count, accepted: rest.accepted + count };
+  }
+  let requests = 0;
+  let accepted = 0;
+  for (let seed = 1; seed <= count; seed++) {
+    const ran = await simulate(seed, kind, false, redis);
+    requests += ran.requests;
+    accepted += ran.accepted;
+  }
+  return { requests, accepted };
+}
+
+/** The same seed makes the same world, to its last request. */
+export async function replays(kind: SimKind, seed: number): Promise<void> {
+  await using redis = kind === "redis" ? await openSimRedis() : undefined;
+  const first = await simulate(seed, kind, true, redis);
+  const again = await simulate(seed, kind, true, redis);
+  expect(again.digest).toBe(first.digest);
+  expect(again.story).toEqual(first.story);
+}

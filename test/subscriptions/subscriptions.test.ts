@@ -1,0 +1,347 @@
+import { describe, expect, it } from "vitest";
+import { createDirectory, createSubscriptions } from "../../core/subscriptions/subscriptions.ts";
+import type { Subscriptions, SubscriptionsDeps } from "../../core/subscriptions/subscriptions.ts";
+import { StorageError } from "../../core/model/errors.ts";
+import { subscriptionKey } from "../../core/model/keys.ts";
+import type { Subscription } from "../../core/model/subscription.ts";
+import { secretAad } from "../../core/model/subscription.ts";
+import type { Change, Storage } from "../../core/ports/storage.ts";
+import { makeKeys } from "../../core/runtime/keys/keyring.ts";
+import { testClock } from "../support/clock.ts";
+import { subscription } from "../support/intake.ts";
+import { refusal } from "../support/refusal.ts";
+import { shelf } from "../support/shelf.ts";
+import type { Shelf } from "../support/shelf.ts";
+
+const ACTOR = { sub: "tester", address: "127.0.0.1" };
+const FIELDS = { url: "https://hooks.example.com/", events: ["deposit:paid"] };
+const key = Buffer.alloc(32, 7).toString("base64");
+const keys = makeKeys({ master: key, signing: key, publishToken: "t" });
+
+/** A shelf whose watchers a test tells by hand. */
+function watched(): { readonly store: Shelf; readonly storage: Storage; tell(keys: readonly string[]): void } {
+  const store = shelf();
+  const watchers: ((keys: readonly string[]) => void)[] = [];
+  const queue = { ...store.queue, cancel: () => Promise.resolve(), pause: () => Promise.resolve() };
+  const watch = (changed: (keys: readonly string[]) => void) => {
+    watchers.push(changed);
+    return () => void watchers.splice(watchers.indexOf(changed), 1);
+  };
+  const storage = Object.assign(store, { queue, watch }) as unknown as Storage;
+  return { store, storage, tell: (touched) => watchers.forEach((changed) => changed(touched)) };
+}
+
+const put = (store: Shelf, sub: Subscription): void =>
+  void store.rows.set(subscriptionKey(sub.keyId, sub.id), JSON.stringify(sub));
+
+describe("the directory", () => {
+  it("reads a key once, until a commit touches it", async () => {
+    const { store, storage, tell } = watched();
+    put(store, subscription("a"));
+    let reads = 0;
+    const { range } = store;
+    store.range = (...args) => (reads++, range(...args));
+    using directory = createDirectory(storage);
+    expect(await directory.of("key_1")).toHaveLength(1);
+    expect(directory.of("key_1")).toBe(directory.of("key_1"));
+    expect(reads).toBe(1);
+    put(store, subscription("b"));
+    tell([subscriptionKey("key_2", "sub_x"), "control:x"]);
+    expect(await directory.of("key_1")).toHaveLength(1);
+    tell([subscriptionKey("key_1", "sub_b")]);
+    expect(await directory.of("key_1")).toHaveLength(2);
+  });
+
+  it("forgets all it has read when it is told that messages were missed", async () => {
+    const { store, storage, tell } = watched();
+    put(store, subscription("a"));
+    using directory = createDirectory(storage);
+    expect(await directory.get("key_1", "sub_a")).toMatchObject({ status: "active" });
+    put(store, { ...subscription("a"), status: "disabled" });
+    tell(["subscription:", "control:"]);
+    expect(await directory.get("key_1", "sub_a")).toMatchObject({ status: "disabled" });
+    put(store, { ...subscription("a"), deletedAt: 5 });
+    tell(["subscription:"]);
+    expect(await directory.get("key_1", "sub_a")).toMatchObject({ deletedAt: 5 });
+  });
+
+  it("never keeps a reading that a change overtook", async () => {
+    const { store, storage, tell } = watched();
+    put(store, subscription("a"));
+    const { range } = store;
+    const held = Promise.withResolvers<void>();
+    store.range = async (...args) => {
+      const rows = await range(...args);
+      await held.promise;
+      return rows;
+    };
+    using directory = createDirectory(storage);
+    const early = directory.of("key_1");
+    put(store, subscription("a", { status: "disabled" }));
+    tell([subscriptionKey("key_1", "sub_a")]);
+    held.resolve();
+    expect((await early)[0]?.status).toBe("active");
+    expect((await directory.of("key_1"))[0]?.status).toBe("disabled");
+  });
+
+  it("knows the deleted ones too, and lists them not", async () => {
+    const { store, storage, tell } = watched();
+    using directory = createDirectory(storage);
+    expect(await directory.get("key_1", "sub_a")).toBeUndefined();
+    put(store, subscription("a"));
+    tell([subscriptionKey("key_1", "sub_a")]);
+    expect(await directory.get("key_1", "sub_a")).toMatchObject({ status: "active" });
+    put(store, subscription("a", { deletedAt: 5 }));
+    tell([subscriptionKey("key_1", "sub_a")]);
+    expect(await directory.of("key_1")).toEqual([]);
+    expect(await directory.get("key_1", "sub_a")).toMatchObject({ deletedAt: 5 });
+  });
+
+  it("reads again after a reading that failed", async () => {
+    const { store, storage } = watched();
+    put(store, subscription("a"));
+    const { range } = store;
+    store.range = () => Promise.reject(new StorageError("unavailable", "gone"));
+    using directory = createDirectory(storage);
+    await expect(directory.of("key_1")).rejects.toThrow("gone");
+    await expect(directory.get("key_1", "sub_a")).rejects.toThrow("gone");
+    store.range = range;
+    expect(await directory.of("key_1")).toHaveLength(1);
+  });
+
+  it("says so when a record cannot be read, rather than leave it out", async () => {
+    const { store, storage } = watched();
+    store.rows.set(subscriptionKey("key_1", "sub_a"), "{");
+    using directory = createDirectory(storage);
+    await expect(directory.of("key_1")).rejects.toMatchObject({ fault: "broken" });
+  });
+});
+
+function desk(over: Partial<SubscriptionsDeps> = {}): {
+  readonly store: Shelf;
+  readonly storage: Storage;
+  readonly subscriptions: Subscriptions;
+  read(id: string): Subscription;
+} {
+  const { store, storage } = watched();
+  const subscriptions = createSubscriptions({
+    storage,
+    clock: testClock(),
+    keys,
+    registerUrl: (href) => Promise.resolve({ ok: true, href }),
+    perKey: 3,
+    abort: () => Promise.resolve(),
+    ...over,
+  });
+  return {
+    store,
+    storage,
+    subscriptions,
+    read: (id) => JSON.parse(store.rows.get(subscriptionKey("key_1", id)) ?? "null") as Subscription,
+  };
+}
+
+describe("a subscription", () => {
+  it("has a secret that only its own place opens", async () => {
+    const { subscriptions, read } = desk();
+    const made = await subscriptions.create("key_1", FIELDS, ACTOR);
+    const [stored] = read(made.subscription.id).secrets;
+    const aad = secretAad("key_1", made.subscription.id, 1);
+    expect(keys.open(stored?.sealed ?? "", aad)).toBe(made.secret);
+    expect(() => keys.open(stored?.sealed ?? "", secretAad("key_2", made.subscription.id, 1))).toThrow();
+    expect(Buffer.from(made.secret.slice("whsec_".length), "base64")).toHaveLength(32);
+  });
+
+  it("is refused with the guard's reason, before anything is stored", async () => {
+    const register = () => Promise.resolve({ ok: false as const, reason: "IP_NOT_PUBLIC", message: "not public" });
+    const { subscriptions, store } = desk({ registerUrl: register });
+    const { code, errors } = await refusal(subscriptions.create("key_1", FIELDS, ACTOR));
+    expect([code, errors]).toEqual([
+      "URL_NOT_ALLOWED",
+      [{ path: "url", message: "not public", reason: "IP_NOT_PUBLIC" }],
+    ]);
+    expect(store.rows.size).toBe(0);
+  });
+
+  it("may only want what the catalogue can give, and the relay's own events", async () => {
+    const { subscriptions } = desk({ events: () => ["deposit:paid", "withdraw:sent"] });
+    const create = (events: readonly string[]) => subscriptions.create("key_1", { ...FIELDS, events }, ACTOR);
+    await create(["deposit:paid", "withdraw:*", "relay:delivery.failed"]);
+    const { code, paths } = await refusal(create(["deposit:paid", "deposit:lost", "refund:*"]));
+    expect([code, paths]).toEqual(["VALIDATION_FAILED", ["events[1]", "events[2]"]]);
+  });
+
+  it("counts a generation up whenever it stops being active, and at no other time", async () => {
+    const revived: string[] = [];
+    const { subscriptions, read } = desk({ revive: async (id) => void revived.push(id) });
+    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    const after: number[] = [];
+    const step = async (work: Promise<unknown>) => {
+      await work;
+      after.push(read(id).generation);
+    };
+    await step(subscriptions.update("key_1", id, { description: "x" }, ACTOR));
+    await step(subscriptions.update("key_1", id, { status: "disabled" }, ACTOR));
+    await step(subscriptions.update("key_1", id, { status: "disabled" }, ACTOR));
+    await step(subscriptions.update("key_1", id, { status: "active" }, ACTOR));
+    await step(subscriptions.disable("key_1", id, "endpoint_gone"));
+    await step(subscriptions.disable("key_1", id, "endpoint_failing"));
+    expect(read(id).disabledReason).toBe("endpoint_gone");
+    await step(subscriptions.update("key_1", id, { status: "active" }, ACTOR));
+    expect(read(id)).not.toHaveProperty("disabledReason");
+    await step(subscriptions.remove("key_1", id, ACTOR));
+    expect(after).toEqual([1, 2, 2, 2, 3, 3, 3, 4]);
+    expect(revived).toEqual([id, id]);
+  });
+
+  it("is disabled by the relay without fuss when it is gone already", async () => {
+    const { subscriptions } = desk();
+    await subscriptions.disable("key_1", "sub_none", "endpoint_gone");
+  });
+
+  it("is deleted even when another change comes first, and its attempts end before it answers", async () => {
+    const ended: string[] = [];
+    const { subscriptions, store, read } = desk({ abort: async (id) => void ended.push(id) });
+    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    let raced = false;
+    store.before = () => {
+      if (raced) return;
+      raced = true;
+      store.rows.set(subscriptionKey("key_1", id), JSON.stringify({ ...read(id), description: "raced" }));
+    };
+    await subscriptions.remove("key_1", id, ACTOR);
+    expect(read(id)).toMatchObject({ deletedAt: expect.any(Number), secrets: [], url: "" });
+    expect(ended).toEqual([id]);
+    expect(store.rows.get("count:key_1")).toBe("0");
+    expect((await refusal(subscriptions.remove("key_1", id, ACTOR))).code).toBe("NOT_FOUND");
+  });
+
+  it.each(["the attempts cannot be ended", "the queue cannot be told", "the end cannot be noted"])(
+    "a deletion that failed since %s is finished by its repeat, and counted and audited once",
+    async (why) => {
+      const ended: string[] = [];
+      const cancelled: string[] = [];
+      let failing = true;
+      const fail = (): void => {
+        if (failing) throw new StorageError("unavailable", why);
+      };
+      const { subscriptions, store, storage, read } = desk({
+        abort: async (id) => {
+          if (why.startsWith("the attempts")) fail();
+          ended.push(id);
+        },
+      });
+      storage.queue.cancel = async (id) => {
+        if (why.startsWith("the queue")) fail();
+        cancelled.push(id);
+      };
+      const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+      await subscriptions.create("key_1", FIELDS, ACTOR);
+      store.before = (changes) => {
+        if (why.startsWith("the end") && changes.length === 1) fail();
+      };
+      await expect(subscriptions.remove("key_1", id, ACTOR)).rejects.toThrow(why);
+      await expect(subscriptions.remove("key_1", id, ACTOR)).rejects.toThrow(why);
+      expect(read(id)).toMatchObject({ deletedAt: expect.any(Number) });
+      expect((await refusal(subscriptions.update("key_1", id, { description: "x" }, ACTOR))).code).toBe("NOT_FOUND");
+      failing = false;
+      await subscriptions.remove("key_1", id, ACTOR);
+      expect([ended.at(-1), cancelled.at(-1)]).toEqual([id, id]);
+      expect(store.rows.get("count:key_1")).toBe("1");
+      const audited = [...store.rows].filter(([row, text]) => row.startsWith("audit:") && text.includes("deleted"));
+      expect(audited).toHaveLength(1);
+      expect((await refusal(subscriptions.remove("key_1", id, ACTOR))).code).toBe("NOT_FOUND");
+    },
+  );
+
+  it("two deletions at once both end, and both of them wait for the attempts", async () => {
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    let aborts = 0;
+    const { subscriptions, store } = desk({ abort: () => (aborts++, held) });
+    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    const both = [subscriptions.remove("key_1", id, ACTOR), subscriptions.remove("key_1", id, ACTOR)];
+    while (aborts < 2) await new Promise(setImmediate);
+    release();
+    await Promise.all(both);
+    expect(store.rows.get("count:key_1")).toBe("0");
+  });
+
+  it("a re-enabling that failed clears breaker and pause when it is repeated", async () => {
+    const revived: string[] = [];
+    let failing = true;
+    const { subscriptions, read } = desk({
+      revive: async (id) => {
+        if (failing) throw new StorageError("unavailable", "not now");
+        revived.push(id);
+      },
+    });
+    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    await subscriptions.update("key_1", id, { status: "disabled" }, ACTOR);
+    await expect(subscriptions.update("key_1", id, { status: "active" }, ACTOR)).rejects.toThrow("not now");
+    failing = false;
+    await subscriptions.update("key_1", id, { status: "active" }, ACTOR);
+    expect([revived, read(id).status]).toEqual([[id], "active"]);
+  });
+
+  it("counts right when the count row was never written", async () => {
+    const { subscriptions, store } = desk();
+    for (const id of ["x", "y"]) put(store, subscription(id));
+    await subscriptions.create("key_1", FIELDS, ACTOR);
+    expect((await refusal(subscriptions.create("key_1", FIELDS, ACTOR))).code).toBe("SUBSCRIPTION_LIMIT_REACHED");
+  });
+
+  it("rotates to one winner: who lost the race is told so", async () => {
+    const { subscriptions, store, read } = desk();
+    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    const arrived: (() => void)[] = [];
+    store.before = () =>
+      new Promise<void>((resolve) => {
+        arrived.push(resolve);
+        if (arrived.length === 2) for (const go of arrived) go();
+        if (arrived.length > 2) resolve();
+      });
+    const both = await Promise.allSettled([1, 2].map(() => subscriptions.rotate("key_1", id, 60_000, ACTOR)));
+    const won = both.filter((one) => one.status === "fulfilled");
+    const lost = both.filter((one) => one.status === "rejected");
+    expect([won.length, lost.length]).toEqual([1, 1]);
+    expect(lost[0]?.reason).toMatchObject({ code: "CONFLICT" });
+    const [newest] = read(id).secrets;
+    expect(keys.open(newest?.sealed ?? "", secretAad("key_1", id, 2))).toBe(won[0]?.value.secret);
+  });
+
+  it("rotates although another field changes meanwhile", async () => {
+    const { subscriptions, store, read } = desk();
+    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    let raced = false;
+    store.before = () => {
+      if (raced) return;
+      raced = true;
+      store.rows.set(subscriptionKey("key_1", id), JSON.stringify({ ...read(id), description: "raced" }));
+    };
+    await subscriptions.rotate("key_1", id, 60_000, ACTOR);
+    expect(read(id)).toMatchObject({ description: "raced", secrets: [{ version: 2 }, { version: 1 }] });
+  });
+
+  it("stores what was done and who did it in one commit", async () => {
+    const { subscriptions, store } = desk();
+    const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
+    await subscriptions.update("key_1", id, { description: "x" }, ACTOR);
+    await subscriptions.rotate("key_1", id, 0, ACTOR);
+    await subscriptions.disable("key_1", id, "endpoint_gone");
+    await subscriptions.remove("key_1", id, ACTOR);
+    const touches = (changes: readonly Change[], shelfName: string) => changes.some((c) => c.key.startsWith(shelfName));
+    // The last one only notes that the deletion is finished.
+    expect(store.commits).toHaveLength(6);
+    for (const changes of store.commits.slice(0, 5)) {
+      expect(touches(changes, "subscription:") && touches(changes, "audit:key_1:")).toBe(true);
+    }
+    expect(touches(store.commits[5] as readonly Change[], "audit:")).toBe(false);
+    const lines = [...store.rows].filter(([name]) => name.startsWith("audit:")).map(([, value]) => value);
+    expect(lines.map((line) => (JSON.parse(line) as { by: string }).by)).toEqual([
+      ...Array<string>(3).fill("tester"),
+      "relay",
+      "tester",
+    ]);
+  });
+});
