@@ -22,7 +22,7 @@ export const ms = (min: number, max: number): z.ZodType<number> =>
     (value) => Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max,
     `must be a whole number of milliseconds from ${min} to ${max}`,
   );
-export const text = z.custom<string>(
+export const textValue = z.custom<string>(
   (value) => typeof value === "string" && value.trim() !== "" && !value.includes("\0"),
   "must be text, not empty",
 );
@@ -32,13 +32,13 @@ export const isHost = (value: unknown): value is string =>
   (isIP(value) !== 0 || /^(?!-)[A-Za-z0-9-]{1,63}(?:\.(?!-)[A-Za-z0-9-]{1,63})*$/.test(value));
 export const HOST_RULE = "must be an address or a host name, such as 0.0.0.0, without spaces around it";
 export const host = z.custom<string>(isHost, HOST_RULE);
-export const token = z.custom<string>(
+export const tokenValue = z.custom<string>(
   (value) => typeof value === "string" && /^[\x21-\x7e]{1,4096}$/.test(value),
   "must be visible ASCII text without spaces, not empty",
 );
 export const flag = z.custom<boolean>((value) => typeof value === "boolean", "must be true or false");
 export const list = <T>(item: z.ZodType<T>): z.ZodType<T[]> => z.array(item, { error: "must be a list: [ … ]" });
-export const choice = <T extends string>(...values: readonly T[]): z.ZodType<T> =>
+export const choiceValue = <T extends string>(...values: readonly T[]): z.ZodType<T> =>
   z.custom<T>((value) => (values as readonly unknown[]).includes(value), `must be one of: ${values.join(", ")}`);
 
 /** An object with these keys and no others. Each unknown key is a problem of its own, with the name that was meant. */
@@ -96,7 +96,7 @@ export function isUpstream(value: unknown): boolean {
 
 /** A PEM file that can be read, as its absolute path. */
 export const pem = (dir: string, what: RegExp, named: string): z.ZodType<string, unknown> =>
-  text.transform((given, ctx) => {
+  textValue.transform((given, ctx) => {
     const file = isAbsolute(given) ? given : resolve(dir, given);
     try {
       if (what.test(readFileSync(file, "utf8"))) return file;

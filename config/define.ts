@@ -5,7 +5,7 @@ import type {
   HealthOptions,
   Job,
   Plan,
-  Row,
+  LimitRow,
   SourcePlugin,
   StoragePlugin,
   TransportPlugin,
@@ -17,7 +17,7 @@ import type { RetryOptions } from "../core/model/subscription.ts";
  * switches all of them off (rows named beside it stay on). `check` opens `GET /limits/check`.
  */
 export type LimitsConfig = {
-  readonly [endpoint: string]: Row | false | { readonly token: string } | undefined;
+  readonly [endpoint: string]: LimitRow | false | { readonly token: string } | undefined;
 } & {
   /** Opens `GET /limits/check` to a proxy that asks first, with this Bearer token. @default off */
   readonly check?: { readonly token: string } | undefined;

@@ -1,7 +1,7 @@
 /** The limits tables, as data: requests per minute and per 5 s, by `METHOD /path/{param}`. */
-import type { Row, Rows } from "../core/ports/plan.ts";
+import type { LimitRow, LimitRows } from "../core/ports/plan.ts";
 
-const row = (perMinute: number, per5s: number): Row => ({ perMinute, per5s });
+const row = (perMinute: number, per5s: number): LimitRow => ({ perMinute, per5s });
 
 const HOOKS = "/api-keys/{keyId}/webhooks";
 const HOOK = `${HOOKS}/{subscriptionId}`;
@@ -12,7 +12,7 @@ const WEBHOOKS = {
   [`PATCH ${HOOK}`]: row(15, 3),
   [`DELETE ${HOOK}`]: row(10, 3),
   [`POST ${HOOKS}/{id}/rotate-secret`]: row(10, 3),
-} satisfies Rows;
+} satisfies LimitRows;
 
 const MANAGEMENT = {
   "GET /api-keys": row(60, 10),
@@ -32,7 +32,7 @@ const MANAGEMENT = {
   "GET /relay/status": row(60, 10),
   "GET /relay/backup": row(10, 3),
   "POST /relay/rekey": row(10, 3),
-} satisfies Rows;
+} satisfies LimitRows;
 
 const ACCOUNTS = {
   "POST /auth/setup": row(10, 3),
@@ -48,7 +48,7 @@ const ACCOUNTS = {
   "POST /auth/users/{username}/reset": row(10, 3),
   "POST /auth/users/{username}/totp": row(10, 3),
   "PUT /auth/users/{username}/totp": row(10, 3),
-} satisfies Rows;
+} satisfies LimitRows;
 
 /** Operations behind the gateway. Those named by an action (`update`, `delete`) have a REST-style form on the same row. */
 const GATEWAY = {
@@ -79,7 +79,7 @@ const GATEWAY = {
   "POST /v1/withdraw/create": row(6, 2),
   "GET /v1/withdraw-status": row(30, 5),
   "GET /v1/withdraw-status/{id}": row(60, 10),
-} satisfies Rows;
+} satisfies LimitRows;
 
 /** Every row there is by default. What is not named here has no limit. */
-export const defaultRows: Rows = { ...WEBHOOKS, ...MANAGEMENT, ...ACCOUNTS, ...GATEWAY };
+export const defaultRows: LimitRows = { ...WEBHOOKS, ...MANAGEMENT, ...ACCOUNTS, ...GATEWAY };

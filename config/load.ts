@@ -5,7 +5,7 @@ import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Plan } from "../core/ports/plan.ts";
 import { builtIn } from "./built-in.ts";
-import { importFile, openDoor } from "./module-resolver.ts";
+import { importFile, resolveOwnModules } from "./module-resolver.ts";
 import { readEnvironment, SECRETS } from "./environment.ts";
 import type { Environment, Settings } from "./environment.ts";
 import { ConfigError } from "./problems.ts";
@@ -69,7 +69,7 @@ function findConfig(settings: Settings, cwd: string): string | undefined {
 
 async function readConfigFile(file: string): Promise<unknown> {
   // Node knows a file by its real path.
-  const close = openDoor(pathToFileURL(realpathSync(file)).href);
+  const close = resolveOwnModules(pathToFileURL(realpathSync(file)).href);
   try {
     const loaded = await evaluate(file);
     if (typeof loaded === "object" && loaded !== null && "default" in loaded) return loaded.default;

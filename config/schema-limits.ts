@@ -1,11 +1,11 @@
 /** The shape of `limits` in the config: rows by endpoint, `"*"` and `check`. */
 import { z } from "zod";
 import { routeShape } from "../core/limits/route-limits.ts";
-import { orFalse, pass, section, token, whole } from "./check-plan.ts";
+import { orFalse, pass, section, tokenValue, whole } from "./check-plan.ts";
 import { didYouMean } from "./problems.ts";
 
 const row = orFalse(section({ perMinute: whole(1, 1_000_000_000), per5s: whole(1, 1_000_000_000) }));
-const check = section({ token });
+const check = section({ token: tokenValue });
 const off = z.literal(false, { error: "can only be false: all rows off" });
 
 /** @param endpoints what a row may name, in any spelling: names of parameters do not matter, nor which of two forms */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { isEventName, OPERATIONAL } from "../core/model/names.ts";
 import type { AuthPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/ports/plan.ts";
 import {
-  choice,
+  choiceValue,
   flag,
   host,
   isNetwork,
@@ -15,8 +15,8 @@ import {
   pem,
   plugin,
   section,
-  text,
-  token,
+  textValue,
+  tokenValue,
   whole,
   YEARS_MS,
 } from "./check-plan.ts";
@@ -25,7 +25,7 @@ import { job } from "./schema-jobs.ts";
 import { limits } from "./schema-limits.ts";
 
 /** What the checks have to look up. */
-export interface Surroundings {
+export interface ConfigSurroundings {
   readonly configDir: string;
   /** Endpoints that a limits row may name. */
   readonly endpoints: readonly string[];
@@ -52,10 +52,10 @@ function eachOnce(sources: readonly SourcePlugin[], ctx: z.core.$RefinementCtx):
 }
 
 /** The schema of the whole config. */
-export function configSchema(around: Surroundings) {
+export function configSchema(around: ConfigSurroundings) {
   const wait = ms(10, 3_600_000);
   return section({
-    dataDir: text.optional(),
+    dataDir: textValue.optional(),
     server: section({
       host: host.optional(),
       port: whole(0, 65_535).optional(),
@@ -130,8 +130,8 @@ export function configSchema(around: Surroundings) {
       }),
     ).optional(),
     stepUp: section({
-      acr: list(text).optional(),
-      amr: list(text).optional(),
+      acr: list(textValue).optional(),
+      amr: list(textValue).optional(),
       maxAgeMs: ms(1_000, 86_400_000).optional(),
     }).optional(),
     health: orFalse(
@@ -157,8 +157,8 @@ export function configSchema(around: Surroundings) {
       // Two batches of 8 MiB: one caller must not fill it alone.
       maxBodyBytes: whole(16_777_216, 1_099_511_627_776).optional(),
     }).optional(),
-    metrics: section({ token: token.optional(), port: whole(0, 65_535).optional() }).optional(),
-    log: section({ level: choice("trace", "debug", "info", "warn", "error", "silent").optional() }).optional(),
+    metrics: section({ token: tokenValue.optional(), port: whole(0, 65_535).optional() }).optional(),
+    log: section({ level: choiceValue("trace", "debug", "info", "warn", "error", "silent").optional() }).optional(),
     gateway: section({
       upstream: z.custom<string>(
         isUpstream,

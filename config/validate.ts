@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { validate as cronValid } from "node-cron";
 import { checkAllow } from "../core/guard/allow.ts";
 import { STRANGERS_ROW } from "../core/limits/takes.ts";
-import type { Plan, Rows } from "../core/ports/plan.ts";
+import type { Plan, LimitRows } from "../core/ports/plan.ts";
 import * as defaults from "./defaults.ts";
 import type { Settings } from "./environment.ts";
 import { accounts, http, https, jwt, redis, retention, sqlite } from "./index.ts";
@@ -121,13 +121,13 @@ function delivery(config: CheckedConfig): Plan["delivery"] {
   return { ...merged, perSubscription: Math.min(merged.perSubscription, merged.concurrency) };
 }
 
-function rows(limits: Readonly<Record<string, unknown>>): Rows {
+function rows(limits: Readonly<Record<string, unknown>>): LimitRows {
   const { check: _, "*": all, ...own } = limits;
-  const base: Rows =
+  const base: LimitRows =
     all === false
       ? Object.fromEntries([...Object.keys(defaultRows), STRANGERS_ROW].map((name) => [name, false as const]))
       : defaultRows;
-  return over(base, own as Rows);
+  return over(base, own as LimitRows);
 }
 
 /** `given` over `base`; what is undefined in `given` counts as left out. */

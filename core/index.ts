@@ -11,6 +11,15 @@ export type { Delivery, DeliveryStatus, Due, EndReason, EventStatus } from "./mo
 export type { RelayEvent } from "./model/event.ts";
 export type { RetryOptions, Subscription } from "./model/subscription.ts";
 export type { FieldError, ProblemCode, ProblemExtras } from "./model/problem.ts";
-export type { AuthPlugin, Job, Plan, Row, Rows, SourcePlugin, StoragePlugin, TransportPlugin } from "./ports/plan.ts";
+export type {
+  AuthPlugin,
+  Job,
+  Plan,
+  LimitRow,
+  LimitRows,
+  SourcePlugin,
+  StoragePlugin,
+  TransportPlugin,
+} from "./ports/plan.ts";
 export { ConflictError, ConnectError, LeaseLostError, StartError, StorageError } from "./model/errors.ts";
 export { Problem } from "./model/problem.ts";

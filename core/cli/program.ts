@@ -4,8 +4,8 @@ import type { CAC } from "cac";
 import { didYouMean } from "../../config/problems.ts";
 import { VERSION } from "../model/version.ts";
 import { StartError } from "../model/errors.ts";
-import type { Around } from "./support/environment.ts";
-import { processAround } from "./support/environment.ts";
+import type { CliEnvironment } from "./support/environment.ts";
+import { processEnvironment } from "./support/environment.ts";
 import { readGiven } from "./support/command.ts";
 import type { Command, Option } from "./support/command.ts";
 import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage } from "./support/exit.ts";
@@ -37,7 +37,7 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
 };
 
 /** Runs one command line and resolves to the exit code. Never rejects. */
-export async function main(argv: readonly string[], around: Around = processAround()): Promise<number> {
+export async function main(argv: readonly string[], around: CliEnvironment = processEnvironment()): Promise<number> {
   try {
     return (await run(argv, around)) ?? EX_OK;
   } catch (error) {
@@ -55,7 +55,7 @@ export async function main(argv: readonly string[], around: Around = processArou
   }
 }
 
-async function run(argv: readonly string[], around: Around): Promise<number | void> {
+async function run(argv: readonly string[], around: CliEnvironment): Promise<number | void> {
   const [first = ""] = commandWords(argv);
   const load = Object.hasOwn(FILES, first) ? FILES[first] : undefined;
   if (load === undefined) return runNone(argv, first, around);
@@ -91,7 +91,7 @@ async function run(argv: readonly string[], around: Around): Promise<number | vo
 }
 
 /** No command, an unknown one, or help about all of them. */
-async function runNone(argv: readonly string[], first: string, around: Around): Promise<number> {
+async function runNone(argv: readonly string[], first: string, around: CliEnvironment): Promise<number> {
   if (argv.includes("--version") || argv.includes("-v")) {
     around.print(`relay ${VERSION}`);
     return EX_OK;
@@ -116,7 +116,7 @@ async function runNone(argv: readonly string[], first: string, around: Around): 
   return help ? EX_OK : EX_USAGE;
 }
 
-function listGroup(commands: readonly Command[], around: Around): number {
+function listGroup(commands: readonly Command[], around: CliEnvironment): number {
   const width = Math.max(...commands.map(({ usage: text }) => text.length));
   for (const command of commands) around.print(`relay ${command.usage.padEnd(width)}  ${command.about}`);
   return EX_OK;

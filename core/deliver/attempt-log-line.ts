@@ -1,8 +1,7 @@
 /** The one wide log line of an attempt: every field that tells how it went, and no body, secret or URL. */
-import type { Attempt } from "../model/attempt.ts";
+import type { Attempt, Outcome } from "../model/attempt.ts";
 import { attemptId, deliveryId, type Delivery } from "../model/delivery.ts";
 import type { LogFields } from "../ports/plugin.ts";
-import type { Outcome } from "./outcome.ts";
 
 /** @param traceparent of the event, W3C */
 export function attemptLine(delivery: Delivery, made: Attempt, outcome: Outcome, traceparent?: string): LogFields {

@@ -4,36 +4,19 @@
  * The breaker moves due times and nothing else: it never adds, uses up or brings forward an attempt. After each rest it
  * lets one attempt through.
  */
-import type { Attempt } from "../model/attempt.ts";
+import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { healthKey, parseHealthKey } from "../model/keys.ts";
+import type { EndpointHealth } from "../model/endpoint-health.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { HealthOptions } from "../ports/plan.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { everyEntry } from "../records/subscription-cache.ts";
 import { succeededSince } from "./stored-outcomes.ts";
-import type { Outcome } from "./outcome.ts";
 
-export interface HealthOptions {
-  /** Failed attempts in a row that open the breaker. */
-  readonly breakerAfter: number;
-  readonly breakerPauseMs: number;
-  readonly breakerMaxPauseMs: number;
-  /** A subscription that only failed for this long is disabled. */
-  readonly disableAfterMs: number;
-}
-
-export interface HealthState {
-  /** Failed attempts since the last success. */
-  readonly failures: number;
-  /** Epoch ms of the first of them. */
-  readonly failingSince?: number;
-  /** Epoch ms until which the breaker rests it. */
-  readonly restsUntil?: number;
-}
-
-export interface Health {
+export interface CircuitBreaker {
   /** Loads what outlives a restart: since when a subscription has only failed. */
   start(): Promise<void>;
   /** How long an attempt of this delivery must rest, ms; `undefined`: it may be made now. */
@@ -46,7 +29,7 @@ export interface Health {
   forget(subscriptionId: string): Promise<void>;
   /** A replay by hand is the probe: the next attempt goes through now. */
   probe(subscriptionId: string): Promise<void>;
-  state(subscriptionId: string): HealthState;
+  state(subscriptionId: string): EndpointHealth;
   /** Resolves when what `seen` began is stored. */
   settled(): Promise<void>;
 }
@@ -86,20 +69,20 @@ const newStreak = (since: number): Streak => ({
   ending: false,
 });
 
-const HEALTHY: HealthState = { failures: 0 };
+const HEALTHY: EndpointHealth = { failures: 0 };
 /** Time-outs hold slots for long: so many in a row open the breaker where other failures take `breakerAfter`. */
 const timeoutsThatOpen = (breakerAfter: number): number => Math.ceil(breakerAfter / 4);
 /** A probe that goes on for so long, ms, holds the others no more. */
 const PROBE_MS = 60_000;
 
-export function createHealth(deps: {
+export function createCircuitBreaker(deps: {
   readonly options: HealthOptions | false;
   readonly storage: Pick<Storage, "range" | "getItem" | "commit" | "queue">;
   readonly clock: Clock;
   readonly disable: (keyId: string, subscriptionId: string) => Promise<void>;
   readonly log: Log;
   readonly metrics: Metrics;
-}): Health {
+}): CircuitBreaker {
   const { options, storage, clock, log, metrics } = deps;
   const streaks = new Map<string, Streak>();
   const writes = new Set<Promise<unknown>>();

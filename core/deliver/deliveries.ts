@@ -1,13 +1,14 @@
 /** Deliveries: what they share, and how one begins. */
 import type { Lease } from "../ports/storage.ts";
-import type { AttemptDeps } from "./dependencies.ts";
-import { Attempts } from "./delivery.ts";
+import type { DeliveryDeps } from "./dependencies.ts";
+import { DeliveryRun } from "./delivery.ts";
 import { createOwnFaults } from "./own-faults.ts";
 import type { Slot } from "./slots.ts";
-import { createTell, type Seen } from "./report.ts";
+import { createReport } from "./report.ts";
+import type { AttemptObserver } from "../ports/observer.ts";
 
-export interface DeliverDeps extends Omit<AttemptDeps, "tell" | "heldWaits" | "faults"> {
-  readonly seen: readonly Seen[];
+export interface DeliveriesDeps extends Omit<DeliveryDeps, "tell" | "heldWaits" | "faults"> {
+  readonly seen: readonly AttemptObserver[];
 }
 
 /**
@@ -18,7 +19,7 @@ export interface DeliverDeps extends Omit<AttemptDeps, "tell" | "heldWaits" | "f
  */
 export type Deliver = (lease: Lease, slot: Slot, signal: AbortSignal, draining?: AbortSignal) => Promise<void>;
 
-export function createDeliver(deps: DeliverDeps): Deliver {
-  const shared: AttemptDeps = { ...deps, tell: createTell(deps), faults: createOwnFaults(), heldWaits: 0 };
-  return (lease, slot, signal, draining) => new Attempts(lease, slot, signal, draining, shared).run();
+export function createDeliveries(deps: DeliveriesDeps): Deliver {
+  const shared: DeliveryDeps = { ...deps, tell: createReport(deps), faults: createOwnFaults(), heldWaits: 0 };
+  return (lease, slot, signal, draining) => new DeliveryRun(lease, slot, signal, draining, shared).run();
 }

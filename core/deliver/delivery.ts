@@ -5,24 +5,24 @@
  * inside the attempt, with its next time, before p-retry sees it: p-retry drops a success when the abort fires meanwhile.
  */
 import pRetry from "p-retry";
-import type { Attempt } from "../model/attempt.ts";
+import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery, Due } from "../model/delivery.ts";
 import { DamagedRecordError, LeaseLostError } from "../model/errors.ts";
 import { dueKey } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Lease } from "../ports/storage.ts";
-import type { AttemptDeps } from "./dependencies.ts";
+import type { DeliveryDeps } from "./dependencies.ts";
 import { endDamaged } from "./end-damaged.ts";
 import { endFailed } from "./end-failed.ts";
 import { isQuiet, NotDelivered } from "./not-delivered.ts";
-import type { Loaded } from "./event-cache.ts";
-import { judge, type Outcome } from "./outcome.ts";
+import type { CachedEvent } from "./event-cache.ts";
+import { judge } from "./outcome.ts";
 import { faultAttempt } from "./own-faults.ts";
 import { persist } from "../records/persist.ts";
 import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "../records/delivery-records.ts";
-import type { Sent } from "./send.ts";
+import type { SentAttempt } from "./send.ts";
 import { settle } from "./settle.ts";
-import { leftOff } from "./load-record.ts";
+import { loadRecord } from "./load-record.ts";
 import type { Slot } from "./slots.ts";
 import { endedBy, FRESH_MS } from "../records/ended-by.ts";
 
@@ -30,20 +30,20 @@ import { endedBy, FRESH_MS } from "../records/ended-by.ts";
 const MOST_ATTEMPTS = 5;
 
 /** One object a delivery: methods stand on the prototype, so that a delivery makes no closures of them. */
-export class Attempts {
+export class DeliveryRun {
   readonly #lease: Lease;
   readonly #signal: AbortSignal;
   readonly #draining: AbortSignal | undefined;
-  readonly #deps: AttemptDeps;
+  readonly #deps: DeliveryDeps;
   #line: Due;
   #delivery: Delivery | undefined;
-  #loaded: Loaded | undefined;
+  #loaded: CachedEvent | undefined;
   /** Undefined while it has none. */
   #slot: Slot | undefined;
   /** Counted among the waits that are held. */
   #holding = false;
 
-  constructor(lease: Lease, slot: Slot, signal: AbortSignal, draining: AbortSignal | undefined, deps: AttemptDeps) {
+  constructor(lease: Lease, slot: Slot, signal: AbortSignal, draining: AbortSignal | undefined, deps: DeliveryDeps) {
     this.#lease = lease;
     this.#slot = slot;
     this.#signal = signal;
@@ -55,7 +55,7 @@ export class Attempts {
   /** See `Deliver`. To be called once. */
   async run(): Promise<void> {
     try {
-      const left = leftOff(this.#line, this.#deps.storage);
+      const left = loadRecord(this.#line, this.#deps.storage);
       this.#delivery = left instanceof Promise ? await left : left;
       await pRetry(() => this.#attempt(), {
         retries: Math.max(0, MOST_ATTEMPTS - this.#lease.attempts - 1),
@@ -124,7 +124,7 @@ export class Attempts {
   }
 
   /** A fault of our own is no attempt, unless it comes again and again. @throws the fault */
-  #notSent(error: unknown, turn: Pick<Attempt, "cycle" | "number">): Sent {
+  #notSent(error: unknown, turn: Pick<Attempt, "cycle" | "number">): SentAttempt {
     const { faults, clock, log } = this.#deps;
     const { subscriptionId, ordinal } = this.#lease;
     if (this.#signal.aborted || !faults.note(subscriptionId, ordinal)) throw error;
@@ -147,7 +147,7 @@ export class Attempts {
   /** Commits what came of an attempt. @throws NotDelivered after the commit, when another attempt is to follow */
   async #record(sub: Subscription, tried: Delivery, made: Attempt, outcome: Outcome): Promise<void> {
     const { tell, holdMs, gone, clock, log } = this.#deps;
-    const { event } = this.#loaded as Loaded;
+    const { event } = this.#loaded as CachedEvent;
     let now: Delivery;
     switch (outcome.kind) {
       case "delivered": {
@@ -192,7 +192,7 @@ export class Attempts {
 
   #end(sub: Subscription, failed: Delivery): Promise<void> {
     const at = { lease: this.#lease, line: this.#line };
-    return endFailed(at, { sub, loaded: this.#loaded as Loaded, failed }, this.#signal, this.#deps);
+    return endFailed(at, { sub, loaded: this.#loaded as CachedEvent, failed }, this.#signal, this.#deps);
   }
 
   /**

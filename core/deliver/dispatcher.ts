@@ -5,7 +5,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Lease, Queue } from "../ports/storage.ts";
 import type { Deliver } from "./deliveries.ts";
-import { createRenewal } from "./lease-renewal.ts";
+import { createLeaseRenewal } from "./lease-renewal.ts";
 import type { Slot, Slots } from "./slots.ts";
 
 /** How long a delivery rests after a fault of ours, ms. */
@@ -44,7 +44,7 @@ export function createDispatcher(deps: {
 }): Dispatcher {
   const { queue, slots, perSubscription, deliver, clock, log } = deps;
   const lanes = new Map<string, Lane>();
-  const renewal = createRenewal(queue, clock, log);
+  const renewal = createLeaseRenewal(queue, clock, log);
   const claiming = new AbortController();
   setMaxListeners(0, claiming.signal);
   let loop: Promise<void> | undefined;

@@ -7,7 +7,7 @@ import { StorageError, type DamagedRecordError } from "../model/errors.ts";
 import { deliveryKey, dueKey, dueValue, eventKey, parseSubscriptionKey } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Lease } from "../ports/storage.ts";
-import type { AttemptDeps } from "./dependencies.ts";
+import type { DeliveryDeps } from "./dependencies.ts";
 import { readEvent, readText, unlessDamagedLater } from "../records/damage.ts";
 import { everyEntry } from "../records/subscription-cache.ts";
 import { endFailed } from "./end-failed.ts";
@@ -31,7 +31,7 @@ export async function endDamaged(
   error: DamagedRecordError,
   met: Met,
   signal: AbortSignal,
-  deps: AttemptDeps,
+  deps: DeliveryDeps,
 ): Promise<void> {
   const { lease, line } = met;
   const { storage, metrics, log, faults } = deps;
@@ -50,7 +50,7 @@ async function end(
   error: DamagedRecordError,
   { lease, line, known }: Met,
   signal: AbortSignal,
-  deps: AttemptDeps,
+  deps: DeliveryDeps,
 ): Promise<string> {
   const { storage, clock, metrics } = deps;
   const { subscriptionId, ordinal } = line;
@@ -90,7 +90,7 @@ async function end(
 /** The key of the line's subscription, which the line may say wrongly; its subscription. */
 async function ownerOf(
   { keyId, subscriptionId, damaged }: Due,
-  { directory, storage }: AttemptDeps,
+  { directory, storage }: DeliveryDeps,
 ): Promise<{ readonly keyId: string; readonly sub: Subscription | undefined }> {
   const sub = damaged === undefined ? await directory.get(keyId, subscriptionId) : undefined;
   if (sub !== undefined) return { keyId, sub };
@@ -102,7 +102,7 @@ async function ownerOf(
   return { keyId, sub: undefined };
 }
 
-async function recordOf({ subscriptionId, ordinal }: Due, { storage }: AttemptDeps): Promise<Delivery | undefined> {
+async function recordOf({ subscriptionId, ordinal }: Due, { storage }: DeliveryDeps): Promise<Delivery | undefined> {
   const key = deliveryKey(subscriptionId, ordinal);
   const read = readText(storage, "delivery", key).then((text) =>
     text === undefined ? undefined : decodeDelivery(text, key),

@@ -2,8 +2,8 @@
 import type { Delivery, Due } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Lease } from "../ports/storage.ts";
-import type { AttemptDeps } from "./dependencies.ts";
-import type { Loaded } from "./event-cache.ts";
+import type { DeliveryDeps } from "./dependencies.ts";
+import type { CachedEvent } from "./event-cache.ts";
 import type { Operational } from "../publish/accept.ts";
 import { persist } from "../records/persist.ts";
 import { endedChanges } from "../records/delivery-records.ts";
@@ -15,9 +15,9 @@ import { settle } from "./settle.ts";
  */
 export async function endFailed(
   { lease, line }: { readonly lease: Lease; readonly line: Due },
-  { sub, loaded, failed }: { readonly sub: Subscription; readonly loaded: Loaded; readonly failed: Delivery },
+  { sub, loaded, failed }: { readonly sub: Subscription; readonly loaded: CachedEvent; readonly failed: Delivery },
   signal: AbortSignal,
-  deps: AttemptDeps,
+  deps: DeliveryDeps,
 ): Promise<void> {
   const { notice, clock, log } = deps;
   let event: Operational | undefined;

@@ -2,30 +2,30 @@
 import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
 import { eventKey } from "../model/keys.ts";
 import { DamagedRecordError } from "../model/errors.ts";
-import type { Soon } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Ticket } from "../model/ticket.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readText } from "../records/damage.ts";
 
 /** An event with its body as the bytes that are signed and sent. */
-export interface Loaded {
+export interface CachedEvent {
   readonly event: RelayEvent;
   readonly body: Uint8Array;
 }
 
-export interface HotEvents {
+export interface EventCache {
   put(event: RelayEvent): void;
   /** @throws DamagedRecordError when the event is not in storage, or its record is not as it was written; StorageError */
-  load(keyId: string, ordinal: string): Soon<Loaded>;
+  load(keyId: string, ordinal: string): MaybePromise<CachedEvent>;
 }
 
 /** Rough cost of an event beside its body. */
 const PER_EVENT = 512;
 
 /** @param maxBytes of bodies held. @default 16 MiB */
-export function createHotEvents(storage: Pick<Storage, "getItem">, maxBytes = 16 * 1024 * 1024): HotEvents {
+export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 16 * 1024 * 1024): EventCache {
   // By ordinal: they are unique over all keys but for forged clocks, so the key is compared too.
-  const held = new Map<string, Ticket<Loaded>>();
+  const held = new Map<string, Ticket<CachedEvent>>();
   let bytes = 0;
 
   function hold(event: RelayEvent): void {
@@ -33,18 +33,18 @@ export function createHotEvents(storage: Pick<Storage, "getItem">, maxBytes = 16
     held.set(event.ordinal, { of: loaded });
     bytes += loaded.body.length + PER_EVENT;
     while (bytes > maxBytes && held.size > 1) {
-      const [oldest, ticket] = held.entries().next().value as [string, Ticket<Loaded>];
+      const [oldest, ticket] = held.entries().next().value as [string, Ticket<CachedEvent>];
       drop(oldest, ticket);
     }
   }
 
-  function drop(ordinal: string, ticket: Ticket<Loaded>): void {
+  function drop(ordinal: string, ticket: Ticket<CachedEvent>): void {
     held.delete(ordinal);
-    bytes -= (ticket.of as Loaded).body.length + PER_EVENT;
+    bytes -= (ticket.of as CachedEvent).body.length + PER_EVENT;
     ticket.of = undefined;
   }
 
-  async function read(keyId: string, ordinal: string): Promise<Loaded> {
+  async function read(keyId: string, ordinal: string): Promise<CachedEvent> {
     const key = eventKey(keyId, ordinal);
     const text = await readText(storage, "event", key);
     if (text === undefined) throw new DamagedRecordError("event", "missing", key);

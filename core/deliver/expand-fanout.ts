@@ -13,11 +13,11 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
 import type { Deliver } from "./deliveries.ts";
-import { addDue, addFailed, fanoutLine } from "../publish/write-event.ts";
+import { addDue, addFailed, fanoutLine } from "../records/new-delivery.ts";
 import { parseFanout } from "../records/fanout-row.ts";
-import type { HotEvents } from "./event-cache.ts";
+import type { EventCache } from "./event-cache.ts";
 import { persist } from "../records/persist.ts";
-import type { Member, Recipients } from "../records/recipients.ts";
+import type { FanoutMember, Recipients } from "../records/recipients.ts";
 
 /** How long a fan-out rests when its snapshot cannot be read, ms. */
 const DAMAGED_REST_MS = 60_000;
@@ -29,7 +29,7 @@ const PAGES_AT_ONCE = 4;
 
 export interface ExpandDeps {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "queue">;
-  readonly hot: HotEvents;
+  readonly hot: EventCache;
   readonly recipients: Recipients;
   /** Most deliveries of one commit. */
   readonly page: number;
@@ -79,7 +79,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
   }
 
   /** Where a line would stand that cannot be read: pages are written in order, each as a whole. */
-  async function firstUnwritten(event: Event, all: readonly Member[]): Promise<number> {
+  async function firstUnwritten(event: Event, all: readonly FanoutMember[]): Promise<number> {
     const { ordinal, acceptedAt: dueAt } = event;
     for (let from = 0; from < all.length; from += page) {
       const some = all.slice(from, from + page);
@@ -97,7 +97,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
     const wide = event?.wide;
     const changes: Change[] = [];
     const dues: Due[] = [];
-    let members: readonly Member[] = [];
+    let members: readonly FanoutMember[] = [];
     let next: Due | undefined;
     if (event === undefined || wide === undefined) {
       log.error("a fan-out was dropped: no wide event is stored for it", {

@@ -3,19 +3,19 @@ import { deliveryId, type Delivery } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import type { Subscription } from "../model/subscription.ts";
-import type { Loaded } from "./event-cache.ts";
-import type { Intake, Operational } from "../publish/accept.ts";
+import type { CachedEvent } from "./event-cache.ts";
+import type { Publisher, Operational } from "../publish/accept.ts";
 
-export interface Notice {
+export interface FailureEvent {
   /** What is to be stored with the failure; `undefined` when no subscription wants it. @throws StorageError */
-  of(sub: Subscription, loaded: Loaded, failed: Delivery): Promise<Operational | undefined>;
+  of(sub: Subscription, loaded: CachedEvent, failed: Delivery): Promise<Operational | undefined>;
   /** The same in a commit of its own, for a failure that is stored already. @throws StorageError */
-  late(sub: Subscription, loaded: Loaded, failed: Delivery): Promise<void>;
+  late(sub: Subscription, loaded: CachedEvent, failed: Delivery): Promise<void>;
 }
 
 const TYPE = "relay:delivery.failed";
 
-export const failureNotice = (intake: Pick<Intake, "operational" | "acceptOperational">): Notice => ({
+export const failureEvent = (intake: Pick<Publisher, "operational" | "acceptOperational">): FailureEvent => ({
   async of(sub, { event }, failed) {
     if (event.type.startsWith(OPERATIONAL)) return undefined;
     return await intake.operational(sub.keyId, TYPE, dataOf(sub, event, failed));

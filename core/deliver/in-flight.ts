@@ -1,22 +1,22 @@
 /** What is on the wire now: a rotation is over only when nothing that the old secret alone has signed is under way. */
 import type { Clock } from "../ports/clock.ts";
-import { Chain } from "../model/linked-list.ts";
+import { LinkedList } from "../model/linked-list.ts";
 import type { Send } from "./send.ts";
 
-export interface Wire {
+export interface InFlight {
   readonly send: Send;
   /** Resolves when every attempt of the subscription that is on the wire now, from this node, has ended; at last after `mostMs`. */
   quiet(subscriptionId: string, mostMs: number): Promise<void>;
 }
 
-export function createWire(send: Send, clock: Clock): Wire {
-  const lines = new Map<string, Chain<Promise<unknown>>>();
+export function createInFlight(send: Send, clock: Clock): InFlight {
+  const lines = new Map<string, LinkedList<Promise<unknown>>>();
   return {
     send(sub, loaded, turn, signal) {
       // Signed as it begins: what begins later is signed with what is live then.
       const sent = send(sub, loaded, turn, signal);
       let line = lines.get(sub.id);
-      if (line === undefined) lines.set(sub.id, (line = new Chain()));
+      if (line === undefined) lines.set(sub.id, (line = new LinkedList()));
       const link = line.add(sent);
       const ended = (): void => {
         line.remove(link);

@@ -3,7 +3,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Lease, Queue } from "../ports/storage.ts";
 
-export interface Renewal {
+export interface LeaseRenewal {
   /** A delivery is under way, until `ended`. */
   began(lease: Lease): void;
   ended(lease: Lease): void;
@@ -13,7 +13,7 @@ export interface Renewal {
 }
 
 /** Does nothing where leases last as long as the process. */
-export function createRenewal(queue: Pick<Queue, "renewal">, clock: Clock, log: Log): Renewal {
+export function createLeaseRenewal(queue: Pick<Queue, "renewal">, clock: Clock, log: Log): LeaseRenewal {
   const { renewal } = queue;
   const underWay = new Set<Lease>();
   const stopping = new AbortController();

@@ -3,7 +3,7 @@ import type { Delivery, Due } from "../model/delivery.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
 import { deliveryKey, dueKey } from "../model/keys.ts";
-import type { Soon } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readText } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
@@ -13,7 +13,7 @@ import { decodeDelivery } from "../records/delivery-records.ts";
  * @throws DamagedRecordError when line or record is damaged, or they contradict each other (which a replay that comes
  * meanwhile can make them do, too); StorageError
  */
-export function leftOff(line: Due, storage: Pick<Storage, "getItem">): Soon<Delivery | undefined> {
+export function loadRecord(line: Due, storage: Pick<Storage, "getItem">): MaybePromise<Delivery | undefined> {
   const { ordinal, attempts, cycle, dueAt } = line;
   if (line.damaged !== undefined) throw new DamagedRecordError("due", "unreadable", dueKey(line));
   if (attempts === 0 && cycle === 0 && dueAt === ordinalTime(ordinal)) return undefined;

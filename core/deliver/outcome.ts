@@ -1,17 +1,10 @@
 /** What a reply means: one pure function. Errors are our faults and never come here; outcomes are theirs. */
+import type { Outcome } from "../model/attempt.ts";
 import type { RetryOptions } from "../model/subscription.ts";
 import type { Reply } from "../ports/transport.ts";
 import { retryAfterMs, retryDelayMs } from "./retry.ts";
 
-export type Outcome =
-  | { readonly kind: "delivered" }
-  /** `at` is epoch ms. `pauseMs`: the receiver asked for quiet for so long. */
-  | { readonly kind: "retry"; readonly at: number; readonly pauseMs?: number }
-  | { readonly kind: "exhausted"; readonly pauseMs?: number }
-  /** 410: the endpoint is gone for good. */
-  | { readonly kind: "gone" };
-
-export interface Standing {
+export interface AttemptPosition {
   /** Number of the attempt that was just made, 1…5. */
   readonly attempt: number;
   readonly retry: RetryOptions;
@@ -21,7 +14,7 @@ export interface Standing {
   readonly random: number;
 }
 
-export function judge(reply: Reply, { attempt, retry, now, random }: Standing): Outcome {
+export function judge(reply: Reply, { attempt, retry, now, random }: AttemptPosition): Outcome {
   if (reply.kind === "response") {
     if (reply.status >= 200 && reply.status < 300) return { kind: "delivered" };
     if (reply.status === 410) return { kind: "gone" };

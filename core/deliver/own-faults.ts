@@ -4,7 +4,7 @@
  */
 import type { Attempt } from "../model/attempt.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Sent } from "./send.ts";
+import type { SentAttempt } from "./send.ts";
 
 /** Faults in a row after which an attempt is recorded. */
 const MOST = 5;
@@ -37,7 +37,7 @@ export function createOwnFaults(): OwnFaults {
 }
 
 /** The attempt that stands for requests which the relay could not make. Its detail is for the subscriber: the log says more. */
-export function faultAttempt(turn: Pick<Attempt, "cycle" | "number">, clock: Pick<Clock, "now">): Sent {
+export function faultAttempt(turn: Pick<Attempt, "cycle" | "number">, clock: Pick<Clock, "now">): SentAttempt {
   const detail = "the relay could not make this request, five times in a row";
   return {
     reply: { kind: "error", error: "protocol", detail },

@@ -7,7 +7,7 @@ import type { Clock } from "../ports/clock.ts";
 /** Between two looks, ms. */
 const STEP_MS = 100;
 
-export interface Lag {
+export interface ProcessLag {
   /** Something is to be measured from now on. */
   watch(): void;
   /** All lag until `now` (monotonic ms), ms. What lies between two readings is the lag between them. */
@@ -15,7 +15,7 @@ export interface Lag {
 }
 
 /** @param needed asked at each look: whether there is still something to measure */
-export function createLag(clock: Pick<Clock, "now" | "monotonic" | "sleep">, needed: () => boolean): Lag {
+export function createProcessLag(clock: Pick<Clock, "now" | "monotonic" | "sleep">, needed: () => boolean): ProcessLag {
   let sum = 0;
   let lookedAt: number | undefined;
 

@@ -3,19 +3,19 @@
  * with a later due time, so that nothing sleeps under a lease.
  */
 import Bottleneck from "bottleneck";
-import type { Soon } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Subscription } from "../model/subscription.ts";
 
-export interface Pacing {
+export interface RateLimit {
   /** How long an attempt must wait, ms; `undefined`: it may be made now. */
-  admit(sub: Subscription): Soon<number | undefined>;
+  admit(sub: Subscription): MaybePromise<number | undefined>;
   dispose(): Promise<void>;
 }
 
 /** Subscriptions whose pace is remembered. */
 const HELD = 10_000;
 
-export function createPacing(): Pacing {
+export function createRateLimit(): RateLimit {
   const held = new Map<string, { readonly perSecond: number; readonly limiter: Bottleneck }>();
 
   function limiterOf(id: string, perSecond: number): Bottleneck {

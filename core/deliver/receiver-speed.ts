@@ -37,7 +37,7 @@ export interface Party {
 }
 
 /** One subscription, as far as slots are concerned. */
-export interface Receiver {
+export interface ReceiverSpeed {
   readonly id: string;
   readonly key: Party;
   /** Known from its first attempt on. */
@@ -58,7 +58,7 @@ export interface Receiver {
 
 export const newParty = (): Party => ({ held: 0, slow: 0, average: -1 });
 
-export const newReceiver = (id: string, key: Party): Receiver => ({
+export const newReceiverSpeed = (id: string, key: Party): ReceiverSpeed => ({
   id,
   key,
   origin: undefined,
@@ -84,21 +84,21 @@ export function averageWith(average: number, ms: number): number {
 }
 
 /** Takes note of an attempt that took so long. */
-export function learn(receiver: Receiver, ms: number): void {
+export function learn(receiver: ReceiverSpeed, ms: number): void {
   receiver.average = averageWith(receiver.average, ms);
   receiver.seen = Math.min(receiver.seen + 1, REMEMBERED);
   receiver.quick += ((ms < SLOW_MS ? 1 : 0) - receiver.quick) / receiver.seen;
 }
 
 /** The band of slots that a receiver is served in: 0, 1, 2, `RECOVERING`, `UNKNOWN` or `SLOW`. */
-export function bandOf({ average, quick }: Pick<Receiver, "average" | "quick">): number {
+export function bandOf({ average, quick }: Pick<ReceiverSpeed, "average" | "quick">): number {
   if (average < 0) return UNKNOWN;
   for (let band = 0; band < QUICK_MS.length; band++) if (average < (QUICK_MS[band] as number)) return band;
   return quick >= MOSTLY_QUICK ? RECOVERING : SLOW;
 }
 
 /** How long its next attempt is expected to take, ms: by what is known of it, else of its origin. */
-export function expectedMs({ average, origin }: Receiver): number {
+export function expectedMs({ average, origin }: ReceiverSpeed): number {
   if (average >= 0) return Math.max(1, average);
   return origin !== undefined && origin.average >= 0 ? Math.max(1, origin.average) : GUESS_MS;
 }
@@ -107,35 +107,4 @@ export function expectedMs({ average, origin }: Receiver): number {
 export function originOf(url: string): string {
   const end = url.indexOf("/", url.indexOf("//") + 2);
   return end < 0 ? url : url.slice(0, end);
-}
-
-/** A map of about `most` values: beyond it those go that are idle and were made first. */
-export class Bounded<T> {
-  readonly #values = new Map<string, T>();
-  readonly #most: number;
-  readonly #idle: (value: T) => boolean;
-
-  constructor(most: number, idle: (value: T) => boolean) {
-    this.#most = most;
-    this.#idle = idle;
-  }
-
-  get size(): number {
-    return this.#values.size;
-  }
-
-  get(name: string): T | undefined {
-    return this.#values.get(name);
-  }
-
-  add(name: string, value: T): T {
-    // A few looks each time are enough: each new value brings some.
-    for (let looks = 0; looks < 8 && this.#values.size >= this.#most; looks++) {
-      const [oldest, old] = this.#values.entries().next().value as [string, T];
-      this.#values.delete(oldest);
-      if (!this.#idle(old)) this.#values.set(oldest, old);
-    }
-    this.#values.set(name, value);
-    return value;
-  }
 }

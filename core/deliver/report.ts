@@ -1,17 +1,14 @@
 /** What is told of an attempt once its result is stored: figures, its one log line, and whoever else wants to know. */
-import type { Attempt } from "../model/attempt.ts";
+import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { ordinalTime } from "../model/ids.ts";
 import type { Subscription } from "../model/subscription.ts";
+import type { AttemptObserver } from "../ports/observer.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import { attemptLine } from "./attempt-log-line.ts";
-import type { Outcome } from "./outcome.ts";
-
-/** What others on this node want to know of each attempt: health, figures, the live stream. Called after its commit. */
-export type Seen = (sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome) => void;
 
 /** Tells of one attempt. To be called after its commit, once. */
-export type Tell = (
+export type Report = (
   sub: Subscription,
   delivery: Delivery,
   made: Attempt,
@@ -21,11 +18,11 @@ export type Tell = (
 ) => void;
 
 /** @param deps.seen called in this order, after figures and log */
-export function createTell(deps: {
+export function createReport(deps: {
   readonly metrics: Metrics;
   readonly log: Log;
-  readonly seen: readonly Seen[];
-}): Tell {
+  readonly seen: readonly AttemptObserver[];
+}): Report {
   const { metrics, log, seen } = deps;
   return (sub, delivery, made, outcome, traceparent) => {
     const result = made.statusCode === undefined ? (made.error as string) : `${Math.floor(made.statusCode / 100)}xx`;

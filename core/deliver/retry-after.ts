@@ -5,7 +5,7 @@
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 
-export interface Rests {
+export interface RetryAfter {
   /** It rests for so long from now; the latest word counts. */
   note(subscriptionId: string, ms: number): void;
   /** How long an attempt must wait, ms; `undefined`: it may be made now. */
@@ -19,7 +19,7 @@ export interface Rests {
 /** Receivers that rest at once; beyond it the oldest word goes. */
 const HELD = 10_000;
 
-export function createRests(clock: Pick<Clock, "monotonic">): Rests {
+export function createRetryAfter(clock: Pick<Clock, "monotonic">): RetryAfter {
   /** By the monotonic clock, when each ends. */
   const rests = new Map<string, number>();
 

@@ -5,7 +5,7 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Reply, Transport } from "../ports/transport.ts";
 import { excerptText } from "./excerpt.ts";
-import type { Loaded } from "./event-cache.ts";
+import type { CachedEvent } from "./event-cache.ts";
 
 /** What the path asks of the signing room. */
 export interface Sign {
@@ -14,7 +14,7 @@ export interface Sign {
   hidden(sub: Subscription): readonly string[];
 }
 
-export interface Sent {
+export interface SentAttempt {
   readonly reply: Reply;
   readonly attempt: Attempt;
 }
@@ -22,10 +22,10 @@ export interface Sent {
 /** Makes one attempt. @throws the signal's reason, or a fault of ours: then nothing is counted */
 export type Send = (
   sub: Subscription,
-  loaded: Loaded,
+  loaded: CachedEvent,
   turn: { readonly cycle: number; readonly number: number },
   signal: AbortSignal,
-) => Promise<Sent>;
+) => Promise<SentAttempt>;
 
 export function createSend(deps: {
   readonly transports: readonly Transport[];

@@ -1,14 +1,14 @@
 /** Who holds which slots: by band of speed, key, origin and subscription; and whether one more fits. */
+import { BoundedMap } from "../model/bounded-map.ts";
 import type { Clock } from "../ports/clock.ts";
-import { createLag, type Lag } from "./process-lag.ts";
+import { createProcessLag, type ProcessLag } from "./process-lag.ts";
 import {
   averageWith,
   bandOf,
-  Bounded,
   count,
   learn,
   newParty,
-  newReceiver,
+  newReceiverSpeed,
   originOf,
   RECOVERING,
   SHARES,
@@ -16,7 +16,7 @@ import {
   SLOW_MS,
   UNKNOWN,
   type Party,
-  type Receiver,
+  type ReceiverSpeed,
 } from "./receiver-speed.ts";
 
 /** Attempts at once to a subscription of which nothing is known, and to one that was quick and is slow of late. */
@@ -29,7 +29,7 @@ const RECEIVERS = 20_000;
 const PARTIES = 10_000;
 
 /** What asks for a slot. A lease is one. */
-export interface Place {
+export interface SlotRequest {
   readonly subscriptionId: string;
   readonly keyId: string;
 }
@@ -42,34 +42,34 @@ export class SlotLedger {
   /** A slow one was refused since this was cleared, only because quick ones held all slots. */
   slowWaits = false;
   /** Its speed is another. */
-  readonly moved: (receiver: Receiver) => void;
+  readonly moved: (receiver: ReceiverSpeed) => void;
   readonly #total: number;
   readonly #caps: readonly number[];
   #all = 0;
-  readonly #lag: Lag;
+  readonly #lag: ProcessLag;
   /** Slots held in each band. */
   readonly #held = SHARES.map(() => 0);
-  readonly #keys = new Bounded<Party>(PARTIES, isIdle);
-  readonly #origins = new Bounded<Party>(PARTIES, isIdle);
-  readonly #receivers = new Bounded<Receiver>(RECEIVERS, (one) => one.held + one.storing === 0 && !one.waiting);
+  readonly #keys = new BoundedMap<Party>(PARTIES, isIdle);
+  readonly #origins = new BoundedMap<Party>(PARTIES, isIdle);
+  readonly #receivers = new BoundedMap<ReceiverSpeed>(RECEIVERS, (one) => one.held + one.storing === 0 && !one.waiting);
   /** Attempts on the wire that do not count as slow yet, oldest first. */
   readonly #young = new Set<Holding>();
   #onWire = 0;
 
-  constructor(total: number, perSubscription: number, clock: Clock, moved: (receiver: Receiver) => void) {
+  constructor(total: number, perSubscription: number, clock: Clock, moved: (receiver: ReceiverSpeed) => void) {
     this.perSubscription = perSubscription;
     this.clock = clock;
     this.moved = moved;
     this.#total = total;
     this.#caps = SHARES.map((share) => Math.max(1, Math.ceil(total * share)));
-    this.#lag = createLag(clock, () => this.#onWire > 0);
+    this.#lag = createProcessLag(clock, () => this.#onWire > 0);
   }
 
-  receiverOf({ subscriptionId, keyId }: Place): Receiver {
+  receiverOf({ subscriptionId, keyId }: SlotRequest): ReceiverSpeed {
     const known = this.#receivers.get(subscriptionId);
     if (known !== undefined) return known;
     const key = this.#keys.get(keyId) ?? this.#keys.add(keyId, newParty());
-    return this.#receivers.add(subscriptionId, newReceiver(subscriptionId, key));
+    return this.#receivers.add(subscriptionId, newReceiverSpeed(subscriptionId, key));
   }
 
   originOf(url: string): Party {
@@ -101,12 +101,12 @@ export class SlotLedger {
   }
 
   /** Most slots that it may hold, whatever others do. */
-  most(receiver: Receiver): number {
+  most(receiver: ReceiverSpeed): number {
     const band = bandOf(receiver);
     return band === UNKNOWN || band === RECOVERING ? Math.min(TRIAL, this.perSubscription) : this.perSubscription;
   }
 
-  fits(receiver: Receiver): boolean {
+  fits(receiver: ReceiverSpeed): boolean {
     if (receiver.held >= this.most(receiver)) return false;
     const band = bandOf(receiver);
     const { free } = this;
@@ -121,7 +121,7 @@ export class SlotLedger {
     return key.slow < reach && (origin?.slow ?? 0) < reach;
   }
 
-  #fitsQuick({ key, origin }: Receiver, band: number, free: number): boolean {
+  #fitsQuick({ key, origin }: ReceiverSpeed, band: number, free: number): boolean {
     // However many slow ones there are, they take no more from the quick ones than is theirs.
     let held = Math.min(this.#slow, this.#cap(UNKNOWN)) + this.#in(RECOVERING);
     let least = free;
@@ -141,7 +141,7 @@ export class SlotLedger {
     if (origin !== undefined) count(origin, band, by);
   }
 
-  learn(receiver: Receiver, ms: number): void {
+  learn(receiver: ReceiverSpeed, ms: number): void {
     learn(receiver, ms);
     this.moved(receiver);
   }
@@ -190,14 +190,14 @@ export class SlotLedger {
 
 /** A slot that is held. */
 export class Holding {
-  readonly receiver: Receiver;
+  readonly receiver: ReceiverSpeed;
   band: number;
   origin: Party | undefined;
   /** When its attempt went on the wire, by the ledger's time; undefined while it is not there. */
   since: number | undefined = undefined;
   protected readonly ledger: SlotLedger;
 
-  constructor(receiver: Receiver, ledger: SlotLedger) {
+  constructor(receiver: ReceiverSpeed, ledger: SlotLedger) {
     this.receiver = receiver;
     this.ledger = ledger;
     this.band = bandOf(receiver);

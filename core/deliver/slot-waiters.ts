@@ -2,36 +2,36 @@
  * Subscriptions that wait for a slot. Next is the one for which the least comes together: what its key and its origin
  * hold already, times how long its attempts take. So slots are shared out over keys and origins by time, not by number.
  */
-import { bandOf, expectedMs, UNKNOWN, type Receiver } from "./receiver-speed.ts";
+import { bandOf, expectedMs, UNKNOWN, type ReceiverSpeed } from "./receiver-speed.ts";
 
 /** Slow subscriptions that are remembered. What is beyond comes again by itself when the queue holds it back no longer. */
 const MOST = 10_000;
 
-export interface Entry<Slot> {
-  readonly receiver: Receiver;
+export interface WaitingReceiver<Slot> {
+  readonly receiver: ReceiverSpeed;
   /** Deliveries that wait under their lease, first come first. */
   readonly waiters: Set<(slot: Slot) => void>;
   /** The queue holds back more of it. */
   named: boolean;
 }
 
-export class SlotRoom<Slot> {
-  readonly #quick = new Map<Receiver, Entry<Slot>>();
-  readonly #slow = new Map<Receiver, Entry<Slot>>();
+export class SlotWaiters<Slot> {
+  readonly #quick = new Map<ReceiverSpeed, WaitingReceiver<Slot>>();
+  readonly #slow = new Map<ReceiverSpeed, WaitingReceiver<Slot>>();
 
   get empty(): boolean {
     return this.#quick.size === 0 && this.#slow.size === 0;
   }
 
   /** The queue holds this subscription back. False when there is no room to remember it. */
-  name(receiver: Receiver): boolean {
+  name(receiver: ReceiverSpeed): boolean {
     const entry = this.#entryOf(receiver);
     if (entry === undefined) return false;
     return (entry.named = true);
   }
 
   /** The queue holds it back no longer. */
-  unname(receiver: Receiver): void {
+  unname(receiver: ReceiverSpeed): void {
     if (!receiver.waiting) return;
     const entry = this.#find(receiver);
     if (entry === undefined) return;
@@ -39,11 +39,11 @@ export class SlotRoom<Slot> {
     this.#tidy(entry);
   }
 
-  join(receiver: Receiver, waiter: (slot: Slot) => void): void {
+  join(receiver: ReceiverSpeed, waiter: (slot: Slot) => void): void {
     this.#entryOf(receiver)?.waiters.add(waiter);
   }
 
-  part(receiver: Receiver, waiter: (slot: Slot) => void): void {
+  part(receiver: ReceiverSpeed, waiter: (slot: Slot) => void): void {
     const entry = this.#find(receiver);
     if (entry === undefined) return;
     entry.waiters.delete(waiter);
@@ -51,7 +51,7 @@ export class SlotRoom<Slot> {
   }
 
   /** Its speed is another. */
-  moved(receiver: Receiver): void {
+  moved(receiver: ReceiverSpeed): void {
     if (!receiver.waiting) return;
     const entry = this.#find(receiver);
     const side = this.#sideOf(receiver);
@@ -62,30 +62,30 @@ export class SlotRoom<Slot> {
   }
 
   /** Who is next of those that fit: of the quick; of all, when `alsoSlow`. */
-  next(fits: (receiver: Receiver) => boolean, alsoSlow: boolean): Entry<Slot> | undefined {
+  next(fits: (receiver: ReceiverSpeed) => boolean, alsoSlow: boolean): WaitingReceiver<Slot> | undefined {
     return best(this.#quick, "held", fits) ?? (alsoSlow ? best(this.#slow, "slow", fits) : undefined);
   }
 
-  #sideOf(receiver: Receiver): Map<Receiver, Entry<Slot>> {
+  #sideOf(receiver: ReceiverSpeed): Map<ReceiverSpeed, WaitingReceiver<Slot>> {
     return bandOf(receiver) < UNKNOWN ? this.#quick : this.#slow;
   }
 
-  #find(receiver: Receiver): Entry<Slot> | undefined {
+  #find(receiver: ReceiverSpeed): WaitingReceiver<Slot> | undefined {
     return this.#quick.get(receiver) ?? this.#slow.get(receiver);
   }
 
-  #entryOf(receiver: Receiver): Entry<Slot> | undefined {
+  #entryOf(receiver: ReceiverSpeed): WaitingReceiver<Slot> | undefined {
     const known = this.#find(receiver);
     if (known !== undefined) return known;
     const side = this.#sideOf(receiver);
     if (side === this.#slow && side.size >= MOST) return undefined;
-    const made: Entry<Slot> = { receiver, waiters: new Set(), named: false };
+    const made: WaitingReceiver<Slot> = { receiver, waiters: new Set(), named: false };
     side.set(receiver, made);
     receiver.waiting = true;
     return made;
   }
 
-  #tidy({ receiver, waiters, named }: Entry<Slot>): void {
+  #tidy({ receiver, waiters, named }: WaitingReceiver<Slot>): void {
     if (named || waiters.size > 0) return;
     this.#quick.delete(receiver);
     this.#slow.delete(receiver);
@@ -94,11 +94,11 @@ export class SlotRoom<Slot> {
 }
 
 function best<Slot>(
-  side: ReadonlyMap<Receiver, Entry<Slot>>,
+  side: ReadonlyMap<ReceiverSpeed, WaitingReceiver<Slot>>,
   what: "held" | "slow",
-  fits: (receiver: Receiver) => boolean,
-): Entry<Slot> | undefined {
-  let found: Entry<Slot> | undefined;
+  fits: (receiver: ReceiverSpeed) => boolean,
+): WaitingReceiver<Slot> | undefined {
+  let found: WaitingReceiver<Slot> | undefined;
   let least = Number.POSITIVE_INFINITY;
   for (const entry of side.values()) {
     const { receiver } = entry;

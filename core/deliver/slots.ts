@@ -9,9 +9,9 @@
  * - The queue holds back what does not fit; who comes next is decided here (`SlotRoom`).
  */
 import type { Clock } from "../ports/clock.ts";
-import { Holding, SlotLedger, type Place } from "./slot-ledger.ts";
-import { SlotRoom, type Entry } from "./slot-waiters.ts";
-import { bandOf, RECOVERING, UNKNOWN, type Receiver } from "./receiver-speed.ts";
+import { Holding, SlotLedger, type SlotRequest } from "./slot-ledger.ts";
+import { SlotWaiters, type WaitingReceiver } from "./slot-waiters.ts";
+import { bandOf, RECOVERING, UNKNOWN, type ReceiverSpeed } from "./receiver-speed.ts";
 
 /** A promised slot that nobody came for is free again after so long, ms. */
 const PROMISE_MS = 2_000;
@@ -49,12 +49,12 @@ export interface Slots {
    * A slot for what was claimed; or how long the queue is to hold back its subscription, ms, before the delivery goes back
    * unharmed. 0: what is under way of it is enough, and frees its way when it ends.
    */
-  admit(to: Place): Slot | number;
+  admit(to: SlotRequest): Slot | number;
   /**
    * Waits for a slot; who waits comes before new claims. Resolves to nothing when it may take long: then the delivery is to
    * go back. @throws the signal's reason
    */
-  wait(to: Place, signal: AbortSignal): Promise<Slot | undefined>;
+  wait(to: SlotRequest, signal: AbortSignal): Promise<Slot | undefined>;
   /** Resolves when a slot is given back next, or `signal` aborts. */
   freed(signal: AbortSignal): Promise<void>;
 }
@@ -69,14 +69,14 @@ export interface SlotsOptions {
 
 export function createSlots({ total, perSubscription, clock, lift }: SlotsOptions): Slots {
   const busy = new Map<string, number>();
-  const room = new SlotRoom<HeldSlot>();
+  const room = new SlotWaiters<HeldSlot>();
   const ledger = new SlotLedger(total, perSubscription, clock, (receiver) => {
     report(receiver);
     room.moved(receiver);
   });
-  const fits = (receiver: Receiver): boolean => ledger.fits(receiver);
+  const fits = (receiver: ReceiverSpeed): boolean => ledger.fits(receiver);
   /** Slots for subscriptions that the queue has stopped holding back, oldest first. */
-  const promised = new Map<Receiver, { readonly slot: HeldSlot; readonly at: number }>();
+  const promised = new Map<ReceiverSpeed, { readonly slot: HeldSlot; readonly at: number }>();
   const watchers = new Set<() => void>();
   let storing = 0;
   let given = 0;
@@ -111,7 +111,7 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
     }
   }
 
-  function take(receiver: Receiver): HeldSlot {
+  function take(receiver: ReceiverSpeed): HeldSlot {
     const slot = new HeldSlot(receiver, ledger);
     report(receiver);
     return slot;
@@ -121,7 +121,7 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
   const free = (): number => Math.max(0, ledger.free + promised.size);
 
   /** Tells claims how many more of it fit. */
-  function report(receiver: Receiver): void {
+  function report(receiver: ReceiverSpeed): void {
     if (receiver.held === 0) return void busy.delete(receiver.id);
     const more = promised.has(receiver) ? 1 : Math.max(0, ledger.most(receiver) - receiver.held);
     busy.set(receiver.id, perSubscription - more);
@@ -138,7 +138,7 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
     }
   }
 
-  function grant({ receiver, waiters }: Entry<HeldSlot>): void {
+  function grant({ receiver, waiters }: WaitingReceiver<HeldSlot>): void {
     const [first] = waiters;
     if (first !== undefined) {
       room.part(receiver, first);

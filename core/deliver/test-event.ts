@@ -5,31 +5,31 @@ import { ordinalTime, ordinals } from "../model/ids.ts";
 import { Problem } from "../model/problem.ts";
 import { isLive, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Directory } from "../records/subscription-cache.ts";
+import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import type { Send } from "./send.ts";
 
-export interface Pinged {
+export interface TestEventSent {
   readonly ordinal: string;
   readonly attempt: Attempt;
 }
 
-export interface Ping {
+export interface SendTestEvent {
   /**
    * Touches neither health nor breaker, and is never retried.
    * @throws Problem NOT_FOUND when the subscription is deleted, also meanwhile; the signal's reason; a fault of ours
    */
-  send(subscription: Subscription, signal: AbortSignal): Promise<Pinged>;
+  send(subscription: Subscription, signal: AbortSignal): Promise<TestEventSent>;
   /** Aborts the test events of a deleted subscription that are under way; resolves when they have ended. */
   abort(subscriptionId: string): Promise<void>;
 }
 
 const gone = (): Problem => new Problem("NOT_FOUND", "There is no such subscription on this key.");
 
-export function createPing(deps: {
+export function createTestEvent(deps: {
   readonly send: Send;
-  readonly directory: Pick<Directory, "get">;
+  readonly directory: Pick<SubscriptionCache, "get">;
   readonly clock: Clock;
-}): Ping {
+}): SendTestEvent {
   const mint = ordinals(() => deps.clock.now());
   const underWay = new Map<Promise<unknown>, { readonly id: string; readonly end: AbortController }>();
 

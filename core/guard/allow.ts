@@ -1,7 +1,7 @@
 /** What the operator opens on purpose: the entries of `guard.allow`. */
 import type { FieldError } from "../model/problem.ts";
 import { inRange, parseRange } from "./ip-address.ts";
-import type { Address, Range } from "./ip-address.ts";
+import type { Address, AddressRange } from "./ip-address.ts";
 
 type Ports = number | "any";
 
@@ -18,7 +18,7 @@ export interface Allowed {
 }
 
 type Entry =
-  | { readonly kind: "range"; readonly range: Range; readonly ports: Ports }
+  | { readonly kind: "range"; readonly range: AddressRange; readonly ports: Ports }
   | { readonly kind: "host"; readonly host: string; readonly ports: Ports };
 
 const FORMS =

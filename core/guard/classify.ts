@@ -1,6 +1,6 @@
 /** Which addresses belong to the open internet, after IANA's special-purpose registries (RFC 6890) and the clouds' habits. */
 import { inRange, parseRange } from "./ip-address.ts";
-import type { Address, Range } from "./ip-address.ts";
+import type { Address, AddressRange } from "./ip-address.ts";
 
 /**
  * `public`: may be called. `internal`: only when the operator's `allow` opens it. `sensitive`: only when a CIDR of
@@ -9,7 +9,7 @@ import type { Address, Range } from "./ip-address.ts";
  */
 export type AddressClass = "public" | "internal" | "sensitive";
 
-const ranges = (...texts: string[]): readonly Range[] =>
+const ranges = (...texts: string[]): readonly AddressRange[] =>
   texts.map((text) => {
     const range = parseRange(text);
     if (range === undefined) throw new Error(`not a range: ${text}`);
@@ -63,7 +63,8 @@ const INTERNAL = ranges(
 // and NAT64 addresses, segment routing, the rest) is sensitive: nobody has a plain reason to be there.
 const GLOBAL_V6 = ranges("2000::/3");
 
-const within = (address: Address, list: readonly Range[]): boolean => list.some((range) => inRange(address, range));
+const within = (address: Address, list: readonly AddressRange[]): boolean =>
+  list.some((range) => inRange(address, range));
 
 export const classify = (address: Address): AddressClass => {
   if (within(address, SENSITIVE)) return "sensitive";

@@ -9,7 +9,7 @@ import type { Resolve } from "./resolve.ts";
 import { literalOf } from "./rules.ts";
 import type { Rules } from "./rules.ts";
 import { secure } from "./secure.ts";
-import type { Refused } from "./text.ts";
+import type { RefusedUrl } from "./text.ts";
 
 export interface ConnectorOptions {
   readonly rules: Rules;
@@ -36,6 +36,6 @@ export const connector =
     return await secure(socket, { host: literal ?? host, literal: literal !== undefined, alpn }, trusted(), signal);
   };
 
-const pass = (refusal: Refused | undefined): void => {
+const pass = (refusal: RefusedUrl | undefined): void => {
   if (refusal !== undefined) throw new ConnectError("guard", refusal.message, refusal.reason);
 };

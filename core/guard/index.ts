@@ -10,12 +10,12 @@ import type { Resolve } from "./resolve.ts";
 import { literalOf, makeRules } from "./rules.ts";
 import type { GuardReason } from "./rules.ts";
 import { trust } from "./secure.ts";
-import type { ReadUrl, Refused, SchemeOf } from "./text.ts";
+import type { ReadUrl, RefusedUrl, SchemeOf } from "./text.ts";
 
 export { checkAllow } from "./allow.ts";
 export { readCertificates } from "./secure.ts";
 export type { GuardReason } from "./rules.ts";
-export type { ReadUrl, Refused, SchemeOf } from "./text.ts";
+export type { ReadUrl, RefusedUrl, SchemeOf } from "./text.ts";
 
 export interface GuardOptions {
   /** `guard.allow` of the config. */
@@ -35,13 +35,13 @@ export interface GuardOptions {
 
 export interface Guard {
   /** Judges the text of a URL, without the network. */
-  checkText(url: unknown): ReadUrl | Refused<GuardReason>;
+  checkText(url: unknown): ReadUrl | RefusedUrl<GuardReason>;
   /**
    * Judges a URL at create and update: its text, then what its name resolves to, for at most 3 s. A name that does not
    * answer passes: it fails as an attempt later. Never rejects.
    * @param of the scheme that it must have, and that scheme's port. @default https, 443
    */
-  register(url: unknown, of?: SchemeOf): Promise<ReadUrl | Refused<GuardReason>>;
+  register(url: unknown, of?: SchemeOf): Promise<ReadUrl | RefusedUrl<GuardReason>>;
   readonly connect: Connect;
 }
 

@@ -7,7 +7,7 @@ export interface Address {
 }
 
 /** A CIDR block. `bits` is the length of its prefix. */
-export interface Range extends Address {
+export interface AddressRange extends Address {
   readonly bits: number;
 }
 
@@ -21,7 +21,7 @@ export const parseAddress = (text: string): Address | undefined => {
 };
 
 /** Reads `10.0.0.0/8` or a single address. Bits behind the prefix do not matter. */
-export const parseRange = (text: string): Range | undefined => {
+export const parseRange = (text: string): AddressRange | undefined => {
   const [, ip = "", prefix] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const address = parseAddress(ip);
   if (address === undefined) return undefined;
@@ -29,7 +29,7 @@ export const parseRange = (text: string): Range | undefined => {
   return bits <= SIZE[address.family] ? { ...address, bits } : undefined;
 };
 
-export const inRange = (address: Address, range: Range): boolean => {
+export const inRange = (address: Address, range: AddressRange): boolean => {
   if (address.family !== range.family) return false;
   const rest = BigInt(SIZE[range.family] - range.bits);
   return address.value >> rest === range.value >> rest;

@@ -6,18 +6,18 @@ import type { Address } from "./ip-address.ts";
 import { readAllow } from "./allow.ts";
 import { classify } from "./classify.ts";
 import { readUrl, refused } from "./text.ts";
-import type { ReadUrl, Refused, SchemeOf, TextReason } from "./text.ts";
+import type { ReadUrl, RefusedUrl, SchemeOf, TextReason } from "./text.ts";
 import { hostname as checkName } from "./host-names.ts";
 
 export type GuardReason = TextReason | "URL_PORT" | "IP_NOT_PUBLIC" | "SELF_CONNECTION" | "DNS_MIXED";
 
 export interface Rules {
   /** Judges the text of a URL: all that can be said without the network. */
-  text(url: unknown, of?: SchemeOf): ReadUrl | Refused<GuardReason>;
+  text(url: unknown, of?: SchemeOf): ReadUrl | RefusedUrl<GuardReason>;
   /** Judges a target of the connector by the same rules, as far as host and port go. */
-  target(hostname: string, port: number): Refused<GuardReason> | undefined;
+  target(hostname: string, port: number): RefusedUrl<GuardReason> | undefined;
   /** Judges every address of a host: one bad address refuses them all. */
-  addresses(hostname: string, port: number, found: readonly string[]): Refused<GuardReason> | undefined;
+  addresses(hostname: string, port: number, found: readonly string[]): RefusedUrl<GuardReason> | undefined;
   /** Whether the operator named this host, so that the hosts file may answer. */
   named(hostname: string): boolean;
 }
@@ -51,7 +51,7 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions): 
     if (verdicts.includes(undefined) && bad === "IP_NOT_PUBLIC") return refused("DNS_MIXED", MESSAGES.DNS_MIXED);
     return refused(bad, MESSAGES[bad as keyof typeof MESSAGES]);
   };
-  const port = (hostname: string, number: number): Refused<GuardReason> | undefined => {
+  const port = (hostname: string, number: number): RefusedUrl<GuardReason> | undefined => {
     const literal = literalOf(hostname);
     if (literal !== undefined) return addresses(hostname, number, [literal]);
     // A port that only a CIDR opens is judged with the addresses.

@@ -13,7 +13,7 @@ export type TextReason =
   | NameReason;
 
 /** A refusal. `malformed`: it is not an https URL at all (no string, empty, too long, another scheme). */
-export interface Refused<Reason extends string = string> {
+export interface RefusedUrl<Reason extends string = string> {
   readonly ok: false;
   readonly reason: Reason;
   /** One line for the subscriber: what to change. It never holds an address that a name resolved to. */
@@ -48,7 +48,7 @@ export const readUrl = (
   url: unknown,
   named: (hostname: string) => boolean,
   { scheme, port: defaultPort }: SchemeOf = HTTPS,
-): ReadUrl | Refused<TextReason> => {
+): ReadUrl | RefusedUrl<TextReason> => {
   if (typeof url !== "string") return malformed("URL_INVALID", "must be a string");
   if (url === "") return malformed("URL_INVALID", "must not be empty");
   if (url.length > MAX_LENGTH) return malformed("URL_TOO_LONG", `must not be longer than ${MAX_LENGTH} characters`);
@@ -75,14 +75,14 @@ export const readUrl = (
 
 const HTTPS: SchemeOf = { scheme: "https", port: 443 };
 
-export const refused = <Reason extends string>(reason: Reason, message: string): Refused<Reason> => ({
+export const refused = <Reason extends string>(reason: Reason, message: string): RefusedUrl<Reason> => ({
   ok: false,
   reason,
   message,
   malformed: false,
 });
 
-const malformed = (reason: TextReason, message: string): Refused<TextReason> => ({
+const malformed = (reason: TextReason, message: string): RefusedUrl<TextReason> => ({
   ...refused(reason, message),
   malformed: true,
 });

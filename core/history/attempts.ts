@@ -4,9 +4,9 @@ import type { Delivery } from "../model/delivery.ts";
 import { attemptsKey, attemptsOf } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
-import type { Directory } from "../records/subscription-cache.ts";
+import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { locateEvent } from "../records/find-event.ts";
-import { createReading } from "../records/delivery-view.ts";
+import { createDeliveryReader } from "../records/delivery-view.ts";
 import { decodeAttempts } from "../records/delivery-records.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 
@@ -33,11 +33,11 @@ export interface AttemptHistory {
 
 export function createAttemptHistory(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
-  readonly directory: Directory;
+  readonly directory: SubscriptionCache;
   readonly recipients?: Recipients;
 }): AttemptHistory {
   const { storage, recipients = createRecipients(storage) } = deps;
-  const read = createReading(deps);
+  const read = createDeliveryReader(deps);
   return {
     async page(keyId, eventId, subscriptionId, { before, limit }) {
       const event = (await locateEvent(storage, keyId, eventId))?.event;

@@ -7,7 +7,7 @@ import type { Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, readText, unlessDamaged, unlessDamagedLater } from "../records/damage.ts";
 import type { DeliveryDetail, History } from "./events.ts";
 import { newest } from "../records/newest-first.ts";
-import { readDelivery, type Reading, type Wanted } from "../records/delivery-view.ts";
+import { readDelivery, type DeliveryReader, type WantedDelivery } from "../records/delivery-view.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 
 /** Rows that one page may read; what lies behind is the next page's. */
@@ -16,7 +16,7 @@ const ROWS_READ = 2_000;
 export function createDeliveryList(deps: {
   readonly storage: Pick<Storage, "getItem" | "range">;
   readonly clock: Pick<Clock, "now">;
-  readonly read: Reading;
+  readonly read: DeliveryReader;
   readonly detailOf: (delivery: Delivery) => DeliveryDetail;
 }): History["deliveries"] {
   const { storage, clock, read, detailOf } = deps;
@@ -86,7 +86,7 @@ function lineOf({ key, value }: Entry): Due | undefined {
   }
 }
 
-const eventOf = (known: Delivery): Wanted => ({
+const eventOf = (known: Delivery): WantedDelivery => ({
   id: known.eventId,
   keyId: known.keyId,
   ordinal: known.ordinal,

@@ -11,9 +11,9 @@ import type { Storage } from "../ports/storage.ts";
 import { readEvent, statusOf } from "../records/damage.ts";
 import type { ReadEvent } from "../records/damage.ts";
 import { createDeliveryList } from "./deliveries.ts";
-import type { Directory } from "../records/subscription-cache.ts";
+import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { locateEvent } from "../records/find-event.ts";
-import { createReading, pairOf } from "../records/delivery-view.ts";
+import { createDeliveryReader, pairOf } from "../records/delivery-view.ts";
 import { createRecipients, everyRecipient, type Recipients } from "../records/recipients.ts";
 import { createWideStatus } from "../records/wide-status.ts";
 
@@ -63,7 +63,7 @@ export interface EventDetail extends EventSummary {
   readonly next?: number;
 }
 
-export interface Page<Item> {
+export interface HistoryPage<Item> {
   readonly items: readonly Item[];
   /** Where the next page begins; absent when there is no more. A page may be empty and still have a next one. */
   readonly next?: string;
@@ -76,7 +76,7 @@ export interface PageRequest {
 
 export interface History {
   /** Newest first. */
-  events(keyId: string, filter: EventFilter, page: PageRequest): Promise<Page<EventSummary>>;
+  events(keyId: string, filter: EventFilter, page: PageRequest): Promise<HistoryPage<EventSummary>>;
   /** With a page of its deliveries, in the order of its list. */
   event(keyId: string, eventId: string, page?: DeliveriesRequest): Promise<EventDetail | undefined>;
   /** Every delivery of an event as it reads now, in pages, without attempts of earlier cycles. */
@@ -86,17 +86,17 @@ export interface History {
     subscription: Subscription,
     status: DeliveryStatus | undefined,
     page: PageRequest,
-  ): Promise<Page<DeliveryDetail>>;
+  ): Promise<HistoryPage<DeliveryDetail>>;
 }
 
 export function createHistory(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
-  readonly directory: Directory;
+  readonly directory: SubscriptionCache;
   readonly recipients?: Recipients;
   readonly clock: Pick<Clock, "now">;
 }): History {
   const { storage, clock, recipients = createRecipients(storage) } = deps;
-  const read = createReading(deps);
+  const read = createDeliveryReader(deps);
   const wideStatus = createWideStatus({ storage, recipients, read });
 
   /** Of events that list their subscriptions themselves: read at once. */

@@ -2,7 +2,7 @@
 import { attemptId, deliveryId } from "../model/delivery.ts";
 import { deliveryCount, type RelayEvent } from "../model/event.ts";
 import { isoTime } from "../model/time.ts";
-import type { Seen } from "../deliver/report.ts";
+import type { AttemptObserver } from "../ports/observer.ts";
 
 export interface FeedMessage {
   readonly event: "event" | "attempt" | "subscription";
@@ -15,7 +15,7 @@ export interface LiveFeed {
   /** An event was stored. */
   accepted(event: RelayEvent): void;
   /** An attempt was made, and its outcome stored. */
-  readonly seen: Seen;
+  readonly seen: AttemptObserver;
   /** A subscription was changed, by any node. */
   changed(keyId: string, subscriptionId: string): void;
 }

@@ -1,5 +1,5 @@
 /** The limit headers of an answer: `X-RateLimit-*`, `X-Burst-*` and those of draft-ietf-httpapi-ratelimit-headers. */
-import type { LimitCode, Take, Taken, WindowState } from "../model/windows.ts";
+import type { LimitCode, Take, WindowResult, WindowState } from "../model/windows.ts";
 
 /** One window as an answer tells it. */
 export interface Shown extends WindowState {
@@ -7,7 +7,7 @@ export interface Shown extends WindowState {
   readonly windowMs: number;
 }
 
-export interface Finding {
+export interface LimitFinding {
   readonly code?: LimitCode;
   readonly waitMs: number;
   readonly sustained: Shown;
@@ -15,14 +15,14 @@ export interface Finding {
 }
 
 /** What several takes come to. `returned`: what is true of it once the slots have been given back. */
-export interface Combined extends Finding {
-  readonly returned: Finding;
+export interface Combined extends LimitFinding {
+  readonly returned: LimitFinding;
 }
 
 const RANK: Readonly<Record<LimitCode, number>> = { ABUSE_SUSPEND: 3, RATE_LIMIT_EXCEEDED: 2, BURST_EXCEEDED: 1 };
 
 /** The code of highest precedence, the longest wait, and of each window the one with the least left. */
-export function worst(takes: readonly Take[], taken: readonly Taken[]): Combined {
+export function worst(takes: readonly Take[], taken: readonly WindowResult[]): Combined {
   let code: LimitCode | undefined;
   let waitMs = 0;
   let sustained: Shown | undefined;
@@ -50,7 +50,7 @@ const oneMore = (shown: Shown): Shown => {
 };
 
 /** @param now wall clock, epoch ms: resets are told in epoch seconds, rounded up */
-export function limitHeaders({ sustained, burst }: Finding, now: number): Record<string, string> {
+export function limitHeaders({ sustained, burst }: LimitFinding, now: number): Record<string, string> {
   return {
     "X-RateLimit-Limit": String(sustained.limit),
     "X-RateLimit-Remaining": String(sustained.remaining),

@@ -1,5 +1,5 @@
 /** The limiter: may this caller make one more request on this endpoint, and what the answer's headers say about it. */
-import type { LimitCode, Take, Taken } from "../model/windows.ts";
+import type { LimitCode, Take, WindowResult } from "../model/windows.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Guess, Log, Metrics } from "../ports/plugin.ts";
 import type { Counters } from "../ports/storage.ts";
@@ -28,11 +28,11 @@ export interface CheckOptions {
   readonly busyMs?: number;
 }
 
-export type RefusalCode = LimitCode | "PROVIDER_BACKPRESSURE";
+export type LimitRefusalCode = LimitCode | "PROVIDER_BACKPRESSURE";
 
-export interface Verdict {
+export interface LimitVerdict {
   /** Absent when the request may pass; otherwise it is answered 429. */
-  readonly code?: RefusalCode;
+  readonly code?: LimitRefusalCode;
   /** Whole seconds ≥ 1; set with `code`. Waiting it out always works. */
   readonly retryAfter?: number;
   /** Every limit header of the answer, `Retry-After` with them. */
@@ -50,11 +50,11 @@ export interface Limiter {
     row: string,
     callers: string | readonly (string | Caller)[],
     options?: CheckOptions,
-  ): Verdict | undefined | Promise<Verdict | undefined>;
+  ): LimitVerdict | undefined | Promise<LimitVerdict | undefined>;
   /** Counts guesses at codes, whatever rows and rules say. A suspension that a wrong one begins is stored before it rejects. */
   readonly guess: Guess;
   /** Counts a request that failed to authenticate; a verdict with `code` when it must be answered 429 instead of 401. */
-  unauthenticated(address: string): Promise<Verdict>;
+  unauthenticated(address: string): Promise<LimitVerdict>;
   /** New rows and rules (a reload of the config); windows go on. */
   configure(rows: LimiterDeps["rows"], abuse: LimiterDeps["abuse"]): void;
   /** Puts stored suspensions back; to be awaited before the first request. Resolves to how many still last. */
@@ -62,7 +62,7 @@ export interface Limiter {
 }
 
 /** Made once: a decision makes no objects for its figures. */
-const VERDICTS: Readonly<Record<RefusalCode | "passed", Readonly<Record<string, string>>>> = {
+const VERDICTS: Readonly<Record<LimitRefusalCode | "passed", Readonly<Record<string, string>>>> = {
   passed: { code: "passed" },
   ABUSE_SUSPEND: { code: "ABUSE_SUSPEND" },
   RATE_LIMIT_EXCEEDED: { code: "RATE_LIMIT_EXCEEDED" },
@@ -75,7 +75,7 @@ export function createLimiter(deps: LimiterDeps): Limiter {
   let { abuse } = deps;
   let takesOf = createTakes(deps.rows, abuse);
 
-  function verdictOf(takes: readonly Take[], taken: readonly Taken[], busyMs: number): Verdict {
+  function verdictOf(takes: readonly Take[], taken: readonly WindowResult[], busyMs: number): LimitVerdict {
     const found = worst(takes, taken);
     deps.metrics?.count("limiter_verdicts", VERDICTS[found.code ?? (busyMs > 0 ? "PROVIDER_BACKPRESSURE" : "passed")]);
     let given = found.code !== undefined;
@@ -98,19 +98,23 @@ export function createLimiter(deps: LimiterDeps): Limiter {
   }
 
   /** The rare way out: a suspension to store, or a slot to give back because something of ours is busy. */
-  async function finish(takes: readonly Take[], taken: readonly Taken[], busyMs: number): Promise<Verdict> {
+  async function finish(takes: readonly Take[], taken: readonly WindowResult[], busyMs: number): Promise<LimitVerdict> {
     await remember(takes, taken);
     const verdict = verdictOf(takes, taken, busyMs);
     if (verdict.code === "PROVIDER_BACKPRESSURE") await verdict.giveBack();
     return verdict;
   }
 
-  function conclude(takes: readonly Take[], taken: readonly Taken[], busyMs: number): Verdict | Promise<Verdict> {
+  function conclude(
+    takes: readonly Take[],
+    taken: readonly WindowResult[],
+    busyMs: number,
+  ): LimitVerdict | Promise<LimitVerdict> {
     const rare = busyMs > 0 || taken.some(({ suspended }) => suspended !== undefined);
     return rare ? finish(takes, taken, busyMs) : verdictOf(takes, taken, 0);
   }
 
-  async function remember(takes: readonly Take[], taken: readonly Taken[]): Promise<void> {
+  async function remember(takes: readonly Take[], taken: readonly WindowResult[]): Promise<void> {
     if (deps.storage === undefined || counters.restore === undefined) return;
     for (const [i, { suspended }] of taken.entries()) {
       const take = takes[i] as Take;
@@ -131,8 +135,8 @@ export function createLimiter(deps: LimiterDeps): Limiter {
       if (takes.length === 0) return busyMs > 0 ? busy(busyMs) : undefined;
       const taken = counters.take(takes);
       return Array.isArray(taken)
-        ? conclude(takes, taken as readonly Taken[], busyMs)
-        : (taken as Promise<readonly Taken[]>).then((all) => conclude(takes, all, busyMs));
+        ? conclude(takes, taken as readonly WindowResult[], busyMs)
+        : (taken as Promise<readonly WindowResult[]>).then((all) => conclude(takes, all, busyMs));
     },
     guess: createGuess(
       async (take) => {
@@ -160,9 +164,9 @@ export function createLimiter(deps: LimiterDeps): Limiter {
   };
 }
 
-const NOT_COUNTED: Verdict = { headers: {}, giveBack: () => Promise.resolve({}) };
+const NOT_COUNTED: LimitVerdict = { headers: {}, giveBack: () => Promise.resolve({}) };
 
-function busy(busyMs: number): Verdict {
+function busy(busyMs: number): LimitVerdict {
   const retryAfter = Math.max(1, Math.ceil(busyMs / 1_000));
   const headers = { "Retry-After": String(retryAfter) };
   return { code: "PROVIDER_BACKPRESSURE", retryAfter, headers, giveBack: () => Promise.resolve({}) };

@@ -29,8 +29,8 @@ interface Foot {
 }
 
 /** A storage of which a backup can be taken while others write: every commit passes through this process. */
-export type Tapped = Pick<Storage, "range" | "commit"> & Required<Pick<Storage, "tap">>;
-export const canTap = (storage: Storage): storage is Storage & Tapped => storage.tap !== undefined;
+export type TappedStorage = Pick<Storage, "range" | "commit"> & Required<Pick<Storage, "tap">>;
+export const canTap = (storage: Storage): storage is Storage & TappedStorage => storage.tap !== undefined;
 
 const lineOf = (change: Change): string =>
   change.op === "put"
@@ -43,7 +43,7 @@ const lineOfEntry = ({ key, value }: Entry): string => `["p",${JSON.stringify(ke
  * @throws StorageError when the storage cannot be read, or when too much was changed while the reader rested
  */
 export async function* dump(
-  storage: Tapped,
+  storage: TappedStorage,
   about: { readonly storage: string; readonly at: number },
 ): AsyncGenerator<string> {
   const hash = createHash("sha256");

@@ -191,7 +191,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   keytype: ({ value }) => isTime(value),
 };
 /** Shelves that hold what only their owner can judge. */
-export const OTHERS: readonly string[] = [
+export const OTHER_CHECKS: readonly string[] = [
   "retention",
   "recheck",
   "replayed",

@@ -3,14 +3,14 @@ import type { Delivery, DeliveryStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
 import type { Entry } from "../ports/storage.ts";
-import { checkEvent, CHECKS, OTHERS, type Check, type Readable } from "./verify-records.ts";
+import { checkEvent, CHECKS, OTHER_CHECKS, type Check, type Readable } from "./verify-records.ts";
 
 export interface Fault {
   readonly key: string;
   readonly message: string;
 }
 
-export interface Survey {
+export interface Verification {
   /** Records read, by shelf. */
   readonly records: Readonly<Record<string, number>>;
   /** Deliveries of all events by status as recorded; one that was never tried is pending. */
@@ -20,7 +20,7 @@ export interface Survey {
   readonly more: number;
 }
 
-export interface SurveyOptions {
+export interface VerifyOptions {
   /** Told now and then how many records have been read. */
   readonly progress?: (read: number) => void;
   /** Called for each event that is in order; a delivery that was never tried has no record. */
@@ -32,7 +32,7 @@ const LISTED = 1_000;
 const SHELF = /^([a-z]+):/;
 
 /** @throws StorageError when the storage as a whole does not answer */
-export async function survey(storage: Readable, { progress, each }: SurveyOptions = {}): Promise<Survey> {
+export async function survey(storage: Readable, { progress, each }: VerifyOptions = {}): Promise<Verification> {
   const records: Record<string, number> = {};
   const deliveries = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
   const faults: Fault[] = [];
@@ -52,7 +52,7 @@ export async function survey(storage: Readable, { progress, each }: SurveyOption
     const check = checks[shelf];
     const message =
       check === undefined
-        ? OTHERS.includes(shelf)
+        ? OTHER_CHECKS.includes(shelf)
           ? undefined
           : "stands on no shelf of the relay"
         : await judge(check, entry, storage);

@@ -18,3 +18,12 @@ export interface Attempt {
   readonly responseExcerpt?: string;
   readonly responseTruncated?: boolean;
 }
+
+/** What an attempt means for its delivery. */
+export type Outcome =
+  | { readonly kind: "delivered" }
+  /** `at` is epoch ms. `pauseMs`: the receiver asked for quiet for so long. */
+  | { readonly kind: "retry"; readonly at: number; readonly pauseMs?: number }
+  | { readonly kind: "exhausted"; readonly pauseMs?: number }
+  /** 410: the endpoint is gone for good. */
+  | { readonly kind: "gone" };

@@ -7,14 +7,14 @@
 export const MAX_DEPTH = 64;
 
 /** A member of an object: its name with escapes resolved, and where the raw text of its value stands. */
-export interface Member {
+export interface JsonMember {
   readonly name: string;
   readonly start: number;
   readonly end: number;
 }
 
 /** Where a piece of text stands: `[start, end)`. */
-export interface Span {
+export interface JsonSpan {
   readonly start: number;
   readonly end: number;
 }
@@ -83,7 +83,7 @@ function literal(text: string, start: number, end: number): string {
   }
 }
 
-export type Members = readonly Member[] | "too deep" | "not an object";
+export type Members = readonly JsonMember[] | "too deep" | "not an object";
 
 /**
  * The members of the object that `text` is, in their order, repeated names included.
@@ -92,7 +92,7 @@ export type Members = readonly Member[] | "too deep" | "not an object";
 export function members(text: string, maxDepth: number = MAX_DEPTH): Members {
   let i = skipSpace(text, 0);
   if (text.charCodeAt(i) !== OPEN_OBJECT) return isTooDeep(text, maxDepth) ? "too deep" : "not an object";
-  const found: Member[] = [];
+  const found: JsonMember[] = [];
   i = skipSpace(text, i + 1);
   while (text.charCodeAt(i) === QUOTE) {
     const nameEnd = skipString(text, i);
@@ -128,10 +128,10 @@ export function isTooDeep(text: string, maxDepth: number = MAX_DEPTH): boolean {
  * as an array. Items are what lies between the commas of its level: the array is valid JSON exactly when each of them is.
  * @param limit stops behind this many: one more than allowed tells "too many" without reading on
  */
-export function elements(text: string, limit = Infinity): readonly Span[] | undefined {
+export function elements(text: string, limit = Infinity): readonly JsonSpan[] | undefined {
   const open = skipSpace(text, 0);
   if (text.charCodeAt(open) !== OPEN_ARRAY) return undefined;
-  const found: Span[] = [];
+  const found: JsonSpan[] = [];
   let start = skipSpace(text, open + 1);
   let depth = 1;
   for (let i = start; i < text.length; i++) {

@@ -3,7 +3,7 @@
  * under those who come and go, each old one points at the next, and all of them keep what they last held until the next
  * major collection. What leaves a chain leaves nothing behind.
  */
-export class Chain<T extends object> implements Iterable<T> {
+export class LinkedList<T extends object> implements Iterable<T> {
   #first: Link<T> | undefined;
   #last: Link<T> | undefined;
 

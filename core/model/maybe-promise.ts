@@ -1,2 +1,2 @@
 /** An answer that is given at once where it is at hand, and as a promise where it must be fetched. `await` takes either. */
-export type Soon<T> = T | Promise<T>;
+export type MaybePromise<T> = T | Promise<T>;

@@ -69,3 +69,6 @@ export const headerAad = (keyId: string, subscriptionId: string, name: string): 
 /** The secrets that sign now, newest first. */
 export const liveSecrets = (sub: Subscription, now: number): readonly SealedSecret[] =>
   sub.secrets.filter((secret) => secret.expiresAt === undefined || secret.expiresAt > now);
+
+/** How long the record of a deleted subscription stays, ms: by then what was pending has long ended as cancelled. */
+export const TOMBSTONE_MS = 30 * 86_400_000;

@@ -39,7 +39,7 @@ export interface WindowState {
   readonly startedAt?: number;
 }
 
-export interface Taken {
+export interface WindowResult {
   /** Absent when the request may pass. */
   readonly code?: LimitCode;
   readonly sustained: WindowState;
@@ -51,7 +51,7 @@ export interface Taken {
 }
 
 /** State of one (endpoint, principal). Times are of the port's own monotonic clock, ms. */
-export interface Tally {
+export interface WindowCount {
   sustainedStart: number;
   sustainedCount: number;
   burstStart: number;
@@ -65,8 +65,8 @@ export interface Tally {
 
 export interface Decision {
   /** The state to keep. The one that was given, when nothing moved. */
-  readonly tally: Tally;
-  readonly taken: Taken;
+  readonly tally: WindowCount;
+  readonly taken: WindowResult;
 }
 
 /**
@@ -76,7 +76,7 @@ export interface Decision {
  * `abuse.refusals` within `abuse.windowMs` of the first one begins a suspension, twice as long as the strike before;
  * strikes are forgotten `forgetMs` after the last. What is refused while suspended is not a refusal of a window.
  */
-export function decide(tally: Tally | undefined, take: Take, now: number): Decision {
+export function decide(tally: WindowCount | undefined, take: Take, now: number): Decision {
   const before = tally ?? FRESH;
   const suspended = now < before.suspendedUntil;
   const sustained = used(before.sustainedStart, before.sustainedCount, take.sustained, now);
@@ -84,21 +84,21 @@ export function decide(tally: Tally | undefined, take: Take, now: number): Decis
   const sustainedFull = sustained >= take.sustained.limit;
   const burstFull = burst >= take.burst.limit;
   if (!suspended && !sustainedFull && !burstFull) {
-    const after: Tally = {
+    const after: WindowCount = {
       ...before,
       sustainedStart: sustained === 0 ? now : before.sustainedStart,
       sustainedCount: sustained + 1,
       burstStart: burst === 0 ? now : before.burstStart,
       burstCount: burst + 1,
     };
-    return { tally: after, taken: look(after, take, now) };
+    return { tally: after, taken: readWindow(after, take, now) };
   }
   if (suspended || take.abuse === undefined) return { tally: before, taken: refuse(before, take, now) };
   return refused(before, take, take.abuse, now);
 }
 
 /** What the windows hold at `now`, without counting: what a request sees that passed, or that others of its takes refused. */
-export function look(tally: Tally | undefined, take: Take, now: number): Taken {
+export function readWindow(tally: WindowCount | undefined, take: Take, now: number): WindowResult {
   const state = tally ?? FRESH;
   return {
     sustained: windowState(state.sustainedStart, state.sustainedCount, take.sustained, now),
@@ -108,7 +108,7 @@ export function look(tally: Tally | undefined, take: Take, now: number): Taken {
 }
 
 /** Undoes a counted request, in the windows that it was counted in and that still last. */
-export function giveBack(tally: Tally, take: Take, taken: Taken, now: number): Tally {
+export function giveBack(tally: WindowCount, take: Take, taken: WindowResult, now: number): WindowCount {
   const same = (start: number, was: WindowState, limit: Limit): boolean =>
     was.startedAt === start && now < start + limit.windowMs;
   return {
@@ -120,7 +120,7 @@ export function giveBack(tally: Tally, take: Take, taken: Taken, now: number): T
   };
 }
 
-const FRESH: Tally = Object.freeze({
+const FRESH: WindowCount = Object.freeze({
   sustainedStart: 0,
   sustainedCount: 0,
   burstStart: 0,
@@ -146,8 +146,8 @@ function windowState(start: number, count: number, limit: Limit, now: number): W
   };
 }
 
-function refuse(tally: Tally, take: Take, now: number): Taken {
-  const state = look(tally, take, now);
+function refuse(tally: WindowCount, take: Take, now: number): WindowResult {
+  const state = readWindow(tally, take, now);
   const suspendedMs = Math.max(0, tally.suspendedUntil - now);
   const sustainedMs = state.sustained.remaining > 0 ? 0 : state.sustained.resetMs;
   const burstMs = state.burst.remaining > 0 ? 0 : state.burst.resetMs;
@@ -159,17 +159,17 @@ function refuse(tally: Tally, take: Take, now: number): Taken {
 }
 
 /** Counts a refusal by a window, and suspends when there were too many. */
-function refused(before: Tally, take: Take, abuse: Abuse, now: number): Decision {
+function refused(before: WindowCount, take: Take, abuse: Abuse, now: number): Decision {
   const open = before.refusedCount > 0 && now < before.refusedStart + abuse.windowMs;
   const refusedCount = open ? before.refusedCount + 1 : 1;
   const refusedStart = open ? before.refusedStart : now;
   if (refusedCount < abuse.refusals) {
-    const after: Tally = { ...before, refusedStart, refusedCount };
+    const after: WindowCount = { ...before, refusedStart, refusedCount };
     return { tally: after, taken: refuse(after, take, now) };
   }
   const strikes = (now < before.struckAt + abuse.forgetMs ? before.strikes : 0) + 1;
   const forMs = Math.min(abuse.maxSuspendMs, abuse.suspendMs * 2 ** (strikes - 1));
-  const after: Tally = {
+  const after: WindowCount = {
     ...before,
     refusedCount: 0,
     refusedStart,

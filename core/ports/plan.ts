@@ -13,13 +13,13 @@ export type TransportPlugin = Plugin<"transport", Transport>;
 export type AuthPlugin = Plugin<"auth", Auth>;
 
 /** A limits row: requests per 60 s and per 5 s. */
-export interface Row {
+export interface LimitRow {
   readonly perMinute: number;
   readonly per5s: number;
 }
 
 /** `METHOD /path/{param}` → its row; `false` where it is switched off. */
-export type Rows = Readonly<Record<string, Row | false>>;
+export type LimitRows = Readonly<Record<string, LimitRow | false>>;
 
 /** A job that node-cron wakes. What it does is in `core/flow`; which is chosen by `name`. */
 export type Job =
@@ -90,7 +90,7 @@ export interface Plan {
   /** `ca`: absolute path of a PEM file, added to the system's. */
   readonly guard: { readonly allow: readonly string[]; readonly ports: readonly number[]; readonly ca?: string };
   /** Every row of the tables, overrides applied. */
-  readonly limits: Rows;
+  readonly limits: LimitRows;
   readonly limitsCheck?: { readonly token: string };
   readonly abuse: AbuseOptions | false;
   readonly stepUp: { readonly acr: readonly string[]; readonly amr: readonly string[]; readonly maxAgeMs: number };

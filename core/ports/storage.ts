@@ -6,8 +6,8 @@
  */
 import type { Driver } from "unstorage";
 import type { Due } from "../model/delivery.ts";
-import type { Soon } from "../model/maybe-promise.ts";
-import type { Take, Taken } from "../model/windows.ts";
+import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { Take, WindowResult } from "../model/windows.ts";
 
 /**
  * What a resolved `commit` means. `fsync`: synced to the disk of the machine or engine that keeps it; `replicated`: that,
@@ -73,7 +73,7 @@ export interface Storage extends Omit<Driver, "getItem" | "watch"> {
   /** Figures for operators: bytes used, rows, and whatever else it can say. Cheap. */
   status(): Promise<Readonly<Record<string, string | number | boolean>>>;
   /** Space for what is stored: a disk's, or a server's memory. `undefined` where there is no bound that it knows of. */
-  room?(): Promise<StorageRoom | undefined>;
+  room?(): Promise<StorageSpace | undefined>;
   /** Epoch ms of its own clock, where it has one: decisions of several nodes are made by it. */
   time?(): Promise<number>;
   /** Looks at the structure of its own files as a whole: what is wrong with them, a line each. May take long; only reads. */
@@ -82,7 +82,7 @@ export interface Storage extends Omit<Driver, "getItem" | "watch"> {
   dispose(): Promise<void>;
 }
 
-export interface StorageRoom {
+export interface StorageSpace {
   /** Bytes that may still be written. */
   readonly freeBytes: number;
   /** Bytes of the whole. */
@@ -117,7 +117,7 @@ export interface Queue {
    * Renews the lease for another term, before each attempt.
    * False when it was lost, or its subscription cancelled, in the meantime: then nothing may be sent.
    */
-  extend(lease: Lease): Soon<boolean>;
+  extend(lease: Lease): MaybePromise<boolean>;
   /**
    * Renews many leases for another term: of deliveries whose attempt or wait goes on. To be called every `everyMs` with all
    * that are under way; one that was lost in the meantime stays lost. Absent where leases last as long as the process.
@@ -173,12 +173,12 @@ export interface Nodes {
 /** The two-window decision of the limiter, atomic over all nodes that share the storage. */
 export interface Counters {
   /** Checks every take, then commits all or none of them. A refused one consumes nothing and moves no window. */
-  take(takes: readonly Take[]): Promise<readonly Taken[]> | readonly Taken[];
+  take(takes: readonly Take[]): Promise<readonly WindowResult[]> | readonly WindowResult[];
   /**
    * Undoes committed takes (for answers that were our own fault). `taken` is what `take` said of them: windows that ended
    * since are left alone.
    */
-  giveBack(takes: readonly Take[], taken: readonly Taken[]): Promise<void> | void;
+  giveBack(takes: readonly Take[], taken: readonly WindowResult[]): Promise<void> | void;
   /**
    * Puts a stored suspension back after a start. Absent where suspensions outlive the process by themselves.
    * @param leftMs how long it still lasts; 0 when only the strikes are left of it

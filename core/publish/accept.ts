@@ -10,23 +10,24 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { createAdmission, type AdmissionDeps } from "./admission.ts";
 import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent } from "./write-event.ts";
 import type { FanoutBounds, NewEvent, Writing } from "./write-event.ts";
-import { holds, rememberedFanout, wantingOf, type Fanout, type Wanting } from "./fanout.ts";
-import { createNamesUsed } from "./seen-event-types.ts";
-import { answerOf, ownsAll, readPublications, type Draft } from "./parse-events.ts";
+import { holds, rememberedFanout, wantingOf, type Wanting } from "./fanout.ts";
+import { type Fanout } from "../records/snapshots.ts";
+import { createSeenEventTypes } from "./seen-event-types.ts";
+import { answerOf, ownsAll, parseEvents, type ParsedEvent } from "./parse-events.ts";
 import {
   claimId,
   NOTHING_STORED,
   readStored,
   recallRequest,
   rememberRequest,
-  repeatsWithin,
-  type Stored,
+  repeatedIdsWithin,
+  type StoredAnswer,
 } from "./idempotency.ts";
 import { rememberedSet } from "../records/remembered-set.ts";
 import { createSnapshots } from "../records/snapshots.ts";
-import { committed, storageProblem } from "../records/commit-once.ts";
+import { commitOnce, storageProblem } from "../records/commit-once.ts";
 
-export interface IntakeDeps extends AdmissionDeps {
+export interface PublisherDeps extends AdmissionDeps {
   readonly storage: AdmissionDeps["storage"] &
     Pick<Storage, "commit" | "getItem" | "getMany"> & { readonly queue: Pick<Storage["queue"], "add"> };
   /** The catalogue as it is now; `undefined`: every well-formed name. The same list until it changes. */
@@ -44,7 +45,7 @@ export interface Operational {
   committed(): void;
 }
 
-export interface Intake {
+export interface Publisher {
   readonly accept: Accept;
   /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while nothing is to be published */
   admit(): void;
@@ -60,14 +61,14 @@ export interface Intake {
 /** Commits that lose against others' are tried again; each time at least one of the others has won for good. */
 const ROUNDS = 8;
 
-export function createIntake(deps: IntakeDeps): Intake {
+export function createPublisher(deps: PublisherDeps): Publisher {
   const { storage, directory, clock, log, metrics } = deps;
   const catalogue = rememberedSet(() => deps.events?.());
   const mint = ordinals(() => clock.now());
   const fan = rememberedFanout();
   const snapshots = createSnapshots(storage);
   const bounds = deps.fanout ?? FANOUT_BOUNDS;
-  const names = createNamesUsed(storage);
+  const names = createSeenEventTypes(storage);
   const admission = createAdmission(deps);
 
   const accept: Accept = async (request) => {
@@ -80,7 +81,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       if (publications.length > MAX_BATCH_EVENTS) {
         throw new Problem("PAYLOAD_TOO_LARGE", `At most ${MAX_BATCH_EVENTS} events may be published at once.`);
       }
-      const drafts = readPublications(publications, catalogue());
+      const drafts = parseEvents(publications, catalogue());
       if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
       ownsAll(drafts, request.keys);
       const leave = await admission.enter(
@@ -100,9 +101,9 @@ export function createIntake(deps: IntakeDeps): Intake {
   };
 
   /** All or nothing. What others stored first under the same ids is found when the commit is refused. */
-  async function store(request: AcceptRequest, drafts: readonly Draft[]): Promise<readonly Accepted[]> {
+  async function store(request: AcceptRequest, drafts: readonly ParsedEvent[]): Promise<readonly Accepted[]> {
     const { idempotency } = request;
-    const twice = repeatsWithin(drafts);
+    const twice = repeatedIdsWithin(drafts);
     let stored = NOTHING_STORED;
     let was: string | null = null;
     for (let round = 0; round < ROUNDS; round++) {
@@ -121,7 +122,7 @@ export function createIntake(deps: IntakeDeps): Intake {
       if (!holds(directory, wanting)) continue;
       const commit = admission.began();
       try {
-        const fresh = writing.changes.length === 0 || (await committed(storage, writing.changes));
+        const fresh = writing.changes.length === 0 || (await commitOnce(storage, writing.changes));
         announce(writing, fresh);
         return accepted;
       } catch (error) {
@@ -144,13 +145,13 @@ export function createIntake(deps: IntakeDeps): Intake {
 
   function write(
     writing: Writing,
-    drafts: readonly Draft[],
+    drafts: readonly ParsedEvent[],
     wanting: Wanting,
-    twice: ReadonlyMap<Draft, Draft>,
-    stored: Stored,
+    twice: ReadonlyMap<ParsedEvent, ParsedEvent>,
+    stored: StoredAnswer,
     traceparent: string | undefined,
   ): readonly Accepted[] {
-    const answers = twice.size > 0 ? new Map<Draft, Accepted>() : undefined;
+    const answers = twice.size > 0 ? new Map<ParsedEvent, Accepted>() : undefined;
     const accepted: Accepted[] = [];
     for (const draft of drafts) {
       const first = twice.get(draft);
@@ -224,7 +225,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     async acceptOperational(keyId, type, data) {
       const event = await operational(keyId, type, data);
       if (event === undefined) return;
-      if (await committed(storage, event.changes)) event.committed();
+      if (await commitOnce(storage, event.changes)) event.committed();
     },
   };
 }

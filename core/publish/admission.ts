@@ -4,12 +4,12 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { AcceptRequest } from "../ports/source.ts";
 import type { Storage } from "../ports/storage.ts";
-import { deliveriesOfLine, unwritten } from "./write-event.ts";
+import { deliveriesOfLine, unwritten } from "../records/new-delivery.ts";
 import type { Subscribers } from "./fanout.ts";
-import { createKeyPressure } from "./key-backpressure.ts";
-import { createPressure, type Pressure } from "./backpressure.ts";
-import { createStorageRoom } from "./storage-room.ts";
-import { createTurns, weightOf } from "./commit-turns.ts";
+import { createKeyBackpressure } from "./key-backpressure.ts";
+import { createBackpressure, type Backpressure } from "./backpressure.ts";
+import { createStorageHeadroom } from "./storage-room.ts";
+import { createCommitTurns, weightOf } from "./commit-turns.ts";
 
 export interface AdmissionDeps {
   readonly storage: Pick<Storage, "room" | "nodes" | "range"> & {
@@ -26,7 +26,7 @@ export interface AdmissionDeps {
   readonly log: Log;
 }
 
-export interface Admission extends Pick<Pressure, "began" | "ended"> {
+export interface Admission extends Pick<Backpressure, "began" | "ended"> {
   /** Looks at what may be out of date, for a request or for none. Never rejects. */
   look(request?: AcceptRequest): Promise<unknown> | undefined;
   /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while nothing is to be published */
@@ -43,12 +43,12 @@ export interface Admission extends Pick<Pressure, "began" | "ended"> {
 export function createAdmission(deps: AdmissionDeps): Admission {
   const { storage, directory, clock, maxPendingPerKey: most = 0 } = deps;
   const { queue, nodes } = storage;
-  const room = createStorageRoom(deps);
-  const pressure = createPressure(queue, clock, deps.maxPending, () => unwritten(storage));
-  const turns = createTurns(clock);
+  const room = createStorageHeadroom(deps);
+  const pressure = createBackpressure(queue, clock, deps.maxPending, () => unwritten(storage));
+  const turns = createCommitTurns(clock);
   const ofKeys =
     most > 0
-      ? createKeyPressure({
+      ? createKeyBackpressure({
           queue,
           directory,
           clock,

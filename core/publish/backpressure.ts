@@ -1,5 +1,5 @@
 /** Back-pressure: when publishing has to wait, because too much is pending or the storage does not keep up. */
-import { Chain, type Link } from "../model/linked-list.ts";
+import { LinkedList, type Link } from "../model/linked-list.ts";
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Queue } from "../ports/storage.ts";
@@ -16,7 +16,7 @@ interface Commit {
   readonly since: number;
 }
 
-export interface Pressure {
+export interface Backpressure {
   /** Looks at the backlog again when the last look is old. Never rejects. */
   look(): Promise<void> | undefined;
   /** A closed door looks again by itself, so that it opens without anyone getting in. @throws Problem PROVIDER_BACKPRESSURE */
@@ -32,13 +32,13 @@ export interface Pressure {
  * @param maxPending 0: no limit
  * @param unwritten how many deliveries are pending that the queue does not know of yet
  */
-export function createPressure(
+export function createBackpressure(
   queue: Pick<Queue, "depth">,
   clock: Clock,
   maxPending: number,
   unwritten: () => Promise<number> = () => Promise.resolve(0),
-): Pressure {
-  const commits = new Chain<Commit>();
+): Backpressure {
+  const commits = new LinkedList<Commit>();
   let pending = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let looking: Promise<void> | undefined;

@@ -13,7 +13,7 @@ const EVENT_CHARS = 4_096;
 const SLOW_TURN_MS = 2_000;
 const RETRY_AFTER_S = 2;
 
-export interface Turns {
+export interface CommitTurns {
   /** @throws Problem PROVIDER_BACKPRESSURE while the key has waited too long for its turn */
   admit(keyId: string): void;
   /** Resolves when it is the key's turn; at once, without a promise, when nobody has to wait. */
@@ -32,7 +32,7 @@ interface Waiting {
   readonly go: () => void;
 }
 
-export function createTurns(clock: Pick<Clock, "monotonic">, most: number = UNDER_WAY): Turns {
+export function createCommitTurns(clock: Pick<Clock, "monotonic">, most: number = UNDER_WAY): CommitTurns {
   /** By key, in the order in which they are served. Never empty lines. */
   const lines = new Map<string, Waiting[]>();
   let underWay = 0;

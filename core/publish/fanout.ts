@@ -1,15 +1,7 @@
 /** Fan-out: which subscriptions an event goes to, decided once, when it is accepted. */
-import type { Soon } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../model/maybe-promise.ts";
 import { wants, type Subscription } from "../model/subscription.ts";
-
-export interface Fanout {
-  /** Active ones that want it: a delivery each, due at once. */
-  readonly due: readonly Subscription[];
-  /** Disabled ones that want it: a delivery each that has failed already, kept for replay. */
-  readonly failed: readonly Subscription[];
-  /** Ids of both, in the order of the subscriptions. */
-  readonly ids: readonly string[];
-}
+import type { Fanout } from "../records/snapshots.ts";
 
 export function fanout(type: string, subscriptions: readonly Subscription[]): Fanout {
   const wanting = subscriptions.filter((sub) => sub.deletedAt === undefined && wants(sub, type));
@@ -46,13 +38,16 @@ export function rememberedFanout(): typeof fanout {
 
 export interface Subscribers {
   /** The live subscriptions of a key, at once when they have been read; the same list until one of them changes. */
-  of(keyId: string): Soon<readonly Subscription[]>;
+  of(keyId: string): MaybePromise<readonly Subscription[]>;
 }
 /** The live subscriptions of each key of a request. */
 export type Wanting = ReadonlyMap<string, readonly Subscription[]>;
 
 /** @throws StorageError when the subscriptions cannot be read */
-export function wantingOf(directory: Subscribers, drafts: readonly { readonly keyId: string }[]): Soon<Wanting> {
+export function wantingOf(
+  directory: Subscribers,
+  drafts: readonly { readonly keyId: string }[],
+): MaybePromise<Wanting> {
   const found = new Map<string, readonly Subscription[]>();
   for (const { keyId } of drafts) {
     if (found.has(keyId)) continue;

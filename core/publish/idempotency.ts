@@ -6,13 +6,17 @@ import { Problem, type FieldError } from "../model/problem.ts";
 import type { Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
-import type { Draft } from "./parse-events.ts";
+import type { ParsedEvent } from "./parse-events.ts";
 
 /** How long repeats are recognised at least. */
 const DAY_MS = 86_400_000;
 
 /** Same type and data, and same time if one is given: the same event once more. */
-const isRepeat = (draft: Draft, of: { readonly type: string; readonly createdAt?: number }, data: string): boolean =>
+const isRepeat = (
+  draft: ParsedEvent,
+  of: { readonly type: string; readonly createdAt?: number },
+  data: string,
+): boolean =>
   draft.type === of.type && (draft.createdAt === undefined || draft.createdAt === of.createdAt) && draft.data === data;
 
 /** @throws Problem IDEMPOTENCY_MISMATCH naming every id that was used for something else */
@@ -21,27 +25,27 @@ function refuse(errors: readonly FieldError[]): void {
   throw new Problem("IDEMPOTENCY_MISMATCH", "These ids stand for other events. Give a new event a new id.", { errors });
 }
 
-const mismatch = (draft: Draft): FieldError => ({
+const mismatch = (draft: ParsedEvent): FieldError => ({
   path: draft.path === "" ? "id" : `${draft.path}.id`,
   message: "was used for an event with another type, createdAt or data",
 });
 
 /** What was published under the id cannot be told any more, but that it was is certain. */
-const unknown = (draft: Draft): FieldError => ({
+const unknown = (draft: ParsedEvent): FieldError => ({
   ...mismatch(draft),
   message: "was used for an event whose stored record is damaged",
 });
 
-const NO_REPEATS: ReadonlyMap<Draft, Draft> = new Map();
+const NO_REPEATS: ReadonlyMap<ParsedEvent, ParsedEvent> = new Map();
 
 /**
  * Events that stand more than once in their own batch: the later one → the first.
  * @throws Problem IDEMPOTENCY_MISMATCH
  */
-export function repeatsWithin(drafts: readonly Draft[]): ReadonlyMap<Draft, Draft> {
+export function repeatedIdsWithin(drafts: readonly ParsedEvent[]): ReadonlyMap<ParsedEvent, ParsedEvent> {
   if (drafts.length < 2) return NO_REPEATS;
-  const repeats = new Map<Draft, Draft>();
-  const firsts = new Map<string, Draft>();
+  const repeats = new Map<ParsedEvent, ParsedEvent>();
+  const firsts = new Map<string, ParsedEvent>();
   const errors: FieldError[] = [];
   for (const draft of drafts) {
     if (draft.id === undefined) continue;
@@ -56,16 +60,16 @@ export function repeatsWithin(drafts: readonly Draft[]): ReadonlyMap<Draft, Draf
 }
 
 /** What the storage has under the ids of a batch. */
-export interface Stored {
-  readonly events: ReadonlyMap<Draft, RelayEvent>;
+export interface StoredAnswer {
+  readonly events: ReadonlyMap<ParsedEvent, RelayEvent>;
   /** Ids whose event was removed longer than a day after it came: free again; with what stands under them now. */
-  readonly free: ReadonlyMap<Draft, string>;
+  readonly free: ReadonlyMap<ParsedEvent, string>;
 }
 
-export const NOTHING_STORED: Stored = { events: new Map(), free: new Map() };
+export const NOTHING_STORED: StoredAnswer = { events: new Map(), free: new Map() };
 
 /** Makes an id the event's own, or lets the commit fail. An id may look like one of ours: then it must not be one. */
-export function claimId(draft: Draft, ordinal: string, free: Stored["free"]): readonly Change[] {
+export function claimId(draft: ParsedEvent, ordinal: string, free: StoredAnswer["free"]): readonly Change[] {
   if (draft.id === undefined) return [];
   const key = eventIdKey(draft.keyId, draft.id);
   const changes: Change[] = [{ op: "put", key, value: ordinal, if: free.get(draft) ?? null }];
@@ -80,9 +84,9 @@ export function claimId(draft: Draft, ordinal: string, free: Stored["free"]): re
  */
 export async function readStored(
   storage: Pick<Storage, "getMany">,
-  drafts: readonly Draft[],
+  drafts: readonly ParsedEvent[],
   now: number,
-): Promise<Stored> {
+): Promise<StoredAnswer> {
   const own = drafts.filter((draft) => draft.id !== undefined);
   const lines = await storage.getMany(own.map((draft) => eventIdKey(draft.keyId, draft.id as string)));
   // An id that looks like ours and stands nowhere else may be the id of an event that we named ourselves.
@@ -91,8 +95,8 @@ export async function readStored(
   const keys = own.flatMap((draft, i) => (ordinals[i] === undefined ? [] : [eventKey(draft.keyId, ordinals[i])]));
   const rows = await storage.getMany(keys);
   const found = new Map(wanted.map((draft, i) => [draft, i]));
-  const events = new Map<Draft, RelayEvent>();
-  const free = new Map<Draft, string>();
+  const events = new Map<ParsedEvent, RelayEvent>();
+  const free = new Map<ParsedEvent, string>();
   const errors: FieldError[] = [];
   for (const [i, draft] of own.entries()) {
     const at = found.get(draft) ?? -1;

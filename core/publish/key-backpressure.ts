@@ -1,10 +1,10 @@
 /** Back-pressure for one API key: when its publishers have to wait, because too much of that key is pending. */
+import { BoundedMap } from "../model/bounded-map.ts";
 import { Problem } from "../model/problem.ts";
-import type { Soon } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Queue } from "../ports/storage.ts";
-import { Bounded } from "../deliver/receiver-speed.ts";
 
 /** How old a look at a key's backlog may be once it may have passed its limit, ms, and where other nodes add to it. */
 const LOOK_MS = 250;
@@ -26,7 +26,7 @@ interface Count {
   looking: Promise<void> | undefined;
 }
 
-export interface KeyPressure {
+export interface KeyBackpressure {
   /** Looks at the backlog of keys where that may change what they are told. Never rejects. */
   look(keys: Iterable<string>): Promise<unknown> | undefined;
   /** @throws Problem PROVIDER_BACKPRESSURE when too much of one of them is pending */
@@ -35,9 +35,9 @@ export interface KeyPressure {
   added(keyId: string, count?: number): void;
 }
 
-export function createKeyPressure(deps: {
+export function createKeyBackpressure(deps: {
   readonly queue: Pick<Queue, "pending">;
-  readonly directory: { of(keyId: string): Soon<readonly Pick<Subscription, "id">[]> };
+  readonly directory: { of(keyId: string): MaybePromise<readonly Pick<Subscription, "id">[]> };
   readonly clock: Pick<Clock, "monotonic">;
   /** Deliveries of a key that are pending and that the queue does not know of yet. */
   readonly unwritten?: (keyId: string) => Promise<number>;
@@ -45,9 +45,9 @@ export function createKeyPressure(deps: {
   readonly most: number;
   /** Other nodes add to the same backlog. */
   readonly shared: boolean;
-}): KeyPressure {
+}): KeyBackpressure {
   const { queue, directory, clock, most, shared, unwritten } = deps;
-  const counts = new Bounded<Count>(KEYS, ({ looking }) => looking === undefined);
+  const counts = new BoundedMap<Count>(KEYS, ({ looking }) => looking === undefined);
 
   const countOf = (keyId: string): Count =>
     counts.get(keyId) ?? counts.add(keyId, { pending: 0, again: 0, stale: 0, closed: false, looking: undefined });

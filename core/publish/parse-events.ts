@@ -12,7 +12,7 @@ import { isoTime, parseTime } from "../model/time.ts";
 import type { Accepted, Publication } from "../ports/source.ts";
 
 /** A published event whose fields are all right. */
-export interface Draft {
+export interface ParsedEvent {
   readonly path: string;
   readonly id?: string;
   readonly type: string;
@@ -39,12 +39,12 @@ const at = (path: string, field: string): string => (path === "" ? field : `${pa
  * @param catalogue event names that may be published; `undefined`: every well-formed one
  * @throws Problem PAYLOAD_TOO_LARGE, INVALID_JSON or VALIDATION_FAILED, with every problem of every event
  */
-export function readPublications(
+export function parseEvents(
   publications: readonly Publication[],
   catalogue: ReadonlySet<string> | undefined,
-): readonly Draft[] {
+): readonly ParsedEvent[] {
   const findings: Findings = { large: [], unreadable: [], wrong: [] };
-  const drafts: Draft[] = [];
+  const drafts: ParsedEvent[] = [];
   for (const publication of publications) {
     const draft = readOne(publication, catalogue, findings);
     if (draft !== undefined) drafts.push(draft);
@@ -72,7 +72,7 @@ function readOne(
   { text, path }: Publication,
   catalogue: ReadonlySet<string> | undefined,
   findings: Findings,
-): Draft | undefined {
+): ParsedEvent | undefined {
   if (isLarge(text)) {
     findings.large.push({ path, message: `is larger than ${MAX_EVENT_BYTES} bytes` });
     return undefined;
@@ -150,7 +150,7 @@ function wrongId(id: unknown): string | undefined {
 }
 
 /** @throws Problem NOT_FOUND: the same for a key of others and for one that nobody has */
-export function ownsAll(drafts: readonly Draft[], keys: readonly string[] | undefined): void {
+export function ownsAll(drafts: readonly ParsedEvent[], keys: readonly string[] | undefined): void {
   if (keys === undefined || drafts.every(({ keyId }) => keys.includes(keyId))) return;
   throw new Problem("NOT_FOUND", "There is no such resource.");
 }

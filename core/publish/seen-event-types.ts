@@ -7,7 +7,7 @@ const HELD = 50_000;
 /** Types of one key that are written. A publisher that makes names up must not add a row to each event for ever. */
 const NAMED = 1_000;
 
-export interface NamesUsed {
+export interface SeenEventTypes {
   /** The rows that are missing in storage for these events. Reads only for names that this process has not seen. */
   missing(
     events: readonly { readonly keyId: string; readonly type: string }[],
@@ -19,7 +19,7 @@ export interface NamesUsed {
   written(events: readonly { readonly keyId: string; readonly type: string }[]): void;
 }
 
-export function createNamesUsed(storage: Pick<Storage, "getMany">): NamesUsed {
+export function createSeenEventTypes(storage: Pick<Storage, "getMany">): SeenEventTypes {
   /** Types by key; the key that was added first goes first. */
   const used = new Map<string, Set<string>>();
   let held = 0;

@@ -20,7 +20,7 @@ const BYTES_PER_BYTE = 4;
 const REOPEN_AT = 1.1;
 const RETRY_AFTER_S = 30;
 
-export interface StorageRoom {
+export interface StorageHeadroom {
   /**
    * Looks again where the last look is old, and waits for it where what was published since may have used up the room.
    * Never rejects.
@@ -32,12 +32,12 @@ export interface StorageRoom {
 }
 
 /** @param reserveBytes what stays free for what was accepted; left out, 128 MiB, or a tenth of a small disk; 0: no check */
-export function createStorageRoom(deps: {
+export function createStorageHeadroom(deps: {
   readonly storage: Pick<Storage, "room"> & { readonly queue: Pick<Storage["queue"], "depth"> };
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Pick<Log, "info" | "warn">;
   readonly reserveBytes?: number;
-}): StorageRoom {
+}): StorageHeadroom {
   const { storage, clock, log } = deps;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let looking: Promise<void> | undefined;

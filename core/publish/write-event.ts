@@ -1,25 +1,11 @@
 /** What is written for a new event: its record, a due line for each delivery, and what has failed before it began. */
-import type { Delivery, Due } from "../model/delivery.ts";
-import { deliveryBody, encodeEvent, type RelayEvent, type Wide } from "../model/event.ts";
-import {
-  deliveryKey,
-  dueKey,
-  duesOf,
-  dueValue,
-  eventKey,
-  failedKey,
-  fanoutKey,
-  fanoutLane,
-  isFanoutLane,
-  FANOUT_LINES,
-  parseDue,
-} from "../model/keys.ts";
-import type { Subscription } from "../model/subscription.ts";
-import type { Change, Storage } from "../ports/storage.ts";
-import type { Fanout } from "./fanout.ts";
+import type { Due } from "../model/delivery.ts";
+import { deliveryBody, encodeEvent, type RelayEvent } from "../model/event.ts";
+import { dueKey, dueValue, eventKey, fanoutKey } from "../model/keys.ts";
+import type { Change } from "../ports/storage.ts";
 import { openFanout } from "../records/fanout-row.ts";
-import { encodeDelivery, failedValue } from "../records/delivery-records.ts";
-import type { Snapshot } from "../records/snapshots.ts";
+import { addDue, addFailed, fanoutLine } from "../records/new-delivery.ts";
+import type { Fanout, Snapshot } from "../records/snapshots.ts";
 
 export interface NewEvent {
   readonly id: string;
@@ -106,68 +92,3 @@ export function writeEvent(writing: Writing, made: NewEvent, fan: Fanout, snapsh
   for (const sub of fan.failed) addFailed(changes, event, sub);
   return event;
 }
-
-type Accepted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
-type To = Pick<Subscription, "id" | "generation">;
-
-/** A delivery that is due at once. */
-export function addDue(changes: Change[], dues: Due[], event: Accepted, { id, generation }: To): void {
-  const { keyId, ordinal, acceptedAt } = event;
-  const due: Due = { subscriptionId: id, keyId, ordinal, dueAt: acceptedAt, generation, cycle: 0, attempts: 0 };
-  dues.push(due);
-  changes.push({ op: "put", key: dueKey(due), value: dueValue(due) });
-}
-
-/** A delivery that has failed before it began: its subscription was disabled. */
-export function addFailed(changes: Change[], event: Accepted, { id: subscriptionId, generation }: To): void {
-  const { keyId, ordinal, acceptedAt } = event;
-  const delivery = disabledDelivery(event, { id: subscriptionId, generation });
-  const failed = failedValue({ keyId, failedAt: acceptedAt, reason: "subscription_disabled", cycle: 0 });
-  changes.push({ op: "put", key: deliveryKey(subscriptionId, ordinal), value: encodeDelivery(delivery) });
-  changes.push({ op: "put", key: failedKey(subscriptionId, ordinal), value: failed });
-}
-
-/** The delivery of an event that was accepted while its subscription was disabled. */
-export const disabledDelivery = (event: Accepted, { id: subscriptionId, generation }: To): Delivery => ({
-  keyId: event.keyId,
-  eventId: event.id,
-  ordinal: event.ordinal,
-  subscriptionId,
-  status: "failed",
-  reason: "subscription_disabled",
-  cycle: 0,
-  generation,
-  attempts: [],
-  updatedAt: event.acceptedAt,
-});
-
-/**
- * The line of the due index that stands for the deliveries of a wide event that are not written yet.
- * @param written how many are
- */
-export const fanoutLine = (
-  { keyId, ordinal, acceptedAt }: Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">,
-  { count }: Wide,
-  written: number,
-): Due => ({
-  subscriptionId: fanoutLane(keyId),
-  keyId,
-  ordinal,
-  dueAt: acceptedAt,
-  generation: count - written,
-  cycle: 0,
-  attempts: written,
-});
-
-/** Fan-outs that are looked at to tell how much is left to write. */
-const MOST_FANOUTS = 1_000;
-
-/** Deliveries of wide events, of one key or of all, that are not written yet; those of the first `MOST_FANOUTS` events. */
-export async function unwritten(storage: Pick<Storage, "range">, keyId?: string): Promise<number> {
-  const prefix = keyId === undefined ? FANOUT_LINES : duesOf(fanoutLane(keyId));
-  const lines = await storage.range(prefix, { limit: MOST_FANOUTS });
-  return lines.reduce((sum, { key, value }) => sum + parseDue(key, value).generation, 0);
-}
-
-/** How many pending deliveries a line stands for. */
-export const deliveriesOfLine = (due: Due): number => (isFanoutLane(due.subscriptionId) ? due.generation : 1);

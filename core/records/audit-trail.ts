@@ -18,7 +18,7 @@ export function auditChange(keyId: string, ordinal: string, actor: Actor, at: nu
   return { op: "put", key: auditKey(keyId, ordinal), value: JSON.stringify(value) };
 }
 
-export interface Trail {
+export interface AuditTrail {
   /** The lines of a deed, for the commit that does it. */
   lines(entry: AuditEntry): readonly Change[];
   /**
@@ -35,11 +35,11 @@ const LINES = 60;
 /** What a client names itself is written so far. */
 const LONGEST = 128;
 
-export function createTrail(deps: {
+export function createAuditTrail(deps: {
   readonly storage: Pick<Storage, "commit">;
   readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly log: Pick<Log, "warn">;
-}): Trail {
+}): AuditTrail {
   const { storage, clock, log } = deps;
   const ordinal = ordinals(() => clock.now());
   let since = Number.NEGATIVE_INFINITY;

@@ -11,7 +11,7 @@ const RETRY_AFTER_S = 5;
  * @returns whether it happened just now; what happened a while ago may have been found by others, and have ended
  * @throws ConflictError, StorageError
  */
-export function committed(storage: Pick<Storage, "commit">, changes: readonly Change[]): Promise<boolean> {
+export function commitOnce(storage: Pick<Storage, "commit">, changes: readonly Change[]): Promise<boolean> {
   return storage.commit(changes).then(YES, (error: unknown) => madeSure(storage, changes, error));
 }
 

@@ -5,9 +5,9 @@ import { deliveryKey, dueKey, parseDue } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readRecord, readTexts } from "./damage.ts";
-import type { Directory } from "./subscription-cache.ts";
-import { disabledDelivery } from "../publish/write-event.ts";
-import type { Member, Recipient } from "./recipients.ts";
+import type { SubscriptionCache } from "./subscription-cache.ts";
+import { disabledDelivery } from "./new-delivery.ts";
+import type { FanoutMember, Recipient } from "./recipients.ts";
 import { freshDelivery } from "./delivery-records.ts";
 import { endedBy } from "./ended-by.ts";
 
@@ -21,7 +21,7 @@ export function readDelivery(
   sub: Subscription | undefined,
   line: Due | undefined,
   subscriptionId: string,
-  member?: Partial<Member>,
+  member?: Partial<FanoutMember>,
 ): Delivery {
   // Of a wide event, and not written yet: it will be as the subscription was when the event was accepted.
   const unwritten = record === undefined && line === undefined;
@@ -40,27 +40,27 @@ export function readDelivery(
 }
 
 /** What must be known of an event to read its deliveries. */
-export type Wanted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
+export type WantedDelivery = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
 
 /** One event and one of its subscriptions. */
 export interface Pair {
-  readonly event: Wanted;
+  readonly event: WantedDelivery;
   readonly sub: string;
   /** What is known of the subscription at acceptance. */
-  readonly member?: Partial<Member>;
+  readonly member?: Partial<FanoutMember>;
 }
 
 export const pairOf =
-  (event: Wanted) =>
+  (event: WantedDelivery) =>
   (member: Recipient): Pair => ({ event, sub: member.id, member });
 
-export type Reading = (pairs: readonly Pair[]) => Promise<readonly Delivery[]>;
+export type DeliveryReader = (pairs: readonly Pair[]) => Promise<readonly Delivery[]>;
 
 /** Deliveries by (event, subscription), in the order asked for: records first, then the lines of those that have none. */
-export function createReading(deps: {
+export function createDeliveryReader(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany">;
-  readonly directory: Directory;
-}): Reading {
+  readonly directory: SubscriptionCache;
+}): DeliveryReader {
   const { storage, directory } = deps;
 
   return async (pairs) => {

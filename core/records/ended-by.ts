@@ -2,7 +2,7 @@
 import type { DeliveryStatus, EndReason } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
 
-export interface Ended {
+export interface EndedBySubscription {
   readonly status: Extract<DeliveryStatus, "failed" | "cancelled">;
   readonly reason: EndReason;
 }
@@ -12,7 +12,7 @@ export interface Ended {
  * (re-enabling resumes nothing). `undefined`: it goes on.
  * @param generation the subscription's when this cycle of the delivery began
  */
-export function endedBy(sub: Subscription | undefined, generation: number): Ended | undefined {
+export function endedBy(sub: Subscription | undefined, generation: number): EndedBySubscription | undefined {
   if (sub === undefined || sub.deletedAt !== undefined) return { status: "cancelled", reason: "subscription_deleted" };
   if (sub.status === "disabled" || generation < sub.generation)
     return { status: "failed", reason: "subscription_disabled" };

@@ -28,7 +28,7 @@ export interface Revision {
   readonly more: readonly Change[];
 }
 
-export interface Contest {
+export interface OptimisticUpdate {
   /** A live subscription and its record's text. @throws Problem NOT_FOUND */
   load(keyId: string, id: string): Promise<{ readonly text: string; readonly now: Subscription }>;
   /**
@@ -42,8 +42,8 @@ export interface Contest {
   ): Promise<{ readonly was: Subscription; readonly next: Subscription }>;
 }
 
-export function createContest(storage: Pick<Storage, "getItem" | "commit">): Contest {
-  const load: Contest["load"] = async (keyId, id) => {
+export function createOptimisticUpdate(storage: Pick<Storage, "getItem" | "commit">): OptimisticUpdate {
+  const load: OptimisticUpdate["load"] = async (keyId, id) => {
     const text = await storage.getItem(subscriptionKey(keyId, id));
     const now = text === undefined ? undefined : decodeSubscription(text);
     if (text === undefined || !isLive(now)) throw new Problem("NOT_FOUND", "There is no such resource.");

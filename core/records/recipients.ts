@@ -3,11 +3,11 @@ import { createHash } from "node:crypto";
 import { StorageError } from "../model/errors.ts";
 import { deliveryCount, type RelayEvent, type Wide } from "../model/event.ts";
 import { membersKey } from "../model/keys.ts";
-import type { Soon } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Storage } from "../ports/storage.ts";
 
 /** A subscription as it was when the event was accepted. */
-export interface Member {
+export interface FanoutMember {
   readonly id: string;
   readonly generation: number;
   /** It was disabled then: its delivery has failed from the start. */
@@ -15,18 +15,18 @@ export interface Member {
 }
 
 /** One that an event goes to. Of an event with a list of its own, only the id is known. */
-export type Recipient = Pick<Member, "id"> & Partial<Member>;
+export type Recipient = Pick<FanoutMember, "id"> & Partial<FanoutMember>;
 
 /** Members in one row. */
 export const PAGE_MEMBERS = 250;
 /** Members of all snapshots that are held in memory. */
 const MEMBERS_HELD = 50_000;
 
-export const encodeMembers = (members: readonly Member[]): string =>
+export const encodeMembers = (members: readonly FanoutMember[]): string =>
   members.map(({ id, generation, disabled }) => `${id} ${generation}${disabled ? " disabled" : ""}`).join("\n");
 
 /** @throws SyntaxError when the text is not a page made by `encodeMembers` */
-export function decodeMembers(text: string): readonly Member[] {
+export function decodeMembers(text: string): readonly FanoutMember[] {
   return text.split("\n").map((line) => {
     const [id = "", generation = "", state] = line.split(" ");
     if (!id || !/^\d+$/.test(generation)) throw new SyntaxError("not a page of a snapshot");
@@ -48,15 +48,15 @@ export interface Recipients {
    * Part of the list, in its order: the snapshot's, then those that replays added.
    * @throws StorageError `broken` when the snapshot is not in storage or is not as it was written
    */
-  slice(event: Listed, from: number, limit: number): Soon<readonly Recipient[]>;
+  slice(event: Listed, from: number, limit: number): MaybePromise<readonly Recipient[]>;
   /** Whether it goes to this subscription. @throws StorageError */
-  has(event: Listed, subscriptionId: string): Soon<boolean>;
+  has(event: Listed, subscriptionId: string): MaybePromise<boolean>;
   /** The members of a snapshot. @throws StorageError */
-  members(keyId: string, wide: Wide): Soon<readonly Member[]>;
+  members(keyId: string, wide: Wide): MaybePromise<readonly FanoutMember[]>;
 }
 
 interface Held {
-  readonly members: Soon<readonly Member[]>;
+  readonly members: MaybePromise<readonly FanoutMember[]>;
   readonly count: number;
   ids?: ReadonlySet<string>;
 }
@@ -66,7 +66,7 @@ export function createRecipients(storage: Pick<Storage, "getMany">): Recipients 
   const held = new Map<string, Held>();
   let total = 0;
 
-  async function read(keyId: string, { snapshot, count }: Wide): Promise<readonly Member[]> {
+  async function read(keyId: string, { snapshot, count }: Wide): Promise<readonly FanoutMember[]> {
     const pages = Math.ceil(count / PAGE_MEMBERS);
     const texts = await storage.getMany(Array.from({ length: pages }, (_, i) => membersKey(keyId, snapshot, i)));
     const there = texts.filter((text) => text !== undefined);
@@ -108,7 +108,7 @@ export function createRecipients(storage: Pick<Storage, "getMany">): Recipients 
     total -= one.count;
   }
 
-  function has(keyId: string, wide: Wide, id: string): Soon<boolean> {
+  function has(keyId: string, wide: Wide, id: string): MaybePromise<boolean> {
     const now = hold(keyId, wide);
     const list = now.members;
     if (list instanceof Promise) return list.then((read) => read.some((member) => member.id === id));
@@ -116,7 +116,7 @@ export function createRecipients(storage: Pick<Storage, "getMany">): Recipients 
     return now.ids.has(id);
   }
 
-  const members = (keyId: string, wide: Wide): Soon<readonly Member[]> => hold(keyId, wide).members;
+  const members = (keyId: string, wide: Wide): MaybePromise<readonly FanoutMember[]> => hold(keyId, wide).members;
 
   return {
     members,

@@ -10,8 +10,8 @@ import { ConflictError, StorageError } from "../model/errors.ts";
 import type { Wide } from "../model/event.ts";
 import { membersKey, snapshotKey } from "../model/keys.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import type { Fanout } from "../publish/fanout.ts";
-import { encodeMembers, PAGE_MEMBERS, snapshotId, type Member } from "./recipients.ts";
+import type { Subscription } from "../model/subscription.ts";
+import { encodeMembers, PAGE_MEMBERS, snapshotId, type FanoutMember } from "./recipients.ts";
 
 const WRITING = "writing";
 const liveText = (count: number): string => `live ${count}`;
@@ -20,6 +20,16 @@ export const isLiveText = (text: string): boolean => text.startsWith("live ");
 const PAGES_AT_ONCE = 8;
 /** How often a writer that lost against another writer, or against retention, begins again. */
 const TRIES = 16;
+
+/** What an event goes to. */
+export interface Fanout {
+  /** Active ones that want it: a delivery each, due at once. */
+  readonly due: readonly Subscription[];
+  /** Disabled ones that want it: a delivery each that has failed already, kept for replay. */
+  readonly failed: readonly Subscription[];
+  /** Ids of both, in the order of the subscriptions. */
+  readonly ids: readonly string[];
+}
 
 /** A list that is to be there before an event that goes to it. */
 export interface Snapshot {
@@ -111,12 +121,12 @@ function snapshotOf(keyId: string, fan: Fanout): Snapshot {
 }
 
 function pagesOf({ due, failed, ids }: Fanout): readonly string[] {
-  const byId = new Map<string, Member>();
+  const byId = new Map<string, FanoutMember>();
   for (const { id, generation } of due) byId.set(id, { id, generation, disabled: false });
   for (const { id, generation } of failed) byId.set(id, { id, generation, disabled: true });
   const pages: string[] = [];
   for (let from = 0; from < ids.length; from += PAGE_MEMBERS) {
-    pages.push(encodeMembers(ids.slice(from, from + PAGE_MEMBERS).map((id) => byId.get(id) as Member)));
+    pages.push(encodeMembers(ids.slice(from, from + PAGE_MEMBERS).map((id) => byId.get(id) as FanoutMember)));
   }
   return pages;
 }

@@ -1,7 +1,7 @@
 /** Who wants the events of a key: subscriptions as they stand in storage, kept in memory until a commit touches them. */
 import { StorageError } from "../model/errors.ts";
 import { parseSubscriptionKey, subscriptionKey, subscriptionsOf } from "../model/keys.ts";
-import type { Soon } from "../model/maybe-promise.ts";
+import type { MaybePromise } from "../model/maybe-promise.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
@@ -13,11 +13,11 @@ const PAGE = 500;
 /** The whole shelf: any subscription may have changed. */
 const ALL = "subscription:";
 
-export interface Directory {
+export interface SubscriptionCache {
   /** The live subscriptions of a key, oldest id first. */
-  of(keyId: string): Soon<readonly Subscription[]>;
+  of(keyId: string): MaybePromise<readonly Subscription[]>;
   /** One subscription, also a deleted one; `undefined` when there never was one. */
-  get(keyId: string, id: string): Soon<Subscription | undefined>;
+  get(keyId: string, id: string): MaybePromise<Subscription | undefined>;
 }
 
 /** @throws StorageError `broken` when the text is not a record */
@@ -42,7 +42,7 @@ export async function* everyEntry(storage: Pick<Storage, "range">, prefix: strin
 
 interface Shelf {
   /** Its reading, once that has begun; then what was read. */
-  live: Soon<readonly Subscription[]>;
+  live: MaybePromise<readonly Subscription[]>;
   readonly byId: Map<string, Subscription>;
 }
 
@@ -50,7 +50,9 @@ interface Shelf {
  * A shelf stands in the map from before its reading begins, and a change takes it out: so a reading that a change
  * overtook is never kept.
  */
-export function createDirectory(storage: Pick<Storage, "range" | "getItem" | "watch">): Directory & Disposable {
+export function createSubscriptionCache(
+  storage: Pick<Storage, "range" | "getItem" | "watch">,
+): SubscriptionCache & Disposable {
   const shelves = new Map<string, Shelf>();
   const tombstones = new Map<string, Promise<Subscription | undefined>>();
 

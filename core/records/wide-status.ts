@@ -12,7 +12,7 @@ import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
 import { dueKey, eventKey, fanoutKey, fanoutLane } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
 import { endedFanout, parseFanout } from "./fanout-row.ts";
-import { pairOf, type Reading } from "./delivery-view.ts";
+import { pairOf, type DeliveryReader } from "./delivery-view.ts";
 import type { Recipients } from "./recipients.ts";
 
 /** Deliveries of the first look, and of the largest. */
@@ -45,7 +45,7 @@ export type ReadWideStatus = (event: RelayEvent) => Promise<WideStatus>;
 export function createWideStatus(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "commit">;
   readonly recipients: Pick<Recipients, "slice">;
-  readonly read: Reading;
+  readonly read: DeliveryReader;
 }): ReadWideStatus {
   const { storage, recipients, read } = deps;
   const held = new Map<string, Progress>();

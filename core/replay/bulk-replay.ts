@@ -31,7 +31,7 @@ export interface ReplayFailedOptions {
   readonly outdated?: (failed: Failed, acceptedAt: number) => boolean;
 }
 
-export interface Replayed {
+export interface BulkReplayed {
   readonly matched: number;
   readonly replayed: number;
   /** True when `limit` cut it off. */
@@ -40,7 +40,7 @@ export interface Replayed {
   readonly outdatedTo?: string;
 }
 
-export interface Place {
+export interface ReplayPosition {
   readonly eventId: string;
   readonly ordinal: string;
 }
@@ -63,8 +63,8 @@ export const replayedDelivery = (delivery: Delivery, sub: Subscription, dueAt: n
 export function createBulkReplay(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly clock: Pick<Clock, "now" | "monotonic">;
-  readonly move: (sub: Subscription, at: Place, dueAt: number) => Promise<boolean>;
-}): (options: ReplayFailedOptions) => Promise<Replayed> {
+  readonly move: (sub: Subscription, at: ReplayPosition, dueAt: number) => Promise<boolean>;
+}): (options: ReplayFailedOptions) => Promise<BulkReplayed> {
   const { storage, clock, move } = deps;
 
   /** Moves a page in one commit; one by one where something was changed meanwhile. @returns how many were moved */
@@ -79,7 +79,7 @@ export function createBulkReplay(deps: {
     );
     const changes: Change[] = [];
     const moved: Delivery[] = [];
-    const rest: Place[] = [];
+    const rest: ReplayPosition[] = [];
     for (const [i, ordinal] of ordinals.entries()) {
       const text = texts[i];
       if (text === undefined) continue;

@@ -5,7 +5,7 @@ import { isLive, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
 import type { Replay } from "./replay.ts";
-import type { Directory } from "../records/subscription-cache.ts";
+import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { parseFailed } from "../records/delivery-records.ts";
 
 export interface ReplayJobOptions {
@@ -31,7 +31,7 @@ export type ReplayJob = (options: ReplayJobOptions, signal: AbortSignal) => Prom
 
 export function createReplayJob(deps: {
   readonly storage: Pick<Storage, "range">;
-  readonly directory: Pick<Directory, "get">;
+  readonly directory: Pick<SubscriptionCache, "get">;
   readonly replay: Replay;
   readonly clock: Clock;
 }): ReplayJob {

@@ -15,15 +15,15 @@ import { dueOf, freshDelivery, replayChanges } from "../records/delivery-records
 import {
   createBulkReplay,
   replayedDelivery,
-  type Place,
-  type Replayed,
+  type ReplayPosition,
+  type BulkReplayed,
   type ReplayFailedOptions,
 } from "./bulk-replay.ts";
 import { replayedRecord } from "./read-delivery.ts";
 import { endedBy } from "../records/ended-by.ts";
-import type { Directory } from "../records/subscription-cache.ts";
+import type { SubscriptionCache } from "../records/subscription-cache.ts";
 
-export type { Replayed, ReplayFailedOptions } from "./bulk-replay.ts";
+export type { BulkReplayed, ReplayFailedOptions } from "./bulk-replay.ts";
 
 export interface ReplayEventOptions {
   /** Only this subscription; one that had no delivery of the event gets one, if its names match. */
@@ -41,7 +41,7 @@ export interface Replay {
    */
   event(keyId: string, eventId: string, options?: ReplayEventOptions): Promise<number>;
   /** Moves failed deliveries of one active subscription, in order of acceptance. */
-  failed(options: ReplayFailedOptions): Promise<Replayed>;
+  failed(options: ReplayFailedOptions): Promise<BulkReplayed>;
 }
 
 /** More than replays of one wide event that are likely to come at once: each changes its row. */
@@ -49,7 +49,7 @@ const TRIES = 16;
 
 export function createReplay(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
-  readonly directory: Directory;
+  readonly directory: SubscriptionCache;
   readonly recipients?: Recipients;
   readonly clock: Clock;
 }): Replay {
@@ -76,7 +76,12 @@ export function createReplay(deps: {
   }
 
   /** Moves one delivery. @returns whether it could be moved */
-  async function move(sub: Subscription, at: Place, dueAt: number, options: ReplayEventOptions): Promise<boolean> {
+  async function move(
+    sub: Subscription,
+    at: ReplayPosition,
+    dueAt: number,
+    options: ReplayEventOptions,
+  ): Promise<boolean> {
     for (let tries = 0; tries < TRIES; tries++) {
       const current = await read(sub.keyId, at.eventId, at.ordinal, sub.id);
       if (current === undefined || !replayable(current.delivery, sub, options.force === true)) return false;

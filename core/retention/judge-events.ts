@@ -6,18 +6,18 @@ import { attemptsOf, deliveryKey, dueKey, eventIdKey, eventKey, failedKey, parse
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged } from "../records/damage.ts";
-import type { Directory } from "../records/subscription-cache.ts";
+import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 import type { RetentionOptions } from "./retention.ts";
 import { endedBy } from "../records/ended-by.ts";
 
 /** An event and its record's text. */
-export interface Stored {
+export interface StoredEvent {
   readonly event: RelayEvent;
   readonly text: string;
 }
 
-export type Verdict =
+export type RetentionVerdict =
   | { readonly do: "remove"; readonly changes: readonly Change[] }
   /** `at` is epoch ms. */
   | { readonly do: "later"; readonly at: number }
@@ -35,13 +35,13 @@ interface Part {
 const PENDING_AGAIN_MS = 86_400_000;
 const KEYS_READ = 1_000;
 
-type Judge = (page: readonly Stored[], options: RetentionOptions) => Promise<readonly Verdict[]>;
+type Judge = (page: readonly StoredEvent[], options: RetentionOptions) => Promise<readonly RetentionVerdict[]>;
 type Accepted = Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">;
 
 /** @param leastAgeMs nothing goes sooner, whatever the options say */
 export function createJudge(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
-  readonly directory: Directory;
+  readonly directory: SubscriptionCache;
   readonly clock: Pick<Clock, "now">;
   readonly leastAgeMs: number;
 }): { readonly page: Judge; removal(event: Accepted, subscriptionId: string): Promise<readonly Change[]> } {
@@ -94,7 +94,7 @@ export function createJudge(deps: {
     );
   }
 
-  function verdict({ event, text }: Stored, parts: readonly Part[], options: RetentionOptions): Verdict {
+  function verdict({ event, text }: StoredEvent, parts: readonly Part[], options: RetentionOptions): RetentionVerdict {
     // Nobody can say of a damaged delivery that it has ended, or what else belongs to it.
     if (parts.some((part) => part.damaged === true)) return { do: "keep" };
     const status = eventStatus(parts.map((part) => part.status));

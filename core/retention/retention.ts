@@ -9,13 +9,13 @@ import type { Clock } from "../ports/clock.ts";
 import type { Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged } from "../records/damage.ts";
-import { decodeSubscription, everyEntry, type Directory } from "../records/subscription-cache.ts";
-import { createReading } from "../records/delivery-view.ts";
+import { decodeSubscription, everyEntry, type SubscriptionCache } from "../records/subscription-cache.ts";
+import { createDeliveryReader } from "../records/delivery-view.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 import { createWideRemoval, type WideRemoval } from "./remove-wide.ts";
-import { createJudge, type Stored, type Verdict } from "./judge-events.ts";
+import { createJudge, type StoredEvent, type RetentionVerdict } from "./judge-events.ts";
 import { createMarks, ruleOf, type Marks } from "./marks.ts";
-import { TOMBSTONE_MS } from "../subscriptions/delete.ts";
+import { TOMBSTONE_MS } from "../model/subscription.ts";
 import { createWideStatus } from "../records/wide-status.ts";
 
 export interface RetentionOptions {
@@ -44,7 +44,7 @@ const CONFLICT_AGAIN_MS = 3_600_000;
 
 export function createRetention(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
-  readonly directory: Directory;
+  readonly directory: SubscriptionCache;
   readonly recipients?: Recipients;
   readonly clock: Clock;
   readonly metrics?: Pick<Metrics, "gauge">;
@@ -52,7 +52,7 @@ export function createRetention(deps: {
   readonly rules?: readonly RetentionOptions[];
 }): Retention {
   const { storage, clock, metrics, recipients = createRecipients(storage) } = deps;
-  const wideStatus = createWideStatus({ storage, recipients, read: createReading(deps) });
+  const wideStatus = createWideStatus({ storage, recipients, read: createDeliveryReader(deps) });
   const judge = createJudge({ ...deps, leastAgeMs: LEAST_AGE_MS });
 
   /** Whether a wide event of this status, ended then, is to go. */
@@ -63,9 +63,12 @@ export function createRetention(deps: {
   };
 
   /** Commits a page's removals together, or one by one where something came before. @returns what is to be looked at again */
-  async function removeAll(page: readonly Stored[], verdicts: readonly Verdict[]): Promise<readonly Stored[]> {
-    const conflicts: Stored[] = [];
-    let batch: { readonly one: Stored; readonly changes: readonly Change[] }[] = [];
+  async function removeAll(
+    page: readonly StoredEvent[],
+    verdicts: readonly RetentionVerdict[],
+  ): Promise<readonly StoredEvent[]> {
+    const conflicts: StoredEvent[] = [];
+    let batch: { readonly one: StoredEvent; readonly changes: readonly Change[] }[] = [];
     let size = 0;
     async function flush(): Promise<void> {
       if (batch.length === 0) return;
@@ -98,7 +101,7 @@ export function createRetention(deps: {
 
   /** Looks at a page of events and stores `also` behind its removals. @returns how many were removed */
   async function look(
-    page: readonly Stored[],
+    page: readonly StoredEvent[],
     options: RetentionOptions,
     wide: WideRemoval,
     marks: Marks,
@@ -111,7 +114,7 @@ export function createRetention(deps: {
     const going: Change[] = [];
     let removed = 0;
     for (const [i, verdict] of verdicts.entries()) {
-      const { event } = narrow[i] as Stored;
+      const { event } = narrow[i] as StoredEvent;
       if (verdict.do === "later") after.push(marks.again(verdict.at, event.keyId, event.ordinal));
       if (verdict.do !== "remove") continue;
       removed++;
@@ -209,7 +212,7 @@ export function createRetention(deps: {
 }
 
 /** An event as it is stored. What is damaged stays: nobody can say that it has ended, or what else belongs to it. */
-function stored(key: string, text: string | undefined): readonly Stored[] {
+function stored(key: string, text: string | undefined): readonly StoredEvent[] {
   const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
   return text === undefined || event === undefined ? [] : [{ text, event }];
 }

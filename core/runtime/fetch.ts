@@ -7,7 +7,7 @@ const MAX_BYTES = 65_536;
 /**
  * @throws the connector's ConnectError, a TimeoutError, or an Error when the answer is longer than allowed
  */
-export function createOutbound(connect: Connect): { readonly fetch: PluginContext["fetch"]; dispose(): Promise<void> } {
+export function createFetch(connect: Connect): { readonly fetch: PluginContext["fetch"]; dispose(): Promise<void> } {
   let opened: Promise<Opened> | undefined;
 
   // Loaded at the first call: most relays have no control traffic at all.

@@ -1,11 +1,11 @@
 /** What each plug-in is handed: its surroundings, and a shelf of its own in the storage. */
-import { createTrail, type Trail } from "../records/audit-trail.ts";
+import { createAuditTrail, type AuditTrail } from "../records/audit-trail.ts";
 import { pluginPrefix } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Connect, Guess, Keys, Log, Metrics, Plugin, PluginContext, ScopedStorage } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 
-export interface Surroundings {
+export interface ContextParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -22,7 +22,7 @@ export interface Surroundings {
 export function scoped(
   storage: Pick<Storage, "getItem" | "range" | "commit">,
   prefix: string,
-  trail: Pick<Trail, "lines">,
+  trail: Pick<AuditTrail, "lines">,
 ): ScopedStorage {
   const inside = (change: Change): Change => ({ ...change, key: prefix + change.key });
   return {
@@ -39,10 +39,10 @@ export function scoped(
 /** @param storage `undefined` while the storage itself is being set up */
 export function contextOf(
   plugin: Pick<Plugin<string, unknown>, "kind" | "name">,
-  around: Surroundings,
+  around: ContextParts,
   storage: Storage | undefined,
 ): PluginContext {
-  const trail = storage && createTrail({ ...around, storage });
+  const trail = storage && createAuditTrail({ ...around, storage });
   return {
     ...around,
     refused: async (entry, alike) => trail?.refused(entry, alike),

@@ -3,19 +3,19 @@ import { LATENCY_CELLS } from "./latency-histogram.ts";
 
 /** The four codes of a 429, in the order in which rows hold them. */
 export const REFUSALS = ["RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED", "PROVIDER_BACKPRESSURE", "ABUSE_SUSPEND"] as const;
-export type RefusalCode = (typeof REFUSALS)[number];
+export type CountedRefusal = (typeof REFUSALS)[number];
 
 /** Places in a subscription's counts; behind them stands its latency histogram. */
 export const MATCHED = 0;
 export const DELIVERED = 1;
 export const FAILED = 2;
-export const ATTEMPTS = 3;
+export const ATTEMPT_CELL = 3;
 export const LATENCY = 4;
 const CELLS = LATENCY + LATENCY_CELLS;
 
 export type Counts = Uint32Array<ArrayBuffer>;
 
-export interface Tally {
+export interface StatsBucket {
   /** Events accepted. */
   accepted: number;
   /** 429 answers, as in `REFUSALS`. */
@@ -26,17 +26,17 @@ export interface Tally {
   readonly backlog: Map<string, number>;
 }
 
-export const newTally = (): Tally => ({
+export const newBucket = (): StatsBucket => ({
   accepted: 0,
   refused: new Uint32Array(REFUSALS.length),
   subs: new Map(),
   backlog: new Map(),
 });
 
-export const isEmpty = ({ accepted, refused, subs, backlog }: Tally): boolean =>
+export const isEmpty = ({ accepted, refused, subs, backlog }: StatsBucket): boolean =>
   accepted === 0 && subs.size === 0 && backlog.size === 0 && refused.every((count) => count === 0);
 
-export function countsOf({ subs }: Tally, id: string): Counts {
+export function countsOf({ subs }: StatsBucket, id: string): Counts {
   let counts = subs.get(id);
   if (counts === undefined) subs.set(id, (counts = new Uint32Array(CELLS)));
   return counts;
@@ -46,16 +46,16 @@ export function addCounts(into: Counts, from: ArrayLike<number>): void {
   for (let i = 0; i < CELLS; i++) into[i] = (into[i] as number) + (from[i] as number);
 }
 
-export function look(into: Tally, id: string, pending: number): void {
+export function readCounts(into: StatsBucket, id: string, pending: number): void {
   into.backlog.set(id, Math.max(pending, into.backlog.get(id) ?? 0));
 }
 
 /** Adds counts up. What two saw pending at the same time is one and the same: of it the larger stays. */
-export function addTally(into: Tally, from: Tally): void {
+export function addBucket(into: StatsBucket, from: StatsBucket): void {
   into.accepted += from.accepted;
   for (let i = 0; i < REFUSALS.length; i++) into.refused[i] = (into.refused[i] as number) + (from.refused[i] as number);
   for (const [id, counts] of from.subs) addCounts(countsOf(into, id), counts);
-  for (const [id, pending] of from.backlog) look(into, id, pending);
+  for (const [id, pending] of from.backlog) readCounts(into, id, pending);
 }
 
 /** What a row holds; zeros are left out. A subscription: its four counts, then pairs of cell and count. */
@@ -66,7 +66,7 @@ interface Row {
   readonly b?: Readonly<Record<string, number>>;
 }
 
-export function encodeTally({ accepted, refused, subs, backlog }: Tally): string {
+export function encodeBucket({ accepted, refused, subs, backlog }: StatsBucket): string {
   const s: Record<string, number[]> = {};
   for (const [id, counts] of subs) {
     const line = [...counts.subarray(0, LATENCY)];
@@ -83,8 +83,8 @@ export function encodeTally({ accepted, refused, subs, backlog }: Tally): string
 }
 
 /** A row that cannot be read counts nothing: figures are for looking at, and nobody may be kept from looking. */
-export function decodeTally(text: string): Tally {
-  const tally = newTally();
+export function decodeBucket(text: string): StatsBucket {
+  const tally = newBucket();
   let row: Row;
   try {
     row = JSON.parse(text) as Row;
@@ -101,6 +101,6 @@ export function decodeTally(text: string): Tally {
       if (cell >= 0 && cell < LATENCY_CELLS) counts[LATENCY + cell] = line[i + 1] as number;
     }
   }
-  for (const [id, pending] of Object.entries(row.b ?? {})) look(tally, id, pending);
+  for (const [id, pending] of Object.entries(row.b ?? {})) readCounts(tally, id, pending);
   return tally;
 }

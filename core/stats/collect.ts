@@ -8,30 +8,30 @@ import type { RelayEvent } from "../model/event.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
-import type { Seen } from "../deliver/report.ts";
-import { ALL_GRAINS, createFigureRows, GRAINS, startOf } from "./rollups.ts";
+import type { AttemptObserver } from "../ports/observer.ts";
+import { ALL_GRAINS, createRollups, GRAINS, startOf } from "./rollups.ts";
 import { latencyCell } from "./latency-histogram.ts";
 import * as tally from "./bucket.ts";
-import type { RefusalCode, Tally } from "./bucket.ts";
+import type { CountedRefusal, StatsBucket } from "./bucket.ts";
 
-export interface FigureDeps {
+export interface StatsDeps {
   readonly storage: Pick<Storage, "range" | "commit"> & { readonly queue: Pick<Storage["queue"], "depth"> };
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /** Buckets by the time at which they begin. */
-export type Buckets = ReadonlyMap<number, Tally>;
+export type Buckets = ReadonlyMap<number, StatsBucket>;
 
-export interface Figures {
+export interface StatsCollector {
   /** Called for each event, right after its commit: less than a microsecond. */
   accepted(event: Pick<RelayEvent, "keyId" | "subscriptionIds">): void;
   /** The same for the subscriptions of a wide event, a page at a time. */
   matched(keyId: string, subscriptionIds: readonly string[]): void;
   /** Called for each attempt, right after its commit. */
-  readonly seen: Seen;
+  readonly seen: AttemptObserver;
   /** A 429 was answered; on a key, when the caller owned it. */
-  readonly refused: (code: RefusalCode, keyId: string | undefined) => void;
+  readonly refused: (code: CountedRefusal, keyId: string | undefined) => void;
   start(): void;
   /** Writes what is left. May be called twice. */
   stop(): Promise<void>;
@@ -58,34 +58,34 @@ const SLICE = 50;
 const PAGE = 500;
 
 interface Live {
-  delta: Tally;
-  readonly current: Map<Grain, { readonly at: number; readonly tally: Tally }>;
+  delta: StatsBucket;
+  readonly current: Map<Grain, { readonly at: number; readonly tally: StatsBucket }>;
   /** Subscriptions that had pending deliveries when they were looked at last. */
   readonly waiting: Set<string>;
   activeAt: number;
 }
 
 const newLive = (now: number): Live => ({
-  delta: tally.newTally(),
+  delta: tally.newBucket(),
   current: new Map(),
   waiting: new Set(),
   activeAt: now,
 });
 
-export function createFigures(deps: FigureDeps): Figures {
+export function createStatsCollector(deps: StatsDeps): StatsCollector {
   const { storage, clock, log } = deps;
   // Each process writes rows of its own, so it need not know what another, or its own last life, has counted.
   const node = randomId("n").slice(2, 12);
   const live = new Map<string, Live>();
   const whole = newLive(clock.now());
-  const rows = createFigureRows(storage);
+  const rows = createRollups(storage);
   let flushedAt = clock.now();
   let sweptAt = flushedAt;
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
   let flushing: Promise<void> = Promise.resolve();
 
-  function of(keyId: string): Tally {
+  function of(keyId: string): StatsBucket {
     let one = live.get(keyId);
     if (one === undefined) {
       one = newLive(flushedAt);
@@ -99,7 +99,7 @@ export function createFigures(deps: FigureDeps): Figures {
     if (tally.isEmpty(one.delta)) return false;
     const { delta } = one;
     const hour = one.current.get("1h")?.at;
-    one.delta = tally.newTally();
+    one.delta = tally.newBucket();
     one.activeAt = at;
     if (one !== whole) {
       whole.delta.accepted += delta.accepted;
@@ -108,9 +108,9 @@ export function createFigures(deps: FigureDeps): Figures {
     for (const grain of ALL_GRAINS) {
       const from = startOf(grain, at);
       let bucket = one.current.get(grain);
-      if (bucket?.at !== from) one.current.set(grain, (bucket = { at: from, tally: tally.newTally() }));
-      tally.addTally(bucket.tally, delta);
-      rows.put(statsKey(keyId, grain, from, node), tally.encodeTally(bucket.tally));
+      if (bucket?.at !== from) one.current.set(grain, (bucket = { at: from, tally: tally.newBucket() }));
+      tally.addBucket(bucket.tally, delta);
+      rows.put(statsKey(keyId, grain, from, node), tally.encodeBucket(bucket.tally));
     }
     return one.current.get("1h")?.at !== hour;
   }
@@ -136,12 +136,12 @@ export function createFigures(deps: FigureDeps): Figures {
       live.set(keyId, one);
       for (const id of subs) {
         const count = await pending(id);
-        tally.look(one.delta, id, count);
+        tally.readCounts(one.delta, id, count);
         if (count > 0) one.waiting.add(id);
         else one.waiting.delete(id);
       }
     }
-    tally.look(whole.delta, EVERY, (await storage.queue.depth()).waiting);
+    tally.readCounts(whole.delta, EVERY, (await storage.queue.depth()).waiting);
   }
 
   async function flushNow(): Promise<void> {
@@ -195,7 +195,7 @@ export function createFigures(deps: FigureDeps): Figures {
     matched,
     seen(sub, _delivery, attempt, outcome) {
       const counts = tally.countsOf(of(sub.keyId), sub.id);
-      bump(counts, tally.ATTEMPTS);
+      bump(counts, tally.ATTEMPT_CELL);
       bump(counts, tally.LATENCY + latencyCell(attempt.durationMs));
       if (outcome.kind === "delivered") bump(counts, tally.DELIVERED);
       else if (outcome.kind !== "retry") bump(counts, tally.FAILED);
@@ -218,10 +218,10 @@ export function createFigures(deps: FigureDeps): Figures {
       await flush();
     },
     async read(keyId, grain, first) {
-      const buckets = new Map<number, Tally>();
-      const at = (start: number): Tally => {
+      const buckets = new Map<number, StatsBucket>();
+      const at = (start: number): StatsBucket => {
         let found = buckets.get(start);
-        if (found === undefined) buckets.set(start, (found = tally.newTally()));
+        if (found === undefined) buckets.set(start, (found = tally.newBucket()));
         return found;
       };
       const one = keyId === WHOLE_RELAY ? whole : live.get(keyId);
@@ -232,14 +232,14 @@ export function createFigures(deps: FigureDeps): Figures {
           const row = parseStatsKey(key);
           // This node's present bucket is newer in memory than in its row.
           if (row === undefined || (row.node === node && row.at === one?.current.get(grain)?.at)) continue;
-          tally.addTally(at(row.at), tally.decodeTally(value));
+          tally.addBucket(at(row.at), tally.decodeBucket(value));
         }
         if (page.length < PAGE) break;
         after = page.at(-1)?.key as string;
       }
       const current = one?.current.get(grain);
-      if (current !== undefined && current.at >= first) tally.addTally(at(current.at), current.tally);
-      if (one !== undefined && !tally.isEmpty(one.delta)) tally.addTally(at(startOf(grain, flushedAt)), one.delta);
+      if (current !== undefined && current.at >= first) tally.addBucket(at(current.at), current.tally);
+      if (one !== undefined && !tally.isEmpty(one.delta)) tally.addBucket(at(startOf(grain, flushedAt)), one.delta);
       return buckets;
     },
   };

@@ -6,17 +6,27 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, unlessDamaged } from "../records/damage.ts";
-import type { Directory } from "../records/subscription-cache.ts";
-import { EVERY, type Buckets, type Figures } from "./collect.ts";
+import type { SubscriptionCache } from "../records/subscription-cache.ts";
+import { EVERY, type Buckets, type StatsCollector } from "./collect.ts";
 import { GRAINS, startOf } from "./rollups.ts";
-import type { HealthState } from "../deliver/circuit-breaker.ts";
+import type { EndpointHealth } from "../model/endpoint-health.ts";
 import { quantileMs } from "./latency-histogram.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
-import { addCounts, ATTEMPTS, countsOf, DELIVERED, FAILED, LATENCY, MATCHED, newTally, REFUSALS } from "./bucket.ts";
-import type { Counts, RefusalCode, Tally } from "./bucket.ts";
+import {
+  addCounts,
+  ATTEMPT_CELL,
+  countsOf,
+  DELIVERED,
+  FAILED,
+  LATENCY,
+  MATCHED,
+  newBucket,
+  REFUSALS,
+} from "./bucket.ts";
+import type { Counts, CountedRefusal, StatsBucket } from "./bucket.ts";
 
-export type Range = "1h" | "24h" | "7d";
-const GRAIN_OF: Readonly<Record<Range, Grain>> = { "1h": "1m", "24h": "10m", "7d": "1h" };
+export type StatsRange = "1h" | "24h" | "7d";
+const GRAIN_OF: Readonly<Record<StatsRange, Grain>> = { "1h": "1m", "24h": "10m", "7d": "1h" };
 
 /** One number a bucket; `null` where nothing was measured. */
 type Column = readonly (number | null)[];
@@ -34,54 +44,57 @@ export interface Sums {
 }
 
 export interface Chart {
-  readonly range: Range;
+  readonly range: StatsRange;
   readonly stepMs: number;
   /** Epoch ms at which the first bucket begins. */
   readonly from: number;
   /** Columns of equal length, one place a bucket, oldest first. */
   readonly series: Readonly<Record<keyof Sums | "backlog", Column>> & {
-    readonly refused: Readonly<Record<RefusalCode, Column>>;
+    readonly refused: Readonly<Record<CountedRefusal, Column>>;
   };
-  readonly totals: Sums & { readonly refused: Readonly<Record<RefusalCode, number>> };
+  readonly totals: Sums & { readonly refused: Readonly<Record<CountedRefusal, number>> };
 }
 
 /** How a subscription is, at a glance. */
-export interface Glance extends Sums {
+export interface SubscriptionStats extends Sums {
   readonly subscription: Subscription;
   /** Deliveries pending now; counted up to `MOST_PENDING`. */
   readonly backlog: number;
-  readonly health: HealthState;
+  readonly health: EndpointHealth;
   /** The newest event's delivery. */
   readonly last?: Delivery;
 }
 
 export interface KeyStats extends Chart {
-  readonly subscriptions: readonly Glance[];
+  readonly subscriptions: readonly SubscriptionStats[];
 }
 
-export interface Stats {
+export interface StatsQuery {
   /** @param subscriptionId charts that one only; the list is of all */
-  ofKey(keyId: string, range: Range, subscriptionId?: string): Promise<KeyStats>;
-  ofRelay(range: Range): Promise<Chart>;
+  ofKey(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;
+  ofRelay(range: StatsRange): Promise<Chart>;
 }
 
-export function createStats(deps: {
-  readonly figures: Pick<Figures, "read" | "pending">;
+export function createStatsQuery(deps: {
+  readonly figures: Pick<StatsCollector, "read" | "pending">;
   readonly storage: Pick<Storage, "range">;
-  readonly directory: Directory;
-  readonly health: { state(subscriptionId: string): HealthState };
+  readonly directory: SubscriptionCache;
+  readonly health: { state(subscriptionId: string): EndpointHealth };
   readonly clock: Pick<Clock, "now">;
-}): Stats {
+}): StatsQuery {
   const { figures, storage, directory, health, clock } = deps;
 
-  async function read(keyId: string, range: Range): Promise<{ readonly first: number; readonly buckets: Buckets }> {
+  async function read(
+    keyId: string,
+    range: StatsRange,
+  ): Promise<{ readonly first: number; readonly buckets: Buckets }> {
     const grain = GRAIN_OF[range];
     const { stepMs, kept } = GRAINS[grain];
     const first = startOf(grain, clock.now()) - (kept - 1) * stepMs;
     return { first, buckets: await figures.read(keyId, grain, first) };
   }
 
-  async function glance(subscription: Subscription, counts: Counts | undefined): Promise<Glance> {
+  async function glance(subscription: Subscription, counts: Counts | undefined): Promise<SubscriptionStats> {
     const { id } = subscription;
     const [newest] = await storage.range(deliveriesOf(id), { reverse: true, limit: 1 });
     const last = newest && lastOf(subscription, newest);
@@ -99,7 +112,7 @@ export function createStats(deps: {
   return {
     async ofKey(keyId, range, subscriptionId) {
       const { first, buckets } = await read(keyId, range);
-      const all = newTally();
+      const all = newBucket();
       for (const { subs } of buckets.values()) for (const [id, counts] of subs) addCounts(countsOf(all, id), counts);
       const live = await directory.of(keyId);
       const subscriptions = await Promise.all(live.map((one) => glance(one, all.subs.get(one.id))));
@@ -119,7 +132,7 @@ function sums(counts: Counts | undefined): Sums {
     accepted: counts[MATCHED] as number,
     delivered: counts[DELIVERED] as number,
     failed: counts[FAILED] as number,
-    attempts: counts[ATTEMPTS] as number,
+    attempts: counts[ATTEMPT_CELL] as number,
     p50Ms: quantileMs(counts, 0.5, LATENCY) ?? null,
     p99Ms: quantileMs(counts, 0.99, LATENCY) ?? null,
   };
@@ -127,10 +140,10 @@ function sums(counts: Counts | undefined): Sums {
 
 /** One bucket, summed over its subscriptions or of one of them. */
 function summed(
-  bucket: Tally | undefined,
+  bucket: StatsBucket | undefined,
   subscriptionId: string | undefined,
 ): { readonly counts: Counts; accepted: number } {
-  const one = newTally();
+  const one = newBucket();
   const counts = countsOf(one, EVERY);
   if (bucket === undefined) return { counts, accepted: 0 };
   if (subscriptionId !== undefined) {
@@ -142,7 +155,7 @@ function summed(
   return { counts, accepted: bucket.accepted };
 }
 
-function chart(range: Range, first: number, buckets: Buckets, subscriptionId: string | undefined): Chart {
+function chart(range: StatsRange, first: number, buckets: Buckets, subscriptionId: string | undefined): Chart {
   const { stepMs, kept } = GRAINS[GRAIN_OF[range]];
   const columns: Record<keyof Sums | "backlog", (number | null)[]> = {
     accepted: [],
@@ -153,8 +166,11 @@ function chart(range: Range, first: number, buckets: Buckets, subscriptionId: st
     p99Ms: [],
     backlog: [],
   };
-  const refused = Object.fromEntries(REFUSALS.map((code) => [code, [] as number[]])) as Record<RefusalCode, number[]>;
-  const total = newTally();
+  const refused = Object.fromEntries(REFUSALS.map((code) => [code, [] as number[]])) as Record<
+    CountedRefusal,
+    number[]
+  >;
+  const total = newBucket();
   const all = countsOf(total, EVERY);
   let backlog = 0;
   for (let i = 0; i < kept; i++) {
@@ -181,7 +197,7 @@ function chart(range: Range, first: number, buckets: Buckets, subscriptionId: st
     totals: {
       ...sums(all),
       accepted: total.accepted,
-      refused: Object.fromEntries(REFUSALS.map((code) => [code, sum(refused[code])])) as Record<RefusalCode, number>,
+      refused: Object.fromEntries(REFUSALS.map((code) => [code, sum(refused[code])])) as Record<CountedRefusal, number>,
     },
   };
 }

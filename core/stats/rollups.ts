@@ -17,7 +17,7 @@ const MOST_UNWRITTEN = 10_000;
 export const startOf = (grain: Grain, at: number): number =>
   Math.floor(at / GRAINS[grain].stepMs) * GRAINS[grain].stepMs;
 
-export interface FigureRows {
+export interface Rollups {
   put(key: string, value: string): void;
   /** Writes all that was put. What cannot be written stays for the next time. @throws StorageError */
   write(): Promise<void>;
@@ -28,7 +28,7 @@ export interface FigureRows {
   trim(prefix: string, now: number, everything?: boolean): Promise<void>;
 }
 
-export function createFigureRows(storage: Pick<Storage, "range" | "commit">): FigureRows {
+export function createRollups(storage: Pick<Storage, "range" | "commit">): Rollups {
   const unwritten = new Map<string, string>();
   return {
     put(key, value) {

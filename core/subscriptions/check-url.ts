@@ -1,19 +1,19 @@
 /** Judges a subscription's URL before it is stored: by its transport where that can tell, else by the guard. */
 import type { Transport } from "../ports/transport.ts";
 
-export type Registered =
+export type CheckedUrl =
   | { readonly ok: true; readonly href: string }
   | { readonly ok: false; readonly reason: string; readonly message: string };
 
 /** What is asked of the guard room. */
 export interface UrlGuard {
-  register(url: string, of: { readonly scheme: string; readonly port: number }): Promise<Registered>;
+  register(url: string, of: { readonly scheme: string; readonly port: number }): Promise<CheckedUrl>;
 }
 
 const HTTPS_PORT = 443;
 
 /** The judgement of a URL by its scheme; one that no transport serves is refused. */
-export function registerUrl(transports: readonly Transport[], guard: UrlGuard): (url: string) => Promise<Registered> {
+export function checkUrl(transports: readonly Transport[], guard: UrlGuard): (url: string) => Promise<CheckedUrl> {
   const byScheme = new Map(transports.flatMap((transport) => transport.schemes.map((scheme) => [scheme, transport])));
   return async (url) => {
     const scheme = url.slice(0, Math.max(0, url.indexOf(":"))).toLowerCase();
@@ -26,4 +26,4 @@ export function registerUrl(transports: readonly Transport[], guard: UrlGuard): 
   };
 }
 
-const refused = (message: string): Registered => ({ ok: false, reason: "URL_REFUSED", message });
+const refused = (message: string): CheckedUrl => ({ ok: false, reason: "URL_REFUSED", message });

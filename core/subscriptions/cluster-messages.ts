@@ -6,17 +6,19 @@ import type { Nodes } from "../ports/storage.ts";
  * `known`: nothing, knowing is enough. `quiet`: what is on the wire ends first. `stop`: what is under way is aborted.
  * `revive`: rests and breaker are forgotten. `probe`: the breaker lets the next attempt through.
  */
-export type Word = "known" | "quiet" | "stop" | "revive" | "probe";
+export type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe";
 
 /** What this node does; each resolves when it is done. */
-export type Acts = Readonly<Record<Exclude<Word, "known">, (subscriptionId: string) => Promise<unknown>>>;
+export type ClusterActions = Readonly<
+  Record<Exclude<ClusterMessage, "known">, (subscriptionId: string) => Promise<unknown>>
+>;
 
 /** A node may have begun an attempt so long after its last sign of life (`FRESH_MS`); what it began ends by itself. */
 const SILENT_MS = 5_000;
 /** A deletion waits longest: also for what a node that fell silent may still have on the wire. */
 const STOP_MS = 15_000;
 
-const WAITS: Readonly<Record<Word, { readonly mostMs: number; readonly silentMs: number }>> = {
+const WAITS: Readonly<Record<ClusterMessage, { readonly mostMs: number; readonly silentMs: number }>> = {
   known: { mostMs: SILENT_MS, silentMs: SILENT_MS },
   quiet: { mostMs: 2_000, silentMs: SILENT_MS },
   stop: { mostMs: STOP_MS, silentMs: STOP_MS },
@@ -24,17 +26,17 @@ const WAITS: Readonly<Record<Word, { readonly mostMs: number; readonly silentMs:
   probe: { mostMs: SILENT_MS, silentMs: SILENT_MS },
 };
 
-export interface Others {
+export interface ClusterMessages {
   /** Resolves when every other node has done it, or its time is over. @throws StorageError when they cannot be told */
-  ask(word: Word, subscriptionId: string): Promise<void>;
+  ask(word: ClusterMessage, subscriptionId: string): Promise<void>;
   /** The same for what is stored already, so that a failure would say the wrong thing: it is only noted. */
-  tell(word: Word, subscriptionId: string): Promise<void>;
+  tell(word: ClusterMessage, subscriptionId: string): Promise<void>;
   /** From now on this node does what others ask. Returns what ends it. */
-  listen(acts: Acts): () => void;
+  listen(acts: ClusterActions): () => void;
 }
 
-export function createOthers(nodes: Nodes | undefined, log: Log): Others {
-  async function ask(word: Word, subscriptionId: string): Promise<void> {
+export function createClusterMessages(nodes: Nodes | undefined, log: Log): ClusterMessages {
+  async function ask(word: ClusterMessage, subscriptionId: string): Promise<void> {
     if (nodes === undefined) return;
     const all = await nodes.ask(`${word} ${subscriptionId}`, WAITS[word]);
     if (!all) log.warn("a node did not answer", { reason: word, subscriptionId });
@@ -56,4 +58,4 @@ export function createOthers(nodes: Nodes | undefined, log: Log): Others {
   };
 }
 
-const isAct = (word: string, acts: Acts): word is keyof Acts => Object.hasOwn(acts, word);
+const isAct = (word: string, acts: ClusterActions): word is keyof ClusterActions => Object.hasOwn(acts, word);

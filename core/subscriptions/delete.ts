@@ -1,25 +1,22 @@
 /** Deletes a subscription: a tombstone first, then what is under way. What was cut off between the two is finished by a repeat. */
 import { ConflictError } from "../model/errors.ts";
 import { expiryKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
-import type { Subscription } from "../model/subscription.ts";
+import { TOMBSTONE_MS, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import type { Actor, AuditLine } from "../records/audit-trail.ts";
 import { contend } from "../records/optimistic-update.ts";
-import type { Contest } from "../records/optimistic-update.ts";
+import type { OptimisticUpdate } from "../records/optimistic-update.ts";
 import { decodeSubscription, liveOf } from "../records/subscription-cache.ts";
 
 export interface DeletionDeps {
   readonly storage: Storage;
   readonly clock: Pick<Clock, "now">;
-  readonly load: Contest["load"];
+  readonly load: OptimisticUpdate["load"];
   /** Aborts the attempts that are under way for a subscription, on every node; resolves when they have ended. */
   readonly abort: (subscriptionId: string) => Promise<void>;
   readonly audit: (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
 }
-
-/** How long a tombstone stays, ms: by then what was pending has long ended as cancelled, and the sweeper removes it. */
-export const TOMBSTONE_MS = 30 * 86_400_000;
 
 export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, actor: Actor) => Promise<void> {
   const { storage, clock, load, abort, audit } = deps;

@@ -3,7 +3,7 @@ import { Problem } from "../model/problem.ts";
 import { headerAad, isLive, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
-import { createContest } from "../records/optimistic-update.ts";
+import { createOptimisticUpdate } from "../records/optimistic-update.ts";
 import { decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
 
 /** What sealing anew asks of the keys. */
@@ -23,7 +23,7 @@ export interface Resealed {
 export type Reseal = (signal: AbortSignal) => Promise<Resealed>;
 
 export function createReseal(storage: Pick<Storage, "getItem" | "commit" | "range">, keys: Resealing): Reseal {
-  const { revise } = createContest(storage);
+  const { revise } = createOptimisticUpdate(storage);
 
   /** `undefined`: nothing to do. @throws Error when a text cannot be opened */
   function anew(sub: Subscription): Subscription | undefined {

@@ -11,15 +11,15 @@ import type { Keys, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { auditChange, RELAY } from "../records/audit-trail.ts";
 import type { Actor, AuditLine } from "../records/audit-trail.ts";
-import { contend, createContest } from "../records/optimistic-update.ts";
+import { contend, createOptimisticUpdate } from "../records/optimistic-update.ts";
 import { createDeletion } from "./delete.ts";
 import { liveOf } from "../records/subscription-cache.ts";
-import type { Registered } from "./check-url.ts";
+import type { CheckedUrl } from "./check-url.ts";
 import { checkEvents, fieldsOf, patched, sealHeaders } from "./update.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
-export { createDirectory, decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
-export type { Directory } from "../records/subscription-cache.ts";
+export { createSubscriptionCache, decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
+export type { SubscriptionCache } from "../records/subscription-cache.ts";
 export type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
 export interface SubscriptionsDeps {
@@ -28,7 +28,7 @@ export interface SubscriptionsDeps {
   readonly metrics?: Pick<Metrics, "count">;
   readonly keys: Keys;
   /** Judges a URL before it is stored. */
-  readonly registerUrl: (url: string) => Promise<Registered>;
+  readonly registerUrl: (url: string) => Promise<CheckedUrl>;
   /** Most live subscriptions of one key. */
   readonly perKey: number;
   /** Aborts the attempts that are under way for a subscription, on every node; resolves when they have ended. */
@@ -76,7 +76,7 @@ export interface Subscriptions {
 
 export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const { storage, clock, keys } = deps;
-  const { load, revise } = createContest(storage);
+  const { load, revise } = createOptimisticUpdate(storage);
   const ordinal = ordinals(clock.now);
 
   const audit = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">): Change =>

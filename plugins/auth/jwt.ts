@@ -4,7 +4,7 @@ import type { Auth } from "../../core/ports/auth.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import { StartError } from "../../core/model/errors.ts";
 import { fetchedKeys, fixedKeys, singleKey } from "./jwt/key-set.ts";
-import type { Keyring } from "./jwt/key-set.ts";
+import type { KeySet } from "./jwt/key-set.ts";
 import { CLOCK_TOLERANCE_MS, jwtProblems, MAX_TOKEN_AGE_MS, publicKeyOf } from "./jwt/options.ts";
 import type { JwtOptions } from "./jwt/options.ts";
 import { joseVerify, tokenJudge } from "./token/judge.ts";
@@ -52,7 +52,7 @@ export function jwt(options: JwtOptions): JwtPlugin {
   };
 }
 
-function openKeyring({ secret, publicKey, keys, jwksUrl }: JwtOptions, ctx: PluginContext): Keyring {
+function openKeyring({ secret, publicKey, keys, jwksUrl }: JwtOptions, ctx: PluginContext): KeySet {
   if (secret !== undefined) return singleKey(createSecretKey(Buffer.from(secret)));
   if (keys !== undefined) return fixedKeys(keys);
   if (jwksUrl !== undefined) return fetchedKeys(jwksUrl, ctx);

@@ -1,5 +1,5 @@
 /** The http source: `POST /events` with a publish token. */
-import { Chain } from "../../core/model/linked-list.ts";
+import { LinkedList } from "../../core/model/linked-list.ts";
 import { StartError } from "../../core/model/errors.ts";
 import { Problem, type FieldError } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/model/time.ts";
@@ -51,7 +51,7 @@ function tokensOf({ tokens }: HttpOptions, { publishToken }: PluginContext): rea
 function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<PluginContext, "clock">): Source {
   let accept: Accept | undefined;
   let info: SourceInfo = { durability: "volatile" };
-  const underWay = new Chain<Promise<unknown>>();
+  const underWay = new LinkedList<Promise<unknown>>();
   // The server asks for the principal first: the same request is not hashed twice.
   const authenticated = new WeakMap<RouteRequest, PublishToken>();
 

@@ -10,7 +10,7 @@ import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Accept, Source } from "../../core/ports/source.ts";
 import { dropRest, list, makeFolder, moveRejected, moveTo, openDone, openPlain } from "./spool/folder.ts";
-import type { Folder, Taken } from "./spool/folder.ts";
+import type { Folder, TakenFile } from "./spool/folder.ts";
 import { createProgress } from "./spool/read-position.ts";
 import { takeIn, type Taking } from "./spool/take.ts";
 
@@ -148,12 +148,12 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
   }
 
   /** A file that an earlier life had taken, and perhaps moved: it may have died before it looked once more. */
-  async function moved(file: Taken): Promise<void> {
+  async function moved(file: TakenFile): Promise<void> {
     await using handle = await openDone(folder, file);
     if (handle !== undefined) await rest(file, handle);
   }
 
-  async function rest(file: Taken, handle: FileHandle): Promise<void> {
+  async function rest(file: TakenFile, handle: FileHandle): Promise<void> {
     const name = await dropRest(folder, file, handle);
     if (name === undefined) return;
     log.warn("a spool file was written to while it was taken in: the rest follows", { file: file.name, detail: name });

@@ -3,12 +3,12 @@ import { join, resolve } from "node:path";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { embedded } from "./embedded/storage.ts";
-import type { EmbeddedOptions, Store as EmbeddedStore } from "./embedded/storage.ts";
+import type { EmbeddedOptions, EmbeddedStore } from "./embedded/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
 import { diskRoom } from "./embedded/free-space.ts";
 import type { FolderLock } from "./embedded/lock.ts";
 import { openFolder, prepareFolder } from "./filesystem/open-store.ts";
-import type { Opened } from "./filesystem/open-store.ts";
+import type { OpenedStore } from "./filesystem/open-store.ts";
 
 export interface FilesystemOptions extends EmbeddedOptions {
   /** Folder of the records; relative to the config file. @default "files" in the data folder */
@@ -45,7 +45,7 @@ export function filesystem(options: FilesystemOptions = {}): Plugin<"storage", S
   };
 }
 
-function asStore(dir: string, { store, files, journal, quarantine }: Opened, lock: FolderLock): EmbeddedStore {
+function asStore(dir: string, { store, files, journal, quarantine }: OpenedStore, lock: FolderLock): EmbeddedStore {
   return {
     name: "filesystem",
     durability: "fsync",

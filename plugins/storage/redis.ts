@@ -11,7 +11,7 @@ import { commits } from "./redis/commits.ts";
 import { connection, tagOf } from "./redis/connect.ts";
 import type { Client } from "./redis/connect.ts";
 import { sharedCounters } from "./redis/counters.ts";
-import { createGate } from "./redis/exclusive-turn.ts";
+import { createExclusiveTurn } from "./redis/exclusive-turn.ts";
 import { large as largeCalls, patienceFor } from "./redis/large.ts";
 import { nodes as otherNodes } from "./redis/nodes.ts";
 import { problemsOf } from "./redis/options.ts";
@@ -20,9 +20,9 @@ import { sharedQueue } from "./redis/queue.ts";
 import type { Now } from "./redis/queue.ts";
 import { manyValues, ranges } from "./redis/range.ts";
 import { replicated } from "./redis/replicated.ts";
-import { stamp } from "./redis/time-argument.ts";
-import { steps } from "./redis/batch-calls.ts";
-import { liveSurvey, survey } from "./redis/probe.ts";
+import { timeArgument } from "./redis/time-argument.ts";
+import { batchCalls } from "./redis/batch-calls.ts";
+import { liveProbe, survey } from "./redis/probe.ts";
 
 export type { RedisOptions } from "./redis/options.ts";
 
@@ -73,9 +73,9 @@ async function open(
     await client.connect();
     const first = await survey(client, options, log);
 
-    const time = stamp(clock, serverNow);
+    const time = timeArgument(clock, serverNow);
     const { now } = time;
-    const gate = createGate();
+    const gate = createExclusiveTurn();
     const large = largeCalls(
       patient,
       tag,
@@ -94,7 +94,7 @@ async function open(
     const channelNow = (): Channel => told;
     const due = (inMs: number): void => queue.told(inMs);
     // Extending, too: what was not copied when its attempt begins could be lost, and be published anew as another event.
-    const step = steps(writing, large, now, clock, due);
+    const step = batchCalls(writing, large, now, clock, due);
     const committing = commits(step, clock, node, channelNow);
     const queue = sharedQueue({
       calls: reading,
@@ -111,7 +111,7 @@ async function open(
     const told: Channel = await channel(subscriber, tag, clock, reading, others.alive, queue.told, others.heard);
     // A master in place of another may lack what was told before.
     client.on("ready", told.missed);
-    const found = liveSurvey(first, client, options, { clock, log, metrics, calls: reading });
+    const found = liveProbe(first, client, options, { clock, log, metrics, calls: reading });
     client.on("ready", found.look);
     const range = ranges(reading, tag, now);
     let closed = false;

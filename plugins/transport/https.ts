@@ -1,7 +1,7 @@
 /** The https transport: one POST over HTTP/1.1 and TLS through the guarded connector, on undici's own client. */
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
-import { Callings } from "./https/abort-listeners.ts";
+import { AbortListeners } from "./https/abort-listeners.ts";
 import { Connections } from "./https/connections.ts";
 import { Deadlines } from "./https/deadlines.ts";
 import { Exchange } from "./https/exchange.ts";
@@ -42,7 +42,7 @@ export const https = (options: HttpsOptions = {}): Plugin<"transport", Transport
     const { keepAliveMs = 4_000, maxIdle = 1_024, maxAgeMs = 60_000 } = options;
     const connections = new Connections({ Client, clock, connect, keepAliveMs, maxIdle, maxAgeMs });
     const deadlines = new Deadlines(clock);
-    const callings = new Callings();
+    const callings = new AbortListeners();
     return {
       schemes: ["https"],
       send: (request, signal) => {

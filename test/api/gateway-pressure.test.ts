@@ -5,7 +5,7 @@ import { ABUSE } from "../../config/defaults.ts";
 import { defaultRows } from "../../config/limits.ts";
 import { callersOf } from "../../core/api/gateway/callers.ts";
 import { createLimiter } from "../../core/limits/limiter.ts";
-import type { Verdict } from "../../core/limits/limiter.ts";
+import type { LimitVerdict } from "../../core/limits/limiter.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 import { ask } from "../support/ask.ts";
 import type { Got } from "../support/ask.ts";
@@ -83,8 +83,11 @@ describe("a key and its address together", () => {
           abuse: suspends && ABUSE,
           clock,
         });
-        const asks = (key: number, address: number): Verdict =>
-          limiter.check(name, callersOf({ key: `k${key}`, authorization: undefined }, `10.0.0.${address}`)) as Verdict;
+        const asks = (key: number, address: number): LimitVerdict =>
+          limiter.check(
+            name,
+            callersOf({ key: `k${key}`, authorization: undefined }, `10.0.0.${address}`),
+          ) as LimitVerdict;
         for (const { key, address, pause } of steps) {
           at += pause;
           const verdict = asks(key, address);

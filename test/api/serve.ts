@@ -1,11 +1,11 @@
 /** The whole API on a real socket, over memory storage, with tokens that say what they are. */
 import { request as send } from "node:http";
-import { ATTEMPTS } from "../../core/runtime/compose/replay.ts";
+import { ATTEMPT_HISTORY } from "../../core/runtime/compose/replay.ts";
 import type { IncomingHttpHeaders } from "node:http";
 import { connect } from "node:net";
 import { createApp } from "../../core/api/http/app.ts";
 import { healthRoutes } from "../../core/api/resources/health.ts";
-import type { Part } from "../../core/api/resources/health.ts";
+import type { HealthPart } from "../../core/api/resources/health.ts";
 import type { AnyOperation } from "../../core/api/http/operation.ts";
 import { createOperations } from "../../core/api/resources/operations.ts";
 import type { OperationsDeps } from "../../core/api/resources/operations.ts";
@@ -18,7 +18,7 @@ import type { Storage } from "../../core/ports/storage.ts";
 import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { listen } from "../../core/runtime/server.ts";
 import type { Listening } from "../../core/runtime/server.ts";
-import type { Rows } from "../../core/ports/plan.ts";
+import type { LimitRows } from "../../core/ports/plan.ts";
 import { http } from "../../plugins/source/http.ts";
 import { testPath } from "../support/path.ts";
 import type { TestPath } from "../support/path.ts";
@@ -57,11 +57,11 @@ export interface Served extends AsyncDisposable {
 }
 
 export interface ServeOptions {
-  readonly rows?: Rows;
+  readonly rows?: LimitRows;
   readonly trustedProxies?: readonly string[];
   readonly storage?: Storage;
   readonly routes?: readonly Route[];
-  readonly parts?: () => Readonly<Record<string, Part>>;
+  readonly parts?: () => Readonly<Record<string, HealthPart>>;
   readonly more?: Partial<OperationsDeps>;
   readonly auth?: Auth;
   readonly registerUrl?: SubscriptionsDeps["registerUrl"];
@@ -100,7 +100,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   const log = quietLog();
   const auth = options.auth ?? tokenAuth(clock.now);
   const source = await http({ tokens: [PUBLISH_TOKEN] }).setup({ clock, log } as never);
-  const { accept, admit } = get(path.INTAKE);
+  const { accept, admit } = get(path.ACCEPT);
   await source.start(accept, { durability: storage.durability, admit });
   const limits = createLimiter({ counters: storage.counters, rows: options.rows ?? {}, abuse: false, clock });
   const operations = createOperations({
@@ -108,7 +108,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     clock,
     keys: get(path.KEYS),
     auth,
-    directory: get(path.DIRECTORY),
+    directory: get(path.SUBSCRIPTION_CACHE),
     subscriptions: options.registerUrl
       ? createSubscriptions({
           storage,
@@ -120,7 +120,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
         })
       : get(path.SUBSCRIPTIONS),
     history: get(path.HISTORY),
-    attempts: get(ATTEMPTS),
+    attempts: get(ATTEMPT_HISTORY),
     replay: get(path.REPLAY),
     schemes: ["https"],
     ...options.more,

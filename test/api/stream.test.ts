@@ -4,13 +4,13 @@ import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { docsRoutes } from "../../core/api/reference/page.ts";
-import type { Feed, Message } from "../../core/api/resources/live-feed.ts";
+import type { Feed, FeedLine } from "../../core/api/resources/live-feed.ts";
 import { serve, tokenAuth } from "./serve.ts";
 import { testClock } from "../support/clock.ts";
 
 /** A feed that a test speaks into. */
-function feed(): Feed & { tell(keyId: string, message: Message): void; readonly listening: () => number } {
-  const all = new Set<readonly [string, (message: Message) => void]>();
+function feed(): Feed & { tell(keyId: string, message: FeedLine): void; readonly listening: () => number } {
+  const all = new Set<readonly [string, (message: FeedLine) => void]>();
   return {
     listen(keyId, tell) {
       const entry = [keyId, tell] as const;

@@ -13,10 +13,10 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { exitCode, type Finding } from "../../core/cli/doctor/finding.ts";
+import { exitCode, type DoctorFinding } from "../../core/cli/doctor/finding.ts";
 import { checkFiles, checkOwnCertificate, checkTrust } from "../../core/cli/doctor/machine.ts";
 import { checkDns } from "../../core/cli/doctor/outside.ts";
-import { processAround } from "../../core/cli/support/environment.ts";
+import { processEnvironment } from "../../core/cli/support/environment.ts";
 import { makeAuthority } from "../../core/cli/support/certificates.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import { runCommand, startCommand } from "../support/command.ts";
@@ -44,7 +44,7 @@ const config = (body: string): void =>
 async function doctor(args: readonly string[] = [], env: Record<string, string> = {}) {
   const { code, stdout, stderr } = await runCommand(["doctor", "--json", ...args], { cwd: folder, env });
   expect(stderr).toBe("");
-  const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: Finding[] };
+  const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: DoctorFinding[] };
   expect(ok).toBe(code === 0);
   return { code, findings, of: (check: string) => findings.filter((one) => one.check === check) };
 }
@@ -309,7 +309,7 @@ describe("its checks", () => {
   });
 
   it("of DNS ask the name servers that there are", async () => {
-    const around = processAround();
+    const around = processEnvironment();
     await using server = await startNameServer(() => ["93.184.216.34"]);
     expect((await checkDns(around, [server.address])).state).toBe("good");
     await using empty = await startNameServer(() => "NXDOMAIN");
@@ -318,7 +318,7 @@ describe("its checks", () => {
   });
 
   it("end with 78 for what is wrong here, with 69 for what does not answer, and pass warnings", () => {
-    const one = (state: Finding["state"], where?: Finding["where"]): Finding => ({
+    const one = (state: DoctorFinding["state"], where?: DoctorFinding["where"]): DoctorFinding => ({
       check: "x",
       state,
       found: "",

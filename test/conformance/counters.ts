@@ -1,6 +1,6 @@
 /** The law of the counters: what every storage's `counters` must decide, whichever process asks. */
 import { expect } from "vitest";
-import type { Abuse, Take, Taken } from "../../core/model/windows.ts";
+import type { Abuse, Take, WindowResult } from "../../core/model/windows.ts";
 import type { Counters } from "../../core/ports/storage.ts";
 
 export interface CountersHarness {
@@ -30,7 +30,8 @@ const take = (key: string, perMinute = 6, per5s = 2, abuse?: Abuse): Take => ({
 
 /** Registers the laws with `it`. `needsClock` laws are registered by `itSkip` where the harness cannot move time. */
 export function describeCounters(it: It & { readonly skip?: It }, harness: CountersHarness): void {
-  const one = async (counters: Counters, ask: Take): Promise<Taken> => (await counters.take([ask]))[0] as Taken;
+  const one = async (counters: Counters, ask: Take): Promise<WindowResult> =>
+    (await counters.take([ask]))[0] as WindowResult;
   const timed: It = (name, law) =>
     harness.advance === undefined
       ? (it.skip ?? (() => {}))(`${name} (skipped: this store's clock cannot be moved by a test)`, law)
@@ -75,7 +76,7 @@ export function describeCounters(it: It & { readonly skip?: It }, harness: Count
     const counters = await harness.open();
     const [narrow, wide] = [take(harness.key(), 6, 1), take(harness.key(), 60, 20)];
     await counters.take([narrow, wide]);
-    const [refused, untouched] = (await counters.take([narrow, wide])) as [Taken, Taken];
+    const [refused, untouched] = (await counters.take([narrow, wide])) as [WindowResult, WindowResult];
     expect(refused.code).toBe("BURST_EXCEEDED");
     expect(untouched.code).toBeUndefined();
     expect(untouched.sustained.remaining).toBe(59);
@@ -169,5 +170,5 @@ export function describeCounters(it: It & { readonly skip?: It }, harness: Count
 async function sharesState(nodes: readonly [Counters, Counters], key: string): Promise<boolean> {
   const ask = take(key, 6, 1);
   await nodes[0].take([ask]);
-  return ((await nodes[1].take([ask]))[0] as Taken).code !== undefined;
+  return ((await nodes[1].take([ask]))[0] as WindowResult).code !== undefined;
 }

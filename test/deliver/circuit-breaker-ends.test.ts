@@ -13,9 +13,9 @@ it("a deleted subscription leaves no health behind, in storage or in memory", as
   await test.start();
   await test.whenSent(3);
   await test.clock.advance(0);
-  await test.get(path.HEALTH).settled();
+  await test.get(path.CIRCUIT_BREAKER).settled();
   expect(await test.storage.range("health:")).toHaveLength(1);
   await test.get(path.SUBSCRIPTIONS).remove("key_1", sub, { sub: "t" });
   expect(await test.storage.range("health:")).toEqual([]);
-  expect(test.get(path.HEALTH).state(sub)).toEqual({ failures: 0 });
+  expect(test.get(path.CIRCUIT_BREAKER).state(sub)).toEqual({ failures: 0 });
 });

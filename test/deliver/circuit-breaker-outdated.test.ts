@@ -15,11 +15,11 @@ async function deliver(test: TestPath, reply: Parameters<typeof replied>[0]): Pr
   await test.publish();
   await test.whenSent(before + 1);
   await test.clock.advance(0);
-  await test.get(path.HEALTH).settled();
+  await test.get(path.CIRCUIT_BREAKER).settled();
 }
 
 const isActive = async (test: TestPath, id: string): Promise<boolean> =>
-  (await test.get(path.DIRECTORY).get("key_1", id))?.status === "active";
+  (await test.get(path.SUBSCRIPTION_CACHE).get("key_1", id))?.status === "active";
 
 it("a row that a node left behind neither disables nor rests a subscription that has been well since", async () => {
   await using test = await testPath(OPTIONS);
@@ -33,7 +33,7 @@ it("a row that a node left behind neither disables nor rests a subscription that
   await test.start();
   await deliver(test, 500);
   expect(await isActive(test, id)).toBe(true);
-  expect(test.get(path.HEALTH).state(id)).toEqual({ failures: 1, failingSince: test.clock.now() });
+  expect(test.get(path.CIRCUIT_BREAKER).state(id)).toEqual({ failures: 1, failingSince: test.clock.now() });
   expect(await test.storage.range("health:")).toEqual([]);
 });
 
@@ -45,7 +45,7 @@ it("a row that was taken away meanwhile does not either", async () => {
   await test.storage.commit([{ op: "delete", key: healthKey(id) }]);
   await deliver(test, 500);
   expect(await isActive(test, id)).toBe(true);
-  expect(test.get(path.HEALTH).state(id)).toMatchObject({ failures: 1 });
+  expect(test.get(path.CIRCUIT_BREAKER).state(id)).toMatchObject({ failures: 1 });
 });
 
 it("what only failed for five days is disabled after a restart, at its first failure", async () => {
@@ -70,13 +70,13 @@ it("a receiver that is well for another node is not disabled by the one that see
   await deliver(other, 200);
   await other.get(path.DISPATCHER).stop(0);
   await test.clock.advance(4 * DAY_MS);
-  const sub = await test.get(path.DIRECTORY).get("key_1", id);
+  const sub = await test.get(path.SUBSCRIPTION_CACHE).get("key_1", id);
   if (sub === undefined) throw new Error("no subscription");
   const attempt = { cycle: 0, number: 1, startedAt: test.clock.now(), durationMs: 1, statusCode: 500 };
-  test.get(path.HEALTH).seen(sub, { ordinal: "x" } as never, attempt, { kind: "exhausted" });
-  await test.get(path.HEALTH).settled();
+  test.get(path.CIRCUIT_BREAKER).seen(sub, { ordinal: "x" } as never, attempt, { kind: "exhausted" });
+  await test.get(path.CIRCUIT_BREAKER).settled();
   expect(await isActive(test, id)).toBe(true);
-  expect(test.get(path.HEALTH).state(id)).toEqual({ failures: 0 });
+  expect(test.get(path.CIRCUIT_BREAKER).state(id)).toEqual({ failures: 0 });
 });
 
 it("a subscription that could not be disabled is disabled at its next failure, not five days later", async () => {
@@ -102,7 +102,7 @@ it("five time-outs in a row open the breaker, where other failures take twenty",
   const id = await test.subscribe();
   await test.start();
   for (let i = 0; i < 19; i++) await deliver(test, 500);
-  const rests = (): boolean => test.get(path.HEALTH).state(id).restsUntil !== undefined;
+  const rests = (): boolean => test.get(path.CIRCUIT_BREAKER).state(id).restsUntil !== undefined;
   expect(rests()).toBe(false);
   await deliver(test, 200);
   for (let i = 1; i <= 5; i++) {

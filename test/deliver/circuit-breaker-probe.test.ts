@@ -64,7 +64,7 @@ describe("the attempt that a breaker lets through", () => {
     await test.whenSent(3);
     replies[0]!.resolve();
     await test.clock.advance(0);
-    expect(test.get(path.HEALTH).state(sub).restsUntil).toBeUndefined();
+    expect(test.get(path.CIRCUIT_BREAKER).state(sub).restsUntil).toBeUndefined();
     replies[1]!.resolve();
     await test.clock.advance(0);
     await test.clock.advance(0);

@@ -104,7 +104,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       expect(sentIds(test).toSorted()).toEqual(healthy.toSorted());
       expect(count("records_damaged event")).toBe(10);
       expect(count("deliveries damaged")).toBe(10);
-      const subscription = await test.get(path.DIRECTORY).get("key_1", sub);
+      const subscription = await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub);
       const { items } = await test
         .get(path.HISTORY)
         .deliveries(subscription as NonNullable<typeof subscription>, "failed", { limit: 200 });
@@ -187,7 +187,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     expect(test.sent).toHaveLength(18);
     expect(count("records_damaged delivery")).toBe(6);
     expect((await survey(storage)).faults).toEqual([]);
-    const subscription = await test.get(path.DIRECTORY).get("key_1", sub);
+    const subscription = await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub);
     const bulk = { subscription: subscription as NonNullable<typeof subscription>, limit: 100, perSecond: 1_000 };
     expect(await test.get(path.REPLAY).failed(bulk)).toMatchObject({ replayed: 6 });
     await settled(test);
@@ -209,7 +209,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       await put(storage, row?.key ?? "", flipped(row?.value ?? "", bits(1)[0] as number));
     }
     const history = test.get(path.HISTORY);
-    const subscription = await test.get(path.DIRECTORY).get("key_1", sub);
+    const subscription = await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub);
     const { items } = await history.deliveries(subscription as NonNullable<typeof subscription>, undefined, {
       limit: 9,
     });
@@ -227,7 +227,9 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       "delivered",
     ]);
     expect((await history.event("key_1", ids[3] as string))?.deliveries[0]?.delivery.reason).toBe("record_damaged");
-    expect((await test.get(path.STATS).ofKey("key_1", "1h")).subscriptions[0]?.last?.reason).toBe("record_damaged");
+    expect((await test.get(path.STATS_QUERY).ofKey("key_1", "1h")).subscriptions[0]?.last?.reason).toBe(
+      "record_damaged",
+    );
     const faults = (await survey(storage)).faults.map(({ key }) => key.split(":")[0]);
     expect(faults.toSorted()).toEqual(["attempts", "delivery"]);
   });

@@ -11,7 +11,7 @@ const request = (n: number): AcceptRequest => ({
   source: "test",
   idempotency: { scope: "s", key: "k", digest: `digest-${n}` },
 });
-const accept = (test: TestPath, n: number) => test.get(path.INTAKE).accept(request(n));
+const accept = (test: TestPath, n: number) => test.get(path.ACCEPT).accept(request(n));
 const rows = async (test: TestPath) =>
   (await Promise.all(["idempotency:", "expiry:"].map((prefix) => test.storage.range(prefix)))).map(
     (page) => page.length,

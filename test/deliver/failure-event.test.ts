@@ -107,7 +107,7 @@ describe("a subscription that the relay disables", () => {
     await test.clock.advance(60_000);
     await test.publish();
     await test.clock.advance(1_000);
-    await test.get(path.HEALTH).settled();
+    await test.get(path.CIRCUIT_BREAKER).settled();
     await test.clock.advance(1_000);
     expect(told(test).filter(({ type }) => type === "relay:subscription.disabled")).toEqual([
       {
@@ -131,10 +131,10 @@ describe("a subscription that the relay disables", () => {
     await test.subscribe(["relay:*"]);
     test.otherwise = (request) => Promise.resolve(replied(request.subscriptionId === first ? 410 : 200));
     await test.start();
-    await test.get(path.INTAKE).acceptOperational("key_1", "relay:delivery.failed", {});
+    await test.get(path.ACCEPT).acceptOperational("key_1", "relay:delivery.failed", {});
     await test.clock.advance(1_000);
     expect(told(test)).toHaveLength(2);
-    expect(await test.get(path.DIRECTORY).get("key_1", first)).toMatchObject({ status: "disabled" });
+    expect(await test.get(path.SUBSCRIPTION_CACHE).get("key_1", first)).toMatchObject({ status: "disabled" });
   });
 
   it("by hand is told of to nobody", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
 import * as path from "../../core/runtime/compose/delivery-path.ts";
-import { ATTEMPTS } from "../../core/runtime/compose/replay.ts";
+import { ATTEMPT_HISTORY } from "../../core/runtime/compose/replay.ts";
 import { replied, testPath, type Answer, type TestPath } from "../support/path.ts";
 
 /** Every attempt of a delivery in one page. */
@@ -102,7 +102,7 @@ describe("a delivery", () => {
     await test.whenSent(1);
     await settle(test);
     expect((await delivery(test, id))?.delivery).toMatchObject({ status: "failed", reason: "endpoint_gone" });
-    expect(await test.get(path.DIRECTORY).get("key_1", sub)).toMatchObject({
+    expect(await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub)).toMatchObject({
       status: "disabled",
       disabledReason: "endpoint_gone",
     });
@@ -311,7 +311,7 @@ describe("replay", () => {
     const detail = await delivery(test, id);
     expect(detail?.delivery).toMatchObject({ status: "delivered", cycle: 1 });
     expect(detail?.attempts.map(({ cycle, number }) => [cycle, number])).toEqual([[1, 1]]);
-    const all = await test.get(ATTEMPTS).page("key_1", id, detail?.delivery.subscriptionId ?? "", ALL);
+    const all = await test.get(ATTEMPT_HISTORY).page("key_1", id, detail?.delivery.subscriptionId ?? "", ALL);
     expect(all?.attempts.map(({ cycle, number }) => [cycle, number])).toEqual([
       [1, 1],
       [0, 1],
@@ -364,7 +364,7 @@ describe("replay", () => {
     await test.whenSent(5);
     await settle(test);
     test.otherwise = replied(200);
-    const subscription = (await test.get(path.DIRECTORY).get("key_1", sub))!;
+    const subscription = (await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub))!;
     const replay = test.get(path.REPLAY);
     expect(await replay.failed({ subscription, limit: 3, perSecond: 1, dryRun: true })).toEqual({
       matched: 3,
@@ -472,8 +472,8 @@ describe("the breaker", () => {
     await test.publish();
     await test.whenSent(2);
     await settle(test);
-    await test.get(path.HEALTH).settled();
-    expect(await test.get(path.DIRECTORY).get("key_1", sub)).toMatchObject({
+    await test.get(path.CIRCUIT_BREAKER).settled();
+    expect(await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub)).toMatchObject({
       status: "disabled",
       disabledReason: "endpoint_failing",
     });

@@ -1,6 +1,6 @@
 // A process that is kept waiting itself takes nobody for slow.
 import { expect, it } from "vitest";
-import { createLag } from "../../core/deliver/process-lag.ts";
+import { createProcessLag } from "../../core/deliver/process-lag.ts";
 import { testClock, turn } from "../support/clock.ts";
 
 it("counts what timers are late, also the one that is late just now, and stops when nothing needs it", async () => {
@@ -9,7 +9,7 @@ it("counts what timers are late, also the one that is late just now, and stops w
   let needed = true;
   const timers: (() => void)[] = [];
   const sleep = (until: number): Promise<void> => clock.sleep(until).then(() => new Promise((go) => timers.push(go)));
-  const lag = createLag({ now: clock.now, monotonic: () => clock.monotonic() + stalled, sleep }, () => needed);
+  const lag = createProcessLag({ now: clock.now, monotonic: () => clock.monotonic() + stalled, sleep }, () => needed);
   lag.watch();
   lag.watch();
   await clock.advance(100);

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createDirectory } from "../../core/records/subscription-cache.ts";
+import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
 import { createAttemptHistory } from "../../core/history/attempts.ts";
 import { createHistory, readDelivery } from "../../core/history/events.ts";
-import type { Page } from "../../core/history/events.ts";
+import type { HistoryPage } from "../../core/history/events.ts";
 import { encodeAttempts, encodeDelivery } from "../../core/records/delivery-records.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { deliveryBody, encodeEvent } from "../../core/model/event.ts";
@@ -92,11 +92,11 @@ function room() {
   const store = shelf();
   store.rows.set(subscriptionKey("key_1", sub.id), JSON.stringify(sub));
   const storage = Object.assign(store, { watch: () => () => {} }) as unknown as Storage;
-  const deps = { storage, directory: createDirectory(storage), clock: testClock() };
+  const deps = { storage, directory: createSubscriptionCache(storage), clock: testClock() };
   return { store, history: createHistory(deps), attempts: createAttemptHistory(deps) };
 }
 
-async function walk<Item>(page: (after: string | undefined) => Promise<Page<Item>>): Promise<readonly Item[]> {
+async function walk<Item>(page: (after: string | undefined) => Promise<HistoryPage<Item>>): Promise<readonly Item[]> {
   const all: Item[] = [];
   let after: string | undefined;
   for (let pages = 0; ; pages++) {

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { PROBLEMS } from "../../core/model/problem.ts";
-import { FIGURES, promName } from "../../core/runtime/observability/metric-table.ts";
+import { METRIC_TABLE, promName } from "../../core/runtime/observability/metric-table.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const read = (file: string): Promise<string> => readFile(join(root, file), "utf8");
@@ -52,7 +52,7 @@ describe("docs/metrics.md", () => {
     const rows = [...(await read("docs/metrics.md")).matchAll(/^\| `(relay_[a-z_]+)` *\| *(\w+) *\|/gm)];
     const documented = rows.map(([, name, kind]) => `${name} ${kind}`);
     expect(documented.sort()).toEqual(
-      Object.entries(FIGURES)
+      Object.entries(METRIC_TABLE)
         .map(([name, figure]) => `${promName(name, figure)} ${figure.kind}`)
         .sort(),
     );
@@ -100,7 +100,7 @@ describe("examples", () => {
         const file = join(folder, `example.${one.info.startsWith("ts") ? "ts" : "mjs"}`);
         await writeFile(file, one.code);
         const door = JSON.stringify(pathToFileURL(join(root, "config/module-resolver.ts")).href);
-        const program = `import { openDoor } from ${door}; openDoor(""); await import(${JSON.stringify(pathToFileURL(file).href)});`;
+        const program = `import { resolveOwnModules } from ${door}; resolveOwnModules(""); await import(${JSON.stringify(pathToFileURL(file).href)});`;
         await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {
           cwd: folder,
           timeout: 20_000,

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { LOG_FIELDS } from "../../core/runtime/observability/log-fields.ts";
-import { FIGURES } from "../../core/runtime/observability/metric-table.ts";
+import { METRIC_TABLE } from "../../core/runtime/observability/metric-table.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 
@@ -67,7 +67,7 @@ describe("what is told", () => {
     for (const [file, text] of code()) {
       for (const [, verb, name] of text.matchAll(/\bmetrics\??\.(count|gauge|observe)\(\s*"([^"]+)"/g)) {
         const kind = { count: "counter", gauge: "gauge", observe: "histogram" }[verb as "count" | "gauge" | "observe"];
-        if (FIGURES[name as string]?.kind !== kind) unknown.push(`${file}: ${verb} ${name}`);
+        if (METRIC_TABLE[name as string]?.kind !== kind) unknown.push(`${file}: ${verb} ${name}`);
       }
     }
     expect(unknown).toEqual([]);

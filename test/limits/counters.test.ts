@@ -1,6 +1,6 @@
 // The embedded counters: the law of the port, what they forget when they are full, and suspensions that are put back.
 import { describe, expect, it } from "vitest";
-import type { Taken, Take } from "../../core/model/windows.ts";
+import type { WindowResult, Take } from "../../core/model/windows.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 import { describeCounters } from "../conformance/counters.ts";
 import { testClock } from "../support/clock.ts";
@@ -26,8 +26,8 @@ const take = (key: string, perMinute = 5, per5s = 2): Take => ({
 function small(capacity: number) {
   const moving = testClock();
   const counters = createCounters(moving, { capacity });
-  const ask = (key: string, perMinute?: number, per5s?: number): Taken =>
-    (counters.take([take(key, perMinute, per5s)]) as readonly Taken[])[0] as Taken;
+  const ask = (key: string, perMinute?: number, per5s?: number): WindowResult =>
+    (counters.take([take(key, perMinute, per5s)]) as readonly WindowResult[])[0] as WindowResult;
   return { clock: moving, counters, ask };
 }
 

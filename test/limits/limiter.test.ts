@@ -1,7 +1,7 @@
 // The limiter: rows, callers, headers, what is given back, suspensions that outlive the process, codes that are guessed.
 import { describe, expect, it } from "vitest";
 import { createLimiter } from "../../core/limits/limiter.ts";
-import type { AbuseRule, LimiterDeps, Verdict } from "../../core/limits/limiter.ts";
+import type { AbuseRule, LimiterDeps, LimitVerdict } from "../../core/limits/limiter.ts";
 import { restForm, routeShape } from "../../core/limits/route-limits.ts";
 import { addressGroup } from "../../core/model/address.ts";
 import { Problem } from "../../core/model/problem.ts";
@@ -23,19 +23,19 @@ function setUp(more: Partial<LimiterDeps> = {}) {
   const clock = testClock(1_800_000_000_000);
   const deps = { counters: createCounters(clock), rows: ROWS, abuse: ABUSE as AbuseRule | false, clock, ...more };
   const limiter = createLimiter(deps);
-  const check = async (...args: Parameters<typeof limiter.check>): Promise<Verdict> =>
-    (await limiter.check(...args)) as Verdict;
+  const check = async (...args: Parameters<typeof limiter.check>): Promise<LimitVerdict> =>
+    (await limiter.check(...args)) as LimitVerdict;
   return { clock, limiter, check };
 }
 const drain = async (
-  check: (row: string, who: string) => Promise<Verdict>,
+  check: (row: string, who: string) => Promise<LimitVerdict>,
   row: string,
   who: string,
   times: number,
 ) => {
-  let last: Verdict | undefined;
+  let last: LimitVerdict | undefined;
   for (let i = 0; i < times; i++) last = await check(row, who);
-  return last as Verdict;
+  return last as LimitVerdict;
 };
 
 describe("an answer", () => {
@@ -162,7 +162,7 @@ describe("what is our own fault", () => {
 });
 
 describe("a suspension", () => {
-  const suspend = async (check: (row: string, who: string) => Promise<Verdict>) =>
+  const suspend = async (check: (row: string, who: string) => Promise<LimitVerdict>) =>
     drain(check, "POST /a/{id}", "alice", 3 + 75);
 
   it("outlives the process, with its strikes", async () => {

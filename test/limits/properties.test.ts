@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createLimiter } from "../../core/limits/limiter.ts";
-import type { AbuseRule, Limiter, Verdict } from "../../core/limits/limiter.ts";
+import type { AbuseRule, Limiter, LimitVerdict } from "../../core/limits/limiter.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 
 /** Milliseconds that only the test moves; no sleeper, so nothing to wait for. */
@@ -41,10 +41,10 @@ const pauses = fc.array(
 function setUp(row: { perMinute: number; per5s: number }, abuse: Parameters<Limiter["configure"]>[1]) {
   const clock = handClock();
   const limiter = createLimiter({ counters: createCounters(clock), rows: { "GET /x": row }, abuse, clock });
-  const ask = (): Verdict => limiter.check("GET /x", "a") as Verdict;
+  const ask = (): LimitVerdict => limiter.check("GET /x", "a") as LimitVerdict;
   return { clock, ask };
 }
-const left = ({ headers }: Verdict): number =>
+const left = ({ headers }: LimitVerdict): number =>
   Math.min(Number(headers["X-RateLimit-Remaining"]), Number(headers["X-Burst-Remaining"]));
 
 describe("for every client", () => {
@@ -72,7 +72,7 @@ describe("for every client", () => {
     fc.assert(
       fc.property(rows, pauses, (row, walk) => {
         const { clock, ask } = setUp(row, false);
-        let before: Verdict | undefined;
+        let before: LimitVerdict | undefined;
         for (const pause of walk) {
           const verdict = ask();
           if (before !== undefined) expect(verdict.code === undefined).toBe(left(before) > 0);

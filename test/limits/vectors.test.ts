@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { createLimiter } from "../../core/limits/limiter.ts";
-import type { Verdict } from "../../core/limits/limiter.ts";
+import type { LimitVerdict } from "../../core/limits/limiter.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 import { ABUSE } from "../../config/defaults.ts";
 import { testClock } from "../support/clock.ts";
@@ -34,7 +34,7 @@ describe("the limiter's vectors", () => {
       const limiter = createLimiter({ counters: createCounters(clock), rows: { "GET /x": row }, abuse: ABUSE, clock });
       for (const { t_ms, backpressure_ms, expect: wanted } of vector.requests) {
         await clock.advance(t0 + t_ms - clock.now());
-        const verdict = (await limiter.check("GET /x", "tenant-a", { busyMs: backpressure_ms ?? 0 })) as Verdict;
+        const verdict = (await limiter.check("GET /x", "tenant-a", { busyMs: backpressure_ms ?? 0 })) as LimitVerdict;
         const { status, code, ...headers } = wanted;
         const seen = Object.fromEntries(Object.keys(headers).map((name) => [name, Number(verdict.headers[name])]));
         expect({ t_ms, status: verdict.code === undefined ? 200 : 429, code: verdict.code ?? null, ...seen }).toEqual({

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { batches, canTap, dump, inspect, NoBackup, type Tapped } from "../../core/maintenance/backup.ts";
+import { batches, canTap, dump, inspect, NoBackup, type TappedStorage } from "../../core/maintenance/backup.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Change, Entry, Storage } from "../../core/ports/storage.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
@@ -11,14 +11,17 @@ import { testFolder } from "../support/folder.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 
 const ABOUT = { storage: "test", at: 5 };
-const open = async (plugin = memory(), folder = "/nowhere"): Promise<Storage & Tapped> => {
+const open = async (plugin = memory(), folder = "/nowhere"): Promise<Storage & TappedStorage> => {
   const storage = await plugin.setup(pluginContext(testClock(), folder));
   if (!canTap(storage)) throw new Error("no tap");
   return storage;
 };
 const all = (storage: Storage): Promise<readonly Entry[]> => storage.range("", { limit: 1_000_000 });
 
-async function taken(storage: Tapped, between: () => Promise<unknown> = async () => {}): Promise<readonly string[]> {
+async function taken(
+  storage: TappedStorage,
+  between: () => Promise<unknown> = async () => {},
+): Promise<readonly string[]> {
   let text = "";
   for await (const part of dump(storage, ABOUT)) {
     text += part;

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Chain, type Link } from "../../core/model/linked-list.ts";
+import { LinkedList, type Link } from "../../core/model/linked-list.ts";
 
 it("a chain is a list to whose end things come, and from whose midst they go", () => {
   const step = fc.oneof(fc.constant("add" as const), fc.constant("first" as const), fc.nat({ max: 20 }));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const chain = new Chain<{ readonly n: number }>();
+      const chain = new LinkedList<{ readonly n: number }>();
       const all: { readonly of: { readonly n: number }; readonly link: Link<{ readonly n: number }> }[] = [];
       const gone: Link<{ readonly n: number }>[] = [];
       for (const [n, what] of steps.entries()) {

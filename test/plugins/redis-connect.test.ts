@@ -1,6 +1,6 @@
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { connection, type Connection } from "../../plugins/storage/redis/connect.ts";
+import { connection, type RedisConnection } from "../../plugins/storage/redis/connect.ts";
 
 /** Answers as a Redis does that has just come back: its `INFO` says that it loads, and that it will take hours. */
 async function loadingRedis(times: number) {
@@ -45,7 +45,7 @@ describe("a connection to Redis", () => {
   it("does not wait for as long as a Redis that loads its data believes to need", async () => {
     const server = await loadingRedis(3);
     ends.push(server.end);
-    const made: Connection = await connection({ url: server.url }, "relay");
+    const made: RedisConnection = await connection({ url: server.url }, "relay");
     ends.push(() => made.client.disconnect());
     await made.client.connect();
     expect(server.asked()).toBe(4);

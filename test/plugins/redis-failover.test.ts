@@ -1,6 +1,6 @@
 // A replica becomes master without the last commits: nobody goes on by what was lost.
 import { afterEach, describe, expect, it } from "vitest";
-import { createDirectory } from "../../core/records/subscription-cache.ts";
+import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
 import { subscriptionKey } from "../../core/model/keys.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
@@ -53,7 +53,7 @@ describe.skipIf(missing !== undefined)(
       const shim = keep(await tcpShim(master.port));
       const replica = keep(await startReplica(master));
       const node = await open(shim.port);
-      using directory = createDirectory(node);
+      using directory = createSubscriptionCache(node);
       await node.commit([stored(SUB)]);
       await enqueue(node, due("a", 1, clock.now()));
       await caughtUp(master, replica);

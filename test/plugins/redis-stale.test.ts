@@ -1,7 +1,7 @@
 // A node that messages about subscriptions do not reach: it accepts nothing by what it remembers.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createDirectory } from "../../core/records/subscription-cache.ts";
-import { createIntake, type Intake } from "../../core/publish/accept.ts";
+import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
+import { createPublisher, type Publisher } from "../../core/publish/accept.ts";
 import { ConflictError } from "../../core/model/errors.ts";
 import { subscriptionKey } from "../../core/model/keys.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
@@ -60,12 +60,12 @@ describe.skipIf(missing !== undefined)(
       near = await open(server.url, prefix);
       deaf = await open(`redis://127.0.0.1:${shim.port}`, prefix);
     }
-    function intakeOn(storage: Storage): Intake {
-      const directory = createDirectory(storage);
+    function intakeOn(storage: Storage): Publisher {
+      const directory = createSubscriptionCache(storage);
       ends.push(() => directory[Symbol.dispose]());
-      return createIntake({ storage, directory, clock, maxPending: 0, log: quietLog(), metrics: quietMetrics() });
+      return createPublisher({ storage, directory, clock, maxPending: 0, log: quietLog(), metrics: quietMetrics() });
     }
-    const deliveries = async (intake: Intake): Promise<number | undefined> =>
+    const deliveries = async (intake: Publisher): Promise<number | undefined> =>
       (await intake.accept(publish([paid()])))[0]?.deliveries;
 
     it("fans out by the subscriptions that there are, made or deleted by others", async () => {

@@ -3,8 +3,8 @@
  * says "forget" before it gives up its notes about each.
  */
 import { writeSync } from "node:fs";
-import { createIntake } from "../../core/publish/accept.ts";
-import { createDirectory } from "../../core/subscriptions/subscriptions.ts";
+import { createPublisher } from "../../core/publish/accept.ts";
+import { createSubscriptionCache } from "../../core/subscriptions/subscriptions.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { contextOf } from "../../core/runtime/plugin-context.ts";
 import type { Storage } from "../../core/ports/storage.ts";
@@ -17,7 +17,14 @@ const around = context({ clock: systemClock(), dataDir, configDir: dataDir });
 const storage = await sqlite({ dir: dataDir }).setup(contextOf(sqlite(), around, undefined));
 let taken = 0;
 const { clock, log, metrics } = around;
-const { accept } = createIntake({ storage, directory: createDirectory(storage), clock, maxPending: 0, log, metrics });
+const { accept } = createPublisher({
+  storage,
+  directory: createSubscriptionCache(storage),
+  clock,
+  maxPending: 0,
+  log,
+  metrics,
+});
 const heard: Storage = {
   ...storage,
   commit(changes) {

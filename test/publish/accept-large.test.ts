@@ -3,9 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createDirectory } from "../../core/records/subscription-cache.ts";
+import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
 import { FANOUT_BOUNDS } from "../../core/publish/write-event.ts";
-import { createIntake } from "../../core/publish/accept.ts";
+import { createPublisher } from "../../core/publish/accept.ts";
 import { eventKey, subscriptionKey } from "../../core/model/keys.ts";
 import { Problem } from "../../core/model/problem.ts";
 import type { Accepted } from "../../core/ports/source.ts";
@@ -37,10 +37,10 @@ async function published(storage: Storage, subscriptions: number): Promise<numbe
       .flat()
       .map((sub): Change => ({ op: "put", key: subscriptionKey(sub.keyId, sub.id), value: JSON.stringify(sub) })),
   );
-  using directory = createDirectory(storage);
+  using directory = createSubscriptionCache(storage);
   // All in one commit, as large as it gets: here the storages are tried, not what keeps commits small.
   const fanout = { ...FANOUT_BOUNDS, perCommit: Number.POSITIVE_INFINITY };
-  const intake = createIntake({
+  const intake = createPublisher({
     storage,
     directory,
     clock,

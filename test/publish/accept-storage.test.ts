@@ -2,8 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createDirectory } from "../../core/subscriptions/subscriptions.ts";
-import { createIntake, type Intake } from "../../core/publish/accept.ts";
+import { createSubscriptionCache } from "../../core/subscriptions/subscriptions.ts";
+import { createPublisher, type Publisher } from "../../core/publish/accept.ts";
 import { subscriptionKey } from "../../core/model/keys.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
@@ -20,7 +20,7 @@ const clock = testClock();
 interface House extends AsyncDisposable {
   readonly storage: Storage;
   /** One more publisher on the same storage. */
-  intake(): Intake;
+  intake(): Publisher;
 }
 
 describe.each([
@@ -36,11 +36,11 @@ describe.each([
     for (const sub of [a, off]) {
       await storage.commit([{ op: "put", key: subscriptionKey(sub.keyId, sub.id), value: JSON.stringify(sub) }]);
     }
-    const directory = createDirectory(storage);
+    const directory = createSubscriptionCache(storage);
     return {
       storage,
       intake: () =>
-        createIntake({ storage, directory, clock, maxPending: 0, log: quietLog(), metrics: quietMetrics() }),
+        createPublisher({ storage, directory, clock, maxPending: 0, log: quietLog(), metrics: quietMetrics() }),
       async [Symbol.asyncDispose]() {
         directory[Symbol.dispose]();
         await storage.dispose();

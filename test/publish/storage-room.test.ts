@@ -1,6 +1,6 @@
 // Publishing stops while there is still room to finish what was accepted.
 import { describe, expect, it } from "vitest";
-import { createStorageRoom } from "../../core/publish/storage-room.ts";
+import { createStorageHeadroom } from "../../core/publish/storage-room.ts";
 import { testClock } from "../support/clock.ts";
 import { quietLog } from "../support/quiet.ts";
 import { refusal } from "../support/refusal.ts";
@@ -15,7 +15,7 @@ function desk(totalBytes: number, reserveBytes?: number) {
       now.fails ? Promise.reject(new Error("no answer")) : Promise.resolve({ freeBytes: now.freeBytes, totalBytes }),
     queue: { depth: () => Promise.resolve({ waiting: now.waiting, leased: 0 }) },
   };
-  const room = createStorageRoom({
+  const room = createStorageHeadroom({
     storage,
     clock,
     log: quietLog(),
@@ -78,7 +78,7 @@ describe("the room for what was accepted", () => {
     now.fails = true;
     expect(await opens()).toBe(true);
     const queue = { depth: () => Promise.resolve({ waiting: 0, leased: 0 }) };
-    const none = createStorageRoom({ storage: { queue }, clock: testClock(), log: quietLog() });
+    const none = createStorageHeadroom({ storage: { queue }, clock: testClock(), log: quietLog() });
     expect(none.look()).toBeUndefined();
     none.admit();
   });

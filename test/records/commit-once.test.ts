@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { committed } from "../../core/records/commit-once.ts";
+import { commitOnce } from "../../core/records/commit-once.ts";
 import { StorageError, type StorageFault } from "../../core/model/errors.ts";
 import type { Change } from "../../core/ports/storage.ts";
 import { shelf } from "../support/shelf.ts";
@@ -18,7 +18,7 @@ describe("a commit whose end the storage could not tell", () => {
       const next = faults.shift();
       if (next !== undefined) throw next;
     };
-    expect(await committed(store, EVENT)).toBe(true);
+    expect(await commitOnce(store, EVENT)).toBe(true);
     expect(store.commits).toHaveLength(1);
   });
 
@@ -27,7 +27,7 @@ describe("a commit whose end the storage could not tell", () => {
     store.after = () => {
       throw fault("uncertain");
     };
-    expect(await committed(store, EVENT)).toBe(false);
+    expect(await commitOnce(store, EVENT)).toBe(false);
     expect(store.commits).toHaveLength(1);
   });
 
@@ -41,7 +41,7 @@ describe("a commit whose end the storage could not tell", () => {
         };
         throw fault("uncertain");
       };
-      await expect(committed(store, EVENT)).rejects.toMatchObject({ fault: "uncertain" });
+      await expect(commitOnce(store, EVENT)).rejects.toMatchObject({ fault: "uncertain" });
       expect(store.rows.size).toBe(2);
     },
   );

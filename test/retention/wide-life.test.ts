@@ -115,7 +115,7 @@ describe("an event for more subscriptions than a commit holds", () => {
     await wide.until(wide.ended(test, id));
     expect(await test.status(id)).toBe("failed");
     test.otherwise = replied(200);
-    const [subscription] = await test.get(path.DIRECTORY).of("key_1");
+    const [subscription] = await test.get(path.SUBSCRIPTION_CACHE).of("key_1");
     await test.get(path.REPLAY).failed({ subscription: subscription as never, limit: 10, perSecond: 1_000 });
     await wide.until(async () => (await wide.outcomes(test, id))[ids[0] as string] === "delivered");
     expect(await test.status(id)).toBe("failed");

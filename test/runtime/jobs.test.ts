@@ -244,7 +244,7 @@ describe("retention", () => {
     await test.clock.advance(30 * DAY_MS);
     expect(await run({ deliveredAfterMs: 30 * DAY_MS, failedAfterMs: 60 * DAY_MS }, now)).toBe(1);
     expect(await test.status(pending)).toBe("pending");
-    expect(await test.get(path.DIRECTORY).get("key_1", sub)).toMatchObject({ status: "active" });
+    expect(await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub)).toMatchObject({ status: "active" });
   });
 
   it("never removes anything within a day, whatever it is told: repeats are recognised for that long", async () => {
@@ -341,7 +341,7 @@ describe("retention", () => {
     expect(await run(rule, now)).toBe(0);
     test.otherwise = replied(200);
     await test.get(path.REPLAY).failed({
-      subscription: (await test.get(path.DIRECTORY).get("key_1", test.sub)) as never,
+      subscription: (await test.get(path.SUBSCRIPTION_CACHE).get("key_1", test.sub)) as never,
       limit: 2,
       perSecond: 1_000,
     });

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { FIGURES, promName, type Figure } from "../../core/runtime/observability/metric-table.ts";
+import { METRIC_TABLE, promName, type MetricRow } from "../../core/runtime/observability/metric-table.ts";
 import { createMetrics } from "../../core/runtime/observability/index.ts";
 import { findProgram, needs } from "../support/needs.ts";
 
@@ -37,8 +37,8 @@ const expressions = [
 ];
 
 /** Every name that Prometheus reads → its figure; the process's own figures have no entry in the table. */
-const known = new Map<string, Figure | undefined>();
-for (const [name, figure] of Object.entries(FIGURES)) {
+const known = new Map<string, MetricRow | undefined>();
+for (const [name, figure] of Object.entries(METRIC_TABLE)) {
   const prom = promName(name, figure);
   if (figure.kind === "histogram") for (const end of ["_bucket", "_sum", "_count"]) known.set(prom + end, figure);
   else known.set(prom, figure);
@@ -58,7 +58,7 @@ describe("the dashboard and the alerts", () => {
 
   it("leave out no figure of the table on the dashboard", () => {
     const shown = new Set(queries.flatMap(named).map((name) => name.replace(/_(bucket|sum|count)$/, "")));
-    const all = Object.entries(FIGURES).map(([name, figure]) => promName(name, figure));
+    const all = Object.entries(METRIC_TABLE).map(([name, figure]) => promName(name, figure));
     expect(all.filter((name) => !shown.has(name))).toEqual([]);
   });
 

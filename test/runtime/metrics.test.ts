@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { http, memory, spool } from "../../config/index.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { FIGURES, promName } from "../../core/runtime/observability/metric-table.ts";
+import { METRIC_TABLE, promName } from "../../core/runtime/observability/metric-table.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { watchedStorage } from "../../core/runtime/storage-watch.ts";
 import { startReceiver } from "../support/receiver.ts";
@@ -120,7 +120,7 @@ describe("the figures of a working relay", () => {
     await receiver.waitFor(6);
     const text = await read(relay);
     const fed = (name: string): boolean => {
-      const figure = FIGURES[name];
+      const figure = METRIC_TABLE[name];
       if (figure === undefined) return false;
       const prom = promName(name, figure);
       const count = figure.kind === "histogram" ? `${prom}_count` : prom;
@@ -139,7 +139,7 @@ describe("the figures of a working relay", () => {
       "records_damaged",
       "retention_lag_seconds",
     ];
-    expect(Object.keys(FIGURES).filter((name) => !fed(name) && !atRest.includes(name))).toEqual([]);
+    expect(Object.keys(METRIC_TABLE).filter((name) => !fed(name) && !atRest.includes(name))).toEqual([]);
     expect(text).toContain('relay_source_lag_seconds{source="spool"} 0');
     expect(value(text, "relay_ready")).toBe(1);
     expect(value(text, 'relay_limiter_verdicts_total{code="BURST_EXCEEDED"}')).toBe(1);

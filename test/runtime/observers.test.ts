@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
-import { FIGURES, promName } from "../../core/runtime/observability/metric-table.ts";
+import { METRIC_TABLE, promName } from "../../core/runtime/observability/metric-table.ts";
 import { turn } from "../support/clock.ts";
 
 let folder: string;
@@ -161,7 +161,7 @@ describe("the figures", () => {
   it("stay under 500 series, whatever the labels are", async () => {
     const metrics = createMetrics();
     for (let i = 0; i < 10_000; i++) {
-      for (const [name, { kind, labels }] of Object.entries(FIGURES)) {
+      for (const [name, { kind, labels }] of Object.entries(METRIC_TABLE)) {
         const values = Object.fromEntries((labels ?? []).map((label) => [label, `value ${i}`]));
         if (kind === "counter") metrics.count(name, values);
         else if (kind === "gauge") metrics.gauge(name, i, values);
@@ -175,7 +175,7 @@ describe("the figures", () => {
   });
 
   it("have names as Prometheus wants them", () => {
-    for (const [name, figure] of Object.entries(FIGURES)) {
+    for (const [name, figure] of Object.entries(METRIC_TABLE)) {
       expect(promName(name, figure)).toMatch(/^relay_[a-z_]+$/);
       if (figure.kind === "histogram")
         expect(figure.buckets).toEqual([...(figure.buckets ?? [])].sort((a, b) => a - b));

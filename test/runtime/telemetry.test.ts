@@ -6,7 +6,7 @@ import { StartError } from "../../core/model/errors.ts";
 import { readTraceSettings } from "../../core/runtime/compose/telemetry.ts";
 import { childOf, derivedFrom, parseTraceparent, traceparent } from "../../core/runtime/telemetry/context.ts";
 import { createExporter } from "../../core/runtime/telemetry/exporter.ts";
-import type { Span } from "../../core/runtime/telemetry/otlp.ts";
+import type { OtlpSpan } from "../../core/runtime/telemetry/otlp.ts";
 import { testClock } from "../support/clock.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
@@ -252,7 +252,7 @@ describe("the exporter", () => {
     parentBased: true,
     resource: {},
   };
-  const span: Span = {
+  const span: OtlpSpan = {
     context: childOf(undefined, { ratio: 1, parentBased: true }),
     name: "publish",
     kind: "server",

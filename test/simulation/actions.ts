@@ -85,7 +85,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
         const before = made.map(({ event }) => event.open);
         // Until the answer is there, it may be stored.
         for (const { event } of made) event.open = true;
-        const answer = await ask((node) => node.get(path.INTAKE).accept({ publications, idempotency, source: "sim" }));
+        const answer = await ask((node) => node.get(path.ACCEPT).accept({ publications, idempotency, source: "sim" }));
         for (const [i, accepted] of (answer?.value ?? []).entries()) {
           const { event } = made[i] as (typeof made)[0];
           event.accepted.add(accepted.id);
@@ -181,7 +181,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
 
   async function replayAll(sub: KnownSubscription): Promise<void> {
     await ask(async (node) => {
-      const subscription = await node.get(path.DIRECTORY).get(sub.keyId, sub.id);
+      const subscription = await node.get(path.SUBSCRIPTION_CACHE).get(sub.keyId, sub.id);
       if (subscription === undefined || subscription.status !== "active" || subscription.deletedAt !== undefined)
         return;
       say(`replay all that failed at ${sub.id}`);

@@ -39,8 +39,8 @@ export async function startNode(
     async stop(graceMs) {
       await test.get(path.SWEEPER).stop();
       await test.get(path.DISPATCHER).stop(graceMs);
-      await test.get(path.HEALTH).settled();
-      await test.get(path.PACING).dispose();
+      await test.get(path.CIRCUIT_BREAKER).settled();
+      await test.get(path.RATE_LIMIT).dispose();
       await storage.dispose();
     },
   };

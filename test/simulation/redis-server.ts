@@ -5,7 +5,7 @@
  */
 import { Redis } from "ioredis";
 import { redisAt } from "../../plugins/storage/redis.ts";
-import { COMMAND_MS, type Client, type Connection } from "../../plugins/storage/redis/connect.ts";
+import { COMMAND_MS, type Client, type RedisConnection } from "../../plugins/storage/redis/connect.ts";
 import { sortedMap, type SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { startRedis } from "../support/redis.ts";
@@ -220,9 +220,9 @@ function network(world: World, run: Run, snapshot: () => Promise<SortedMap>): Si
     rows: snapshot,
     async open(life) {
       const client = connect(life);
-      const made: Connection = {
+      const made: RedisConnection = {
         client,
-        driver: { getInstance: () => client } as unknown as Connection["driver"],
+        driver: { getInstance: () => client } as unknown as RedisConnection["driver"],
         subscriber: () => connect(life),
         patient: () => connect(life),
       };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { createFigures, type Figures } from "../../core/stats/collect.ts";
+import { createStatsCollector, type StatsCollector } from "../../core/stats/collect.ts";
 import { quantileMs, latencyCell, LATENCY_CELLS } from "../../core/stats/latency-histogram.ts";
-import { createStats } from "../../core/stats/query.ts";
-import { decodeTally, encodeTally, newTally } from "../../core/stats/bucket.ts";
+import { createStatsQuery } from "../../core/stats/query.ts";
+import { decodeBucket, encodeBucket, newBucket } from "../../core/stats/bucket.ts";
 import type { Attempt } from "../../core/model/attempt.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { StorageError } from "../../core/model/errors.ts";
@@ -37,8 +37,8 @@ const delivery: Delivery = {
 const attempt = (durationMs: number): Attempt => ({ cycle: 0, number: 1, startedAt: 0, durationMs, statusCode: 200 });
 
 function build(storage: Shelf = shelf(), clock = testClock()) {
-  const figures = createFigures({ storage, clock, log: quietLog() });
-  const stats = createStats({
+  const figures = createStatsCollector({ storage, clock, log: quietLog() });
+  const stats = createStatsQuery({
     figures,
     storage,
     directory: { of: async () => [sub("sub_a"), sub("sub_b")], get: async () => undefined },
@@ -188,7 +188,7 @@ describe("figures", () => {
   });
 
   it("cost less than a microsecond an event", () => {
-    const { figures, tried }: { figures: Figures; tried: (kind: "delivered", ms: number) => void } = build();
+    const { figures, tried }: { figures: StatsCollector; tried: (kind: "delivered", ms: number) => void } = build();
     const event = { keyId: "key_1", subscriptionIds: ["sub_a"] };
     const once = (): number => {
       const began = process.hrtime.bigint();
@@ -202,14 +202,14 @@ describe("figures", () => {
 
 describe("a row of figures", () => {
   it("reads back as it was written, and one that is broken counts nothing", () => {
-    const tally = newTally();
+    const tally = newBucket();
     tally.accepted = 3;
     tally.refused[2] = 4;
     tally.backlog.set("sub_a", 5);
     const counts = new Uint32Array(4 + LATENCY_CELLS);
     counts.set([1, 2, 3, 4, 0, 6]);
     tally.subs.set("sub_a", counts);
-    expect(decodeTally(encodeTally(tally))).toEqual(tally);
-    expect(decodeTally("{")).toEqual(newTally());
+    expect(decodeBucket(encodeBucket(tally))).toEqual(tally);
+    expect(decodeBucket("{")).toEqual(newBucket());
   });
 });

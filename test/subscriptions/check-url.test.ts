@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { registerUrl } from "../../core/subscriptions/check-url.ts";
+import { checkUrl } from "../../core/subscriptions/check-url.ts";
 import { createGuard } from "../../core/guard/index.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { testClock } from "../support/clock.ts";
@@ -13,7 +13,7 @@ const transport = (more: Partial<Transport>): Transport => ({
 
 const judge = (of: Partial<Transport>, allow: readonly string[] = []) => {
   const resolver = (name: string) => Promise.resolve(name === "inner.example.com" ? ["10.1.2.3"] : ["93.184.216.34"]);
-  return registerUrl([transport(of)], createGuard({ allow, ports: [443, 4222], clock: testClock(), resolver }));
+  return checkUrl([transport(of)], createGuard({ allow, ports: [443, 4222], clock: testClock(), resolver }));
 };
 
 describe("a URL of a scheme that the guard does not speak", () => {

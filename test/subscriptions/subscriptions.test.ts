@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createDirectory, createSubscriptions } from "../../core/subscriptions/subscriptions.ts";
+import { createSubscriptionCache, createSubscriptions } from "../../core/subscriptions/subscriptions.ts";
 import type { Subscriptions, SubscriptionsDeps } from "../../core/subscriptions/subscriptions.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import { subscriptionKey } from "../../core/model/keys.ts";
@@ -41,7 +41,7 @@ describe("the directory", () => {
     let reads = 0;
     const { range } = store;
     store.range = (...args) => (reads++, range(...args));
-    using directory = createDirectory(storage);
+    using directory = createSubscriptionCache(storage);
     expect(await directory.of("key_1")).toHaveLength(1);
     expect(directory.of("key_1")).toBe(directory.of("key_1"));
     expect(reads).toBe(1);
@@ -55,7 +55,7 @@ describe("the directory", () => {
   it("forgets all it has read when it is told that messages were missed", async () => {
     const { store, storage, tell } = watched();
     put(store, subscription("a"));
-    using directory = createDirectory(storage);
+    using directory = createSubscriptionCache(storage);
     expect(await directory.get("key_1", "sub_a")).toMatchObject({ status: "active" });
     put(store, { ...subscription("a"), status: "disabled" });
     tell(["subscription:", "control:"]);
@@ -75,7 +75,7 @@ describe("the directory", () => {
       await held.promise;
       return rows;
     };
-    using directory = createDirectory(storage);
+    using directory = createSubscriptionCache(storage);
     const early = directory.of("key_1");
     put(store, subscription("a", { status: "disabled" }));
     tell([subscriptionKey("key_1", "sub_a")]);
@@ -86,7 +86,7 @@ describe("the directory", () => {
 
   it("knows the deleted ones too, and lists them not", async () => {
     const { store, storage, tell } = watched();
-    using directory = createDirectory(storage);
+    using directory = createSubscriptionCache(storage);
     expect(await directory.get("key_1", "sub_a")).toBeUndefined();
     put(store, subscription("a"));
     tell([subscriptionKey("key_1", "sub_a")]);
@@ -102,7 +102,7 @@ describe("the directory", () => {
     put(store, subscription("a"));
     const { range } = store;
     store.range = () => Promise.reject(new StorageError("unavailable", "gone"));
-    using directory = createDirectory(storage);
+    using directory = createSubscriptionCache(storage);
     await expect(directory.of("key_1")).rejects.toThrow("gone");
     await expect(directory.get("key_1", "sub_a")).rejects.toThrow("gone");
     store.range = range;
@@ -112,7 +112,7 @@ describe("the directory", () => {
   it("says so when a record cannot be read, rather than leave it out", async () => {
     const { store, storage } = watched();
     store.rows.set(subscriptionKey("key_1", "sub_a"), "{");
-    using directory = createDirectory(storage);
+    using directory = createSubscriptionCache(storage);
     await expect(directory.of("key_1")).rejects.toMatchObject({ fault: "broken" });
   });
 });

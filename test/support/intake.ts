@@ -1,6 +1,6 @@
 /** An intake over a shelf, with subscriptions to set and everything it told to look at. */
 import type { FanoutBounds } from "../../core/publish/write-event.ts";
-import { createIntake, type Intake } from "../../core/publish/accept.ts";
+import { createPublisher, type Publisher } from "../../core/publish/accept.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
 import type { AcceptRequest } from "../../core/ports/source.ts";
@@ -22,7 +22,7 @@ export const subscription = (id: string, over: Partial<Subscription> = {}): Subs
 });
 
 export interface Desk {
-  readonly intake: Intake;
+  readonly intake: Publisher;
   readonly shelf: Shelf;
   readonly clock: TestClock;
   readonly log: ReturnType<typeof quietLog>;
@@ -30,7 +30,7 @@ export interface Desk {
   readonly told: RelayEvent[];
   subscriptions: readonly Subscription[];
   /** Another process on the same storage. */
-  another(): Intake;
+  another(): Publisher;
 }
 
 export function desk({
@@ -65,8 +65,8 @@ export function desk({
     lists.set(keyId, list);
     return list;
   }
-  function another(): Intake {
-    return createIntake({
+  function another(): Publisher {
+    return createPublisher({
       storage: store,
       directory: { of },
       clock,

@@ -8,7 +8,7 @@ import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { nullMetrics } from "../../core/runtime/observability/index.ts";
 import * as path from "../../core/runtime/compose/delivery-path.ts";
 import type { HealthOptions, Plan } from "../../core/ports/plan.ts";
-import { createHouse, type Get } from "../../core/runtime/compose/container.ts";
+import { createContainer, type Get } from "../../core/runtime/compose/container.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock, type TestClock } from "./clock.ts";
 
@@ -64,7 +64,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
   const storage = options.storage ?? (await plugin.setup({ clock, log, metrics: nullMetrics } as never));
   const sent: TransportRequest[] = [];
   const waiting: { readonly count: number; readonly tell: () => void }[] = [];
-  const house = createHouse();
+  const house = createContainer();
   const plan = {
     retry: { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000, ...options.retry },
     delivery: { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000, ...options.delivery },
@@ -88,7 +88,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     },
     async publish(type = "deposit:paid", more = {}) {
       const text = JSON.stringify({ type, keyId: "key_1", data: { n: 1 }, ...more });
-      const [accepted] = await house.get(path.INTAKE).accept({ publications: [{ text, path: "" }], source: "test" });
+      const [accepted] = await house.get(path.ACCEPT).accept({ publications: [{ text, path: "" }], source: "test" });
       return accepted?.id as string;
     },
     async publishRefused(answer) {
@@ -105,23 +105,23 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
       return page.items.find((item) => item.event.id === eventId)?.status as EventStatus;
     },
     async start() {
-      await house.get(path.HEALTH).start();
+      await house.get(path.CIRCUIT_BREAKER).start();
       await house.get(path.SWEEPER).start();
       house.get(path.DISPATCHER).start();
     },
     async [Symbol.asyncDispose]() {
       await house.get(path.SWEEPER).stop();
       await house.get(path.DISPATCHER).stop(0);
-      await house.get(path.PACING).dispose();
+      await house.get(path.RATE_LIMIT).dispose();
     },
   };
 
   house.put(path.PLAN, plan);
-  house.put(path.CLOCK, clock);
+  house.put(path.CLOCK_TOKEN, clock);
   house.put(path.LOG, log);
   house.put(path.METRICS, options.metrics ?? nullMetrics);
   house.put(path.KEYS, makeKeys({ master: key, signing: key, publishToken: "t" }));
-  house.put(path.GUARD, { register: (href: string) => Promise.resolve({ ok: true, href }) } as never);
+  house.put(path.OUTBOUND_GUARD, { register: (href: string) => Promise.resolve({ ok: true, href }) } as never);
   house.put(path.STORAGE, storage);
   house.put(path.TRANSPORTS, [
     {
@@ -138,7 +138,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
       dispose: () => Promise.resolve(),
     },
   ]);
-  path.furnishPath(house, { ...FANOUT_BOUNDS, ...options.fanout });
+  path.registerPath(house, { ...FANOUT_BOUNDS, ...options.fanout });
   return test;
 }
 

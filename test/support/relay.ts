@@ -6,7 +6,7 @@ import { Agent, request } from "undici";
 import type { RelayConfig } from "../../config/define.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { composeRelay, type Around } from "../../core/runtime/compose/compose.ts";
+import { composeRelay, type SetupContext } from "../../core/runtime/compose/compose.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
@@ -50,7 +50,7 @@ export async function startRelay(
   config: RelayConfig = {},
   folder?: string,
   clock: Clock = systemClock(),
-  traces?: Around["traces"],
+  traces?: SetupContext["traces"],
 ): Promise<TestRelay> {
   const dataDir = folder ?? (await mkdtemp(join(tmpdir(), "relay-e2e-")));
   const { ca } = await testAuthority();

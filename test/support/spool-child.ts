@@ -1,6 +1,6 @@
 /** A process of its own: sqlite, intake and a spool on the folders given, until it is killed. Run by the spool's kill test. */
-import { createIntake } from "../../core/publish/accept.ts";
-import { createDirectory } from "../../core/subscriptions/subscriptions.ts";
+import { createPublisher } from "../../core/publish/accept.ts";
+import { createSubscriptionCache } from "../../core/subscriptions/subscriptions.ts";
 import { contextOf } from "../../core/runtime/plugin-context.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { spool } from "../../plugins/source/spool.ts";
@@ -11,9 +11,9 @@ const [dataDir = "", dir = ""] = process.argv.slice(2);
 const around = context({ clock: systemClock(), dataDir, configDir: dataDir });
 const storage = await sqlite({ dir: dataDir }).setup(contextOf(sqlite(), around, undefined));
 const { clock, log, metrics } = around;
-const { accept } = createIntake({
+const { accept } = createPublisher({
   storage,
-  directory: createDirectory(storage),
+  directory: createSubscriptionCache(storage),
   clock,
   maxPending: 0,
   log,

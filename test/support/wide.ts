@@ -37,7 +37,7 @@ export async function subscribers(test: TestPath, count: number, keyId = "key_1"
 export async function publishMany(test: TestPath, count: number, over: object = {}): Promise<readonly Accepted[]> {
   const text = JSON.stringify({ type: "deposit:paid", keyId: "key_1", data: { n: 1 }, ...over });
   const publications = Array.from({ length: count }, (_, i) => ({ text, path: count === 1 ? "" : `[${i}]` }));
-  return await test.get(path.INTAKE).accept({ publications, source: "test" });
+  return await test.get(path.ACCEPT).accept({ publications, source: "test" });
 }
 
 /** Resolves when it holds; looked at again and again, for a storage works in real time. */

@@ -1,11 +1,11 @@
 // Whether the relay kept its word: its records against the publisher's ledger and the receivers' books.
 import { createHash } from "node:crypto";
 import { loadConfig } from "../../config/load.ts";
-import { processAround } from "../../core/cli/support/environment.ts";
+import { processEnvironment } from "../../core/cli/support/environment.ts";
 import { openStorage } from "../../core/cli/support/offline.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { survey, type Survey } from "../../core/maintenance/verify-storage.ts";
+import { survey, type Verification } from "../../core/maintenance/verify-storage.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import { sleep } from "./process.ts";
@@ -16,7 +16,7 @@ import { FREEZES, requestsSeen, type SeenIn } from "./requests.ts";
 import type { Entry, Subject } from "./subject.ts";
 
 export interface Verdict {
-  readonly survey: Survey;
+  readonly survey: Verification;
   /** Acknowledged, and not there. */
   readonly lost: number;
   /** Due long ago, everybody being well, and not attempted. */
@@ -64,7 +64,7 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
     RELAY_PUBLISH_TOKEN: KEYS.publishToken,
   };
   const { plan } = await loadConfig({ flags: { config }, env, cwd: "/" });
-  const storage = await openStorage(plan, processAround());
+  const storage = await openStorage(plan, processEnvironment());
   const violations: string[] = [...receivers.wrong];
   for (const { text, from, to } of receivers.doubts)
     if (timeline.within(from - 1_000, to, FREEZES).length === 0) violations.push(text);

@@ -19,7 +19,7 @@ export interface UpstreamHead {
 /** The longest body of an answer that is replaced by ours and still read to its end, so that its connection can be kept. */
 const DRAINED = 65_536;
 
-export class Exchange implements Dispatcher.DispatchHandler {
+export class UpstreamExchange implements Dispatcher.DispatchHandler {
   /** The answer's head. Rejects with what `abort` was given, or what the connection failed with. */
   readonly head: Promise<UpstreamHead>;
   /** Settles when undici is done with the request, long after an abort where it still waits for a connection. */

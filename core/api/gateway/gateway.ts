@@ -1,7 +1,7 @@
 /** The gateway: `/v1` matched, limited and passed on to the upstream, both bodies streaming. It authenticates nobody. */
 import { Readable } from "node:stream";
 import { retryAfterMs } from "../../deliver/retry.ts";
-import type { Caller, Limiter, Verdict } from "../../limits/limiter.ts";
+import type { Caller, Limiter, LimitVerdict } from "../../limits/limiter.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Route, RouteReply } from "../../ports/plugin.ts";
@@ -13,8 +13,8 @@ import { callersOf, credentialsIn } from "./callers.ts";
 import { requestPairs, responsePairs, valuesOf } from "./headers.ts";
 import { createFindRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
 import type { GatewayRoute } from "./request-path.ts";
-import { checkBody, hasBody, openUpload } from "./upload.ts";
-import { createPlaces, type Place } from "./places.ts";
+import { checkBody, hasUpload, openUpload } from "./upload.ts";
+import { createPlaces, type UploadPlace } from "./places.ts";
 import { createUpstreamRest } from "./rest.ts";
 import { createUpstream } from "./upstream.ts";
 import type { Answering, Upstream, UpstreamOptions } from "./upstream.ts";
@@ -70,7 +70,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     return requestPairs(req.rawHeaders, origin, keyHeader);
   }
 
-  async function count(row: string, callers: readonly Caller[]): Promise<Verdict | undefined> {
+  async function count(row: string, callers: readonly Caller[]): Promise<LimitVerdict | undefined> {
     const busyMs = rest.leftMs(row, callers[0]?.principal ?? "");
     const verdict = await limits.check(row, callers, { busyMs });
     if (verdict?.code === undefined) return verdict;
@@ -86,7 +86,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
    */
   async function placed(call: Call, callers: readonly string[], end: AbortController): Promise<Placed> {
     const { req } = call;
-    if (!hasBody(req)) return { place: places.take(callers, false) ?? full() };
+    if (!hasUpload(req)) return { place: places.take(callers, false) ?? full() };
     const place = places.take(callers, true);
     if (place !== undefined) {
       const body = openUpload(req, BODY_BYTES, (error) => end.abort(error), place.uploaded);
@@ -125,7 +125,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   }
 
   /** The error with the limit headers that are true of it: what is our fault, or the upstream's, costs nothing. */
-  async function refusal(error: unknown, verdict: Verdict | undefined): Promise<unknown> {
+  async function refusal(error: unknown, verdict: LimitVerdict | undefined): Promise<unknown> {
     if (error instanceof Gone || verdict === undefined) return error;
     const { code, status, detail, extras } = problemOf(error);
     const free = status >= 500 || code === "PROVIDER_BACKPRESSURE";
@@ -180,7 +180,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
   }
 
   /** Hands the answer through. What fails from here on can only be told by cutting it off. */
-  async function pass({ req, res, requestId }: Call, { head, exchange }: Answering, verdict?: Verdict): Promise<void> {
+  async function pass(
+    { req, res, requestId }: Call,
+    { head, exchange }: Answering,
+    verdict?: LimitVerdict,
+  ): Promise<void> {
     try {
       const pairs = responsePairs(head, requestId, verdict?.headers);
       // Node reads nothing more of a connection on which an upgrade was asked for and refused.
@@ -217,11 +221,11 @@ interface Counted {
   readonly row: string;
   readonly pairs: readonly string[];
   readonly callers: readonly Caller[];
-  readonly verdict: Verdict | undefined;
+  readonly verdict: LimitVerdict | undefined;
 }
 
 interface Placed {
-  readonly place: Place;
+  readonly place: UploadPlace;
   readonly body?: Readable | Uint8Array;
   /** What a body that was waited for holds. */
   readonly held?: HeldBody;

@@ -3,7 +3,7 @@
  * nginx (`auth_request`), Traefik (`forwardAuth`), Envoy (`ext_authz`).
  */
 import { hash, timingSafeEqual } from "node:crypto";
-import type { Limiter, Verdict } from "../../limits/limiter.ts";
+import type { Limiter, LimitVerdict } from "../../limits/limiter.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Route, RouteReply, RouteRequest } from "../../ports/plugin.ts";
@@ -48,7 +48,7 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
       throw new Problem("UNAUTHENTICATED", "Send the token of limits.check as Bearer token.");
   }
 
-  async function count({ method, path }: Asked, request: RouteRequest): Promise<Verdict | undefined> {
+  async function count({ method, path }: Asked, request: RouteRequest): Promise<LimitVerdict | undefined> {
     const normal = normalPath(path);
     const route = normal === undefined ? undefined : find(method, normal);
     if (route === undefined) {
@@ -63,7 +63,7 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
 
   async function answer(request: RouteRequest, asked: () => Asked, denied: number | undefined): Promise<RouteReply> {
     authenticate(request);
-    let verdict: Verdict | undefined;
+    let verdict: LimitVerdict | undefined;
     try {
       verdict = await count(asked(), request);
     } catch (error) {

@@ -5,7 +5,7 @@ const SHARE = 1 / 8;
 /** What requests whose body is still on its way may have of it, all callers together: the others are for what is whole. */
 const UPLOADS = 1 / 2;
 
-export interface Place {
+export interface UploadPlace {
   /** The body is there now: the place counts as an upload no more. */
   uploaded(): void;
   /** May be called twice. */
@@ -17,7 +17,7 @@ export interface Places {
    * A place for these callers, each of which must have room; `undefined` when there is none.
    * @param uploading whether the body is still on its way
    */
-  take(callers: readonly string[], uploading: boolean): Place | undefined;
+  take(callers: readonly string[], uploading: boolean): UploadPlace | undefined;
 }
 
 /** @param concurrency requests at the upstream at once */

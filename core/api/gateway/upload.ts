@@ -7,7 +7,7 @@ import { Gone } from "../http/body.ts";
 /** What is left of a body that nobody wants any more is read and thrown away, up to this many bytes. */
 const DRAINED = 16 * 1024 * 1024;
 
-export const hasBody = (req: IncomingMessage): boolean =>
+export const hasUpload = (req: IncomingMessage): boolean =>
   req.headers["transfer-encoding"] !== undefined || Number(req.headers["content-length"] ?? 0) > 0;
 
 /**
@@ -15,7 +15,7 @@ export const hasBody = (req: IncomingMessage): boolean =>
  * @throws Problem for a body that is announced as too long, or where none belongs
  */
 export function checkBody(req: IncomingMessage, maxBytes: number): void {
-  if (hasBody(req) && (req.method === "GET" || req.method === "HEAD")) {
+  if (hasUpload(req) && (req.method === "GET" || req.method === "HEAD")) {
     // Servers that expect none take it for the next request on the connection.
     const errors = [{ path: "", message: "must not be there" }];
     throw new Problem("VALIDATION_FAILED", `Send a ${req.method} without a body.`, { errors, ...CLOSE });

@@ -2,7 +2,7 @@
 import type { Pool } from "undici";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connect } from "../../ports/plugin.ts";
-import { Exchange } from "./exchange.ts";
+import { UpstreamExchange } from "./exchange.ts";
 import type { UpstreamHead, UpstreamRequest } from "./exchange.ts";
 
 export interface UpstreamOptions {
@@ -19,7 +19,7 @@ export interface UpstreamOptions {
 
 export interface Answering {
   readonly head: UpstreamHead;
-  readonly exchange: Exchange;
+  readonly exchange: UpstreamExchange;
 }
 
 export interface Upstream {
@@ -95,7 +95,7 @@ export function createUpstream({
     const pool = await (opened ??= open());
     await within(deadlineMs, async (deadline) => {
       for (let again = mayRepeat(request); ; again = false) {
-        const one = new Exchange(pool, request);
+        const one = new UpstreamExchange(pool, request);
         const abort = (): void => one.abort((signal.aborted ? signal : deadline).reason as Error);
         signal.addEventListener("abort", abort, { once: true });
         deadline.addEventListener("abort", abort, { once: true });

@@ -3,10 +3,10 @@ import { H3 } from "h3";
 import { toNodeHandler } from "h3/node";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { addressGroup } from "../../model/address.ts";
-import type { Limiter, RefusalCode, Verdict } from "../../limits/limiter.ts";
+import type { Limiter, LimitRefusalCode, LimitVerdict } from "../../limits/limiter.ts";
 import { ordinals } from "../../model/ids.ts";
 import { Problem, type ProblemCode } from "../../model/problem.ts";
-import type { Soon } from "../../model/maybe-promise.ts";
+import type { MaybePromise } from "../../model/maybe-promise.ts";
 import type { Auth, Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Metrics, Route, RouteReply } from "../../ports/plugin.ts";
@@ -37,7 +37,7 @@ export interface AppDeps extends Pick<CheckDeps, "stepUp"> {
   /** Puts what was refused on the audit trail; left out, it stands nowhere. */
   readonly trail?: CheckDeps["refused"];
   /** Told of each 429; of its key, when the caller owns the key of the path. */
-  readonly refused?: (code: RefusalCode, keyId: string | undefined) => void;
+  readonly refused?: (code: LimitRefusalCode, keyId: string | undefined) => void;
 }
 
 export type NodeHandler = (req: IncomingMessage, res: ServerResponse) => void;
@@ -143,19 +143,19 @@ export function createApp(deps: AppDeps): NodeHandler {
     return { principal, verdict };
   }
 
-  function countRoute(route: Route, call: Call): Soon<Counted> {
+  function countRoute(route: Route, call: Call): MaybePromise<Counted> {
     const { limit, principal } = route;
     if (limit === undefined) return NOT_COUNTED;
     const who = principal === undefined ? addressGroup(call.address) : principal(call);
     return who instanceof Promise ? who.then((name) => countCaller(route, name)) : countCaller(route, who);
   }
 
-  function countCaller({ limit }: Route, who: string | readonly string[]): Soon<Counted> {
+  function countCaller({ limit }: Route, who: string | readonly string[]): MaybePromise<Counted> {
     const verdict = limits.check(limit as string, who);
     return verdict instanceof Promise ? verdict.then(passed) : passed(verdict);
   }
 
-  function passed(verdict: Verdict | undefined): Counted {
+  function passed(verdict: LimitVerdict | undefined): Counted {
     if (verdict?.code) throw new Refused(verdict);
     return verdict === undefined ? NOT_COUNTED : { verdict };
   }
@@ -181,7 +181,7 @@ export function createApp(deps: AppDeps): NodeHandler {
   function tellRefused({ code }: Problem, { params }: Call, principal: Principal | undefined): void {
     const { keyId } = params;
     const owned = keyId !== undefined && principal !== undefined && owns(principal, keyId);
-    deps.refused?.(code as RefusalCode, owned ? keyId : undefined);
+    deps.refused?.(code as LimitRefusalCode, owned ? keyId : undefined);
   }
 
   /** Answers, whatever happens: what fails here failed while an error was being answered. */
@@ -220,15 +220,15 @@ const CLOSE = { headers: { connection: "close" } } as const;
 
 interface Counted {
   readonly principal?: Principal;
-  readonly verdict?: Verdict | undefined;
+  readonly verdict?: LimitVerdict | undefined;
 }
 const NOT_COUNTED: Counted = {};
 
 /** The limiter said no: its own headers go with the answer. */
 class Refused extends Problem {
-  readonly verdict: Verdict;
+  readonly verdict: LimitVerdict;
   readonly principal: Principal | undefined;
-  constructor(verdict: Verdict, principal?: Principal) {
+  constructor(verdict: LimitVerdict, principal?: Principal) {
     super(verdict.code ?? "RATE_LIMIT_EXCEEDED", "Wait as long as Retry-After says, then go on slower.", {
       retryAfter: verdict.retryAfter,
     });

@@ -10,7 +10,7 @@ import type { StepUpRule } from "../../model/token.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Call } from "./call.ts";
 import { checkAccept, hasBody, readJson } from "./json-body.ts";
-import type { AnyOperation, Ask } from "./operation.ts";
+import type { AnyOperation, OperationRequest } from "./operation.ts";
 
 export const notFound = (): Problem => new Problem("NOT_FOUND", "There is no such resource.");
 
@@ -34,7 +34,7 @@ export async function readAsk(
   call: Call,
   principal: Principal,
   deps: CheckDeps,
-): Promise<Ask<unknown, unknown>> {
+): Promise<OperationRequest<unknown, unknown>> {
   checkAccept(call, spec.reply.type ?? "application/json");
   const errors: FieldError[] = [];
   const given = spec.body === undefined ? undefined : spec.bodyOptional && !hasBody(call) ? {} : await readJson(call);

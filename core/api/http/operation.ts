@@ -5,10 +5,10 @@ import type { ProblemCode } from "../../model/problem.ts";
 import type { Principal } from "../../ports/auth.ts";
 import type { Route } from "../../ports/plugin.ts";
 import type { Call } from "./call.ts";
-import type { Answer } from "./reply.ts";
+import type { HttpAnswer } from "./reply.ts";
 
 /** What a handler is given: everything in it has passed its checks. */
-export interface Ask<Body, Query> {
+export interface OperationRequest<Body, Query> {
   readonly call: Call;
   readonly principal: Principal;
   /** For audit lines. */
@@ -44,7 +44,7 @@ export interface Operation<Body = unknown, Query = unknown> {
   readonly reply: { readonly status: number; readonly data?: z.ZodType; readonly paged?: true; readonly type?: string };
   /** Codes beyond those that every operation can answer with. */
   readonly problems?: readonly ProblemCode[];
-  handle(ask: Ask<Body, Query>): Promise<Answer | Streaming> | Answer | Streaming;
+  handle(ask: OperationRequest<Body, Query>): Promise<HttpAnswer | Streaming> | HttpAnswer | Streaming;
 }
 
 /** Any operation, its types forgotten. */

@@ -6,7 +6,7 @@ import type { RouteReply } from "../../ports/plugin.ts";
 import type { Call } from "./call.ts";
 
 /** What an operation answers with: `data`, or `text`, the JSON text of `data` where bytes must stay as they are. */
-export interface Answer {
+export interface HttpAnswer {
   readonly status?: number;
   readonly data?: unknown;
   readonly text?: string;
@@ -15,7 +15,7 @@ export interface Answer {
 }
 
 /** `{"data": …, "meta": {"timestamp": …}}`; no body at all for 204. */
-export function envelope(answer: Answer, now: number): RouteReply {
+export function envelope(answer: HttpAnswer, now: number): RouteReply {
   const { status = 200, headers, nextCursor } = answer;
   if (status === 204) return { status, headers };
   const data = answer.text ?? JSON.stringify(answer.data);

@@ -9,7 +9,7 @@ import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
 import { attempt } from "./shapes.ts";
 import { attemptView } from "./views.ts";
 
-export const ATTEMPTS = "/api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts";
+export const ATTEMPTS_PATH = "/api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts";
 
 export function attemptOperations(deps: {
   readonly attempts: AttemptHistory;
@@ -20,7 +20,7 @@ export function attemptOperations(deps: {
   return [
     operation({
       method: "GET",
-      path: ATTEMPTS,
+      path: ATTEMPTS_PATH,
       summary: "List the attempts of a delivery over all its replays, newest first",
       tag: "Deliveries",
       query: pageQuery,

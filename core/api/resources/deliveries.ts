@@ -3,8 +3,8 @@ import { z } from "zod";
 import { auditChange } from "../../records/audit-trail.ts";
 import type { Actor } from "../../model/audit.ts";
 import type { History } from "../../history/events.ts";
-import type { Replay, Replayed } from "../../replay/replay.ts";
-import type { Directory } from "../../subscriptions/subscriptions.ts";
+import type { Replay, BulkReplayed } from "../../replay/replay.ts";
+import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import { isLive } from "../../model/subscription.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Subscription } from "../../model/subscription.ts";
@@ -28,7 +28,7 @@ export function deliveryOperations(
   deps: Receivers & {
     readonly history: History;
     readonly replay: Replay;
-    readonly directory: Directory;
+    readonly directory: SubscriptionCache;
     readonly storage: Pick<Storage, "commit">;
     readonly cursors: Cursors;
     readonly clock: Pick<Clock, "now">;
@@ -45,7 +45,7 @@ export function deliveryOperations(
     await storage.commit([auditChange(keyId, ordinal(), actor, clock.now(), line)]);
   }
 
-  async function replayAll(subscriptions: readonly Subscription[], asked: BulkReplay): Promise<Replayed> {
+  async function replayAll(subscriptions: readonly Subscription[], asked: BulkReplay): Promise<BulkReplayed> {
     const { limit, perSecond, ...range } = asked;
     const startAt = clock.now();
     let matched = 0;

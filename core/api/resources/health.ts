@@ -5,14 +5,14 @@ import type { Route } from "../../ports/plugin.ts";
 import { envelope } from "../http/reply.ts";
 
 /** One part of the relay, as `/readyz` shows it. */
-export interface Part {
+export interface HealthPart {
   readonly ready: boolean;
   /** One word or two for people: why not. Nothing secret: anyone may ask. */
   readonly state?: string;
 }
 
 /** Asked at every probe; must answer soon. */
-export type Readiness = () => Promise<Readonly<Record<string, Part>>> | Readonly<Record<string, Part>>;
+export type Readiness = () => Promise<Readonly<Record<string, HealthPart>>> | Readonly<Record<string, HealthPart>>;
 
 export function healthRoutes(deps: {
   readonly clock: Pick<Clock, "now">;

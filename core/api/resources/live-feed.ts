@@ -8,14 +8,14 @@ import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
 
 /** One message. `data` becomes one line of JSON. */
-export interface Message {
+export interface FeedLine {
   readonly event: "event" | "attempt" | "subscription";
   readonly data: Readonly<Record<string, unknown>>;
 }
 
 export interface Feed {
   /** Tells of what happens on a key from now on; returns what ends it. */
-  listen(keyId: string, tell: (message: Message) => void): () => void;
+  listen(keyId: string, tell: (message: FeedLine) => void): () => void;
 }
 
 /** A comment this often keeps proxies from closing the connection, and finds sessions that were ended. */
@@ -27,7 +27,7 @@ const MAX_STREAMS = 500;
 const MAX_OF_ONE = 20;
 const BUSY_S = 30;
 
-export function streamOperations(deps: {
+export function liveFeedOperations(deps: {
   readonly feed?: Feed | undefined;
   readonly auth: Auth;
   readonly clock: Clock;

@@ -2,7 +2,7 @@
 import type { AttemptHistory } from "../../history/attempts.ts";
 import type { History } from "../../history/events.ts";
 import type { Replay } from "../../replay/replay.ts";
-import type { Directory, Subscriptions } from "../../subscriptions/subscriptions.ts";
+import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
 import { ordinals } from "../../model/ids.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -16,23 +16,23 @@ import { createCursors, isCount } from "../http/cursor.ts";
 import { deliveryOperations } from "./deliveries.ts";
 import type { AnyOperation } from "../http/operation.ts";
 import { eventOperations } from "./events.ts";
-import { figureOperations } from "./stats.ts";
-import type { Figures } from "./stats.ts";
-import { pingOperations } from "./test-event.ts";
-import type { Ping } from "./test-event.ts";
+import { statsOperations } from "./stats.ts";
+import type { StatsSource } from "./stats.ts";
+import { testEventOperations } from "./test-event.ts";
+import type { TestEventSender } from "./test-event.ts";
 import type { Receivers } from "./expected-receivers.ts";
 import { rekeyOperations } from "./rekey.ts";
 import type { RekeyAll } from "./rekey.ts";
-import { streamOperations } from "./live-feed.ts";
+import { liveFeedOperations } from "./live-feed.ts";
 import type { Feed } from "./live-feed.ts";
-import { webhookOperations } from "./subscriptions.ts";
+import { subscriptionOperations } from "./subscriptions.ts";
 
 export interface OperationsDeps extends Receivers {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly keys: Pick<Keys, "seal" | "open">;
   readonly auth: Auth;
-  readonly directory: Directory;
+  readonly directory: SubscriptionCache;
   readonly subscriptions: Subscriptions;
   readonly history: History;
   readonly attempts: AttemptHistory;
@@ -42,10 +42,10 @@ export interface OperationsDeps extends Receivers {
   /** The catalogue of event names as it is now. */
   readonly events?: (() => readonly string[] | undefined) | undefined;
   /** Sends one test event; without it there is no such operation. */
-  readonly ping?: Ping | undefined;
+  readonly ping?: TestEventSender | undefined;
   /** What happens, as it happens; without it there is no stream. */
   readonly feed?: Feed | undefined;
-  readonly figures?: Figures | undefined;
+  readonly figures?: StatsSource | undefined;
   /** Seals everything anew; without it there is no such operation. */
   readonly rekey?: RekeyAll | undefined;
 }
@@ -58,16 +58,16 @@ export function createOperations(deps: OperationsDeps): readonly AnyOperation[] 
     ordinal: ordinals(deps.clock.now),
   };
   return [
-    ...webhookOperations(shared),
-    ...pingOperations(shared),
+    ...subscriptionOperations(shared),
+    ...testEventOperations(shared),
     ...eventOperations(shared),
     ...deliveryOperations(shared),
     ...attemptOperations(shared),
     ...catalogueOperations(shared),
     ...auditOperations(shared),
-    ...figureOperations(shared),
+    ...statsOperations(shared),
     ...rekeyOperations(shared),
-    ...streamOperations(shared),
+    ...liveFeedOperations(shared),
     ...backupOperations(shared),
   ];
 }

@@ -1,5 +1,5 @@
 /** Figures: of a key for charts, and of the relay for operators. */
-import type { Chart, Glance, KeyStats, Range } from "../../stats/query.ts";
+import type { Chart, SubscriptionStats, KeyStats, StatsRange } from "../../stats/query.ts";
 import { isoTime } from "../../model/time.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
@@ -7,18 +7,18 @@ import { statsQuery, statusQuery } from "./schemas.ts";
 import { figures as shape, keyStats } from "./shapes.ts";
 import { listedView } from "./views.ts";
 
-export type { Range } from "../../stats/query.ts";
+export type { StatsRange } from "../../stats/query.ts";
 
-export interface Figures {
+export interface StatsSource {
   /** Of one key, over a range, for charts; of one of its subscriptions, when that is named. */
-  stats?(keyId: string, range: Range, subscriptionId?: string): Promise<KeyStats>;
+  stats?(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;
   /** Nodes, storage, backlog. */
   status?(): Promise<Readonly<Record<string, unknown>>>;
   /** Of the whole relay, for charts. */
-  relay?(range: Range): Promise<Chart>;
+  relay?(range: StatsRange): Promise<Chart>;
 }
 
-export function figureOperations(deps: { readonly figures?: Figures | undefined }): readonly AnyOperation[] {
+export function statsOperations(deps: { readonly figures?: StatsSource | undefined }): readonly AnyOperation[] {
   const { figures = {} } = deps;
   const operations: AnyOperation[] = [];
   const { stats, status, relay } = figures;
@@ -62,7 +62,7 @@ export function figureOperations(deps: { readonly figures?: Figures | undefined 
 const chartView = (chart: Chart): object => ({ ...chart, from: isoTime(chart.from) });
 const time = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : isoTime(ms));
 
-function glanceView({ subscription, health, last, ...figures }: Glance): unknown {
+function glanceView({ subscription, health, last, ...figures }: SubscriptionStats): unknown {
   const newest = last?.attempts.at(-1);
   return {
     ...(listedView(subscription) as object),

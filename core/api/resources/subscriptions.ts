@@ -1,5 +1,5 @@
 /** The subscriptions of a key: the operations that the interface names first. */
-import type { Directory, Subscriptions } from "../../subscriptions/subscriptions.ts";
+import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
 import { isLive } from "../../model/subscription.ts";
 import type { Subscription } from "../../model/subscription.ts";
 import { z } from "zod";
@@ -21,14 +21,14 @@ export const WEBHOOK = `${WEBHOOKS}/{subscriptionId}`;
 const tag = "Subscriptions";
 
 /** @throws Problem NOT_FOUND for one that is not there, or not any more */
-export async function findSubscription(directory: Directory, keyId: string, id: string): Promise<Subscription> {
+export async function findSubscription(directory: SubscriptionCache, keyId: string, id: string): Promise<Subscription> {
   const found = await directory.get(keyId, id);
   if (!isLive(found)) throw notFound();
   return found;
 }
 
-export function webhookOperations(deps: {
-  readonly directory: Directory;
+export function subscriptionOperations(deps: {
+  readonly directory: SubscriptionCache;
   readonly subscriptions: Subscriptions;
   /** URL schemes that a transport serves. */
   readonly schemes: readonly string[];

@@ -1,6 +1,6 @@
 /** The test event: one attempt, now, whatever the state of the subscription. */
 import { auditChange } from "../../records/audit-trail.ts";
-import type { Directory } from "../../subscriptions/subscriptions.ts";
+import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import type { Attempt } from "../../model/attempt.ts";
 import type { Subscription } from "../../model/subscription.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -12,14 +12,14 @@ import { attemptView } from "./views.ts";
 import { findSubscription, WEBHOOK } from "./subscriptions.ts";
 
 /** Sends `relay:ping` once, and touches neither health nor breaker. */
-export type Ping = (
+export type TestEventSender = (
   subscription: Subscription,
   signal: AbortSignal,
 ) => Promise<{ readonly ordinal: string; readonly attempt: Attempt }>;
 
-export function pingOperations(deps: {
-  readonly ping?: Ping | undefined;
-  readonly directory: Directory;
+export function testEventOperations(deps: {
+  readonly ping?: TestEventSender | undefined;
+  readonly directory: SubscriptionCache;
   readonly storage: Pick<Storage, "commit">;
   readonly clock: Pick<Clock, "now">;
   readonly ordinal: () => string;

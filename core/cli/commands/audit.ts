@@ -3,7 +3,7 @@ import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { EX_OK } from "../support/exit.ts";
-import { json, printable, table } from "../support/output.ts";
+import { json, printable, printTable } from "../support/output.ts";
 import { rows } from "../support/response-shape.ts";
 import type { Shape } from "../support/response-shape.ts";
 
@@ -43,7 +43,7 @@ const audit: Command = {
     else if (lines.length === 0) around.say("relay: nothing was changed on this key yet");
     else {
       const cells = lines.map((one) => [one.at, one.by, one.address, one.action, one.target, one.result, one.detail]);
-      around.print(table(["at", "by", "from", "what", "of", "result", "detail"], cells));
+      around.print(printTable(["at", "by", "from", "what", "of", "result", "detail"], cells));
     }
     if (nextCursor !== undefined) around.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
     return EX_OK;

@@ -9,7 +9,7 @@ import { ConfigError } from "../../../config/problems.ts";
 import { canTap, dump, inspect, NoBackup } from "../../maintenance/backup.ts";
 import { StartError } from "../../model/errors.ts";
 import type { Storage } from "../../ports/storage.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
 import type { Command, Given } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
@@ -67,7 +67,7 @@ interface Parts extends AsyncDisposable {
 }
 
 /** The storage itself when no relay uses it, else the relay. */
-async function source(given: Given, around: Around): Promise<Parts> {
+async function source(given: Given, around: CliEnvironment): Promise<Parts> {
   const { settings } = readEnvironment(around.env);
   const named = [given.text("url"), given.text("token"), settings.url, settings.token];
   const storage = named.every((one) => one === undefined) ? await unused(given, around) : undefined;
@@ -87,7 +87,7 @@ async function source(given: Given, around: Around): Promise<Parts> {
 }
 
 /** Undefined when a relay uses it. */
-async function unused(given: Given, around: Around): Promise<Storage | undefined> {
+async function unused(given: Given, around: CliEnvironment): Promise<Storage | undefined> {
   const [{ plan }, { openStorage }] = await Promise.all([loadFor(given, around), import("../support/offline.ts")]);
   if (plan.storage.name === "memory") return undefined;
   return openStorage(plan, around).catch((error: unknown) => {

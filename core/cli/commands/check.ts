@@ -1,10 +1,10 @@
 /** `relay check`: reads the config and says everything that is wrong with it. */
 import type { Plan } from "../../ports/plan.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import type { Command, Given } from "../support/command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
 import { EX_CONFIG, EX_DATAERR, EX_OK } from "../support/exit.ts";
-import { fields, json, printable, table } from "../support/output.ts";
+import { fields, json, printable, printTable } from "../support/output.ts";
 import { effective } from "../support/reload.ts";
 import { loadFor } from "../support/load-config.ts";
 
@@ -33,7 +33,7 @@ const check: Command = {
 };
 
 /** @throws StartError 75 while a relay uses the folder */
-async function checkStored(plan: Plan, given: Given, around: Around): Promise<number> {
+async function checkStored(plan: Plan, given: Given, around: CliEnvironment): Promise<number> {
   const [{ openStorage }, { survey }] = await Promise.all([
     import("../support/offline.ts"),
     import("../../maintenance/verify-storage.ts"),
@@ -55,9 +55,9 @@ async function checkStored(plan: Plan, given: Given, around: Around): Promise<nu
     if (given.flag("json")) around.print(json({ ok: good, ...report }));
     else {
       const rows = Object.entries(report.records).filter(([, count]) => count > 0);
-      around.print(rows.length === 0 ? "nothing is stored" : table(["shelf", "records"], rows));
+      around.print(rows.length === 0 ? "nothing is stored" : printTable(["shelf", "records"], rows));
       const ends = Object.entries(report.deliveries).filter(([, count]) => count > 0);
-      if (ends.length > 0) around.print(table(["deliveries", "count"], ends));
+      if (ends.length > 0) around.print(printTable(["deliveries", "count"], ends));
       for (const { key, message } of report.faults) around.say(`relay: ${printable(`${key} ${message}`)}`);
       if (report.more > 0) around.say(`relay: and ${report.more} more`);
     }

@@ -3,8 +3,8 @@ import type { Command } from "../support/command.ts";
 import { EX_OK, EX_SOFTWARE } from "../support/exit.ts";
 import { openStage } from "../demo/stage.ts";
 import type { Stage } from "../demo/stage.ts";
-import { createTeller } from "../demo/narrator.ts";
-import type { Teller } from "../demo/narrator.ts";
+import { createNarrator } from "../demo/narrator.ts";
+import type { Narrator } from "../demo/narrator.ts";
 
 const demo: Command = {
   usage: "demo",
@@ -12,7 +12,7 @@ const demo: Command = {
   options: [{ flags: "--keep", about: "keep it running afterwards, until Ctrl+C" }],
   async run(given, around) {
     const begun = around.clock.monotonic();
-    const teller = createTeller(around);
+    const teller = createNarrator(around);
     const stage = await openStage(around);
     const interrupted = signalled();
     let code: number | undefined;
@@ -41,7 +41,7 @@ const signalled = (): Promise<number> =>
   new Promise((resolve) => void process.once("SIGINT", () => resolve(130)).once("SIGTERM", () => resolve(143)));
 
 /** The story. Each `check` is a promise of the relay that must hold. */
-async function play(stage: Stage, { say, title, check, arrival }: Teller): Promise<void> {
+async function play(stage: Stage, { say, title, check, arrival }: Narrator): Promise<void> {
   say(`A relay at ${stage.relayUrl} keeps its data in a temporary folder.`);
   say(`A receiver at ${stage.receiverUrl} speaks TLS and checks every signature.`);
   say(`The dashboard is at ${stage.relayUrl}/developers while this runs.`);

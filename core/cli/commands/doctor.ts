@@ -1,9 +1,9 @@
 /** `relay doctor`: looks at everything that a relay needs around it, and says what to do where something is missing. */
 import { paint } from "../support/environment.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
-import { bad, exitCode, good, reasonOf, type Finding } from "../doctor/finding.ts";
+import { bad, exitCode, good, reasonOf, type DoctorFinding } from "../doctor/finding.ts";
 import { json, printable } from "../support/output.ts";
 import { loadFor } from "../support/load-config.ts";
 
@@ -17,7 +17,7 @@ const doctor: Command = {
   ],
   examples: ["relay doctor", "relay doctor --url https://hooks.example.com/orders"],
   async run(given, around) {
-    const findings: Finding[] = [];
+    const findings: DoctorFinding[] = [];
     const asJson = given.flag("json");
     for await (const finding of examine(given, around)) {
       findings.push(finding);
@@ -30,7 +30,7 @@ const doctor: Command = {
 };
 
 /** Each finding as soon as it is made: some take seconds. A check that fails itself is a finding too. */
-async function* examine(given: Parameters<Command["run"]>[0], around: Around): AsyncGenerator<Finding> {
+async function* examine(given: Parameters<Command["run"]>[0], around: CliEnvironment): AsyncGenerator<DoctorFinding> {
   const machine = await import("../doctor/machine.ts");
   yield machine.checkNode();
   const { ConfigError } = await import("../../../config/problems.ts");
@@ -55,7 +55,7 @@ async function* examine(given: Parameters<Command["run"]>[0], around: Around): A
     import("../doctor/store.ts"),
     import("../doctor/outside.ts"),
   ]);
-  const checks: readonly [string, () => Promise<readonly Finding[]>][] = [
+  const checks: readonly [string, () => Promise<readonly DoctorFinding[]>][] = [
     ["folder", () => checkFolder(plan, around)],
     ["open files", async () => [machine.checkFiles(plan)]],
     ["tls trust", () => machine.checkTrust(plan, around.clock.now())],
@@ -63,7 +63,7 @@ async function* examine(given: Parameters<Command["run"]>[0], around: Around): A
     ["address", async () => [await outside.checkAddress(plan, around)]],
     ["storage", () => checkStorage(plan, around)],
     ["dns", async () => [await outside.checkDns(around)]],
-    ...(given.list("url") ?? []).map((url): [string, () => Promise<readonly Finding[]>] => [
+    ...(given.list("url") ?? []).map((url): [string, () => Promise<readonly DoctorFinding[]>] => [
       "url",
       async () => [await outside.checkUrl(url, plan, around)],
     ]),
@@ -79,7 +79,7 @@ async function* examine(given: Parameters<Command["run"]>[0], around: Around): A
 
 const MARKS = { good: ["green", "ok  "], warn: ["yellow", "warn"], bad: ["red", "BAD "] } as const;
 
-function line({ check, state, found, todo }: Finding, { stdout }: Around): string {
+function line({ check, state, found, todo }: DoctorFinding, { stdout }: CliEnvironment): string {
   const [style, mark] = MARKS[state];
   const more = todo === undefined ? "" : `\n      ${" ".repeat(12)}→ ${printable(todo)}`;
   return `${paint(stdout, style, mark)}  ${check.padEnd(12)}${printable(found)}${more}`;

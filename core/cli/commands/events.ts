@@ -3,7 +3,7 @@ import { openApi } from "../support/client.ts";
 import type { Command, Option } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { EX_OK } from "../support/exit.ts";
-import { fields, json, printable, table } from "../support/output.ts";
+import { fields, json, printable, printTable } from "../support/output.ts";
 import { record, rows } from "../support/response-shape.ts";
 import type { Shape } from "../support/response-shape.ts";
 
@@ -69,7 +69,7 @@ const list: Command = {
     else if (all.length === 0) around.say("relay: no such events");
     else {
       const cells = all.map((event) => [event.id, event.type, event.status, event.acceptedAt]);
-      around.print(table(["id", "type", "status", "accepted"], cells));
+      around.print(printTable(["id", "type", "status", "accepted"], cells));
     }
     if (nextCursor !== undefined) around.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
     return EX_OK;
@@ -132,7 +132,7 @@ function describe(delivery: ShownDelivery): string {
       ? `${attempt.error ?? ""} ${attempt.detail ?? ""}`.trim()
       : String(attempt.statusCode),
   ]);
-  const lines = table(["attempt", "at", "took", "result"], cells).split("\n");
+  const lines = printTable(["attempt", "at", "took", "result"], cells).split("\n");
   return [head, ...lines.map((line) => `  ${line}`)].join("\n");
 }
 

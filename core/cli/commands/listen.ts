@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { paint } from "../support/environment.ts";
 import { makeAuthority, openAuthority } from "../support/certificates.ts";
 import type { Authority } from "../support/certificates.ts";
@@ -71,7 +71,7 @@ function stopAsked(): Promise<void> {
   });
 }
 
-function readSecret(text: string, around: Around): string {
+function readSecret(text: string, around: CliEnvironment): string {
   if (!text.startsWith("@")) return text;
   try {
     return readFileSync(resolve(around.cwd, text.slice(1)), "utf8").trim();
@@ -86,11 +86,11 @@ function readStatuses(texts: readonly string[]): readonly number[] {
   return texts.map(Number);
 }
 
-const defaultFolder = ({ env }: Around): string =>
+const defaultFolder = ({ env }: CliEnvironment): string =>
   join(env["XDG_DATA_HOME"] ?? join(homedir(), ".local", "share"), "relay", "listen");
 
 /** The authority kept in the folder, made at the first call; made anew when it is about to end. */
-async function keptAuthority(folder: string, { clock }: Around): Promise<Authority> {
+async function keptAuthority(folder: string, { clock }: CliEnvironment): Promise<Authority> {
   const [caFile, keyFile] = [join(folder, "ca.pem"), join(folder, "ca-key.pem")];
   try {
     if (existsSync(caFile) && existsSync(keyFile)) {
@@ -120,7 +120,7 @@ async function keptAuthority(folder: string, { clock }: Around): Promise<Authori
 
 const header = ({ headers }: Arrival, name: string): string => String(headers[name] ?? "");
 
-function asText(arrival: Arrival, status: number, { stdout }: Around): string {
+function asText(arrival: Arrival, status: number, { stdout }: CliEnvironment): string {
   const { verdict, attempt } = arrival;
   const colour = verdict === "verified" ? "green" : verdict === "refused" ? "red" : "yellow";
   const words = { verified: "signature verified", refused: "SIGNATURE WRONG", unchecked: "signature not checked" };

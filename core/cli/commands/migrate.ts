@@ -10,7 +10,7 @@ import { heldKeys, keyFolder, lineUp, MASTER } from "../../runtime/keys/master-k
 import type { Plan } from "../../ports/plan.ts";
 import { judgeMasterKey } from "../../runtime/keys/rekey.ts";
 import { FILLING, storedSchema } from "../../runtime/storage-schema.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
 import { EX_CONFIG, EX_OK, EX_REFUSED, EX_TEMPFAIL, ExitError } from "../support/exit.ts";
@@ -61,7 +61,7 @@ const migrate: Command = {
 };
 
 /** @throws ConfigError; where the target must be given a master key, it says which one: any other could open nothing */
-async function loadTarget(to: string, from: Plan, { env, cwd }: Around): Promise<Plan> {
+async function loadTarget(to: string, from: Plan, { env, cwd }: CliEnvironment): Promise<Plan> {
   const own = Object.fromEntries(Object.entries(env).filter(([name]) => !OF_THE_SOURCE.has(name)));
   try {
     return (await loadConfig({ flags: { config: to }, env: own, cwd })).plan;
@@ -98,7 +98,12 @@ async function refuseHalf(source: Storage): Promise<void> {
 }
 
 /** @returns how many records there are. @throws ExitError 75 when the source changes meanwhile */
-async function copy(source: Storage, target: Storage, name: string, { stderr, clock }: Around): Promise<number> {
+async function copy(
+  source: Storage,
+  target: Storage,
+  name: string,
+  { stderr, clock }: CliEnvironment,
+): Promise<number> {
   // The mark tells how far it is: `<name>`, or `<name> > <last key>`.
   const was = await target.getItem(FILLING);
   const mine = was?.startsWith(`${name} > `) === true;

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { text as readText } from "node:stream/consumers";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
@@ -47,7 +47,7 @@ const publish: Command = {
 };
 
 /** JSON text from the option itself, from `@file` or from `-`. @throws ExitError 64 when it is none */
-async function readData(given: string, around: Around): Promise<string> {
+async function readData(given: string, around: CliEnvironment): Promise<string> {
   const text =
     given === "-" ? await readText(around.stdin) : given.startsWith("@") ? readFile(given.slice(1), around) : given;
   try {
@@ -60,7 +60,7 @@ async function readData(given: string, around: Around): Promise<string> {
   }
 }
 
-function readFile(name: string, around: Around): string {
+function readFile(name: string, around: CliEnvironment): string {
   try {
     return readFileSync(resolve(around.cwd, name), "utf8");
   } catch (error) {

@@ -1,5 +1,5 @@
 /** `relay replay`: sends a failed event again, or many at once, through the API. */
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
 import type { Command, Given } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
@@ -42,7 +42,7 @@ const replay: Command = {
   run: (given, around) => (given.args[0] === undefined ? many(given, around) : one(given, around, given.args[0])),
 };
 
-async function one(given: Given, around: Around, id: string): Promise<number> {
+async function one(given: Given, around: CliEnvironment, id: string): Promise<number> {
   const alone = [
     ...MANY_ONLY.filter((name) => given.text(name) !== undefined),
     ...(given.flag("dry-run") ? ["dry-run"] : []),
@@ -61,7 +61,7 @@ async function one(given: Given, around: Around, id: string): Promise<number> {
   return EX_OK;
 }
 
-async function many(given: Given, around: Around): Promise<number> {
+async function many(given: Given, around: CliEnvironment): Promise<number> {
   if (given.flag("force")) throw usage("--force is for one event, not for many");
   const key = `/api-keys/${encodeURIComponent(given.required("key"))}`;
   const subscription = given.text("subscription");
@@ -93,11 +93,11 @@ async function many(given: Given, around: Around): Promise<number> {
 }
 
 /** On a terminal, a line that stays where it is. */
-function progress({ stderr }: Around, replayed: number, matched: number): void {
+function progress({ stderr }: CliEnvironment, replayed: number, matched: number): void {
   if (stderr.isTTY) stderr.write(`\rrelay: ${replayed} of ${matched} go out again`);
 }
 
-function told(given: Given, around: Around, moved: Moved): number {
+function told(given: Given, around: CliEnvironment, moved: Moved): number {
   if (given.flag("json")) around.print(json(moved));
   else if (given.flag("dry-run"))
     around.print(

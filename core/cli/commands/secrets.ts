@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { keyFile } from "../../runtime/keys/key-file.ts";
 import { keyFolder, MASTER, NEXT_MASTER, OLD_MASTER } from "../../runtime/keys/master-keys.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
 import type { Command, Given } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
@@ -57,7 +57,7 @@ const rekey: Command = {
 };
 
 /** Where the key lies in a file here, the new one is put beside it. Resolves to where the old one will be. */
-async function prepare(given: Given, around: Around): Promise<string | undefined> {
+async function prepare(given: Given, around: CliEnvironment): Promise<string | undefined> {
   const chosen = given.text("new");
   if (given.text("url") !== undefined && chosen === undefined) return undefined;
   const { plan } = await loadFor(given, around);
@@ -77,7 +77,7 @@ async function prepare(given: Given, around: Around): Promise<string | undefined
   return join(folder, OLD_MASTER);
 }
 
-async function readKey(from: string, around: Around): Promise<string> {
+async function readKey(from: string, around: CliEnvironment): Promise<string> {
   const read = (): string => {
     if (!from.startsWith("@")) throw usage("--new takes @file, or - for stdin");
     try {

@@ -2,7 +2,7 @@
 import { flushCompileCache } from "node:module";
 import { tidyHeap } from "../../runtime/v8-settings.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS } from "../support/command.ts";
 import { EX_OK, EX_TEMPFAIL } from "../support/exit.ts";
@@ -45,7 +45,7 @@ const TIDY_AFTER_MS = 1_000;
  */
 export async function runRelay(
   plan: Plan,
-  around: Around,
+  around: CliEnvironment,
   file?: string,
   reread?: ReturnType<typeof rereader>,
 ): Promise<number> {
@@ -99,7 +99,7 @@ interface Begun {
   readonly file: string | undefined;
 }
 
-function greet(plan: Plan, { say }: Around, { url, made, file }: Begun): void {
+function greet(plan: Plan, { say }: CliEnvironment, { url, made, file }: Begun): void {
   for (const path of made) say(`relay: made ${path}`);
   say(`relay: config ${file ?? "built in"}, data in ${plan.dataDir}`);
   if (plan.dashboard) say(`relay: dashboard at ${url}/developers`);

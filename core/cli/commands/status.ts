@@ -1,6 +1,6 @@
 /** `relay status`: how the relay is, told by itself. */
 import { paint } from "../support/environment.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
@@ -41,7 +41,11 @@ const status: Command = {
   },
 };
 
-function readable(base: string, { node, storage, backlog, parts = {}, ...more }: Status, around: Around): string {
+function readable(
+  base: string,
+  { node, storage, backlog, parts = {}, ...more }: Status,
+  around: CliEnvironment,
+): string {
   const wrong = Object.entries(parts).filter(([, part]) => part.ready !== true);
   const ready =
     wrong.length === 0

@@ -1,11 +1,11 @@
 /** `relay subscriptions …`: the subscriptions of an API key, through the API. */
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
 import type { ApiAnswer } from "../support/client.ts";
 import type { Command, Given, Option } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
-import { fields, json, printable, table } from "../support/output.ts";
+import { fields, json, printable, printTable } from "../support/output.ts";
 import { record, rows } from "../support/response-shape.ts";
 import type { Shape } from "../support/response-shape.ts";
 
@@ -52,7 +52,7 @@ const list: Command = {
     else if (all.length === 0) around.say("relay: this key has no subscriptions");
     else {
       const cells = all.map((one) => [one.id, status(one), one.url, one.events.join(",")]);
-      around.print(table(["id", "status", "url", "events"], cells));
+      around.print(printTable(["id", "status", "url", "events"], cells));
     }
     return EX_OK;
   },
@@ -149,7 +149,7 @@ const test: Command = {
 const status = (one: Shown): string =>
   one.disabledReason === undefined ? one.status : `${one.status} (${one.disabledReason})`;
 
-function show(answer: ApiAnswer, given: Given, around: Around): number {
+function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
   const one = record<Shown>(answer, SHOWN);
   if (given.flag("json")) around.print(json(one));
   else {

@@ -1,6 +1,6 @@
 /** `relay tail`: what happens on an API key, as it happens. */
 import { paint } from "../support/environment.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
 import type { Command, Given } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
@@ -41,7 +41,7 @@ const tail: Command = {
 };
 
 /** Resolves when enough was printed. @throws ExitError when the relay was never there, or refuses us */
-async function follow(given: Given, around: Around): Promise<void> {
+async function follow(given: Given, around: CliEnvironment): Promise<void> {
   const key = given.required("key");
   const path = `/api-keys/${encodeURIComponent(key)}/stream`;
   let left = given.whole("count", 1, 1_000_000_000) ?? Number.POSITIVE_INFINITY;
@@ -79,7 +79,7 @@ async function follow(given: Given, around: Around): Promise<void> {
   current?.abort();
 }
 
-const rest = ({ clock }: Around, ms: number): Promise<void> => clock.sleep(clock.now() + ms);
+const rest = ({ clock }: CliEnvironment, ms: number): Promise<void> => clock.sleep(clock.now() + ms);
 
 const PASSING: ReadonlySet<number> = new Set([EX_UNAVAILABLE, EX_TEMPFAIL]);
 
@@ -133,7 +133,7 @@ function onlyOnce(): (told: Told) => boolean {
   };
 }
 
-function line({ event, data }: Told, { stdout, clock }: Around): string {
+function line({ event, data }: Told, { stdout, clock }: CliEnvironment): string {
   const text = (name: string): string => {
     const value = data[name] ?? "";
     return printable(typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean));

@@ -4,11 +4,11 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import type { Account } from "../../ports/auth.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import type { Command, Given, Option } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
 import { usage } from "../support/exit.ts";
-import { json, printable, table } from "../support/output.ts";
+import { json, printable, printTable } from "../support/output.ts";
 import { withUsers } from "../support/user-admin.ts";
 
 const COMMON: readonly Option[] = [JSON_OPTION, ...API_OPTIONS];
@@ -27,7 +27,7 @@ const list: Command = {
       if (given.flag("json")) return around.print(json(all.map(shown)));
       if (all.length === 0) return around.say("relay: there are no accounts");
       const rows = all.map((one) => [one.username, one.keys.join(","), one.totp ? "yes" : "no", shown(one).createdAt]);
-      around.print(table(["user", "keys", "second factor", "created"], rows));
+      around.print(printTable(["user", "keys", "second factor", "created"], rows));
     }),
 };
 
@@ -112,13 +112,13 @@ const fresh = (): string => randomBytes(18).toString("base64url");
 const shown = (account: Account) => ({ ...account, createdAt: new Date(account.createdAt).toISOString() });
 
 /** What was done goes to stderr; a password that was made here is the data. */
-function told(given: Given, around: Around, done: string, username: string, password?: string): void {
+function told(given: Given, around: CliEnvironment, done: string, username: string, password?: string): void {
   around.say(`relay: ${done} the account ${printable(username)}`);
   if (given.flag("json")) around.print(json({ username, done, password }));
   else if (password !== undefined) around.print(password);
 }
 
-async function readPassword(given: Given, around: Around): Promise<string | undefined> {
+async function readPassword(given: Given, around: CliEnvironment): Promise<string | undefined> {
   const from = given.text("password");
   if (from === undefined) return undefined;
   if (from === "-") return (await readText(around.stdin)).replace(/\r?\n$/, "");

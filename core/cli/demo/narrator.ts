@@ -1,20 +1,20 @@
 /** Tells the demo's story on a terminal, and counts the promises that did not hold. */
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { paint } from "../support/environment.ts";
 import { printable } from "../support/output.ts";
-import type { Seen } from "./stage.ts";
+import type { ReceivedDelivery } from "./stage.ts";
 
-export interface Teller {
+export interface Narrator {
   title(text: string): void;
   say(text: string): void;
   /** A promise, and whether it held. */
   check(promise: string, held: boolean): void;
-  arrival(seen: Seen): void;
+  arrival(seen: ReceivedDelivery): void;
   end(seconds: string): void;
   failures(): number;
 }
 
-export function createTeller({ stdout, print }: Around): Teller {
+export function createNarrator({ stdout, print }: CliEnvironment): Narrator {
   let held = 0;
   let failed = 0;
   let chapter = 0;

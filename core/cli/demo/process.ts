@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 
 export interface RelayProcess {
   /** Resolves to the relay's URL. @throws Error when it ends before */
@@ -15,7 +15,7 @@ export interface RelayProcess {
 
 const STOP_MS = 12_000;
 
-export function spawnRelay(args: readonly string[], { env, clock }: Around): RelayProcess {
+export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironment): RelayProcess {
   // Settings of this shell's are for another relay.
   const clean = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("RELAY_")));
   // A single executable is its own entry.

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { verifyHex, verifyStandard } from "../../signing/verify.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { makeAuthority } from "../support/certificates.ts";
 import { openApi } from "../support/client.ts";
 import { readGiven } from "../support/command.ts";
@@ -18,7 +18,7 @@ export interface Subscribed {
   readonly id: string;
 }
 
-export interface Seen extends Arrival {
+export interface ReceivedDelivery extends Arrival {
   /** What the receiver answered. */
   readonly status: number;
   /** Since the event was published. */
@@ -39,12 +39,12 @@ export interface Stage {
   subscribe(path: string, event: string, statuses: readonly number[]): Promise<Subscribed>;
   publish(type: string, data: string): Promise<Published>;
   /** Resolves when so many requests of the event have arrived. @throws Error when it takes too long */
-  arrivals(eventId: string, count: number): Promise<readonly Seen[]>;
+  arrivals(eventId: string, count: number): Promise<readonly ReceivedDelivery[]>;
   /** The event's status once it is no longer pending. @throws Error when it takes too long */
   settled(eventId: string): Promise<string>;
   replay(eventId: string): Promise<number>;
   /** Whether the signature still holds when a byte of the body is changed: it must not. */
-  stillVerifies(seen: Seen): boolean;
+  stillVerifies(seen: ReceivedDelivery): boolean;
   /** What the relay has said so far. */
   log(): string;
   /** Stops everything, removes the folder, and resolves to the relay's exit code. May be called twice. */
@@ -54,14 +54,14 @@ export interface Stage {
 const KEY = "key_demo";
 const PATIENCE_MS = 8_000;
 
-export async function openStage(around: Around): Promise<Stage> {
+export async function openStage(around: CliEnvironment): Promise<Stage> {
   const { clock } = around;
   const folder = await mkdtemp(join(tmpdir(), "relay-demo-")).catch((error: NodeJS.ErrnoException) => {
     throw new ExitError(EX_UNAVAILABLE, `no folder can be made in ${tmpdir()} (${error.code ?? error.message})`);
   });
   const secrets = new Map<string, string>();
   const answers = new Map<string, number[]>();
-  const seen: Seen[] = [];
+  const seen: ReceivedDelivery[] = [];
   const published = new Map<string, number>();
   let changed = Promise.withResolvers<void>();
 
@@ -103,7 +103,7 @@ export async function openStage(around: Around): Promise<Stage> {
   });
   // The commands' own client, with tokens signed by the key that the relay has just made.
   const given = readGiven([], { url: [relayUrl], config: [file] });
-  const inside: Around = { ...around, env: {} };
+  const inside: CliEnvironment = { ...around, env: {} };
   const api = await openApi(given, inside);
   const publisher = await openApi(given, inside, "publish");
 

@@ -1,7 +1,7 @@
 /** What a check of `relay doctor` found, and what to do about it. */
 import { EX_CONFIG, EX_OK, EX_UNAVAILABLE } from "../support/exit.ts";
 
-export interface Finding {
+export interface DoctorFinding {
   /** What was looked at, in one or two words. */
   readonly check: string;
   readonly state: "good" | "warn" | "bad";
@@ -12,9 +12,19 @@ export interface Finding {
   readonly where?: "here" | "outside";
 }
 
-export const good = (check: string, found: string): Finding => ({ check, state: "good", found });
-export const warn = (check: string, found: string, todo: string): Finding => ({ check, state: "warn", found, todo });
-export const bad = (check: string, found: string, todo: string, where: Finding["where"] = "here"): Finding => ({
+export const good = (check: string, found: string): DoctorFinding => ({ check, state: "good", found });
+export const warn = (check: string, found: string, todo: string): DoctorFinding => ({
+  check,
+  state: "warn",
+  found,
+  todo,
+});
+export const bad = (
+  check: string,
+  found: string,
+  todo: string,
+  where: DoctorFinding["where"] = "here",
+): DoctorFinding => ({
   check,
   state: "bad",
   found,
@@ -23,7 +33,7 @@ export const bad = (check: string, found: string, todo: string, where: Finding["
 });
 
 /** 0 when nothing is bad; 78 when something is wrong here, else 69. Warnings do not count. */
-export function exitCode(findings: readonly Finding[]): number {
+export function exitCode(findings: readonly DoctorFinding[]): number {
   const wrong = findings.filter(({ state }) => state === "bad");
   if (wrong.length === 0) return EX_OK;
   return wrong.some(({ where }) => where !== "outside") ? EX_CONFIG : EX_UNAVAILABLE;

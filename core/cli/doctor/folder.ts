@@ -3,8 +3,8 @@ import { constants } from "node:fs";
 import { access, mkdtemp, readdir, rmdir, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Plan } from "../../ports/plan.ts";
-import type { Around } from "../support/environment.ts";
-import { bad, good, reasonOf, warn, type Finding } from "./finding.ts";
+import type { CliEnvironment } from "../support/environment.ts";
+import { bad, good, reasonOf, warn, type DoctorFinding } from "./finding.ts";
 
 const MIB = 1024 * 1024;
 const LEAST_FREE = 100 * MIB;
@@ -13,7 +13,10 @@ const LEAST_FILES = 1_000;
 /** Clocks that differ by more are wrong, ms. */
 const APART_MS = 2_000;
 
-export async function checkFolder({ dataDir }: Plan, { clock }: Pick<Around, "clock">): Promise<Finding[]> {
+export async function checkFolder(
+  { dataDir }: Plan,
+  { clock }: Pick<CliEnvironment, "clock">,
+): Promise<DoctorFinding[]> {
   const there = await stat(dataDir).catch(() => undefined);
   if (there === undefined) {
     const parent = await nearest(dataDir);
@@ -45,7 +48,7 @@ async function nearest(path: string): Promise<string> {
   }
 }
 
-async function checkWriting(dir: string): Promise<Finding> {
+async function checkWriting(dir: string): Promise<DoctorFinding> {
   try {
     await rmdir(await mkdtemp(join(dir, ".doctor-")));
     return good("folder", `${dir} may be written to`);
@@ -56,7 +59,7 @@ async function checkWriting(dir: string): Promise<Finding> {
 }
 
 /** What holds secrets is its owner's alone. */
-async function checkModes(dir: string): Promise<Finding[]> {
+async function checkModes(dir: string): Promise<DoctorFinding[]> {
   if (process.platform === "win32") return [];
   const keys = join(dir, "keys");
   const names = await readdir(keys).catch(() => []);
@@ -65,7 +68,7 @@ async function checkModes(dir: string): Promise<Finding[]> {
     ...names.map((name) => join(keys, name)),
     ...["relay.db", "setup-code"].map((name) => join(dir, name)),
   ];
-  const open: Finding[] = [];
+  const open: DoctorFinding[] = [];
   for (const path of secret) {
     const found = await stat(path).catch(() => undefined);
     if (found === undefined) continue;
@@ -88,7 +91,7 @@ async function checkModes(dir: string): Promise<Finding[]> {
   return open.length > 0 ? open : [good("modes", "keys and data are their owner's alone")];
 }
 
-async function checkSpace(dir: string): Promise<Finding> {
+async function checkSpace(dir: string): Promise<DoctorFinding> {
   const { bavail, blocks, bsize, ffree, files } = await statfs(dir);
   const free = bavail * bsize;
   const told = `${size(free)} free of ${size(blocks * bsize)}`;
@@ -99,7 +102,7 @@ async function checkSpace(dir: string): Promise<Finding> {
 }
 
 /** What the file system says of a new folder, and of the newest file there, against our own clock. */
-async function checkClock(dir: string, now: () => number): Promise<Finding> {
+async function checkClock(dir: string, now: () => number): Promise<DoctorFinding> {
   const todo = "set the clock right (ntp): ids, time-outs and tokens go by it";
   try {
     const probe = await mkdtemp(join(dir, ".doctor-"));

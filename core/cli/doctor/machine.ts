@@ -4,13 +4,13 @@ import { readFile } from "node:fs/promises";
 import { getCACertificates } from "node:tls";
 import { readCertificates } from "../../guard/index.ts";
 import type { Plan } from "../../ports/plan.ts";
-import { bad, good, reasonOf, warn, type Finding } from "./finding.ts";
+import { bad, good, reasonOf, warn, type DoctorFinding } from "./finding.ts";
 
 /** Beside connections: the database, the log, watchers, name servers. */
 const OTHER_FILES = 200;
 const SOON_MS = 14 * 86_400_000;
 
-export function checkNode(): Finding {
+export function checkNode(): DoctorFinding {
   const { node } = process.versions;
   return Number(node.split(".")[0]) >= 24
     ? good("node", process.version)
@@ -18,7 +18,7 @@ export function checkNode(): Finding {
 }
 
 /** @param limits as the operating system tells them; tests hand in theirs */
-export function checkFiles({ server, delivery }: Plan, limits = userLimits()): Finding {
+export function checkFiles({ server, delivery }: Plan, limits = userLimits()): DoctorFinding {
   const soft = limits?.soft;
   if (soft === undefined) return good("open files", "this system sets no limit that can be read");
   const least = delivery.concurrency + OTHER_FILES;
@@ -36,8 +36,8 @@ function userLimits(): { readonly soft: number | undefined } | undefined {
 }
 
 /** Whom deliveries trust. @param system how many authorities the system has; tests hand in theirs */
-export async function checkTrust({ guard }: Plan, now: number, system?: number): Promise<Finding[]> {
-  const found: Finding[] = [];
+export async function checkTrust({ guard }: Plan, now: number, system?: number): Promise<DoctorFinding[]> {
+  const found: DoctorFinding[] = [];
   const count = system ?? getCACertificates("system").length;
   const own = getCACertificates("default").length;
   found.push(
@@ -62,7 +62,7 @@ export async function checkTrust({ guard }: Plan, now: number, system?: number):
 }
 
 /** The server's own certificate. */
-export async function checkOwnCertificate({ server: { tls } }: Plan, now: number): Promise<Finding[]> {
+export async function checkOwnCertificate({ server: { tls } }: Plan, now: number): Promise<DoctorFinding[]> {
   if (tls === undefined) return [];
   try {
     const certificate = new X509Certificate(await readFile(tls.cert));
@@ -78,7 +78,7 @@ export async function checkOwnCertificate({ server: { tls } }: Plan, now: number
   }
 }
 
-function judgeCertificate(check: string, certificate: X509Certificate, now: number, authority: boolean): Finding {
+function judgeCertificate(check: string, certificate: X509Certificate, now: number, authority: boolean): DoctorFinding {
   const name = certificate.subject.replaceAll("\n", ", ") || "a certificate without a name";
   const from = Date.parse(certificate.validFrom);
   const to = Date.parse(certificate.validTo);

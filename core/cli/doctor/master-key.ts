@@ -6,11 +6,14 @@ import { makeKeys } from "../../runtime/keys/keyring.ts";
 import { heldKeys, lineUp } from "../../runtime/keys/master-keys.ts";
 import type { Plan } from "../../ports/plan.ts";
 import { judgeMasterKey } from "../../runtime/keys/rekey.ts";
-import { bad, good, reasonOf, warn, type Finding } from "./finding.ts";
+import { bad, good, reasonOf, warn, type DoctorFinding } from "./finding.ts";
 
 const WHAT = "master key";
 
-export async function checkMasterKey({ dataDir, keys }: Plan, storage: Pick<Storage, "getItem">): Promise<Finding> {
+export async function checkMasterKey(
+  { dataDir, keys }: Plan,
+  storage: Pick<Storage, "getItem">,
+): Promise<DoctorFinding> {
   try {
     const { master, older } = lineUp(await heldKeys(dataDir, keys.master, textOf), keys.older);
     // Its own part in the fingerprints is none.
@@ -32,7 +35,7 @@ export async function checkMasterKey({ dataDir, keys }: Plan, storage: Pick<Stor
 }
 
 /** @param older how many keys there are beside it; `spent` of them are needed by nothing that is stored */
-function told(state: Awaited<ReturnType<typeof judgeMasterKey>>["state"], older: number, spent: number): Finding {
+function told(state: Awaited<ReturnType<typeof judgeMasterKey>>["state"], older: number, spent: number): DoctorFinding {
   switch (state) {
     case "unclaimed":
     case "present": {

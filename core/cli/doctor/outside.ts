@@ -7,17 +7,17 @@ import { createGuard } from "../../guard/index.ts";
 import { dnsResolver } from "../../guard/resolve.ts";
 import { ConnectError } from "../../model/errors.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { probe } from "../support/readiness.ts";
 import { localUrl } from "../support/client.ts";
-import { bad, good, warn, type Finding } from "./finding.ts";
+import { bad, good, warn, type DoctorFinding } from "./finding.ts";
 
 const PROBE_MS = 10_000;
 /** A name that every public resolver knows (RFC 2606), where nothing else is asked for. */
 const KNOWN_NAME = "example.com";
 
 /** Connects as a delivery would, and sends nothing. */
-export async function checkUrl(url: string, plan: Plan, around: Around): Promise<Finding> {
+export async function checkUrl(url: string, plan: Plan, around: CliEnvironment): Promise<DoctorFinding> {
   const { clock } = around;
   const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
   const guard = createGuard({ ...plan.guard, ca, clock });
@@ -68,7 +68,10 @@ function todoFor(reason: string, stage?: string): string {
 }
 
 /** @param servers of this machine; tests hand in theirs */
-export async function checkDns({ clock }: Around, servers: readonly string[] = getServers()): Promise<Finding> {
+export async function checkDns(
+  { clock }: CliEnvironment,
+  servers: readonly string[] = getServers(),
+): Promise<DoctorFinding> {
   if (servers.length === 0) return bad("dns", "no name server is set", "set one in /etc/resolv.conf");
   const who = servers.slice(0, 3).join(", ");
   const began = clock.monotonic();
@@ -86,7 +89,7 @@ export async function checkDns({ clock }: Around, servers: readonly string[] = g
 }
 
 /** Whether the address is free, or a relay listens there already. */
-export async function checkAddress(plan: Plan, around: Pick<Around, "clock">): Promise<Finding> {
+export async function checkAddress(plan: Plan, around: Pick<CliEnvironment, "clock">): Promise<DoctorFinding> {
   const { host, port } = plan.server;
   const asked = `${host}:${port}`;
   const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {

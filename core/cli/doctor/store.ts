@@ -3,9 +3,9 @@ import { existsSync } from "node:fs";
 import { StartError } from "../../model/errors.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Around } from "../support/environment.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 import { openStorage } from "../support/offline.ts";
-import { bad, good, reasonOf, warn, type Finding } from "./finding.ts";
+import { bad, good, reasonOf, warn, type DoctorFinding } from "./finding.ts";
 import { seconds } from "./folder.ts";
 import { checkMasterKey } from "./master-key.ts";
 
@@ -14,7 +14,7 @@ const APART_MS = 1_000;
 const FAR_APART_MS = 30_000;
 const IN_USE = 75;
 
-export async function checkStorage(plan: Plan, around: Around): Promise<Finding[]> {
+export async function checkStorage(plan: Plan, around: CliEnvironment): Promise<DoctorFinding[]> {
   const { name } = plan.storage;
   // Nothing is made here.
   if (plan.storage.shared !== true && !existsSync(plan.dataDir))
@@ -59,7 +59,7 @@ const DURABLE: Readonly<Record<string, string>> = {
   other: "use sqlite(), filesystem() or redis() where events must not be lost",
 };
 
-async function checkTime(storage: Storage, { clock }: Around): Promise<Finding[]> {
+async function checkTime(storage: Storage, { clock }: CliEnvironment): Promise<DoctorFinding[]> {
   if (storage.time === undefined) return [];
   const before = clock.now();
   const theirs = await storage.time();

@@ -7,7 +7,7 @@ import manifest from "../../../package.json" with { type: "json" };
 
 const OWN = fileURLToPath(new URL("../../..", import.meta.url)).replace(/[\\/]$/, "");
 
-export interface Part {
+export interface PackagePart {
   readonly name: string;
   readonly version: string;
   readonly license: string;
@@ -15,7 +15,7 @@ export interface Part {
 }
 
 /** The packages that the files of a bundle belong to, by name. */
-export async function partsOf(files: readonly string[]): Promise<readonly Part[]> {
+export async function partsOf(files: readonly string[]): Promise<readonly PackagePart[]> {
   const folders = new Map<string, string[]>();
   for (const file of files) {
     // What lies elsewhere is the operator's own.
@@ -44,7 +44,7 @@ function packageOf(folder: string): string | undefined {
 }
 
 /** @param more where a file that is itself a bundle names what went into it, if it does */
-async function partAt(folder: string, more: readonly string[]): Promise<Part> {
+async function partAt(folder: string, more: readonly string[]): Promise<PackagePart> {
   const {
     name,
     version,
@@ -64,8 +64,8 @@ async function partAt(folder: string, more: readonly string[]): Promise<Part> {
 }
 
 /** Without a date or a serial number: the same parts give the same text. */
-export function sbom(version: string, parts: readonly Part[]): string {
-  const component = ({ name, version: at, license }: Part) => ({
+export function sbom(version: string, parts: readonly PackagePart[]): string {
+  const component = ({ name, version: at, license }: PackagePart) => ({
     type: "library",
     name,
     version: at,
@@ -92,9 +92,9 @@ export function sbom(version: string, parts: readonly Part[]): string {
 }
 
 /** Licences of all parts, and of Node with what is in it where its text lies beside it, as in its packages. */
-export function notices(parts: readonly Part[], node = nodeNotice()): string {
+export function notices(parts: readonly PackagePart[], node = nodeNotice()): string {
   const head = `This executable contains Node.js ${process.versions.node} and the packages below.\n`;
-  const one = ({ name, version, license, notice }: Part): string =>
+  const one = ({ name, version, license, notice }: PackagePart): string =>
     `${"-".repeat(78)}\n${name} ${version} (${license})\n\n${notice === "" ? "No licence text in the package." : notice}\n`;
   const first = { name: "Node.js", version: process.versions.node, license: "MIT", notice: node };
   return [head, ...[first, ...parts].map(one)].join("\n");

@@ -4,7 +4,7 @@ import { readEnvironment } from "../../../config/environment.ts";
 import { ConfigError } from "../../../config/problems.ts";
 import type { FieldError } from "../../model/problem.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Around } from "./environment.ts";
+import type { CliEnvironment } from "./environment.ts";
 import type { Given } from "./command.ts";
 import { EX_REFUSED, EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE, ExitError, usage } from "./exit.ts";
 import { parseExact } from "./output.ts";
@@ -33,7 +33,7 @@ export interface Api {
 export type Right = "manage" | "stepped-up" | "publish";
 
 /** Finds out where the relay is and who we are. Nothing is asked yet. @throws ExitError, ConfigError */
-export async function openApi(given: Given, around: Around, right: Right = "manage"): Promise<Api> {
+export async function openApi(given: Given, around: CliEnvironment, right: Right = "manage"): Promise<Api> {
   const { settings, problems } = readEnvironment(around.env);
   if (problems.length > 0) throw new ConfigError(problems);
   let plan: Plan | undefined;
@@ -70,7 +70,7 @@ function checkBase(text: string): string {
 
 const isLoopback = (host: string): boolean => host === "localhost" || host === "[::1]" || host.startsWith("127.");
 
-async function localToken(plan: Plan, right: Right, around: Around): Promise<string> {
+async function localToken(plan: Plan, right: Right, around: CliEnvironment): Promise<string> {
   const local = await import("./local-relay.ts");
   return right === "publish"
     ? local.publishToken(plan)

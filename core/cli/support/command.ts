@@ -1,5 +1,5 @@
 /** What a command is, and how it reads its command line. */
-import type { Around } from "./environment.ts";
+import type { CliEnvironment } from "./environment.ts";
 import { usage } from "./exit.ts";
 
 export interface Option {
@@ -17,7 +17,7 @@ export interface Command {
   readonly options?: readonly Option[];
   readonly examples?: readonly string[];
   /** Resolves to the exit code; nothing means 0. */
-  run(given: Given, around: Around): Promise<number | void>;
+  run(given: Given, around: CliEnvironment): Promise<number | void>;
 }
 
 /** The command line, read. Each getter throws a usage error (64) for a value that is not what it asks for. */

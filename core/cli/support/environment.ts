@@ -3,7 +3,7 @@ import { styleText } from "node:util";
 import type { Clock } from "../../ports/clock.ts";
 import { systemClock } from "../../runtime/clock.ts";
 
-export interface Around {
+export interface CliEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly clock: Clock;
@@ -16,7 +16,7 @@ export interface Around {
   say(line: string): void;
 }
 
-export function processAround(): Around {
+export function processEnvironment(): CliEnvironment {
   const { env, stdin, stdout, stderr } = process;
   // A reader that has seen enough (`| head`) is no fault.
   stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -1,11 +1,11 @@
 /** From a command line to the config it means. The config's libraries load only here, when a command needs them. */
 import type { Loaded } from "../../../config/load.ts";
 import type { Settings } from "../../../config/environment.ts";
-import type { Around } from "./environment.ts";
+import type { CliEnvironment } from "./environment.ts";
 import type { Given } from "./command.ts";
 
 /** Flags win over the environment, the file and the default. @throws ConfigError (78) */
-export async function loadFor(given: Given, around: Around, more: Settings = {}): Promise<Loaded> {
+export async function loadFor(given: Given, around: CliEnvironment, more: Settings = {}): Promise<Loaded> {
   const { loadConfig } = await import("../../../config/load.ts");
   const config = given.text("config");
   const dataDir = given.text("data-dir");

@@ -4,10 +4,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeKeys, mintToken } from "../../runtime/keys/keyring.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Around } from "./environment.ts";
+import type { CliEnvironment } from "./environment.ts";
 import { EX_CONFIG, ExitError } from "./exit.ts";
 
-export interface Wanted {
+export interface LocalRelayOptions {
   readonly mfa: boolean;
   readonly ttlSeconds: number;
   /** @default "operator" */
@@ -26,7 +26,7 @@ interface JwtOptions {
 }
 
 /** @throws ExitError 78 when no key that this relay trusts can be had here */
-export async function signToken(plan: Plan, around: Around, wanted: Wanted): Promise<string> {
+export async function signToken(plan: Plan, around: CliEnvironment, wanted: LocalRelayOptions): Promise<string> {
   const { auth } = plan;
   if (auth.name === "accounts") {
     const signing = plan.keys.signing ?? readKey(plan, "signing");
@@ -48,7 +48,7 @@ interface Claims {
   readonly keys: readonly string[] | "*";
   readonly mfa: boolean;
 }
-const claims = ({ sub = "operator", keys = "*", mfa }: Omit<Wanted, "keys"> & Partial<Claims>): Claims => ({
+const claims = ({ sub = "operator", keys = "*", mfa }: Omit<LocalRelayOptions, "keys"> & Partial<Claims>): Claims => ({
   sub,
   keys,
   mfa,
@@ -58,8 +58,8 @@ async function signShared(
   options: JwtOptions,
   secret: string,
   algorithm: string,
-  { clock }: Around,
-  wanted: Wanted,
+  { clock }: CliEnvironment,
+  wanted: LocalRelayOptions,
 ): Promise<string> {
   const { SignJWT } = await import("jose");
   const { sub, keys, mfa } = claims(wanted);

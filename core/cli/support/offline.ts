@@ -3,21 +3,21 @@ import { makeDurableFolder } from "../../ports/folder.ts";
 import type { Keys, Log, PluginContext } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { contextOf } from "../../runtime/plugin-context.ts";
-import type { Surroundings } from "../../runtime/plugin-context.ts";
+import type { ContextParts } from "../../runtime/plugin-context.ts";
 import { loadKeys } from "../../runtime/keys/keyring.ts";
 import { hasMasterKey } from "../../runtime/keys/rekey.ts";
 import { nullMetrics } from "../../runtime/observability/metrics.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Around } from "./environment.ts";
+import type { CliEnvironment } from "./environment.ts";
 import { EX_SOFTWARE, ExitError } from "./exit.ts";
 
 /** @throws StartError 75 when a relay uses the folder, 78 when what is stored is not ours */
-export async function openStorage(plan: Plan, around: Around): Promise<Storage> {
+export async function openStorage(plan: Plan, around: CliEnvironment): Promise<Storage> {
   return plan.storage.setup(contextOf(plan.storage, surroundings(plan, around, noKeys), undefined));
 }
 
 /** What the auth plug-in is handed, over a storage that is open. Keys that are not there yet are made, as at a first start. */
-export async function authContext(plan: Plan, around: Around, storage: Storage): Promise<PluginContext> {
+export async function authContext(plan: Plan, around: CliEnvironment, storage: Storage): Promise<PluginContext> {
   const { dataDir, keys: given } = plan;
   const { older } = given;
   const shared = plan.storage.shared === true;
@@ -27,7 +27,7 @@ export async function authContext(plan: Plan, around: Around, storage: Storage):
   return contextOf(plan.auth, surroundings(plan, around, keys), storage);
 }
 
-function surroundings({ dataDir, configDir }: Plan, { clock, say }: Around, keys: Keys): Surroundings {
+function surroundings({ dataDir, configDir }: Plan, { clock, say }: CliEnvironment, keys: Keys): ContextParts {
   makeDurableFolder(dataDir);
   const loud = (message: string): void => say(`relay: ${message}`);
   const log: Log = { debug: () => undefined, info: () => undefined, warn: loud, error: loud };

@@ -29,7 +29,7 @@ export function parseExact(text: string): unknown {
 const { rawJSON: rawJson } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
 
 /** Rows under their headings, two spaces apart. A cell is made printable; `undefined` is empty. */
-export function table(
+export function printTable(
   headings: readonly string[],
   rows: readonly (readonly (string | number | undefined)[])[],
 ): string {

@@ -2,7 +2,7 @@
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { readEnvironment } from "../../../config/environment.ts";
-import type { Around } from "./environment.ts";
+import type { CliEnvironment } from "./environment.ts";
 import type { Given } from "./command.ts";
 import { localUrl } from "./client.ts";
 import { EX_UNAVAILABLE, ExitError, usage } from "./exit.ts";
@@ -19,7 +19,7 @@ export interface Ready {
 }
 
 /** @throws ExitError 69 when nobody answers, or something that is no relay */
-export async function askReady(given: Given, around: Around): Promise<Ready> {
+export async function askReady(given: Given, around: CliEnvironment): Promise<Ready> {
   const { settings } = readEnvironment(around.env);
   const named = given.text("url") ?? settings.url;
   if (named !== undefined && !URL.canParse(named)) throw usage("--url must be an http:// or https:// URL");
@@ -44,7 +44,7 @@ interface Answer {
 /** One GET. @throws Error when nothing has come within 4 s */
 export async function probe(
   url: string,
-  { clock }: Pick<Around, "clock">,
+  { clock }: Pick<CliEnvironment, "clock">,
   { verify }: { readonly verify: boolean },
 ): Promise<Answer> {
   const late = new AbortController();

@@ -7,7 +7,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { KeyPair } from "./certificates.ts";
 
 /** `unchecked`: there was no secret to check with. */
-export type Verdict = "verified" | "refused" | "unchecked";
+export type SignatureVerdict = "verified" | "refused" | "unchecked";
 
 export interface Arrival {
   /** Epoch ms. */
@@ -17,7 +17,7 @@ export interface Arrival {
   readonly headers: IncomingHttpHeaders;
   /** The body, byte for byte. */
   readonly body: Buffer;
-  readonly verdict: Verdict;
+  readonly verdict: SignatureVerdict;
   /** 1…5; 0 when the request does not say. */
   readonly attempt: number;
 }
@@ -36,7 +36,7 @@ export interface ReceiverOptions {
   arrived(arrival: Arrival, status: number): void;
 }
 
-export interface Receiver {
+export interface LocalReceiver {
   readonly port: number;
   /** `https://<host>:<port>` */
   readonly origin: string;
@@ -47,7 +47,7 @@ export interface Receiver {
 const MAX_BODY = 1_048_576;
 
 /** @throws Error of node:net when it cannot listen */
-export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {
+export async function startReceiver(options: ReceiverOptions): Promise<LocalReceiver> {
   const { certificate, host, port, clock } = options;
   const server = createServer(certificate, (request, response) => {
     void readBody(request).then((body) => {
@@ -82,7 +82,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
 }
 
 /** Both header families must be right. */
-function judge(body: Buffer, headers: IncomingHttpHeaders, secrets: readonly string[], now: number): Verdict {
+function judge(body: Buffer, headers: IncomingHttpHeaders, secrets: readonly string[], now: number): SignatureVerdict {
   if (secrets.length === 0) return "unchecked";
   const good = secrets.some((secret) => verifyHex(body, headers, secret) && verifyStandard(body, headers, secret, now));
   return good ? "verified" : "refused";

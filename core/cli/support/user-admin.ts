@@ -4,7 +4,7 @@ import { StartError } from "../../model/errors.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Account, AccountKeeper, Users } from "../../ports/auth.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Around } from "./environment.ts";
+import type { CliEnvironment } from "./environment.ts";
 import { openApi } from "./client.ts";
 import type { Given } from "./command.ts";
 import { EX_CONFIG, EX_OK, EX_REFUSED, EX_TEMPFAIL, EX_USAGE, ExitError } from "./exit.ts";
@@ -12,7 +12,11 @@ import { loadFor } from "./load-config.ts";
 import { record, rows } from "./response-shape.ts";
 
 /** The accounts, wherever they can be had. @throws ExitError, StartError */
-export async function withUsers(given: Given, around: Around, use: (users: Users) => Promise<void>): Promise<number> {
+export async function withUsers(
+  given: Given,
+  around: CliEnvironment,
+  use: (users: Users) => Promise<void>,
+): Promise<number> {
   const { settings } = readEnvironment(around.env);
   const elsewhere = [given.text("url"), given.text("token"), settings.url, settings.token].some(
     (one) => one !== undefined,
@@ -22,7 +26,11 @@ export async function withUsers(given: Given, around: Around, use: (users: Users
 }
 
 /** False when a relay uses the storage: it is to be asked then. */
-async function useStorage(given: Given, around: Around, use: (users: Users) => Promise<void>): Promise<boolean> {
+async function useStorage(
+  given: Given,
+  around: CliEnvironment,
+  use: (users: Users) => Promise<void>,
+): Promise<boolean> {
   const { plan } = await loadFor(given, around);
   const keeper = keeperOf(plan);
   if (keeper === undefined) throw new ExitError(EX_CONFIG, `${plan.auth.name}() keeps no accounts: its issuer does`);
@@ -51,7 +59,7 @@ function refusal({ code, detail, extras, status }: Problem): ExitError {
   return new ExitError(status === 400 ? EX_USAGE : EX_REFUSED, [`${detail} (${code})`, ...lines].join("\n"));
 }
 
-async function throughApi(given: Given, around: Around): Promise<Users> {
+async function throughApi(given: Given, around: CliEnvironment): Promise<Users> {
   const api = await openApi(given, around, "stepped-up");
   const one = (username: string): string => `/auth/users/${encodeURIComponent(username)}`;
   return {

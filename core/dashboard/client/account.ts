@@ -2,16 +2,16 @@
 import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { moment } from "./format.ts";
-import { notice, Page } from "./elements.ts";
+import { notice, PageFrame } from "./elements.ts";
 import { hasAccounts } from "./session.ts";
 import { token } from "./token.ts";
 import { Totp } from "./totp.ts";
 
-export const Account = part(() => {
+export const AccountPage = part(() => {
   const now = useCell(token);
   if (now === undefined) return null;
   const owned = now.keys === "*" ? "every key" : now.keys.join(", ") || "none";
-  return Page({
+  return PageFrame({
     title: "Account",
     children: [
       el.div(

@@ -3,7 +3,7 @@ import { cell } from "./cell.ts";
 import { token } from "./token.ts";
 
 /** An answer that is no success. `code` is the relay's; `NETWORK` when there was no answer. */
-export class Refusal extends Error {
+export class ApiRefusal extends Error {
   readonly status: number;
   readonly code: string;
   readonly errors: readonly { readonly path: string; readonly message: string }[];
@@ -24,10 +24,10 @@ interface Problem {
   readonly detail?: string;
   readonly instance?: string;
   readonly retryAfter?: number;
-  readonly errors?: Refusal["errors"];
+  readonly errors?: ApiRefusal["errors"];
 }
 
-export interface Answer<T> {
+export interface ApiAnswer<T> {
   readonly data: T;
   readonly meta: { readonly timestamp: string; readonly nextCursor?: string };
   /** The answer as it came. */
@@ -75,21 +75,21 @@ export async function send(method: string, path: string, init: RequestInit): Pro
     return await fetch(path, { method, cache: "no-store", redirect: "error", referrerPolicy: "no-referrer", ...init });
   } catch (error) {
     if ((error as Error).name === "AbortError") throw error;
-    throw new Refusal(0, {
+    throw new ApiRefusal(0, {
       code: "NETWORK",
       detail: "The relay cannot be reached. Check that it runs, then try again.",
     });
   }
 }
 
-export async function refusalOf(response: Response): Promise<Refusal> {
+export async function refusalOf(response: Response): Promise<ApiRefusal> {
   const problem = (await response.json().catch(() => ({}))) as Problem;
   const header = Number(response.headers.get("retry-after"));
-  return new Refusal(response.status, { retryAfter: header > 0 ? header : undefined, ...problem });
+  return new ApiRefusal(response.status, { retryAfter: header > 0 ? header : undefined, ...problem });
 }
 
 /** Waits as long as the answer said, a little more the oftener, so that many pages do not come back at once. */
-export async function waitOut(refusal: Refusal, tries: number, signal?: AbortSignal): Promise<void> {
+export async function waitOut(refusal: ApiRefusal, tries: number, signal?: AbortSignal): Promise<void> {
   const seconds = refusal.retryAfter ?? 1;
   const ms = seconds * 1_000 + 50 + Math.random() * 250 * 2 ** tries;
   const mine = { code: refusal.code, until: Date.now() + ms };
@@ -102,7 +102,7 @@ export async function waitOut(refusal: Refusal, tries: number, signal?: AbortSig
 }
 
 /** @throws Refusal; AbortError when `signal` aborts */
-export async function ask<T>(method: string, path: string, { body, signal }: AskOptions = {}): Promise<Answer<T>> {
+export async function ask<T>(method: string, path: string, { body, signal }: AskOptions = {}): Promise<ApiAnswer<T>> {
   let renewed = false;
   for (let tries = 0; ; tries++) {
     if (token.now !== undefined && Date.now() > token.now.renewAt && !renewed) {
@@ -132,10 +132,10 @@ export async function ask<T>(method: string, path: string, { body, signal }: Ask
   }
 }
 
-async function read<T>(response: Response): Promise<Answer<T>> {
+async function read<T>(response: Response): Promise<ApiAnswer<T>> {
   const text = await response.text();
   if (text === "") return { data: undefined as T, meta: { timestamp: "" }, text };
-  const { data, meta } = JSON.parse(text) as { data: T; meta: Answer<T>["meta"] };
+  const { data, meta } = JSON.parse(text) as { data: T; meta: ApiAnswer<T>["meta"] };
   return { data, meta, text };
 }
 

@@ -1,7 +1,7 @@
 /** Which view belongs to which address, and the door in front of all of them. */
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
-import { Account } from "./account.ts";
+import { AccountPage } from "./account.ts";
 import { Audit } from "./audit-list.ts";
 import { useCell } from "./cell.ts";
 import { waitNotice } from "./choices.ts";
@@ -12,14 +12,14 @@ import { Events } from "./events.ts";
 import { isKeyId, lastKey, loadKeys, rememberKey } from "./api-keys.ts";
 import { Login, Paste, Setup } from "./login.ts";
 import { Overview } from "./overview.ts";
-import { empty, Page, problem, skeleton, useLoad } from "./elements.ts";
+import { empty, PageFrame, problem, skeleton, useLoad } from "./elements.ts";
 import { RelayStatus } from "./relay-status.ts";
-import { place, settle, to, type Place } from "./route.ts";
+import { place, settleRoute, to, type PagePlace } from "./route.ts";
 import { session } from "./session.ts";
 import { KeyForm, Shell } from "./shell.ts";
 import { StepUp } from "./step-up.ts";
 import { SubscriptionView } from "./subscription.ts";
-import { Subscriptions } from "./subscriptions.ts";
+import { SubscriptionList } from "./subscriptions.ts";
 
 export const App = part(() => {
   const now = useCell(session);
@@ -52,9 +52,9 @@ const Inside = part(() => {
   return Shell({ keyId: inKey ? keyId : lastKey(), here, children: view(here) });
 });
 
-function view(here: Place): VNode {
+function view(here: PagePlace): VNode {
   const [area, keyId, name, id, more] = here.parts;
-  if (area === "account") return Account({ key: "account" });
+  if (area === "account") return AccountPage({ key: "account" });
   if (area === "relay") return RelayStatus({ key: "relay" });
   if (area === "keys") return ChooseKey({ key: "keys" });
   if (area === undefined) return Landing({ key: "landing" });
@@ -64,7 +64,7 @@ function view(here: Place): VNode {
     case "overview":
       return Overview({ key: keyId, keyId, query });
     case "subscriptions":
-      if (id === undefined) return Subscriptions({ key: keyId, keyId });
+      if (id === undefined) return SubscriptionList({ key: keyId, keyId });
       if (more === "deliveries") return Deliveries({ key: `${keyId} ${id} deliveries`, keyId, id, query });
       return SubscriptionView({ key: `${keyId} ${id}`, keyId, id });
     case "events":
@@ -78,7 +78,7 @@ function view(here: Place): VNode {
 }
 
 const lost = (): VNode =>
-  Page({
+  PageFrame({
     title: "Nothing here",
     children: empty(
       "There is no such view",
@@ -93,16 +93,16 @@ const Landing = part(() => {
   const { data, error } = useLoad(() => (last === undefined ? loadKeys() : Promise.resolve([last])), []);
   const first = data?.[0];
   useEffect(() => {
-    if (first !== undefined) settle(["k", first, "overview"]);
+    if (first !== undefined) settleRoute(["k", first, "overview"]);
   }, [first]);
-  if (error !== undefined) return Page({ title: "Start", children: problem(error) });
+  if (error !== undefined) return PageFrame({ title: "Start", children: problem(error) });
   if (data === undefined || first !== undefined) return skeleton();
   return ChooseKey({});
 });
 
 const ChooseKey = part(() => {
   const { data, error } = useLoad(() => loadKeys(true), []);
-  return Page({
+  return PageFrame({
     title: "API keys",
     children: [
       problem(error),

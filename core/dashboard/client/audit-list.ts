@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
-import { badge, empty, Page, problem, skeleton, useLoad, When } from "./elements.ts";
+import { badge, empty, PageFrame, problem, skeleton, useLoad, When } from "./elements.ts";
 import type { AuditLine } from "./shapes.ts";
 import { pager, table } from "./data-table.ts";
 
@@ -13,7 +13,7 @@ export const Audit = part(({ keyId }: { readonly keyId: string }) => {
       ask<readonly AuditLine[]>("GET", path("/api-keys/{}/audit", [keyId], { cursor, limit: "50" }), { signal }),
     [keyId, cursor],
   );
-  return Page({
+  return PageFrame({
     title: "Audit",
     kicker: el.code(null, keyId),
     children: [

@@ -1,13 +1,13 @@
 /** A value that components look at: they are drawn again when it changes. */
 import { useEffect, useState } from "preact/hooks";
 
-export interface Cell<T> {
+export interface ReactiveCell<T> {
   readonly now: T;
   set(next: T): void;
   watch(changed: (next: T) => void): () => void;
 }
 
-export function cell<T>(first: T): Cell<T> {
+export function cell<T>(first: T): ReactiveCell<T> {
   let now = first;
   const watchers = new Set<(next: T) => void>();
   return {
@@ -26,7 +26,7 @@ export function cell<T>(first: T): Cell<T> {
   };
 }
 
-export function useCell<T>(one: Cell<T>): T {
+export function useCell<T>(one: ReactiveCell<T>): T {
   // A value may be a function, which a state would call.
   const [now, set] = useState(() => one.now);
   useEffect(() => {

@@ -6,7 +6,7 @@ import { el, part } from "./dom.ts";
 import { count } from "./format.ts";
 import type { Chart, Column } from "./shapes.ts";
 
-export interface Line {
+export interface ChartLine {
   readonly name: string;
   readonly values: Column;
   /** The custom property that holds its colour. */
@@ -19,7 +19,7 @@ export interface Line {
 interface ChartProps {
   readonly title: string;
   readonly chart: Pick<Chart, "from" | "stepMs">;
-  readonly lines: readonly Line[];
+  readonly lines: readonly ChartLine[];
   readonly format?: (value: number) => string;
 }
 
@@ -67,7 +67,7 @@ export const ChartCard = part(({ title, chart, lines, format = count }: ChartPro
     };
   }, [lines, painted]);
 
-  const value = (line: Line, i: number): string => {
+  const value = (line: ChartLine, i: number): string => {
     const one = line.values[i];
     return one === null || one === undefined ? "–" : format(one);
   };
@@ -104,9 +104,9 @@ export const ChartCard = part(({ title, chart, lines, format = count }: ChartPro
 
 interface FiguresProps {
   readonly title: string;
-  readonly lines: readonly Line[];
+  readonly lines: readonly ChartLine[];
   readonly time: (i: number) => string;
-  readonly value: (line: Line, i: number) => string;
+  readonly value: (line: ChartLine, i: number) => string;
 }
 
 const Figures = part(({ title, lines, time, value }: FiguresProps) => {
@@ -154,7 +154,7 @@ const Figures = part(({ title, lines, time, value }: FiguresProps) => {
 
 function options(
   box: HTMLElement,
-  lines: readonly Line[],
+  lines: readonly ChartLine[],
   format: (value: number) => string,
   point: (i: number | undefined) => void,
 ): uPlot.Options {

@@ -2,13 +2,13 @@
 import type { ComponentChildren, VNode } from "preact";
 import { el } from "./dom.ts";
 
-export interface Row {
+export interface TableRow {
   readonly key: string;
   readonly cells: readonly ComponentChildren[];
 }
 
 /** @param columns their headings; the first cell of a row is its name */
-export const table = (caption: string, columns: readonly string[], rows: readonly Row[]): VNode =>
+export const table = (caption: string, columns: readonly string[], rows: readonly TableRow[]): VNode =>
   el.div(
     { class: "table", role: "region", "aria-label": caption, tabIndex: 0 },
     el.table(

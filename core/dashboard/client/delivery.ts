@@ -10,7 +10,7 @@ import { known, nameOf } from "./api-keys.ts";
 import {
   badge,
   empty,
-  Page,
+  PageFrame,
   problem,
   skeleton,
   tell,
@@ -23,7 +23,7 @@ import {
 } from "./elements.ts";
 import { ReplayFailed } from "./replay.ts";
 import { refine, to } from "./route.ts";
-import { Sent } from "./sent.ts";
+import { WhatWasSent } from "./sent.ts";
 import type { Attempt, Delivery, RelayEvent } from "./shapes.ts";
 import { tabs } from "./subscription.ts";
 import { pager, table } from "./data-table.ts";
@@ -109,7 +109,7 @@ export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardP
           ...all
             .filter((one) => one.cycle === cycle)
             .map((attempt) =>
-              el.li({ key: attempt.id }, AttemptLine({ attempt, more: Sent({ event, data, attempt, sub }) })),
+              el.li({ key: attempt.id }, AttemptLine({ attempt, more: WhatWasSent({ event, data, attempt, sub }) })),
             ),
         ),
       ),
@@ -150,7 +150,7 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
     if (message.event === "again" || (message.event === "attempt" && message.data.subscriptionId === id)) soon();
   });
   useEffect(() => setReplaying(false), [id]);
-  return Page({
+  return PageFrame({
     title: sub === undefined ? "Deliveries" : nameOf(sub),
     kicker: [el.a({ href: to(["k", keyId, "subscriptions"]) }, "Subscriptions"), " / ", el.code(null, id)],
     actions: el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),

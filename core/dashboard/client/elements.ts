@@ -1,12 +1,12 @@
 /** Small things that every view is made of. */
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Refusal } from "./api.ts";
+import { ApiRefusal } from "./api.ts";
 import { cell, useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { ago, moment } from "./format.ts";
 import { arrived } from "./route.ts";
-import { listen, type Message } from "./live.ts";
+import { listen, type LiveMessage } from "./live.ts";
 
 /** A word for how something is. Its colour says no more than the word does. */
 export const badge = (status: string, more?: string): VNode =>
@@ -32,7 +32,7 @@ export const notice = (tone: Tone, ...children: ComponentChildren[]): VNode =>
 /** What went wrong, in the relay's own words, field by field. */
 export function problem(error: unknown): VNode | null {
   if (error === undefined) return null;
-  const { errors = [], requestId } = error instanceof Refusal ? error : {};
+  const { errors = [], requestId } = error instanceof ApiRefusal ? error : {};
   return notice(
     "bad",
     el.p(null, (error as Error).message),
@@ -67,7 +67,7 @@ interface PageProps {
 }
 
 /** A view: its heading takes the focus when one comes here, so that it is read out and the keyboard goes on from there. */
-export const Page = part(({ title, kicker, actions, children }: PageProps) => {
+export const PageFrame = part(({ title, kicker, actions, children }: PageProps) => {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Relay`;
@@ -121,7 +121,7 @@ export const Copy = part(({ text, what, named }: CopyProps) => {
   );
 });
 
-export interface Loaded<T> {
+export interface LoadState<T> {
   readonly data: T | undefined;
   readonly error: unknown;
   readonly loading: boolean;
@@ -130,8 +130,8 @@ export interface Loaded<T> {
 }
 
 /** Reads when the view opens and whenever `on` changes. What was read before stays until then. */
-export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readonly unknown[]): Loaded<T> {
-  const [state, set] = useState<Omit<Loaded<T>, "again">>({ data: undefined, error: undefined, loading: true });
+export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readonly unknown[]): LoadState<T> {
+  const [state, set] = useState<Omit<LoadState<T>, "again">>({ data: undefined, error: undefined, loading: true });
   const [turn, again] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
@@ -147,7 +147,7 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readon
   return { ...state, again: () => again((before) => before + 1) };
 }
 
-export function useLive(told: (message: Message) => void): void {
+export function useLive(told: (message: LiveMessage) => void): void {
   const newest = useRef(told);
   newest.current = told;
   useEffect(() => listen((message) => newest.current(message)), []);

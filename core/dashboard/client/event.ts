@@ -1,6 +1,6 @@
 /** One event: what was published, and what became of it. */
 import { useEffect, useState } from "preact/hooks";
-import { ask, MOST_REQUESTS, path, spent, type Answer } from "./api.ts";
+import { ask, MOST_REQUESTS, path, spent, type ApiAnswer } from "./api.ts";
 import { useCell } from "./cell.ts";
 import { DeliveryCard } from "./delivery.ts";
 import { form } from "./dialog.ts";
@@ -12,7 +12,7 @@ import {
   badge,
   Copy,
   notice,
-  Page,
+  PageFrame,
   problem,
   skeleton,
   tell,
@@ -76,7 +76,7 @@ export const EventView = part(({ keyId, id }: EventProps) => {
     Copy({ text: id, what: "the id" }),
   ];
   if (data === undefined)
-    return Page({ title: "Event", kicker, children: [problem(error), error === undefined && skeleton()] });
+    return PageFrame({ title: "Event", kicker, children: [problem(error), error === undefined && skeleton()] });
   return Shown({ keyId, answer: data, again, error, first: cursor === undefined, turn });
 });
 
@@ -92,7 +92,7 @@ const Shown = part(
     turn,
   }: {
     readonly keyId: string;
-    readonly answer: Answer<EventDetail>;
+    readonly answer: ApiAnswer<EventDetail>;
     readonly again: () => void;
     readonly error: unknown;
     /** The first page of its deliveries. */
@@ -113,7 +113,7 @@ const Shown = part(
       again();
     });
     const failed = deliveries.filter((one) => one.status === "failed").length;
-    return Page({
+    return PageFrame({
       title: type,
       kicker: [
         el.a({ href: to(["k", keyId, "events"]) }, "Events"),

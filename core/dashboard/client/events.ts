@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { Filters, periodOf } from "./filters.ts";
-import { badge, empty, Page, problem, skeleton, useCalm, useLive, useLoad, When } from "./elements.ts";
+import { badge, empty, PageFrame, problem, skeleton, useCalm, useLive, useLoad, When } from "./elements.ts";
 import { ReplayFailed } from "./replay.ts";
 import { refine, to } from "./route.ts";
 import type { EventStatus, RelayEvent } from "./shapes.ts";
@@ -61,7 +61,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
   const fromStream = fresh.filter(({ id }) => !listed.some((one) => one.id === id));
   const rows = [...fromStream, ...listed].slice(0, Math.max(PAGE, listed.length));
   const filtered = [status, type, sub, since, until].some((one) => one !== undefined);
-  return Page({
+  return PageFrame({
     title: "Events",
     kicker: el.code(null, keyId),
     actions: el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),

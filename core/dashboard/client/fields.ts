@@ -1,7 +1,7 @@
 /** Fields of forms: a label, what it is for, and what is wrong with it, tied together for those who cannot see them. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
-import { Refusal } from "./api.ts";
+import { ApiRefusal } from "./api.ts";
 import { el, part } from "./dom.ts";
 
 interface FieldProps {
@@ -98,7 +98,7 @@ export const Select = part(({ label, value, change, options, hint, bare, open }:
 
 /** What the relay says is wrong with a field. */
 export function errorOf(error: unknown, name: string): string | undefined {
-  if (!(error instanceof Refusal)) return undefined;
+  if (!(error instanceof ApiRefusal)) return undefined;
   const found = error.errors.filter(
     ({ path }) => path === name || path.startsWith(`${name}.`) || path.startsWith(`${name}[`),
   );

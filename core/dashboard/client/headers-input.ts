@@ -17,7 +17,7 @@ interface HeadersProps {
 }
 
 let next = 0;
-export const headerLine = (name = "", stored = false): HeaderLine => ({ id: next++, name, value: "", stored });
+export const headerRow = (name = "", stored = false): HeaderLine => ({ id: next++, name, value: "", stored });
 
 /** As the API takes them: `null` keeps a stored value. `undefined`: there are none. */
 export function headersOf(lines: readonly HeaderLine[]): Record<string, string | null> | undefined {
@@ -67,7 +67,7 @@ export const HeadersInput = part(({ lines, change, error }: HeadersProps) => {
     ),
     el.div(
       { class: "row" },
-      el.button({ type: "button", onClick: () => change([...lines, headerLine()]) }, "Add a header"),
+      el.button({ type: "button", onClick: () => change([...lines, headerRow()]) }, "Add a header"),
     ),
     el.p({ class: "hint", id }, "Sent with every delivery. Values are encrypted at rest, and never shown again."),
     error !== undefined && el.p({ class: "wrong" }, error),

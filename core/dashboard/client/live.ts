@@ -19,7 +19,7 @@ export interface LiveAttempt {
   readonly number: number;
   readonly status: "pending" | "delivered" | "failed" | "cancelled";
 }
-export type Message =
+export type LiveMessage =
   | { readonly event: "event"; readonly data: LiveEvent }
   | { readonly event: "attempt"; readonly data: LiveAttempt }
   | { readonly event: "subscription"; readonly data: { readonly id: string } }
@@ -27,11 +27,11 @@ export type Message =
   | { readonly event: "again" };
 
 export const liveState = cell<"off" | "connecting" | "on">("off");
-const listeners = new Set<(message: Message) => void>();
+const listeners = new Set<(message: LiveMessage) => void>();
 let current: { readonly keyId: string; readonly abort: AbortController } | undefined;
 
 /** Called for each message until what is returned is called. */
-export function listen(tell: (message: Message) => void): () => void {
+export function listen(tell: (message: LiveMessage) => void): () => void {
   listeners.add(tell);
   return () => listeners.delete(tell);
 }
@@ -114,12 +114,12 @@ async function read(body: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<void
       const event = lines.find((line) => line.startsWith("event: "))?.slice(7);
       const data = lines.find((line) => line.startsWith("data: "))?.slice(6);
       if (event === undefined || data === undefined) continue;
-      tell({ event, data: JSON.parse(data) as unknown } as Message);
+      tell({ event, data: JSON.parse(data) as unknown } as LiveMessage);
     }
   }
 }
 
-function tell(message: Message): void {
+function tell(message: LiveMessage): void {
   for (const one of [...listeners]) one(message);
 }
 

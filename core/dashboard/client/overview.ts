@@ -1,11 +1,11 @@
 /** The overview of a key: sums, charts, and how its subscriptions are. */
 import { useMemo, useRef } from "preact/hooks";
-import { ChartCard, type Line } from "./chart.ts";
+import { ChartCard, type ChartLine } from "./chart.ts";
 import { el, part } from "./dom.ts";
 import { choice, Select } from "./fields.ts";
 import { count, duration, share } from "./format.ts";
 import { loadStats, nameOf } from "./api-keys.ts";
-import { empty, Page, problem, skeleton, useCalm, useLive, useLoad } from "./elements.ts";
+import { empty, PageFrame, problem, skeleton, useCalm, useLive, useLoad } from "./elements.ts";
 import { refine, to } from "./route.ts";
 import type { Chart, Range, Stats } from "./shapes.ts";
 import { glanceTable } from "./subscriptions.ts";
@@ -35,7 +35,7 @@ export const Overview = part(({ keyId, query }: OverviewProps) => {
     begun.current = true;
     soon();
   });
-  return Page({
+  return PageFrame({
     title: "Overview",
     kicker: el.code(null, keyId),
     actions: [
@@ -90,7 +90,7 @@ const Shown = part(
   },
 );
 
-export const codesOf = ({ series, totals }: Chart): readonly Line[] =>
+export const codesOf = ({ series, totals }: Chart): readonly ChartLine[] =>
   (
     [
       ["RATE_LIMIT_EXCEEDED", "c-blue", false],

@@ -5,7 +5,7 @@ import { el, part } from "./dom.ts";
 import { choice } from "./fields.ts";
 import { bytes, count, duration } from "./format.ts";
 import { Charts, RANGES } from "./overview.ts";
-import { Page, problem, skeleton, useLoad } from "./elements.ts";
+import { PageFrame, problem, skeleton, useLoad } from "./elements.ts";
 import type { Chart, Range } from "./shapes.ts";
 
 type Figures = Readonly<Record<string, unknown>>;
@@ -26,7 +26,7 @@ export const RelayStatus = part(() => {
   const groups = Object.entries(data?.data ?? {}).filter(
     ([name, value]) => name !== "figures" && typeof value === "object" && value !== null,
   );
-  return Page({
+  return PageFrame({
     title: "The relay",
     actions: choice({ label: "Range", value: range, options: RANGES, change: (next) => setRange(next as Range) }),
     children: [

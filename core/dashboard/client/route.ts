@@ -2,13 +2,13 @@
 import { cell } from "./cell.ts";
 import { spent } from "./api.ts";
 
-export interface Place {
+export interface PagePlace {
   /** `["k", "key_1", "events"]` */
   readonly parts: readonly string[];
   readonly query: Readonly<Record<string, string>>;
 }
 
-function read(): Place {
+function read(): PagePlace {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const parts = path.split("/").filter(Boolean).map(decode);
   return { parts, query: Object.fromEntries(new URLSearchParams(query)) };
@@ -22,7 +22,7 @@ function decode(text: string): string {
   }
 }
 
-export const place = cell<Place>(read());
+export const place = cell<PagePlace>(read());
 /** Called when another view is opened: the main heading takes the focus, so that it is read out. */
 export const arrived = { focus: false };
 
@@ -61,7 +61,7 @@ export function refine(query: Query): void {
 }
 
 /** Goes on from the start to the view that was meant, in its place; nowhere when somebody has left the start already. */
-export function settle(parts: readonly string[]): void {
+export function settleRoute(parts: readonly string[]): void {
   if (read().parts.length > 0) return;
   history.replaceState(null, "", to(parts));
   place.set(read());

@@ -39,7 +39,7 @@ export const bodyOf = ({ id, type, keyId, createdAt }: RelayEvent, data: string)
   `{"id":"${id}","type":"${type}","keyId":"${keyId}","createdAt":"${createdAt}","data":${data}}`;
 
 /** Read when it is opened: there may be many of them. */
-export const Sent = part((props: SentProps) => {
+export const WhatWasSent = part((props: SentProps) => {
   const [open, setOpen] = useState(false);
   const toggled = (event: Event): void => setOpen((event.currentTarget as HTMLDetailsElement).open);
   return el.details({ class: "sent", onToggle: toggled }, el.summary(null, "What was sent"), open && Request(props));

@@ -1,9 +1,9 @@
 /** Who is there: set up, log in, renew, step up, log out. The refresh cookie is the browser's; no script sees it. */
-import { asked, ask, Refusal, refusalOf, send, spent, waitOut } from "./api.ts";
+import { asked, ask, ApiRefusal, refusalOf, send, spent, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
 import { readToken, token } from "./token.ts";
 
-export type Session =
+export type PageSession =
   | { readonly kind: "starting" }
   | { readonly kind: "setup" }
   | { readonly kind: "login"; readonly note?: string }
@@ -11,7 +11,7 @@ export type Session =
   | { readonly kind: "paste"; readonly note?: string }
   | { readonly kind: "open" };
 
-export const session = cell<Session>({ kind: "starting" });
+export const session = cell<PageSession>({ kind: "starting" });
 /** A second factor is asked for; whoever answers says how it went. */
 export const stepping = cell<((done: boolean) => void) | undefined>(undefined);
 
@@ -62,7 +62,7 @@ export async function logIn(username: string, password: string, code: string | u
   try {
     take(await auth<Granted>("POST", "/auth/login", { username, password, ...(code ? { code } : {}) }));
   } catch (error) {
-    if (error instanceof Refusal && error.code === "STEP_UP_REQUIRED" && code === undefined) return "code";
+    if (error instanceof ApiRefusal && error.code === "STEP_UP_REQUIRED" && code === undefined) return "code";
     throw error;
   }
   enter();
@@ -96,7 +96,7 @@ function renew(): Promise<boolean> {
         return true;
       },
       (error: unknown) => {
-        if (error instanceof Refusal && error.status === 401) return false;
+        if (error instanceof ApiRefusal && error.status === 401) return false;
         throw error;
       },
     )

@@ -9,13 +9,13 @@ import { Field, Select } from "./fields.ts";
 import { isKeyId, keys, loadKeys } from "./api-keys.ts";
 import { follow, liveState } from "./live.ts";
 import { tell, told } from "./elements.ts";
-import { go, to, type Place } from "./route.ts";
+import { go, to, type PagePlace } from "./route.ts";
 import { logOut } from "./session.ts";
 import { token } from "./token.ts";
 
 interface ShellProps {
   readonly keyId: string | undefined;
-  readonly here: Place;
+  readonly here: PagePlace;
   readonly children: ComponentChildren;
 }
 

@@ -5,7 +5,7 @@ import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { EventNames } from "./event-types-input.ts";
 import { errorOf, Field } from "./fields.ts";
-import { type HeaderLine, HeadersInput, headerLine, headersOf } from "./headers-input.ts";
+import { type HeaderLine, HeadersInput, headerRow, headersOf } from "./headers-input.ts";
 import { notice, problem, tell, useAction } from "./elements.ts";
 import type { Secreted, Subscription } from "./shapes.ts";
 
@@ -29,7 +29,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   const [pace, setPace] = useState(shown(one?.rateLimit?.perSecond));
   const [seconds, setSeconds] = useState(shown(one?.timeoutMs === undefined ? undefined : one.timeoutMs / 1_000));
   const [headers, setHeaders] = useState<readonly HeaderLine[]>(
-    Object.keys(one?.headers ?? {}).map((name) => headerLine(name, true)),
+    Object.keys(one?.headers ?? {}).map((name) => headerRow(name, true)),
   );
   const [attempts, setAttempts] = useState(shown(one?.retry?.attempts));
   const [first, setFirst] = useState(shown(one?.retry === undefined ? undefined : one.retry.firstDelayMs / 1_000));

@@ -10,7 +10,7 @@ import {
   Copy,
   empty,
   notice,
-  Page,
+  PageFrame,
   problem,
   skeleton,
   tell,
@@ -25,7 +25,7 @@ import { SecretOnce } from "./secret.ts";
 import type { Attempt, Glance, Secreted } from "./shapes.ts";
 import { DeleteSubscription, Rotate } from "./subscription-actions.ts";
 import { SubscriptionForm } from "./subscription-form.ts";
-import { Health } from "./subscriptions.ts";
+import { HealthText } from "./subscriptions.ts";
 import type { ComponentChildren } from "preact";
 
 interface ViewProps {
@@ -59,7 +59,7 @@ export const SubscriptionView = part(({ keyId, id }: ViewProps) => {
     else if (message.event === "attempt" && message.data.subscriptionId === id) later();
   });
   if (data === undefined || one === undefined) {
-    return Page({
+    return PageFrame({
       title: "Subscription",
       kicker: el.code(null, id),
       children:
@@ -102,7 +102,7 @@ const Open = part(
     });
     const button = (text: string, what: Doing, kind = "") =>
       el.button({ type: "button", class: kind, onClick: () => setDoing(what) }, text);
-    return Page({
+    return PageFrame({
       title: nameOf(one),
       kicker: [
         el.a({ href: to(["k", keyId, "subscriptions"]) }, "Subscriptions"),
@@ -167,7 +167,7 @@ const Standing = part(({ one }: { readonly one: Glance }) => {
     el.h2({ id: "standing" }, "Last 24 hours"),
     el.dl(
       null,
-      line("Health", Health({ one })),
+      line("Health", HealthText({ one })),
       line("Attempts that succeeded", `${share(figures.delivered, figures.attempts)} of ${count(figures.attempts)}`),
       line("Deliveries given up", count(figures.failed)),
       line("Latency", `p50 ${duration(figures.p50Ms)}, p99 ${duration(figures.p99Ms)}`),

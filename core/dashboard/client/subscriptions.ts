@@ -4,14 +4,14 @@ import { useState } from "preact/hooks";
 import { el, part } from "./dom.ts";
 import { count, reason, share } from "./format.ts";
 import { loadStats } from "./api-keys.ts";
-import { badge, empty, Page, problem, skeleton, useCalm, useLive, useLoad, useNow, When } from "./elements.ts";
+import { badge, empty, PageFrame, problem, skeleton, useCalm, useLive, useLoad, useNow, When } from "./elements.ts";
 import { place, refine, to } from "./route.ts";
 import { SecretOnce } from "./secret.ts";
 import type { Glance, Secreted } from "./shapes.ts";
 import { table } from "./data-table.ts";
 import { SubscriptionForm } from "./subscription-form.ts";
 
-export const Subscriptions = part(({ keyId }: { readonly keyId: string }) => {
+export const SubscriptionList = part(({ keyId }: { readonly keyId: string }) => {
   const { data, error, again } = useLoad((signal) => loadStats(keyId, "24h", undefined, signal), [keyId]);
   const [making, setMaking] = useState(place.now.query["new"] === "yes");
   const [made, setMade] = useState<Secreted | undefined>(undefined);
@@ -19,7 +19,7 @@ export const Subscriptions = part(({ keyId }: { readonly keyId: string }) => {
   const later = useCalm(again, 15_000);
   useLive(({ event }) => (event === "subscription" || event === "again" ? soon() : later()));
   const create = el.button({ type: "button", class: "main", onClick: () => setMaking(true) }, "Create subscription");
-  return Page({
+  return PageFrame({
     title: "Subscriptions",
     kicker: el.code(null, keyId),
     actions: create,
@@ -54,7 +54,7 @@ export const Subscriptions = part(({ keyId }: { readonly keyId: string }) => {
 });
 
 /** How it is, in words: the worst of what is known comes first. */
-export const Health = part(({ one }: { readonly one: Glance }): VNode => {
+export const HealthText = part(({ one }: { readonly one: Glance }): VNode => {
   const now = useNow();
   if (one.status === "disabled")
     return el.span(
@@ -98,7 +98,7 @@ export function glanceTable(keyId: string, all: readonly Glance[]): VNode {
           ...one.events.slice(0, 3).map((name) => el.code({ key: name }, name)),
           one.events.length > 3 && el.small(null, `and ${one.events.length - 3} more`),
         ),
-        Health({ one }),
+        HealthText({ one }),
         el.span(
           { class: "figure" },
           share(one.figures.delivered, one.figures.attempts),

@@ -1,7 +1,7 @@
 /** The access token. It lives in memory only, and goes nowhere but into `Authorization`. */
 import { cell } from "./cell.ts";
 
-export interface Token {
+export interface ParsedToken {
   readonly text: string;
   readonly sub: string;
   /** Key ids it owns; `"*"` for all of them. */
@@ -13,10 +13,10 @@ export interface Token {
   readonly renewAt: number;
 }
 
-export const token = cell<Token | undefined>(undefined);
+export const token = cell<ParsedToken | undefined>(undefined);
 
 /** What stands in a token, to be shown; whether it is genuine only the relay can tell. `undefined`: it is no JWT. */
-export function readToken(text: string): Token | undefined {
+export function readToken(text: string): ParsedToken | undefined {
   try {
     const middle = text.split(".")[1] ?? "";
     const bytes = Uint8Array.from(atob(middle.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));

@@ -7,17 +7,18 @@ import { refreshGauges } from "./gauges.ts";
 import { closeGateway, LIMITER } from "./gateway.ts";
 import { createJobs, type Jobs } from "../jobs.ts";
 import { createLifecycle, type Step } from "../lifecycle.ts";
-import { FIGURES_READ, metricsStep } from "./metrics-route.ts";
-import { opening, type Around } from "./plugin-setup.ts";
+import { METRICS_READ, metricsStep } from "./metrics-route.ts";
+import { setUpPlugins, type SetupContext } from "./plugin-setup.ts";
+import { clusterActions } from "./cluster.ts";
 import * as path from "./delivery-path.ts";
 import type { Job, Plan } from "../../ports/plan.ts";
 import { CATALOGUE, createReload, type Reload } from "./reload.ts";
 import { listen, type Listening } from "../server.ts";
-import { AUTH, furnishSurface, OPERATIONS, readiness, ROUTES, SOURCES } from "./routes.ts";
+import { AUTH, registerRoutes, OPERATIONS, readiness, ROUTES, SOURCES } from "./routes.ts";
 import { TELEMETRY } from "./telemetry.ts";
-import { createHouse, token, type House } from "./container.ts";
+import { createContainer, token, type Container } from "./container.ts";
 
-export type { Around } from "./plugin-setup.ts";
+export type { SetupContext } from "./plugin-setup.ts";
 
 export interface Relay {
   /** Resolves when events are taken in and delivered. @throws StartError with the exit code that fits */
@@ -36,14 +37,14 @@ export interface Started {
 
 const JOBS = token<Jobs>("jobs");
 
-export function composeRelay(plan: Plan, around: Around): Relay {
+export function composeRelay(plan: Plan, around: SetupContext): Relay {
   const { clock, log, metrics } = around;
-  const house = createHouse();
+  const house = createContainer();
   house.put(path.PLAN, plan);
-  house.put(path.CLOCK, clock);
+  house.put(path.CLOCK_TOKEN, clock);
   house.put(path.LOG, log);
   house.put(path.METRICS, metrics);
-  house.put(FIGURES_READ, metrics);
+  house.put(METRICS_READ, metrics);
   let made: readonly string[] = [];
   let listening: Listening | undefined;
 
@@ -53,23 +54,23 @@ export function composeRelay(plan: Plan, around: Around): Relay {
     limits: house.get(LIMITER),
     stepUp: plan.stepUp,
     maxBodyBytes: plan.intake.maxBodyBytes,
-    trail: house.get(path.TRAIL).refused,
+    trail: house.get(path.AUDIT_TRAIL).refused,
     trustedProxies: plan.server.trustedProxies,
     operations: house.get(OPERATIONS),
-    refused: house.get(path.FIGURES).refused,
+    refused: house.get(path.STATS_COLLECTOR).refused,
     routes: house.get(ROUTES),
   });
 
   const steps: readonly Step[] = [
-    opening(plan, house, around, (files) => (made = files)),
+    setUpPlugins(plan, house, around, (files) => (made = files)),
     {
       name: "worker",
       async start() {
         await house.get(LIMITER).load();
-        await house.get(path.HEALTH).start();
+        await house.get(path.CIRCUIT_BREAKER).start();
         await house.get(path.SWEEPER).start();
-        house.get(path.FIGURES).start();
-        house.get(path.OTHERS).listen(path.actsOf(house.get));
+        house.get(path.STATS_COLLECTOR).start();
+        house.get(path.CLUSTER).listen(clusterActions(house.get));
         house.get(path.DISPATCHER).start();
         refreshGauges({
           metrics,
@@ -81,9 +82,9 @@ export function composeRelay(plan: Plan, around: Around): Relay {
       async stop(graceMs) {
         // Three quarters for attempts under way; the rest is for giving back what they leave.
         await Promise.all([house.get(path.SWEEPER).stop(), house.get(path.DISPATCHER).stop((graceMs * 3) / 4)]);
-        await house.get(path.HEALTH).settled();
-        await house.get(path.FIGURES).stop();
-        await house.get(path.PACING).dispose();
+        await house.get(path.CIRCUIT_BREAKER).settled();
+        await house.get(path.STATS_COLLECTOR).stop();
+        await house.get(path.RATE_LIMIT).dispose();
       },
     },
     metricsStep(plan, metrics, app),
@@ -101,7 +102,7 @@ export function composeRelay(plan: Plan, around: Around): Relay {
       name: "sources",
       share: 1 / 4,
       async start() {
-        const { accept: intake, admit } = house.get(path.INTAKE);
+        const { accept: intake, admit } = house.get(path.ACCEPT);
         const accept = house.get(TELEMETRY).tracing?.accept(intake) ?? intake;
         const storage = house.get(path.STORAGE);
         const info: SourceInfo = {
@@ -127,8 +128,8 @@ export function composeRelay(plan: Plan, around: Around): Relay {
     failed: (part, error) => log.error("a part did not stop well", { part, error: String(error) }),
   });
 
-  path.furnishPath(house);
-  furnishSurface(house, { state: lifecycle.state });
+  path.registerPath(house);
+  registerRoutes(house, { state: lifecycle.state });
   house.make(LIMITER, (get) =>
     createLimiter({
       counters: get(path.STORAGE).counters,
@@ -154,7 +155,7 @@ export function composeRelay(plan: Plan, around: Around): Relay {
 }
 
 const runJob =
-  (house: House) =>
+  (house: Container) =>
   async (job: Job, signal: AbortSignal): Promise<number> => {
     switch (job.name) {
       case "replay":

@@ -13,7 +13,7 @@ export interface Token<T> {
 export const token = <T>(name: string): Token<T> => ({ id: Symbol(name) });
 
 /** A container that knows types. */
-export interface House {
+export interface Container {
   /** Puts in what exists already. */
   put<T>(at: Token<T>, value: T): void;
   /** Says how to make it; made once, when it is first asked for. */
@@ -22,7 +22,7 @@ export interface House {
 }
 export type Get = <T>(at: Token<T>) => T;
 
-export function createHouse(): House {
+export function createContainer(): Container {
   const rooms = container.createChildContainer();
   const get: Get = <T>(at: Token<T>): T => rooms.resolve<T>(at.id as InjectionToken<T>);
   return {

@@ -7,27 +7,27 @@ import { StartError } from "../../model/errors.ts";
 import type { Route } from "../../ports/plugin.ts";
 import * as path from "./delivery-path.ts";
 import type { Plan } from "../../ports/plan.ts";
-import { token, type House } from "./container.ts";
+import { token, type Container } from "./container.ts";
 
 export const LIMITER = token<Limiter>("limiter");
 const GATEWAY = token<Gateway>("gateway");
 
 /** @param ca PEM certificates that are trusted beside the system's */
-export function furnishGateway(house: House, plan: Plan, ca: string | undefined): void {
+export function registerGateway(house: Container, plan: Plan, ca: string | undefined): void {
   house.make(GATEWAY, (get) =>
     createGateway({
       rows: Object.keys(plan.limits),
-      upstream: plan.gateway && upstreamOf(plan.gateway, get(path.CLOCK), ca),
+      upstream: plan.gateway && upstreamOf(plan.gateway, get(path.CLOCK_TOKEN), ca),
       limits: get(LIMITER),
       trustedProxies: plan.server.trustedProxies,
-      clock: get(path.CLOCK),
+      clock: get(path.CLOCK_TOKEN),
       log: get(path.LOG),
     }),
   );
 }
 
 /** `/v1`, and `/limits/check` where it is switched on. */
-export function gatewayRoutes(house: House, { limitsCheck, limits, gateway }: Plan): readonly Route[] {
+export function composedGatewayRoutes(house: Container, { limitsCheck, limits, gateway }: Plan): readonly Route[] {
   const check =
     limitsCheck &&
     limitsCheckRoutes({
@@ -35,7 +35,7 @@ export function gatewayRoutes(house: House, { limitsCheck, limits, gateway }: Pl
       rows: Object.keys(limits),
       keyHeader: gateway?.keyHeader,
       limits: house.get(LIMITER),
-      clock: house.get(path.CLOCK),
+      clock: house.get(path.CLOCK_TOKEN),
     });
   return [...house.get(GATEWAY).routes, ...(check ?? [])];
 }
@@ -44,7 +44,7 @@ export function gatewayRoutes(house: House, { limitsCheck, limits, gateway }: Pl
 export const servedRoutes = (routes: readonly Route[], { gateway }: Pick<Plan, "gateway">): readonly Route[] =>
   gateway === undefined ? routes.filter(({ path: at }) => !at.startsWith("/v1/") || at === "/v1/health") : routes;
 
-export const closeGateway = (house: House): Promise<void> => house.get(GATEWAY).dispose();
+export const closeGateway = (house: Container): Promise<void> => house.get(GATEWAY).dispose();
 
 type UpstreamDeps = NonNullable<Parameters<typeof createGateway>[0]["upstream"]>;
 

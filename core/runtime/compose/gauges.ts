@@ -1,6 +1,6 @@
 /** Gauges that are asked for when figures are read: backlog, leases, readiness, space. */
 import { statfs } from "node:fs/promises";
-import type { Part } from "../../api/resources/health.ts";
+import type { HealthPart } from "../../api/resources/health.ts";
 import { VERSION } from "../../model/version.ts";
 import type { RelayMetrics } from "../observability/index.ts";
 import * as path from "./delivery-path.ts";
@@ -9,7 +9,7 @@ import type { Get } from "./container.ts";
 export interface GaugeDeps {
   readonly metrics: Pick<RelayMetrics, "gauge" | "onRead">;
   readonly get: Get;
-  readonly readiness: () => Promise<Readonly<Record<string, Part>>>;
+  readonly readiness: () => Promise<Readonly<Record<string, HealthPart>>>;
   /** Lines of the log that were lost. */
   readonly dropped: () => number;
 }
@@ -25,7 +25,7 @@ export function refreshGauges({ metrics, get, readiness, dropped }: GaugeDeps): 
   metrics.onRead(async () => {
     const { waiting, oldestDueAt } = await get(path.STORAGE).queue.depth();
     metrics.gauge("backlog", waiting);
-    const now = get(path.CLOCK).now();
+    const now = get(path.CLOCK_TOKEN).now();
     metrics.gauge("oldest_due_seconds", oldestDueAt === undefined ? 0 : Math.max(0, now - oldestDueAt) / 1_000);
   });
   metrics.onRead(async () => {

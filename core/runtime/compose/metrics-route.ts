@@ -10,7 +10,7 @@ import type { Plan } from "../../ports/plan.ts";
 import { listen, type Listening } from "../server.ts";
 import { token } from "./container.ts";
 
-export const FIGURES_READ = token<Pick<RelayMetrics, "text">>("figures read");
+export const METRICS_READ = token<Pick<RelayMetrics, "text">>("figures read");
 
 /** @param token asked for as Bearer; without one everybody who reaches the route may read */
 export function metricsRoute(metrics: Pick<RelayMetrics, "text">, token: string | undefined): Route {

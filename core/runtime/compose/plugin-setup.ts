@@ -3,13 +3,13 @@ import { readFile } from "node:fs/promises";
 import { createGuard } from "../../guard/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Keys } from "../../ports/plugin.ts";
-import { contextOf, type Surroundings } from "../plugin-context.ts";
+import { contextOf, type ContextParts } from "../plugin-context.ts";
 import { makeDataDir } from "../data-dir.ts";
-import { furnishGateway, LIMITER } from "./gateway.ts";
+import { registerGateway, LIMITER } from "./gateway.ts";
 import { loadKeys } from "../keys/keyring.ts";
 import type { Step } from "../lifecycle.ts";
 import type { RelayLog, RelayMetrics } from "../observability/index.ts";
-import { createOutbound } from "../fetch.ts";
+import { createFetch } from "../fetch.ts";
 import * as path from "./delivery-path.ts";
 import type { Plan } from "../../ports/plan.ts";
 import { createRekey, hasMasterKey, ownMasterKey, REKEY, settleKeyFiles } from "../keys/rekey.ts";
@@ -17,10 +17,10 @@ import { ensureSchema } from "../storage-schema.ts";
 import { watchedStorage } from "../storage-watch.ts";
 import { AUTH, SOURCES } from "./routes.ts";
 import { openTelemetry, TELEMETRY, type TraceSettings } from "./telemetry.ts";
-import type { House } from "./container.ts";
+import type { Container } from "./container.ts";
 
 /** What a relay uses of the process around it. */
-export interface Around {
+export interface SetupContext {
   readonly clock: Clock;
   readonly log: RelayLog;
   readonly metrics: RelayMetrics;
@@ -38,7 +38,12 @@ const NO_KEYS: Keys = { seal: none, open: none, signToken: none, publicJwk: none
 const FLUSH_MS = 500;
 
 /** Keys, guard, storage, then the plug-ins that use them. */
-export function opening(plan: Plan, house: House, around: Around, tell: (made: readonly string[]) => void): Step {
+export function setUpPlugins(
+  plan: Plan,
+  house: Container,
+  around: SetupContext,
+  tell: (made: readonly string[]) => void,
+): Step {
   const closing: (() => Promise<unknown> | undefined)[] = [];
   return {
     name: "ports",
@@ -47,12 +52,12 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
       makeDataDir(dataDir);
       const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
       const guard = createGuard({ ...plan.guard, ca, clock: around.clock });
-      const outbound = createOutbound(guard.connect);
+      const outbound = createFetch(guard.connect);
       closing.unshift(() => outbound.dispose());
       const telemetry = await openTelemetry(around.traces, { ...around, fetch: outbound.fetch });
       closing.unshift(() => telemetry.close(FLUSH_MS));
       house.put(TELEMETRY, telemetry);
-      const bare: Omit<Surroundings, "publishToken"> = {
+      const bare: Omit<ContextParts, "publishToken"> = {
         ...around,
         connect: guard.connect,
         fetch: outbound.fetch,
@@ -61,8 +66,8 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
         dataDir,
         configDir,
       };
-      house.put(path.GUARD, guard);
-      furnishGateway(house, plan, ca);
+      house.put(path.OUTBOUND_GUARD, guard);
+      registerGateway(house, plan, ca);
 
       // Before the keys: whether a key may be made is for the storage to say.
       const opened = await plan.storage.setup(contextOf(plan.storage, bare, undefined));
@@ -76,7 +81,7 @@ export function opening(plan: Plan, house: House, around: Around, tell: (made: r
       const keyFiles = plan.keys.master === undefined ? dataDir : undefined;
       tell(made);
       house.put(path.KEYS, keys);
-      const surroundings: Surroundings = { ...bare, keys, publishToken: keys.publishToken };
+      const surroundings: ContextParts = { ...bare, keys, publishToken: keys.publishToken };
       await ownMasterKey(storage, keys, around.log);
       await settleKeyFiles(keys, storage, keyFiles);
       house.put(path.STORAGE, storage);

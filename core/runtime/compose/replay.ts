@@ -7,22 +7,22 @@ import { createRetention } from "../../retention/retention.ts";
 import { RECIPIENTS } from "./fanout.ts";
 import * as path from "./delivery-path.ts";
 import { countedReplay } from "../log-replays.ts";
-import { token, type Get, type House } from "./container.ts";
+import { token, type Get, type Container } from "./container.ts";
 
-export const ATTEMPTS = token<AttemptHistory>("attempts");
+export const ATTEMPT_HISTORY = token<AttemptHistory>("attempts");
 
 const base = (get: Get) => ({
   storage: get(path.STORAGE),
-  clock: get(path.CLOCK),
-  directory: get(path.DIRECTORY),
+  clock: get(path.CLOCK_TOKEN),
+  directory: get(path.SUBSCRIPTION_CACHE),
   recipients: get(RECIPIENTS),
 });
 
 const replay = (get: Get, by: "api" | "job"): Replay => countedReplay(createReplay(base(get)), get(path.METRICS), by);
 
-export function furnishReplaying(house: House): void {
+export function registerReplay(house: Container): void {
   house.make(path.HISTORY, (get) => createHistory(base(get)));
-  house.make(ATTEMPTS, (get) => createAttemptHistory(base(get)));
+  house.make(ATTEMPT_HISTORY, (get) => createAttemptHistory(base(get)));
   house.make(path.REPLAY, (get) => replay(get, "api"));
   house.make(path.REPLAY_JOB, (get) => createReplayJob({ ...base(get), replay: replay(get, "job") }));
   house.make(path.RETENTION, (get) =>

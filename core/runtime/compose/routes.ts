@@ -1,23 +1,23 @@
 /** The surface, composed: what the API serves beside the routes of plug-ins. */
 import type { AnyOperation } from "../../api/http/operation.ts";
-import { ATTEMPTS } from "./replay.ts";
+import { ATTEMPT_HISTORY } from "./replay.ts";
 import { dashboardRoutes } from "../../dashboard/routes.ts";
 import { docsRoutes } from "../../api/reference/page.ts";
-import { healthRoutes, type Part } from "../../api/resources/health.ts";
+import { healthRoutes, type HealthPart } from "../../api/resources/health.ts";
 import { openApiRoutes } from "../../api/reference/openapi.ts";
 import { createOperations } from "../../api/resources/operations.ts";
 import type { Auth } from "../../ports/auth.ts";
 import { VERSION } from "../../model/version.ts";
 import type { Route } from "../../ports/plugin.ts";
 import type { Source } from "../../ports/source.ts";
-import { gatewayRoutes, servedRoutes } from "./gateway.ts";
+import { composedGatewayRoutes, servedRoutes } from "./gateway.ts";
 import type { Lifecycle } from "../lifecycle.ts";
-import { FIGURES_READ, metricsRoutes } from "./metrics-route.ts";
+import { METRICS_READ, metricsRoutes } from "./metrics-route.ts";
 import * as path from "./delivery-path.ts";
 import { REKEY } from "../keys/rekey.ts";
 import { CATALOGUE } from "./reload.ts";
 import { relayStatus } from "./status.ts";
-import { token, type Get, type House } from "./container.ts";
+import { token, type Get, type Container } from "./container.ts";
 
 export const AUTH = token<Auth>("auth");
 export const OPERATIONS = token<readonly AnyOperation[]>("operations");
@@ -25,40 +25,40 @@ export const OPERATIONS = token<readonly AnyOperation[]>("operations");
 export const ROUTES = token<readonly Route[]>("routes");
 export const SOURCES = token<readonly Source[]>("sources");
 
-export function furnishSurface(house: House, { state }: { readonly state: Lifecycle["state"] }): void {
+export function registerRoutes(house: Container, { state }: { readonly state: Lifecycle["state"] }): void {
   house.make(OPERATIONS, (get) =>
     createOperations({
       storage: get(path.STORAGE),
-      clock: get(path.CLOCK),
+      clock: get(path.CLOCK_TOKEN),
       keys: get(path.KEYS),
       auth: get(AUTH),
-      directory: get(path.DIRECTORY),
+      directory: get(path.SUBSCRIPTION_CACHE),
       subscriptions: get(path.SUBSCRIPTIONS),
       history: get(path.HISTORY),
-      attempts: get(ATTEMPTS),
+      attempts: get(ATTEMPT_HISTORY),
       replay: get(path.REPLAY),
       schemes: get(path.TRANSPORTS).flatMap((transport) => transport.schemes),
       events: get(CATALOGUE).now,
-      pausedMs: get(path.RESTS).leftMs,
+      pausedMs: get(path.RETRY_AFTER).leftMs,
       probe: async (id) => {
-        await Promise.all([get(path.OTHERS).tell("probe", id), get(path.HEALTH).probe(id)]);
+        await Promise.all([get(path.CLUSTER).tell("probe", id), get(path.CIRCUIT_BREAKER).probe(id)]);
       },
       rekey: (actor) => get(REKEY).run(actor),
-      ping: get(path.PING).send,
-      feed: get(path.FEED),
+      ping: get(path.TEST_EVENT).send,
+      feed: get(path.LIVE_FEED),
       figures: {
-        stats: (keyId, range, subscriptionId) => get(path.STATS).ofKey(keyId, range, subscriptionId),
+        stats: (keyId, range, subscriptionId) => get(path.STATS_QUERY).ofKey(keyId, range, subscriptionId),
         status: async () => relayStatus(get, state(), await readiness(house, state())),
-        relay: (range) => get(path.STATS).ofRelay(range),
+        relay: (range) => get(path.STATS_QUERY).ofRelay(range),
       },
     }),
   );
   house.make(ROUTES, (get) => {
-    const own = healthRoutes({ clock: get(path.CLOCK), readiness: () => readiness(house, state()) });
+    const own = healthRoutes({ clock: get(path.CLOCK_TOKEN), readiness: () => readiness(house, state()) });
     const operations = get(OPERATIONS);
     const brought = [...(get(AUTH).routes ?? []), ...get(SOURCES).flatMap((source) => source.routes ?? [])];
     const plan = get(path.PLAN);
-    const passing = gatewayRoutes(house, plan);
+    const passing = composedGatewayRoutes(house, plan);
     const documented = openApiRoutes({
       operations,
       routes: [...own, ...brought, ...servedRoutes(passing, plan)],
@@ -71,7 +71,7 @@ export function furnishSurface(house: House, { state }: { readonly state: Lifecy
       ...documented,
       ...docsRoutes(),
       ...(plan.dashboard ? dashboard(get) : []),
-      ...metricsRoutes(get(FIGURES_READ), plan.metrics),
+      ...metricsRoutes(get(METRICS_READ), plan.metrics),
       ...passing,
     ];
   });
@@ -85,16 +85,16 @@ function dashboard(get: Get): readonly Route[] {
 
 /** The truth about each part, asked anew at each probe. */
 export async function readiness(
-  house: House,
+  house: Container,
   state: ReturnType<Lifecycle["state"]>,
-): Promise<Readonly<Record<string, Part>>> {
+): Promise<Readonly<Record<string, HealthPart>>> {
   const storage = await house
     .get(path.STORAGE)
     .status()
     .then(
-      (): Part => ({ ready: true }),
-      (): Part => ({ ready: false, state: "does not answer" }),
+      (): HealthPart => ({ ready: true }),
+      (): HealthPart => ({ ready: false, state: "does not answer" }),
     );
-  const auth: Part = house.get(AUTH).ready() ? { ready: true } : { ready: false, state: "has no keys yet" };
+  const auth: HealthPart = house.get(AUTH).ready() ? { ready: true } : { ready: false, state: "has no keys yet" };
   return { relay: { ready: state === "running", state }, storage, auth };
 }

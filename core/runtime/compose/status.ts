@@ -1,6 +1,6 @@
 /** What `/relay/status` and `relay status` show: this node, the storage, the backlog. */
 import { hostname } from "node:os";
-import type { Part } from "../../api/resources/health.ts";
+import type { HealthPart } from "../../api/resources/health.ts";
 import { isoTime } from "../../model/time.ts";
 import { VERSION } from "../../model/version.ts";
 import type { Lifecycle } from "../lifecycle.ts";
@@ -10,7 +10,7 @@ import type { Get } from "./container.ts";
 export async function relayStatus(
   get: Get,
   state: ReturnType<Lifecycle["state"]>,
-  parts: Readonly<Record<string, Part>>,
+  parts: Readonly<Record<string, HealthPart>>,
 ): Promise<Readonly<Record<string, unknown>>> {
   const storage = get(path.STORAGE);
   const [figures, depth] = await Promise.all([storage.status(), storage.queue.depth()]);

@@ -1,7 +1,7 @@
 /** Traces, when the environment names where they go. Otherwise nothing of it is loaded, and a `traceparent` is passed on as it came. */
 import { hostname } from "node:os";
 import { VERSION } from "../../model/version.ts";
-import type { Surroundings } from "../plugin-context.ts";
+import type { ContextParts } from "../plugin-context.ts";
 import type { Tracing } from "../telemetry/spans.ts";
 import { readTraceSettings, type TraceSettings } from "../telemetry/settings.ts";
 import { token } from "./container.ts";
@@ -21,7 +21,7 @@ export const noTelemetry: Telemetry = { tracing: undefined, close: () => Promise
 
 export async function openTelemetry(
   settings: TraceSettings | undefined,
-  around: Pick<Surroundings, "clock" | "log" | "metrics" | "fetch">,
+  around: Pick<ContextParts, "clock" | "log" | "metrics" | "fetch">,
 ): Promise<Telemetry> {
   if (settings === undefined) return noTelemetry;
   const [{ createExporter }, { createTracing }] = await Promise.all([

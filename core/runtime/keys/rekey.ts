@@ -1,6 +1,6 @@
 /** A new master key, without a stop: everything sealed is sealed anew beside the traffic, then the old key counts no more. */
 import { join } from "node:path";
-import { createTrail } from "../../records/audit-trail.ts";
+import { createAuditTrail } from "../../records/audit-trail.ts";
 import type { Actor } from "../../model/audit.ts";
 import { createReseal } from "../../subscriptions/reseal.ts";
 import { ConflictError, StartError } from "../../model/errors.ts";
@@ -93,7 +93,7 @@ export function createRekey(deps: RekeyDeps): Rekey {
       await storage.commit([
         { op: "put", key: FINGERPRINT, value: keys.masterFingerprint, if: stored },
         { op: "put", key: RETIRED, value: [...all].join(" ") },
-        ...createTrail({ storage, clock, log }).lines({ ...entry, keys: "*" }),
+        ...createAuditTrail({ storage, clock, log }).lines({ ...entry, keys: "*" }),
       ]);
       log.info("everything is sealed by the new master key", { sub: actor.sub, count: sealed });
     }

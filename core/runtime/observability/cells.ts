@@ -1,7 +1,7 @@
 /** Where figures are counted: plain numbers in maps, 0.1 µs a count. Nothing here knows how they are read out. */
-import type { Figure } from "./metric-table.ts";
+import type { MetricRow } from "./metric-table.ts";
 
-export interface Cell {
+export interface MetricCell {
   readonly labels: Readonly<Record<string, string>>;
   /** Counter or gauge; the sum of a histogram. */
   value: number;
@@ -10,12 +10,12 @@ export interface Cell {
 }
 
 export class Cells {
-  readonly figure: Figure;
+  readonly figure: MetricRow;
   readonly #labels: readonly string[];
   readonly #most: number;
-  readonly #cells = new Map<string, Cell>();
+  readonly #cells = new Map<string, MetricCell>();
 
-  constructor(figure: Figure) {
+  constructor(figure: MetricRow) {
     this.figure = figure;
     this.#labels = figure.labels ?? [];
     this.#most = figure.series ?? 16;
@@ -24,7 +24,7 @@ export class Cells {
     for (const value of figure.known ?? []) this.#make(value, { [this.#labels[0] as string]: value });
   }
 
-  at(labels: Readonly<Record<string, string>> | undefined): Cell {
+  at(labels: Readonly<Record<string, string>> | undefined): MetricCell {
     const key = this.#key(labels);
     const cell = this.#cells.get(key);
     if (cell !== undefined) return cell;
@@ -36,7 +36,7 @@ export class Cells {
     );
   }
 
-  all(): Iterable<Cell> {
+  all(): Iterable<MetricCell> {
     return this.#cells.values();
   }
 
@@ -47,7 +47,7 @@ export class Cells {
     return this.#labels.map((name) => labels?.[name] ?? "").join("\u0000");
   }
 
-  #make(key: string, labels: Readonly<Record<string, string>>): Cell {
+  #make(key: string, labels: Readonly<Record<string, string>>): MetricCell {
     const made = {
       labels,
       value: 0,

@@ -1,5 +1,5 @@
 /** Writes figures out through prom-client, as the report of one worker, together with those of the process itself. */
-import type { Cell, Cells } from "./cells.ts";
+import type { MetricCell, Cells } from "./cells.ts";
 import { promName } from "./metric-table.ts";
 
 interface Value {
@@ -31,7 +31,7 @@ export async function readOut(figures: ReadonlyMap<string, Cells>): Promise<stri
   return await AggregatorRegistry.aggregate([reports]).metrics();
 }
 
-function histogram(name: string, bounds: readonly number[], cell: Cell): Value[] {
+function histogram(name: string, bounds: readonly number[], cell: MetricCell): Value[] {
   let count = 0;
   const values: Value[] = cell.buckets.map((n, i) => {
     count += n;

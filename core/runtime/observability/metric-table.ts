@@ -3,7 +3,7 @@
  * `relay_<name>` (counters with `_total`). Label values come from small sets; what goes beyond `series` of them is
  * counted under `other`, so that 10,000 subscriptions make no more series than one.
  */
-export interface Figure {
+export interface MetricRow {
   readonly kind: "counter" | "gauge" | "histogram";
   readonly help: string;
   readonly labels?: readonly string[];
@@ -23,7 +23,7 @@ const SLOW = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 3
 const LONG = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 1_800];
 const SIZES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
-export const FIGURES: Readonly<Record<string, Figure>> = {
+export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
   accepted: { kind: "counter", help: "Events stored, by source", labels: ["source"] },
   duplicates: {
     kind: "counter",
@@ -140,5 +140,5 @@ export const FIGURES: Readonly<Record<string, Figure>> = {
 };
 
 /** The name under which Prometheus knows a figure. */
-export const promName = (name: string, figure: Figure): string =>
+export const promName = (name: string, figure: MetricRow): string =>
   `relay_${name}${figure.kind === "counter" ? "_total" : ""}`;

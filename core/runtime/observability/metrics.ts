@@ -3,7 +3,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Metrics } from "../../ports/plugin.ts";
 import { Cells } from "./cells.ts";
 import { readOut } from "./exposition.ts";
-import { FIGURES } from "./metric-table.ts";
+import { METRIC_TABLE } from "./metric-table.ts";
 
 export interface RelayMetrics extends Metrics {
   /** All figures in Prometheus' text format. */
@@ -18,7 +18,7 @@ export interface RelayMetrics extends Metrics {
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 export function createMetrics(): RelayMetrics {
-  const figures = new Map(Object.entries(FIGURES).map(([name, figure]) => [name, new Cells(figure)]));
+  const figures = new Map(Object.entries(METRIC_TABLE).map(([name, figure]) => [name, new Cells(figure)]));
   const refreshers: (() => Promise<void> | void)[] = [];
   const loop = monitorEventLoopDelay({ resolution: 20 });
   loop.enable();

@@ -2,12 +2,12 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Metrics, PluginContext } from "../../ports/plugin.ts";
 import { VERSION } from "../../model/version.ts";
-import { encodeSpans, type Attributes, type Span } from "./otlp.ts";
+import { encodeSpans, type Attributes, type OtlpSpan } from "./otlp.ts";
 import type { TraceSettings } from "./settings.ts";
 
 export interface Exporter {
   /** Takes a span; returns at once. Beyond `queue` spans it is dropped and counted. */
-  take(span: Span): void;
+  take(span: OtlpSpan): void;
   /** Sends what is left, for at most `graceMs`. May be called twice. */
   close(graceMs: number): Promise<void>;
 }
@@ -31,7 +31,7 @@ export function createExporter(
   const closing = new AbortController();
   /** Aborts the request under way: nobody waits for it any more. */
   const left = new AbortController();
-  let spans: Span[] = [];
+  let spans: OtlpSpan[] = [];
   let full = Promise.withResolvers<void>();
   let sending: Promise<void> | undefined;
   let failing = false;
@@ -59,7 +59,7 @@ export function createExporter(
   }
 
   /** @returns whether it was taken. Never rejects. */
-  async function post(part: readonly Span[]): Promise<boolean> {
+  async function post(part: readonly OtlpSpan[]): Promise<boolean> {
     const body = encodeSpans(part, resource, VERSION);
     for (let tries = 1; ; tries++) {
       const { problem, waitMs } = await once(body, tries);

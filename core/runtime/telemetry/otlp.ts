@@ -7,7 +7,7 @@ import type { SpanContext } from "./context.ts";
 
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
-export interface Span {
+export interface OtlpSpan {
   readonly context: SpanContext;
   /** Of the span above; absent for the first of a trace. */
   readonly parentId?: string;
@@ -25,7 +25,7 @@ const KINDS = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as
 const FAILED = 2;
 
 /** The body of one export. */
-export function encodeSpans(spans: readonly Span[], resource: Attributes, version: string): string {
+export function encodeSpans(spans: readonly OtlpSpan[], resource: Attributes, version: string): string {
   return JSON.stringify({
     resourceSpans: [
       {
@@ -36,7 +36,7 @@ export function encodeSpans(spans: readonly Span[], resource: Attributes, versio
   });
 }
 
-const encode = ({ context, parentId, name, kind, startedAt, endedAt, attributes: own, error }: Span): object => ({
+const encode = ({ context, parentId, name, kind, startedAt, endedAt, attributes: own, error }: OtlpSpan): object => ({
   traceId: context.traceId,
   spanId: context.spanId,
   parentSpanId: parentId,

@@ -4,8 +4,8 @@
  * The publish span's context is what is stored with the event, so that deliveries find their way up from any node at any
  * time. What nobody published (operational events) has no trace.
  */
-import type { Seen } from "../../deliver/report.ts";
-import type { Send, Sent } from "../../deliver/send.ts";
+import type { AttemptObserver } from "../../ports/observer.ts";
+import type { Send, SentAttempt } from "../../deliver/send.ts";
 import type { Attempt } from "../../model/attempt.ts";
 import { attemptId, deliveryId } from "../../model/delivery.ts";
 import { ordinalTime } from "../../model/ids.ts";
@@ -13,7 +13,7 @@ import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Accept } from "../../ports/source.ts";
 import { childOf, derivedFrom, parseTraceparent, traceparent, type Sampling, type SpanContext } from "./context.ts";
-import type { Span } from "./otlp.ts";
+import type { OtlpSpan } from "./otlp.ts";
 
 export interface Tracing {
   /** Each publication is a span; what is stored with its events leads to it. */
@@ -21,13 +21,13 @@ export interface Tracing {
   /** Each attempt is a span; the receiver is told of it. */
   send(send: Send): Send;
   /** Each delivery is a span, told when its cycle has ended. */
-  readonly seen: Seen;
+  readonly seen: AttemptObserver;
 }
 
 export function createTracing(deps: {
   readonly sampling: Sampling;
   readonly clock: Clock;
-  readonly take: (span: Span) => void;
+  readonly take: (span: OtlpSpan) => void;
 }): Tracing {
   const { sampling, clock, take } = deps;
   /** The way up from an attempt, for as long as somebody holds the attempt. */
@@ -42,7 +42,7 @@ export function createTracing(deps: {
       const context = childOf(parent, sampling);
       const startedAt = clock.now();
       const began = clock.monotonic();
-      const tell = (attributes: Span["attributes"], error?: string): void => {
+      const tell = (attributes: OtlpSpan["attributes"], error?: string): void => {
         if (!context.sampled) return;
         const endedAt = startedAt + clock.monotonic() - began;
         const more = {
@@ -90,7 +90,7 @@ export function createTracing(deps: {
       const delivery = deliveryContext(publish, ordinal, sub.id, turn.cycle);
       const context = derivedFrom(delivery, attemptId(ordinal, sub.id, turn.cycle, turn.number));
       const event = { ...loaded.event, traceparent: traceparent(context) };
-      const sent: Sent = await send(sub, { ...loaded, event }, turn, signal);
+      const sent: SentAttempt = await send(sub, { ...loaded, event }, turn, signal);
       if (!context.sampled) return sent;
       const { attempt } = sent;
       parents.set(attempt, publish);

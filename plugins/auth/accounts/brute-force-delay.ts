@@ -2,7 +2,7 @@
 import type { Clock } from "../../../core/ports/clock.ts";
 import { Problem } from "../../../core/model/problem.ts";
 
-export interface Brake {
+export interface BruteForceDelay {
   /** Waits as long as the failures of this account ask for. @throws Problem PROVIDER_BACKPRESSURE when too many wait */
   wait(account: string, signal: AbortSignal): Promise<void>;
   failed(account: string): void;
@@ -17,7 +17,7 @@ const FORGET_MS = 900_000;
 const ACCOUNTS = 10_000;
 const WAITING = 1_000;
 
-export function createBrake(clock: Clock): Brake {
+export function createBruteForceDelay(clock: Clock): BruteForceDelay {
   const failures = new Map<string, { readonly count: number; readonly at: number }>();
   let waiting = 0;
 

@@ -11,11 +11,11 @@ import type { Change } from "../../../core/ports/storage.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Session, Sessions } from "./sessions.ts";
 import type { SetupCode } from "./setup-code.ts";
-import type { Brake } from "./brute-force-delay.ts";
+import type { BruteForceDelay } from "./brute-force-delay.ts";
 import type { Read, User } from "./user.ts";
 import type { UserBook } from "./users.ts";
 
-export interface Parts {
+export interface AccountsDeps {
   readonly storage: ScopedStorage;
   readonly clock: Clock;
   readonly keys: Keys;
@@ -23,7 +23,7 @@ export interface Parts {
   readonly users: UserBook;
   readonly sessions: Sessions;
   readonly passwords: Passwords;
-  readonly brake: Brake;
+  readonly brake: BruteForceDelay;
   readonly setup: SetupCode;
   readonly authenticate: Auth["authenticate"];
   readonly refused: PluginContext["refused"];
@@ -38,7 +38,7 @@ export interface Parts {
 export const actorOf = (sub: string, { address, requestId }: RouteRequest): Actor => ({ sub, address, requestId });
 
 /** What somebody did with an account of their own, for the trails of its keys. */
-export const ownDeed = (
+export const ownAuditEntry = (
   action: AuditAction,
   { username, keys }: Pick<User, "username" | "keys">,
   request: RouteRequest,
@@ -54,7 +54,7 @@ export const ownDeed = (
 export const unauthenticated = (detail: string): Problem => new Problem("UNAUTHENTICATED", detail);
 
 /** @throws Problem UNAUTHENTICATED */
-export async function caller(parts: Parts, request: RouteRequest): Promise<Principal> {
+export async function caller(parts: AccountsDeps, request: RouteRequest): Promise<Principal> {
   const found = await parts.authenticate(request);
   if ("refused" in found) throw unauthenticated("Send a valid access token as Authorization: Bearer.");
   return found;
@@ -62,7 +62,7 @@ export async function caller(parts: Parts, request: RouteRequest): Promise<Princ
 
 /** Counted: the account, then the address. */
 export const accountAndAddress =
-  (parts: Parts) =>
+  (parts: AccountsDeps) =>
   async (request: RouteRequest): Promise<readonly string[]> => [
     (await caller(parts, request)).sub,
     // A name has no spaces in it, so nobody can be named like somebody's address.
@@ -71,7 +71,7 @@ export const accountAndAddress =
 
 /** Whose session and account a request belongs to. @throws Problem UNAUTHENTICATED; CONFLICT for tokens without a session */
 export async function seat(
-  parts: Parts,
+  parts: AccountsDeps,
   request: RouteRequest,
 ): Promise<{ readonly session: Session; readonly read: Read }> {
   const { sessionId } = await caller(parts, request);
@@ -91,7 +91,7 @@ export interface Granted {
 }
 
 /** An access token of a session. */
-export async function grant({ keys, clock, tokenMs }: Parts, user: User, session: Session): Promise<Granted> {
+export async function grant({ keys, clock, tokenMs }: AccountsDeps, user: User, session: Session): Promise<Granted> {
   const now = clock.now();
   const { id: sessionId, amr, authAt, expiresAt } = session;
   const owned = user.keys[0] === "*" ? "*" : user.keys;

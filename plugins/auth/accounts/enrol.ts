@@ -11,14 +11,14 @@ import {
   accountAndAddress,
   actorOf,
   grant,
-  ownDeed,
+  ownAuditEntry,
   PASSWORD,
   seat,
   surely,
   TWO_FACTORS,
   unauthenticated,
 } from "./dependencies.ts";
-import type { Parts } from "./dependencies.ts";
+import type { AccountsDeps } from "./dependencies.ts";
 import { SPENT } from "./setup-code.ts";
 import { userKey } from "./user.ts";
 import type { User } from "./user.ts";
@@ -27,7 +27,7 @@ import { confirmed } from "./users.ts";
 const code = text(1, 64);
 const password = text(1, LONGEST_PASSWORD);
 
-export function enrolRoutes(parts: Parts): readonly Route[] {
+export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
   const { storage, users, sessions, passwords, brake, guess, keys, clock, log, setup } = parts;
 
   async function first(request: RouteRequest): ReturnType<Route["handle"]> {
@@ -46,7 +46,7 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
     const { session, cookie, change } = sessions.begin(user, PASSWORD);
     const put = { op: "put", key: userKey(user.username), value: JSON.stringify(user), if: null } as const;
     try {
-      await storage.commit([used, put, change], [ownDeed("account.created", user, request, "first account")]);
+      await storage.commit([used, put, change], [ownAuditEntry("account.created", user, request, "first account")]);
     } catch (error) {
       // Somebody else used the code, or an account was added, at the same time.
       if (error instanceof ConflictError) throw gone;
@@ -59,7 +59,7 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
   }
 
   const refused = (action: AuditAction, user: User, request: RouteRequest, why: string): Promise<void> =>
-    parts.refused(ownDeed(action, user, request, why), user.username);
+    parts.refused(ownAuditEntry(action, user, request, why), user.username);
 
   /** The user, with the code used up where there is a factor to change. @throws Problem UNAUTHENTICATED */
   async function proven(
@@ -89,7 +89,7 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
       const { user, uri } = beginTotp(allowed, keys, clock.now());
       return {
         changes: [users.change(read, user)],
-        audit: [ownDeed("second_factor.begun", user, request)],
+        audit: [ownAuditEntry("second_factor.begun", user, request)],
         result: uri,
       };
     });
@@ -115,7 +115,7 @@ export function enrolRoutes(parts: Parts): readonly Route[] {
       const changes = [users.change(read, user), sessions.change(session, risen), ...others];
       return {
         changes,
-        audit: [ownDeed("second_factor.on", user, request)],
+        audit: [ownAuditEntry("second_factor.on", user, request)],
         result: { user, session: risen, codes },
       };
     });

@@ -6,16 +6,16 @@ import { isoTime } from "../../../core/model/time.ts";
 import type { RouteReply, RouteRequest } from "../../../core/ports/plugin.ts";
 
 /** Says what is wrong with a value; undefined when nothing is. */
-export type Field = (value: unknown) => string | undefined;
+export type LoginField = (value: unknown) => string | undefined;
 
 /** Fields of a body; names that end in `?` may be left out. */
-export type Fields = Readonly<Record<string, Field>>;
+export type Fields = Readonly<Record<string, LoginField>>;
 
 const MAX_BYTES = 8_192;
 const read = new WeakMap<RouteRequest, Promise<unknown>>();
 
 export const text =
-  (min: number, max: number): Field =>
+  (min: number, max: number): LoginField =>
   (value) => {
     if (typeof value !== "string") return "must be text";
     return value.length < min || value.length > max ? `must be ${min} to ${max} characters long` : undefined;

@@ -12,14 +12,14 @@ import {
   actorOf,
   caller,
   grant,
-  ownDeed,
+  ownAuditEntry,
   PASSWORD,
   seat,
   surely,
   TWO_FACTORS,
   unauthenticated,
 } from "./dependencies.ts";
-import type { Parts } from "./dependencies.ts";
+import type { AccountsDeps } from "./dependencies.ts";
 import { normalName, userKey } from "./user.ts";
 import type { User } from "./user.ts";
 
@@ -31,7 +31,7 @@ const WRONG = "The username, the password or the code is wrong.";
 const WRONG_CODE = "The code is wrong, or was used before: take the next one.";
 const code = text(1, 64);
 
-export function loginRoutes(parts: Parts): readonly Route[] {
+export function loginRoutes(parts: AccountsDeps): readonly Route[] {
   const { storage, users, sessions, passwords, brake, guess, keys, clock, log } = parts;
 
   async function login(request: RouteRequest): ReturnType<Route["handle"]> {
@@ -50,7 +50,7 @@ export function loginRoutes(parts: Parts): readonly Route[] {
         const begun = sessions.begin(user, PASSWORD);
         // The account must not have been changed or removed since its password was checked.
         const same = { op: "check", key: userKey(user.username), if: text } as const;
-        const audit = [ownDeed("login", user, request, PASSWORD.join(" "))];
+        const audit = [ownAuditEntry("login", user, request, PASSWORD.join(" "))];
         return { changes: [same, begun.change], audit, result: { user, ...begun } };
       }
       if (body.code === undefined) {
@@ -65,7 +65,7 @@ export function loginRoutes(parts: Parts): readonly Route[] {
         return found;
       });
       const begun = sessions.begin(used, TWO_FACTORS);
-      const audit = [ownDeed("login", used, request, TWO_FACTORS.join(" "))];
+      const audit = [ownAuditEntry("login", used, request, TWO_FACTORS.join(" "))];
       return { changes: [users.change(read, used), begun.change], audit, result: { user: used, ...begun } };
     });
     brake.succeeded(name);
@@ -78,7 +78,7 @@ export function loginRoutes(parts: Parts): readonly Route[] {
   async function refused(name: string, user: User | undefined, request: RouteRequest): Promise<Problem> {
     brake.failed(name);
     log.info("login refused", { address: request.address, requestId: request.requestId });
-    await parts.refused(ownDeed("login", user ?? NOBODY, request), name);
+    await parts.refused(ownAuditEntry("login", user ?? NOBODY, request), name);
     return unauthenticated(WRONG);
   }
 
@@ -91,12 +91,12 @@ export function loginRoutes(parts: Parts): readonly Route[] {
       const used = await guess("POST /auth/step-up", read.user.username, async () => {
         const found = useCode(read.user, body.code, keys, clock.now());
         if (found !== undefined) return found;
-        await parts.refused(ownDeed("step_up", read.user, request, "wrong code"), read.user.username);
+        await parts.refused(ownAuditEntry("step_up", read.user, request, "wrong code"), read.user.username);
         throw unauthenticated(WRONG_CODE);
       });
       const risen = { ...session, amr: TWO_FACTORS, authAt: clock.now() };
       const changes = [users.change(read, used), sessions.change(session, risen)];
-      return { changes, audit: [ownDeed("step_up", used, request)], result: { user: used, session: risen } };
+      return { changes, audit: [ownAuditEntry("step_up", used, request)], result: { user: used, session: risen } };
     });
     log.info("step-up", { sub: user.username, address: request.address, requestId: request.requestId });
     return reply(await grant(parts, user, session), clock.now());

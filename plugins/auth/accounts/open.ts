@@ -6,14 +6,14 @@ import type { PluginContext, Route } from "../../../core/ports/plugin.ts";
 import { joseVerify, tokenJudge } from "../token/judge.ts";
 import { enrolRoutes } from "./enrol.ts";
 import { loginRoutes } from "./login.ts";
-import type { Parts } from "./dependencies.ts";
+import type { AccountsDeps } from "./dependencies.ts";
 import { createPasswords } from "./passwords.ts";
 import type { Passwords } from "./passwords.ts";
-import { peopleRoutes } from "./user-admin.ts";
+import { userAdminRoutes } from "./user-admin.ts";
 import { resealFactors } from "./reseal.ts";
 import { createSessions } from "./sessions.ts";
 import { setupCode } from "./setup-code.ts";
-import { createBrake } from "./brute-force-delay.ts";
+import { createBruteForceDelay } from "./brute-force-delay.ts";
 import { userBook } from "./users.ts";
 import type { UserBook } from "./users.ts";
 
@@ -62,11 +62,11 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     return session?.username === judged.sub ? judged : { refused: "the session has ended" };
   };
 
-  const parts: Parts = {
+  const parts: AccountsDeps = {
     ...{ storage, clock, keys, log, users, sessions, passwords, setup, authenticate, tokenMs, sessionMs },
     refused: ctx.refused,
     guess: ctx.guess,
-    brake: createBrake(clock),
+    brake: createBruteForceDelay(clock),
     ...(origin === undefined ? {} : { origin }),
   };
   if (!(await users.any())) await setup.offer();
@@ -85,7 +85,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     ready: () => true,
     firstRun: async () => !(await users.any()),
     reseal: () => resealFactors(storage, users, keys),
-    routes: [jwks, ...loginRoutes(parts), ...enrolRoutes(parts), ...peopleRoutes(parts)],
+    routes: [jwks, ...loginRoutes(parts), ...enrolRoutes(parts), ...userAdminRoutes(parts)],
   };
 }
 

@@ -14,7 +14,7 @@ export interface SetupCode {
    * The change that uses it up, when `code` is it. A wrong one costs a try; the last one takes the code out of force, which
    * the log, the terminal and the file say.
    */
-  use(code: string, from: GuessedFrom): Promise<Change | Refused>;
+  use(code: string, from: GuessedFrom): Promise<Change | SetupRefused>;
   /** There is an account: the code and its file go. */
   withdraw(): Promise<void>;
 }
@@ -26,7 +26,7 @@ export interface GuessedFrom {
 }
 
 /** `wrong`: it is not the code, or that one has expired. `spent`: no code is in force any more. */
-export type Refused = "wrong" | "spent";
+export type SetupRefused = "wrong" | "spent";
 
 interface Stored {
   readonly hash: string;

@@ -4,19 +4,19 @@ import { Problem } from "../../../core/model/problem.ts";
 import { isSteppedUp, stepUpChallenge } from "../../../core/model/token.ts";
 import type { Route, RouteReply, RouteRequest } from "../../../core/ports/plugin.ts";
 import { readFields, reply, text } from "./login-body.ts";
-import type { Field } from "./login-body.ts";
+import type { LoginField } from "./login-body.ts";
 import { STEP_UP } from "./login.ts";
 import { LONGEST_PASSWORD } from "./passwords.ts";
 import { accountAndAddress, actorOf, caller } from "./dependencies.ts";
-import type { Parts } from "./dependencies.ts";
+import type { AccountsDeps } from "./dependencies.ts";
 
-const keyList: Field = (value) =>
+const keyList: LoginField = (value) =>
   Array.isArray(value) && value.length <= 1_000 && value.every((one) => typeof one === "string")
     ? undefined
     : "must be a list of ids of API keys";
-const off: Field = (value) => (value === false ? undefined : "can only be false");
+const off: LoginField = (value) => (value === false ? undefined : "can only be false");
 
-export function peopleRoutes(parts: Parts): readonly Route[] {
+export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
   const { users, clock, log } = parts;
 
   /** Others are told that there is nothing here; who may, must have shown a second factor just now. */

@@ -5,7 +5,7 @@ import { jsonObject } from "../token/bearer.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import { fitsAlgorithm, publicKeyOf } from "./options.ts";
 
-export interface Keyring {
+export interface KeySet {
   find(header: TokenHeader): Promise<KeyObject | undefined>;
   ready(): boolean;
 }
@@ -27,7 +27,7 @@ const TIMEOUT_MS = 5_000;
 const MAX_BYTES = 65_536;
 
 /** One key: any `kid` may name it, unless it has a name of its own. */
-export function singleKey(key: KeyObject, kid?: string): Keyring {
+export function singleKey(key: KeyObject, kid?: string): KeySet {
   return {
     find: ({ alg, kid: asked }) =>
       Promise.resolve(
@@ -37,13 +37,13 @@ export function singleKey(key: KeyObject, kid?: string): Keyring {
   };
 }
 
-export function fixedKeys(jwks: readonly unknown[]): Keyring {
+export function fixedKeys(jwks: readonly unknown[]): KeySet {
   const keys = usable(jwks);
   return { find: (header) => Promise.resolve(pick(keys, header)), ready: () => keys.length > 0 };
 }
 
 /** Keys of a JWKS URL. They stay in use while the issuer cannot be reached, and until its answer holds others. */
-export function fetchedKeys(url: string, ctx: Pick<PluginContext, "fetch" | "clock" | "log">): Keyring {
+export function fetchedKeys(url: string, ctx: Pick<PluginContext, "fetch" | "clock" | "log">): KeySet {
   const { clock, log } = ctx;
   let keys: readonly Named[] = [];
   let askedAt = Number.NEGATIVE_INFINITY;

@@ -44,15 +44,15 @@ export async function list({ dir }: Folder): Promise<Listing> {
 }
 
 /** A file as it was when it was opened. */
-export interface Taken {
+export interface TakenFile {
   readonly name: string;
   readonly inode: string;
   readonly bytes: number;
 }
 
-export interface Opened extends AsyncDisposable {
+export interface OpenedSpool extends AsyncDisposable {
   readonly file: FileHandle;
-  readonly taken: Taken;
+  readonly taken: TakenFile;
   /** Stays the same while nobody touches the file, over restarts too. */
   readonly identity: string;
   /** Epoch ms of its last change. */
@@ -62,7 +62,7 @@ export interface Opened extends AsyncDisposable {
 }
 
 /** `undefined` when it is gone, or became something else than a plain file since it was listed. */
-export async function openPlain({ dir }: Folder, name: string): Promise<Opened | undefined> {
+export async function openPlain({ dir }: Folder, name: string): Promise<OpenedSpool | undefined> {
   let file: FileHandle;
   try {
     // Not through a link, and without waiting for the other end of a pipe.
@@ -72,7 +72,7 @@ export async function openPlain({ dir }: Folder, name: string): Promise<Opened |
     throw error;
   }
   let changedAt = 0;
-  let taken: Taken | undefined;
+  let taken: TakenFile | undefined;
   const look = async (): Promise<string | undefined> => {
     const stat = await file.stat({ bigint: true });
     changedAt = Number(stat.mtimeMs);
@@ -123,7 +123,7 @@ export async function moveRejected(folder: Folder, name: string, report: unknown
  */
 export async function dropRest(
   folder: Folder,
-  { name, inode, bytes }: Taken,
+  { name, inode, bytes }: TakenFile,
   from: FileHandle,
 ): Promise<string | undefined> {
   const { size } = await from.stat();
@@ -158,7 +158,7 @@ async function startsLine(file: FileHandle, at: number): Promise<boolean> {
 }
 
 /** Opens a file that was moved to `done/`; `undefined` when it is not there any more. */
-export async function openDone({ done }: Folder, { name, inode }: Taken): Promise<FileHandle | undefined> {
+export async function openDone({ done }: Folder, { name, inode }: TakenFile): Promise<FileHandle | undefined> {
   for (const candidate of namesFor(name)) {
     const path = join(done, candidate);
     if (!(await isThere(path))) return undefined;

@@ -1,25 +1,25 @@
 /** Which lines of a file are stored already: kept in the relay's storage, for files that take longer than a repeat is known. */
 import { hash } from "node:crypto";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
-import type { Taken } from "./folder.ts";
+import type { TakenFile } from "./folder.ts";
 
 /** First and last line, both included. */
-export type Range = readonly [first: number, last: number];
+export type ByteRange = readonly [first: number, last: number];
 
-export interface Progress {
-  read(identity: string): Promise<readonly Range[]>;
-  write(identity: string, stored: readonly Range[], file: Taken): Promise<void>;
+export interface ReadPosition {
+  read(identity: string): Promise<readonly ByteRange[]>;
+  write(identity: string, stored: readonly ByteRange[], file: TakenFile): Promise<void>;
   forget(identity: string): Promise<void>;
   /** Forgets files that are not among these, after `gone` was told of each: they were moved, or taken away, in another life. */
-  keepOnly(identities: ReadonlySet<string>, gone: (file: Taken) => Promise<void>): Promise<void>;
+  keepOnly(identities: ReadonlySet<string>, gone: (file: TakenFile) => Promise<void>): Promise<void>;
 }
 
 /** What is stored about a file; its ranges alone in the first version. */
-type Row = readonly Range[] | { readonly stored: readonly Range[]; readonly file: Taken };
+type Row = readonly ByteRange[] | { readonly stored: readonly ByteRange[]; readonly file: TakenFile };
 
 const PAGE = 500;
 
-export function createProgress(storage: ScopedStorage, dir: string): Progress {
+export function createProgress(storage: ScopedStorage, dir: string): ReadPosition {
   const prefix = `${hash("sha256", dir, "hex").slice(0, 16)}:`;
   return {
     async read(identity) {
@@ -48,11 +48,11 @@ export function createProgress(storage: ScopedStorage, dir: string): Progress {
   };
 }
 
-export const covers = (stored: readonly Range[], line: number): boolean =>
+export const covers = (stored: readonly ByteRange[], line: number): boolean =>
   stored.some(([first, last]) => first <= line && line <= last);
 
 /** Adds a range behind the others, as one with its neighbour where they touch. */
-export function withRange(stored: readonly Range[], [first, last]: Range): readonly Range[] {
+export function withRange(stored: readonly ByteRange[], [first, last]: ByteRange): readonly ByteRange[] {
   const before = stored.at(-1);
   return before !== undefined && before[1] === first - 1
     ? [...stored.slice(0, -1), [before[0], last]]

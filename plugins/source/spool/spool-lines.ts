@@ -2,7 +2,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES } from "../../../core/model/event.ts";
 
-export interface Line {
+export interface SpoolLine {
   /** From 1. */
   readonly number: number;
   /** Empty when `problem` says what is wrong with the bytes: such text is no JSON, so that its batch is refused. */
@@ -11,7 +11,7 @@ export interface Line {
 }
 
 /** Lines that are accepted or refused together. The same file always comes in the same batches. */
-export type Batch = readonly Line[];
+export type SpoolBatch = readonly SpoolLine[];
 
 const CHUNK = 256 * 1024;
 const NEWLINE = 10;
@@ -19,8 +19,8 @@ const BYTE_ORDER_MARK = "\u{feff}";
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Empty lines are skipped at the end of the file alone: elsewhere they are refused like any other line that is no event. */
-export async function* batches(file: Pick<FileHandle, "read">): AsyncGenerator<Batch> {
-  let lines: Line[] = [];
+export async function* batches(file: Pick<FileHandle, "read">): AsyncGenerator<SpoolBatch> {
+  let lines: SpoolLine[] = [];
   let bytes = 0;
   let number = 0;
   for await (const raw of rawLines(file)) {
@@ -32,13 +32,13 @@ export async function* batches(file: Pick<FileHandle, "read">): AsyncGenerator<B
     lines.push(read(++number, raw));
     bytes += raw.length;
   }
-  while (lines.length > 0 && isEmpty(lines.at(-1) as Line)) lines.pop();
+  while (lines.length > 0 && isEmpty(lines.at(-1) as SpoolLine)) lines.pop();
   if (lines.length > 0) yield lines;
 }
 
-const isEmpty = (line: Line): boolean => line.problem === undefined && line.text.trim() === "";
+const isEmpty = (line: SpoolLine): boolean => line.problem === undefined && line.text.trim() === "";
 
-function read(number: number, raw: Buffer): Line {
+function read(number: number, raw: Buffer): SpoolLine {
   if (raw.length > MAX_EVENT_BYTES) {
     return { number, text: "", problem: `is larger than ${MAX_EVENT_BYTES} bytes` };
   }

@@ -2,9 +2,9 @@
 import { hash } from "node:crypto";
 import { Problem, type FieldError } from "../../../core/model/problem.ts";
 import type { Accept } from "../../../core/ports/source.ts";
-import type { Opened } from "./folder.ts";
-import { batches, type Batch } from "./spool-lines.ts";
-import { covers, withRange, type Progress, type Range } from "./read-position.ts";
+import type { OpenedSpool } from "./folder.ts";
+import { batches, type SpoolBatch } from "./spool-lines.ts";
+import { covers, withRange, type ReadPosition, type ByteRange } from "./read-position.ts";
 
 export interface LineError {
   /** From 1; absent when it is about all lines of a batch. */
@@ -18,7 +18,7 @@ export type TakenIn =
   | { readonly kind: "stored"; readonly lines: number }
   | {
       readonly kind: "refused";
-      readonly stored: readonly Range[];
+      readonly stored: readonly ByteRange[];
       readonly errors: readonly LineError[];
       /** Errors beyond those listed. */
       readonly more: number;
@@ -28,7 +28,7 @@ export type TakenIn =
 
 export interface Taking {
   readonly accept: Accept;
-  readonly progress: Progress;
+  readonly progress: ReadPosition;
   readonly stopping: AbortSignal;
 }
 
@@ -41,14 +41,14 @@ const PLACE = /^\[(\d+)\]\.?(.*)$/s;
  * batches without a mistake are stored and the others refused, and `stored` says which lines those were.
  * @throws what reading the file or the progress throws
  */
-export async function takeIn(opened: Opened, { accept, progress, stopping }: Taking): Promise<TakenIn> {
+export async function takeIn(opened: OpenedSpool, { accept, progress, stopping }: Taking): Promise<TakenIn> {
   const { file, identity } = opened;
   let stored = await progress.read(identity);
   const errors: LineError[] = [];
   let more = 0;
   let lines = 0;
   for await (const batch of batches(file)) {
-    const [first, last] = [(batch[0] as Batch[number]).number, (batch.at(-1) as Batch[number]).number];
+    const [first, last] = [(batch[0] as SpoolBatch[number]).number, (batch.at(-1) as SpoolBatch[number]).number];
     lines = last;
     if (covers(stored, first)) continue;
     if (stopping.aborted) return { kind: "later", reason: "stopping" };
@@ -73,7 +73,7 @@ export async function takeIn(opened: Opened, { accept, progress, stopping }: Tak
 }
 
 /** The same lines of the same file are the same request. */
-function requestOf(batch: Batch, identity: string, first: number): Parameters<Accept>[0] {
+function requestOf(batch: SpoolBatch, identity: string, first: number): Parameters<Accept>[0] {
   const digest = hash("sha256", batch.map(({ text }) => text).join("\n"), "hex");
   return {
     publications: batch.map(({ text }, i) => ({ text, path: `[${i}]` })),
@@ -91,7 +91,7 @@ const postponed = ({ code, extras: { retryAfter = RETRY_AFTER_S } }: Problem): T
 });
 
 /** Places in the batch become lines of the file; what was wrong with the bytes of a line says more than "no JSON". */
-function lineErrors({ code, detail, extras: { errors = [] } }: Problem, batch: Batch): readonly LineError[] {
+function lineErrors({ code, detail, extras: { errors = [] } }: Problem, batch: SpoolBatch): readonly LineError[] {
   if (errors.length === 0) return [{ code, message: detail }];
   return errors.map(({ path, message }: FieldError) => {
     const [, place, field] = PLACE.exec(path) ?? [];

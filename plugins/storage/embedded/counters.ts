@@ -1,6 +1,6 @@
 /** Counters in this process's memory: the limiter's windows for one node. They die with it; suspensions are put back. */
-import { decide, giveBack, look } from "../../../core/model/windows.ts";
-import type { Decision, Take, Taken, Tally } from "../../../core/model/windows.ts";
+import { decide, giveBack, readWindow } from "../../../core/model/windows.ts";
+import type { Decision, Take, WindowResult, WindowCount } from "../../../core/model/windows.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Counters } from "../../../core/ports/storage.ts";
 
@@ -10,7 +10,7 @@ export interface CounterOptions {
 }
 
 interface Held {
-  tally: Tally;
+  tally: WindowCount;
   /** The last take on it: says how long its windows are, and for how long strikes count. */
   take: Take | undefined;
 }
@@ -44,7 +44,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
     return held.size < capacity ? key : CROWD;
   }
 
-  function keep(key: string, tally: Tally, take: Take): void {
+  function keep(key: string, tally: WindowCount, take: Take): void {
     const one = held.get(key);
     if (one === undefined) held.set(key, { tally, take });
     else {
@@ -57,7 +57,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
   const decideAt = (key: string, take: Take, now: number): Decision =>
     decide(held.get(key)?.tally, key === CROWD ? { ...take, abuse: undefined } : take, now);
 
-  function takeOne(take: Take, now: number): Taken {
+  function takeOne(take: Take, now: number): WindowResult {
     const key = place(take.key, now);
     const { tally, taken } = decideAt(key, take, now);
     keep(key, tally, take);
@@ -74,7 +74,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
       return decisions.map(({ tally, taken }, i) => {
         const [key, take] = [keys[i] as string, takes[i] as Take];
         // What would have passed alone is not counted when another take was refused.
-        if (anyRefused && taken.code === undefined) return look(held.get(key)?.tally, take, now);
+        if (anyRefused && taken.code === undefined) return readWindow(held.get(key)?.tally, take, now);
         keep(key, tally, take);
         return taken;
       });
@@ -83,7 +83,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
       const now = clock.monotonic();
       for (const [i, take] of takes.entries()) {
         const one = held.get(held.has(take.key) ? take.key : CROWD);
-        if (one !== undefined) one.tally = giveBack(one.tally, take, taken[i] as Taken, now);
+        if (one !== undefined) one.tally = giveBack(one.tally, take, taken[i] as WindowResult, now);
       }
     },
     restore(key, { strikes, leftMs, ageMs }) {
@@ -113,6 +113,6 @@ function isIdle({ tally, take }: Held, now: number): boolean {
 function isBound({ tally, take }: Held, now: number): boolean {
   if (now < tally.suspendedUntil) return true;
   if (take === undefined) return false;
-  const { sustained, burst } = look(tally, take, now);
+  const { sustained, burst } = readWindow(tally, take, now);
   return sustained.remaining <= 0 || burst.remaining <= 0;
 }

@@ -8,7 +8,7 @@ import type { Entry } from "../../../core/ports/storage.ts";
 import { longestWait, type Timeline } from "./timeline.ts";
 
 /** A part of one subscription's stored lines, in which there are strays of one kind. */
-export interface Stray {
+export interface FutureLines {
   /** Retries and replays; else deliveries that were never tried, which are due now. */
   readonly tried: boolean;
   /** Reading goes on behind this key… */
@@ -26,16 +26,16 @@ export interface Stray {
 /** The wall clock's time when a line was written, or earlier. */
 const writtenAt = (due: Due): number => due.dueAt - longestWait(due);
 
-export const isStray = ({ tried, since }: Pick<Stray, "tried" | "since">, due: Due): boolean =>
+export const isFutureLine = ({ tried, since }: Pick<FutureLines, "tried" | "since">, due: Due): boolean =>
   neverTried(due) !== tried && writtenAt(due) > since;
 
 /** When a line that is read from storage may be claimed, by the queue's time. */
-export function atOf(strays: readonly Stray[], due: Due, time: Timeline): number {
+export function atOf(strays: readonly FutureLines[], due: Due, time: Timeline): number {
   let at = time.at(due);
   if (strays.length === 0) return at;
   const key = dueKey(due);
   for (const stray of strays)
-    if (stray.tried && key <= stray.until && isStray(stray, due)) at = Math.min(at, due.dueAt - stray.shift);
+    if (stray.tried && key <= stray.until && isFutureLine(stray, due)) at = Math.min(at, due.dueAt - stray.shift);
   return at;
 }
 
@@ -43,7 +43,12 @@ export function atOf(strays: readonly Stray[], due: Due, time: Timeline): number
  * What is left of a part after a page of it was read.
  * @param full there may be more behind the page
  */
-export function restOf(stray: Stray, page: readonly Entry[], full: boolean, now: number): Stray | undefined {
+export function restOf(
+  stray: FutureLines,
+  page: readonly Entry[],
+  full: boolean,
+  now: number,
+): FutureLines | undefined {
   let { after } = stray;
   for (const { key } of page) {
     if (key > stray.until) return undefined;
@@ -55,7 +60,7 @@ export function restOf(stray: Stray, page: readonly Entry[], full: boolean, now:
 }
 
 /** The strays of one kind among lines that are read in order. */
-export interface Finding {
+export interface FutureFinding {
   readonly tried: boolean;
   readonly since: number;
   first: string | undefined;
@@ -64,7 +69,7 @@ export interface Finding {
   writtenAt: number;
 }
 
-export const finding = (tried: boolean, since: number): Finding => ({
+export const finding = (tried: boolean, since: number): FutureFinding => ({
   tried,
   since,
   first: undefined,
@@ -72,9 +77,9 @@ export const finding = (tried: boolean, since: number): Finding => ({
   writtenAt: 0,
 });
 
-export function noteStray(found: readonly Finding[], due: Due): void {
+export function noteFutureLine(found: readonly FutureFinding[], due: Due): void {
   for (const one of found) {
-    if (!isStray(one, due)) continue;
+    if (!isFutureLine(one, due)) continue;
     one.last = dueKey(due);
     one.first ??= one.last;
     one.writtenAt = Math.max(one.writtenAt, writtenAt(due));
@@ -82,7 +87,10 @@ export function noteStray(found: readonly Finding[], due: Due): void {
 }
 
 /** What was found: the line that was written last counts as written now, the others as much earlier as they were. */
-export function strayOf({ tried, since, first, last, writtenAt: latest }: Finding, now: number): readonly Stray[] {
+export function futureLinesOf(
+  { tried, since, first, last, writtenAt: latest }: FutureFinding,
+  now: number,
+): readonly FutureLines[] {
   if (first === undefined) return [];
   const shift = tried ? latest - now : Number.POSITIVE_INFINITY;
   return [{ tried, after: first.slice(0, -1), until: last, since, shift, at: tried ? timeIn(first) - shift : now }];
@@ -91,13 +99,18 @@ export function strayOf({ tried, since, first, last, writtenAt: latest }: Findin
 const timeIn = (key: string): number => Number(key.split(":")[2]);
 
 /** A line goes back to storage, where its place is a later one than its time. */
-export function strayAgain(strays: readonly Stray[], due: Due, after: string, at: number): readonly Stray[] {
+export function addFutureLine(
+  strays: readonly FutureLines[],
+  due: Due,
+  after: string,
+  at: number,
+): readonly FutureLines[] {
   const tried = !neverTried(due);
   const shift = tried ? due.dueAt - at : Number.POSITIVE_INFINITY;
-  const own: Stray = { tried, after, until: dueKey(due), since: writtenAt(due) - 1, shift, at };
+  const own: FutureLines = { tried, after, until: dueKey(due), since: writtenAt(due) - 1, shift, at };
   const known = strays.find((stray) => stray.tried === tried);
   if (known === undefined) return [...strays, own];
-  const both: Stray = {
+  const both: FutureLines = {
     tried,
     after: after < known.after ? after : known.after,
     until: own.until > known.until ? own.until : known.until,

@@ -7,9 +7,17 @@ import { duesOf } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, ClaimRequest, Entry, Lease, Queue, RangeOptions } from "../../../core/ports/storage.ts";
-import { alarm } from "./wake-timer.ts";
-import { createFeeder } from "./refill.ts";
-import { firstAt, isBehind, leaveToStorage, pausedMs, storedAt, type Lane, type Line } from "./subscription-queue.ts";
+import { wakeTimer } from "./wake-timer.ts";
+import { createRefill } from "./refill.ts";
+import {
+  firstAt,
+  isBehind,
+  leaveToStorage,
+  pausedMs,
+  storedAt,
+  type SubscriptionQueue,
+  type QueueLine,
+} from "./subscription-queue.ts";
 import { timeline } from "./timeline.ts";
 import { createWindow } from "./window.ts";
 
@@ -37,7 +45,7 @@ export interface WindowQueue extends Queue {
 
 export function createQueue({ range, commit, clock, stored, count, window: size = 10_000 }: QueueDeps): WindowQueue {
   const time = timeline(clock);
-  const bell = alarm(clock, time, (lane) => window.touch(lane));
+  const bell = wakeTimer(clock, time, (lane) => window.touch(lane));
   const window = createWindow({
     clock,
     time,
@@ -46,7 +54,7 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
     forgot: () => feeder.forgot(),
     left: () => feeder.left(),
   });
-  const feeder = createFeeder({
+  const feeder = createRefill({
     range,
     clock,
     time,
@@ -57,13 +65,13 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
   let leased = 0;
   let tokens = 0;
 
-  function held(lease: Lease): { readonly lane: Lane; readonly line: Line } | undefined {
+  function held(lease: Lease): { readonly lane: SubscriptionQueue; readonly line: QueueLine } | undefined {
     const lane = window.lanes.get(lease.subscriptionId);
     const line = lane?.lines.get(lease.ordinal);
     return lane !== undefined && line !== undefined && line.token === lease.token ? { lane, line } : undefined;
   }
 
-  function endLease(lane: Lane, line: Line): void {
+  function endLease(lane: SubscriptionQueue, line: QueueLine): void {
     lane.lines.delete(line.due.ordinal);
     leased--;
     feeder.moved(line.due);
@@ -71,7 +79,7 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
   }
 
   /** Something of the lane is no longer under way, or soon will not be, once the caller has taken note. */
-  function unblock(lane: Lane): void {
+  function unblock(lane: SubscriptionQueue): void {
     if (!lane.blocked) return;
     lane.blocked = false;
     setImmediate(bell.ring);
@@ -103,7 +111,7 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
     }
   }
 
-  function lend(lane: Lane, line: Line): Lease {
+  function lend(lane: SubscriptionQueue, line: QueueLine): Lease {
     window.take(lane, line);
     leased++;
     line.token = String(++tokens);

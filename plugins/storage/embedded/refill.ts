@@ -4,7 +4,7 @@ import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import type { Window } from "./window.ts";
-import { endPage, isBehind, leaveBehind, startPage, type Lane } from "./subscription-queue.ts";
+import { endPage, isBehind, leaveBehind, startPage, type SubscriptionQueue } from "./subscription-queue.ts";
 import { createSearch } from "./search.ts";
 import { atOf } from "./future-lines.ts";
 import type { Timeline } from "./timeline.ts";
@@ -14,9 +14,9 @@ const PAGE = 250;
 /** Most lines of one subscription that a sweep takes. */
 const SWEEP_SHARE = 100;
 
-export interface Feeder {
+export interface Refill {
   /** The lane has room, and storage more of it. */
-  hungry(lane: Lane): void;
+  hungry(lane: SubscriptionQueue): void;
   /** Feeds the hungry in the background; undefined when there are none. What it resolves to never rejects. */
   feed(): Promise<void> | undefined;
   sweep(): Promise<number>;
@@ -31,7 +31,7 @@ export interface Feeder {
   close(): Promise<void>;
 }
 
-export function createFeeder(deps: {
+export function createRefill(deps: {
   readonly range: (prefix: string, options?: RangeOptions) => Promise<readonly Entry[]>;
   readonly clock: Pick<Clock, "now" | "sleep">;
   readonly time: Timeline;
@@ -39,11 +39,11 @@ export function createFeeder(deps: {
   /** Something may be claimed. */
   readonly ring: () => void;
   /** Has the lane looked at again soon. */
-  readonly later: (lane: Lane) => void;
-}): Feeder {
+  readonly later: (lane: SubscriptionQueue) => void;
+}): Refill {
   const { range, clock, time, window, ring, later } = deps;
   const { lanes, laneOf, touch, free, share, prune } = window;
-  const hungry = new Set<Lane>();
+  const hungry = new Set<SubscriptionQueue>();
   const gone = new Set<string>();
   let reading = 0;
   let feeding: Promise<void> | undefined;
@@ -74,7 +74,7 @@ export function createFeeder(deps: {
     return gone.has(key) || lanes.get(due.subscriptionId)?.lines.has(due.ordinal) ? undefined : due;
   }
 
-  async function feedLane(lane: Lane): Promise<void> {
+  async function feedLane(lane: SubscriptionQueue): Promise<void> {
     const limit = Math.min(PAGE, share());
     await read(duesOf(lane.id), { after: startPage(lane), limit }, (page) => {
       if (lanes.get(lane.id) !== lane) return;
@@ -88,7 +88,7 @@ export function createFeeder(deps: {
   }
 
   /** A page of what is due only because its time cannot be true, and one of the rest, if it is due or there are none. */
-  async function feedOnce(lane: Lane): Promise<void> {
+  async function feedOnce(lane: SubscriptionQueue): Promise<void> {
     const fed = await search.feed(lane);
     const due = !fed || lane.behindAt - time.ahead() <= time.now();
     if (due && lane.behind !== undefined && lanes.get(lane.id) === lane) await feedLane(lane);
@@ -108,12 +108,12 @@ export function createFeeder(deps: {
     forgotten = false;
     prune();
     let found = 0;
-    let lane: Lane | undefined;
+    let lane: SubscriptionQueue | undefined;
     let taken = 0;
     let skipping = false;
     let after: string | undefined;
 
-    function enter(next: Lane | undefined): void {
+    function enter(next: SubscriptionQueue | undefined): void {
       // One that was dropped on the way, for want of room, is not the one that now has its name.
       if (lane !== undefined && lanes.get(lane.id) === lane && !forgotten) lane.whole = true;
       [lane, taken, skipping] = [next, 0, false];

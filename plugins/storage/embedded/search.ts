@@ -6,8 +6,16 @@ import type { Due } from "../../../core/model/delivery.ts";
 import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
-import type { Lane } from "./subscription-queue.ts";
-import { atOf, finding, isStray, noteStray, restOf, strayOf, type Finding } from "./future-lines.ts";
+import type { SubscriptionQueue } from "./subscription-queue.ts";
+import {
+  atOf,
+  finding,
+  isFutureLine,
+  noteFutureLine,
+  restOf,
+  futureLinesOf,
+  type FutureFinding,
+} from "./future-lines.ts";
 import type { Timeline } from "./timeline.ts";
 import type { Window } from "./window.ts";
 
@@ -28,7 +36,7 @@ export interface Search {
   /** Looks at the wall clock now and then, for as long as there is something that a step would misplace. */
   watch(): void;
   /** Reads a page of a lane's strays. @returns false when none is due */
-  feed(lane: Lane): Promise<boolean>;
+  feed(lane: SubscriptionQueue): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -48,9 +56,9 @@ export function createSearch(deps: {
   let watching: Promise<void> | undefined;
   let steps = 0;
 
-  const isCurrent = (lane: Lane): boolean => lanes.get(lane.id) === lane && !closing.signal.aborted;
+  const isCurrent = (lane: SubscriptionQueue): boolean => lanes.get(lane.id) === lane && !closing.signal.aborted;
 
-  async function searchLane(lane: Lane): Promise<void> {
+  async function searchLane(lane: SubscriptionQueue): Promise<void> {
     const now = time.now();
     const since = clock.now() + SOON_MS;
     const found = [finding(false, since), finding(true, since)] as const;
@@ -65,7 +73,7 @@ export function createSearch(deps: {
       await new Promise((resolve) => void setImmediate(resolve));
     }
     if (!isCurrent(lane)) return;
-    lane.strays = found.flatMap((one) => strayOf(one, now));
+    lane.strays = found.flatMap((one) => futureLinesOf(one, now));
     touch(lane);
   }
 
@@ -84,7 +92,7 @@ export function createSearch(deps: {
     }
   }
 
-  const isOpen = (lane: Lane): boolean => lane.behind !== undefined && lane.searched !== time.steps();
+  const isOpen = (lane: SubscriptionQueue): boolean => lane.behind !== undefined && lane.searched !== time.steps();
 
   function begin(): void {
     if (searching !== undefined || closing.signal.aborted) return;
@@ -137,7 +145,7 @@ export function createSearch(deps: {
         for (const entry of page) {
           if (!isCurrent(lane) || (rest !== undefined && entry.key > rest.after)) break;
           const due = news(entry);
-          if (due !== undefined && isStray(stray, due)) window.hold(lane, due, atOf([stray], due, time));
+          if (due !== undefined && isFutureLine(stray, due)) window.hold(lane, due, atOf([stray], due, time));
         }
         touch(lane);
       });
@@ -151,9 +159,9 @@ export function createSearch(deps: {
   };
 }
 
-function note(found: readonly Finding[], { key, value }: Entry): void {
+function note(found: readonly FutureFinding[], { key, value }: Entry): void {
   try {
-    noteStray(found, parseDue(key, value));
+    noteFutureLine(found, parseDue(key, value));
   } catch {
     // Not a line of ours.
   }

@@ -1,7 +1,7 @@
 /** Makes a whole storage of what an embedded plug-in brings itself: commit, getMany and range on this machine. */
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { Change, Durability, Storage, StorageRoom } from "../../../core/ports/storage.ts";
+import type { Change, Durability, Storage, StorageSpace } from "../../../core/ports/storage.ts";
 import { createCounters } from "./counters.ts";
 import { simpleDriver, type KeyValue } from "./driver.ts";
 import { createQueue } from "./queue.ts";
@@ -11,7 +11,7 @@ import { watchers } from "./watch.ts";
 const COUNT_PAGE = 1_000;
 
 /** What a plug-in brings. Promises and errors are those of the storage port. */
-export interface Store extends KeyValue {
+export interface EmbeddedStore extends KeyValue {
   readonly name: string;
   readonly durability: Durability;
   /** How many keys start with the prefix. Asked at the start about the due shelf, later about one subscription of it. */
@@ -20,7 +20,7 @@ export interface Store extends KeyValue {
   readonly lateCount?: boolean;
   status(): Promise<Readonly<Record<string, string | number | boolean>>>;
   verify?(): Promise<readonly string[]>;
-  room?(): Promise<StorageRoom>;
+  room?(): Promise<StorageSpace>;
   /** Called once. */
   close(): Promise<void>;
 }
@@ -30,7 +30,7 @@ export interface EmbeddedOptions {
   readonly window?: number;
 }
 
-export async function embedded(store: Store, clock: Clock, options: EmbeddedOptions = {}): Promise<Storage> {
+export async function embedded(store: EmbeddedStore, clock: Clock, options: EmbeddedOptions = {}): Promise<Storage> {
   const { watch, watched, tell } = watchers();
   let lines = await store.count?.("due:");
   const taps = new Set<(changes: readonly Change[], certain: boolean) => void>();
@@ -94,7 +94,7 @@ export async function embedded(store: Store, clock: Clock, options: EmbeddedOpti
 }
 
 /** For a store that cannot count. */
-async function countByPages(range: Store["range"], prefix: string): Promise<number> {
+async function countByPages(range: EmbeddedStore["range"], prefix: string): Promise<number> {
   let lines = 0;
   for (let after: string | undefined; ;) {
     const page = await range(prefix, { after, limit: COUNT_PAGE });

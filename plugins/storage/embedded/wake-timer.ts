@@ -1,12 +1,12 @@
 /** What the queue's `wake` waits on: a bell that rings when a claim may find something, by itself at a lane's time. */
 import type { Clock } from "../../../core/ports/clock.ts";
 import { heap } from "./binary-heap.ts";
-import type { Lane } from "./subscription-queue.ts";
+import type { SubscriptionQueue } from "./subscription-queue.ts";
 import type { Timeline } from "./timeline.ts";
 
-export interface Alarm {
+export interface WakeTimer {
   /** Has `due` called with the lane at that time (the queue's), or soon after. */
-  set(at: number, lane: Lane): void;
+  set(at: number, lane: SubscriptionQueue): void;
   /** Calls `due` for every lane whose time has come. */
   look(now: number): void;
   /** Something may be claimed: ends every wait, and the next one until a claim has looked. */
@@ -17,8 +17,12 @@ export interface Alarm {
   close(): void;
 }
 
-export function alarm(clock: Pick<Clock, "sleep">, time: Timeline, due: (lane: Lane) => void): Alarm {
-  const times = heap<Lane>();
+export function wakeTimer(
+  clock: Pick<Clock, "sleep">,
+  time: Timeline,
+  due: (lane: SubscriptionQueue) => void,
+): WakeTimer {
+  const times = heap<SubscriptionQueue>();
   const waiters = new Set<() => void>();
   let rung = false;
   let closed = false;
@@ -45,8 +49,8 @@ export function alarm(clock: Pick<Clock, "sleep">, time: Timeline, due: (lane: L
   function look(now: number): void {
     let at = times.peek();
     if (at === undefined || at > now) return;
-    const lanes: Lane[] = [];
-    for (; at !== undefined && at <= now; at = times.peek()) lanes.push(times.pop() as Lane);
+    const lanes: SubscriptionQueue[] = [];
+    for (; at !== undefined && at <= now; at = times.peek()) lanes.push(times.pop() as SubscriptionQueue);
     for (const lane of lanes) lane.timerAt = Number.POSITIVE_INFINITY;
     // Only now: a lane may be set again, for the same time.
     for (const lane of lanes) due(lane);

@@ -5,33 +5,33 @@
 import type { Due } from "../../../core/model/delivery.ts";
 import { dueKey } from "../../../core/model/keys.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { Alarm } from "./wake-timer.ts";
+import type { WakeTimer } from "./wake-timer.ts";
 import {
   dequeue,
   enqueue,
   evictLast,
-  newLane,
+  newSubscriptionQueue,
   nextAt,
   pausedMs,
   restsUntil,
-  type Lane,
-  type Line,
+  type SubscriptionQueue,
+  type QueueLine,
 } from "./subscription-queue.ts";
 import type { Timeline } from "./timeline.ts";
 
 export interface Window {
-  readonly lanes: ReadonlyMap<string, Lane>;
+  readonly lanes: ReadonlyMap<string, SubscriptionQueue>;
   /** Lanes that may have something due now, in the order in which they are served. */
-  readonly ready: Set<Lane>;
-  laneOf(id: string): Lane;
+  readonly ready: Set<SubscriptionQueue>;
+  laneOf(id: string): SubscriptionQueue;
   /** Files the lane where it belongs after any change: among the ready, or under the time at which it will be. */
-  touch(lane: Lane): void;
+  touch(lane: SubscriptionQueue): void;
   /** Holds a line that waits until `at` (the queue's time), if there is room for it; else storage keeps it. */
-  hold(lane: Lane, due: Due, at: number): void;
+  hold(lane: SubscriptionQueue, due: Due, at: number): void;
   /** A waiting line waits no more. */
-  take(lane: Lane, line: Line): void;
+  take(lane: SubscriptionQueue, line: QueueLine): void;
   /** Forgets a lane with all that waits in it. */
-  drop(lane: Lane): void;
+  drop(lane: SubscriptionQueue): void;
   /** Forgets lanes that have nothing. */
   prune(): void;
   waiting(): number;
@@ -49,13 +49,13 @@ export function createWindow(deps: {
   readonly clock: Pick<Clock, "monotonic">;
   readonly time: Timeline;
   readonly size: number;
-  readonly bell: Pick<Alarm, "set" | "ring">;
+  readonly bell: Pick<WakeTimer, "set" | "ring">;
   readonly forgot: () => void;
   readonly left: () => void;
 }): Window {
   const { clock, time, size, bell, forgot, left } = deps;
-  const lanes = new Map<string, Lane>();
-  const ready = new Set<Lane>();
+  const lanes = new Map<string, SubscriptionQueue>();
+  const ready = new Set<SubscriptionQueue>();
   let waiting = 0;
   /**
    * Until when lines rest that were given back for later and are left to storage, by key: storage says that they are due.
@@ -70,7 +70,7 @@ export function createWindow(deps: {
     return Math.max(1, Math.min(size >> 2, Math.floor((size * 0.9) / Math.max(1, among))));
   }
 
-  function evict(lane: Lane): void {
+  function evict(lane: SubscriptionQueue): void {
     const line = evictLast(lane, time);
     if (line !== undefined && restsUntil(line, time) !== undefined) {
       rests.set(dueKey(line.due), line.at);
@@ -105,7 +105,7 @@ export function createWindow(deps: {
     return Math.max(at, rest);
   }
 
-  function drop(lane: Lane): void {
+  function drop(lane: SubscriptionQueue): void {
     lanes.delete(lane.id);
     ready.delete(lane);
     waiting -= lane.waiting.length;
@@ -127,7 +127,7 @@ export function createWindow(deps: {
       const known = lanes.get(id);
       if (known !== undefined) return known;
       if (lanes.size >= crowded) prune();
-      const lane = newLane(id);
+      const lane = newSubscriptionQueue(id);
       lanes.set(id, lane);
       return lane;
     },
@@ -145,7 +145,7 @@ export function createWindow(deps: {
       bell.set(next, lane);
     },
     hold(lane, due, at) {
-      const line: Line = { due, at: rested(due, at), token: undefined, settling: false };
+      const line: QueueLine = { due, at: rested(due, at), token: undefined, settling: false };
       lane.lines.set(due.ordinal, line);
       enqueue(lane, line);
       waiting++;

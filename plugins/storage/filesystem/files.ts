@@ -13,7 +13,7 @@ import { fileName, groupOf } from "./file-names.ts";
 import { encodeRecord } from "./record.ts";
 import { readNow, readText, valueOf } from "./record-file.ts";
 import { lowerBound, prefixEnd } from "./sorted-files.ts";
-import type { Stored } from "./overlay.ts";
+import type { OverlayValue } from "./overlay.ts";
 
 /** Files written at once: the thread pool has four threads, and a disk likes a few requests to sort. */
 const AT_ONCE = 16;
@@ -119,7 +119,7 @@ export class Files {
    * Brings the files up to date. All of it is synced when this resolves. Repeating it after a failure or a crash is safe.
    * @throws StorageError
    */
-  async apply(changes: ReadonlyMap<string, Stored>): Promise<void> {
+  async apply(changes: ReadonlyMap<string, OverlayValue>): Promise<void> {
     try {
       const touched = new Set<string>();
       const leaves = await this.#write(changes, touched);
@@ -134,13 +134,13 @@ export class Files {
     }
   }
 
-  async #write(changes: ReadonlyMap<string, Stored>, touched: Set<string>): Promise<Set<Leaf>> {
+  async #write(changes: ReadonlyMap<string, OverlayValue>, touched: Set<string>): Promise<Set<Leaf>> {
     const used = new Set<Leaf>();
-    const jobs: { readonly leaf: Leaf; readonly key: string; readonly value: Stored }[] = [];
+    const jobs: { readonly leaf: Leaf; readonly key: string; readonly value: OverlayValue }[] = [];
     const sorted = [...changes.keys()].sort((a, b) => (a < b ? -1 : 1));
     let planned = { leaf: undefined as Leaf | undefined, last: "", count: 0 };
     for (const key of sorted) {
-      const value = changes.get(key) as Stored;
+      const value = changes.get(key) as OverlayValue;
       let leaf = this.leaves.find(key);
       if (leaf === undefined && value === null) continue;
       leaf ??= await this.#make(groupOf(key), groupOf(key), touched);

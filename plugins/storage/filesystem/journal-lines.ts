@@ -4,7 +4,7 @@ import { crc32 } from "node:zlib";
 /** One write of a commit: a value, or `null` for a removal; or a plan of the files' own. */
 export type Write = readonly [key: string, value: string | null] | { readonly split: string };
 
-export interface Line {
+export interface JournalLine {
   readonly writes: readonly Write[];
   /** Where it ends in its segment. */
   readonly end: number;
@@ -43,7 +43,7 @@ export function headerLine(segment: number, cut?: { readonly segment: number; re
 }
 
 /** Bytes that no finished commit wrote. `middle`: something was acknowledged behind them, and so were they. */
-export interface Damage {
+export interface JournalDamage {
   readonly start: number;
   readonly text: Uint8Array;
   readonly middle: boolean;
@@ -51,8 +51,8 @@ export interface Damage {
 
 export interface Segment {
   readonly cut?: { readonly segment: number; readonly bytes: number };
-  readonly lines: readonly Line[];
-  readonly damaged: readonly Damage[];
+  readonly lines: readonly JournalLine[];
+  readonly damaged: readonly JournalDamage[];
 }
 
 interface Header {
@@ -67,11 +67,11 @@ interface Header {
  * behind it is left out too, for it may build upon what is missing.
  */
 export function readSegment(bytes: Uint8Array, last: boolean): Segment {
-  const lines: Line[] = [];
-  const damaged: Damage[] = [];
+  const lines: JournalLine[] = [];
+  const damaged: JournalDamage[] = [];
   let header: Header | undefined;
   /** Lines and damage since the first damage of this group. */
-  let doubtful: Line[] = [];
+  let doubtful: JournalLine[] = [];
   let pieces: { readonly start: number; readonly text: Uint8Array }[] = [];
   const acknowledged = (): void => {
     lines.push(...doubtful);

@@ -9,14 +9,14 @@ import { join } from "node:path";
 import { StorageError } from "../../../core/model/errors.ts";
 import { codeOf, createFile, fault, rewriteFile, syncFolder } from "./disk.ts";
 import { groupPieces, headerLine, readSegment } from "./journal-lines.ts";
-import type { Line, Write } from "./journal-lines.ts";
+import type { JournalLine, Write } from "./journal-lines.ts";
 
 const SEGMENT = /^(\d{8})\.ndjson$/;
 const segmentName = (number: number): string => `${String(number).padStart(8, "0")}.ndjson`;
 
-export interface Replayed {
+export interface ReplayedJournal {
   /** Every readable line, oldest first. */
-  readonly lines: readonly Line[];
+  readonly lines: readonly JournalLine[];
   /** Segments with text in them that no finished commit wrote. `middle`: readable lines follow it, so something was lost. */
   readonly damaged: readonly { readonly path: string; readonly text: Uint8Array; readonly middle: boolean }[];
   /** Names in the folder that are not ours. */
@@ -49,7 +49,7 @@ export class Journal {
    * take it away while the files hold half of it.
    * @throws Error when they cannot be read or written
    */
-  async replay(): Promise<Replayed> {
+  async replay(): Promise<ReplayedJournal> {
     const foreign: string[] = [];
     const entries = await readdir(this.#dir, { withFileTypes: true });
     for (const entry of entries) {
@@ -70,7 +70,7 @@ export class Journal {
       read.push({ number, path, segment });
     }
     if (read.length > 0) await syncFolder(this.#dir);
-    const lines: Line[] = [];
+    const lines: JournalLine[] = [];
     const damaged = [];
     for (const { number, path, segment } of read) {
       const end = cuts.get(number) ?? Infinity;

@@ -55,7 +55,7 @@ export function separator(before: string, key: string): string {
 }
 
 /** Whether nothing lies in the folder; reads one name of it. */
-export function isEmpty(path: string): boolean {
+export function isEmptyLeaf(path: string): boolean {
   const folder = opendirSync(path);
   try {
     return folder.readSync() === null;

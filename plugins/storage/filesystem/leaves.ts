@@ -5,7 +5,7 @@
 import { mkdir, readdir, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { PRIVATE_FOLDER, codeOf, syncFolder } from "./disk.ts";
-import { isEmpty, list, newLeaf } from "./leaf.ts";
+import { isEmptyLeaf, list, newLeaf } from "./leaf.ts";
 import type { Leaf } from "./leaf.ts";
 import { fileName, folderGroup, groupFolder, groupOf, leafFolder, leafFrom } from "./file-names.ts";
 import { bringHome } from "./record-file.ts";
@@ -61,7 +61,7 @@ export class Leaves {
       const inner = join(path, entry.name);
       if (from === undefined) this.#foreign(inner, "not a folder of this storage");
       // Given back before: a power cut brought it back, and its keys belong to the folder before it.
-      else if (from !== group && isEmpty(inner)) await rmdir(inner);
+      else if (from !== group && isEmptyLeaf(inner)) await rmdir(inner);
       else this.#list.push(newLeaf(group, from, inner));
       first ||= from === group;
     }

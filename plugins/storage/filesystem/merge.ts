@@ -1,7 +1,7 @@
 /** Reading in key order over both halves of what is stored: what was committed lately, and the files. */
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
-import type { Overlay, Stored } from "./overlay.ts";
+import type { Overlay, OverlayValue } from "./overlay.ts";
 import { bounds } from "./sorted-files.ts";
 
 /** Files read at once. */
@@ -33,7 +33,7 @@ export async function readRange(halves: Halves, prefix: string, options: RangeOp
 /** Adds what stands between the bounds, in order, until there is enough. */
 async function merge(
   halves: Halves,
-  recent: ReadonlyMap<string, Stored>,
+  recent: ReadonlyMap<string, OverlayValue>,
   from: string,
   to: string | undefined,
   { found, limit, reverse }: { readonly found: Entry[]; readonly limit: number; readonly reverse: boolean },

@@ -15,7 +15,7 @@ import { Store } from "./store.ts";
 /** Grows when the layout of the folder changes. */
 const FORMAT = 1;
 
-export interface Opened {
+export interface OpenedStore {
   readonly store: Store;
   readonly files: Files;
   readonly journal: Journal;
@@ -40,7 +40,7 @@ export function prepareFolder(dir: string, log: Log): string {
 }
 
 /** @throws StartError when the folder was made by a newer version or is no folder of this storage */
-export async function openFolder(dir: string, clock: Clock, log: Log, perFolder: number): Promise<Opened> {
+export async function openFolder(dir: string, clock: Clock, log: Log, perFolder: number): Promise<OpenedStore> {
   const place = {
     records: join(dir, "records"),
     journal: join(dir, "journal"),

@@ -1,10 +1,10 @@
 /** What is committed and not in the files yet: reads look here first. `null` stands for a removal. */
 import { SortedKeys } from "./sorted-files.ts";
 
-export type Stored = string | null;
+export type OverlayValue = string | null;
 
 export class Overlay {
-  readonly #values = new Map<string, Stored>();
+  readonly #values = new Map<string, OverlayValue>();
   readonly #keys = new SortedKeys();
   #bytes = 0;
 
@@ -17,11 +17,11 @@ export class Overlay {
   }
 
   /** `undefined`: ask the files. */
-  get(key: string): Stored | undefined {
+  get(key: string): OverlayValue | undefined {
     return this.#values.get(key);
   }
 
-  set(key: string, value: Stored): void {
+  set(key: string, value: OverlayValue): void {
     const before = this.#values.get(key);
     if (before === undefined) this.#keys.add(key);
     this.#bytes += weight(key, value) - (before === undefined ? 0 : weight(key, before));
@@ -29,12 +29,12 @@ export class Overlay {
   }
 
   /** What is to be written into the files now. */
-  snapshot(): ReadonlyMap<string, Stored> {
+  snapshot(): ReadonlyMap<string, OverlayValue> {
     return new Map(this.#values);
   }
 
   /** Forgets what the files hold now, unless it was changed since the snapshot. */
-  settle(written: ReadonlyMap<string, Stored>): void {
+  settle(written: ReadonlyMap<string, OverlayValue>): void {
     for (const [key, value] of written) {
       if (this.#values.get(key) !== value) continue;
       this.#values.delete(key);
@@ -52,11 +52,11 @@ export class Overlay {
     to: string | undefined,
     limit: number,
     reverse: boolean,
-  ): { readonly lines: ReadonlyMap<string, Stored>; readonly edge?: string } {
-    const lines = new Map<string, Stored>();
+  ): { readonly lines: ReadonlyMap<string, OverlayValue>; readonly edge?: string } {
+    const lines = new Map<string, OverlayValue>();
     let values = 0;
     for (const key of reverse ? this.#keys.downwards(from, to) : this.#keys.upwards(from, to)) {
-      const value = this.#values.get(key) as Stored;
+      const value = this.#values.get(key) as OverlayValue;
       lines.set(key, value);
       if (value !== null && ++values === limit) return { lines, edge: key };
     }
@@ -64,4 +64,4 @@ export class Overlay {
   }
 }
 
-const weight = (key: string, value: Stored): number => key.length + (value?.length ?? 0) + 64;
+const weight = (key: string, value: OverlayValue): number => key.length + (value?.length ?? 0) + 64;

@@ -24,7 +24,7 @@ export type StepReply =
   | { readonly end: "lost" }
   | { readonly end: "outdated"; readonly epoch: string };
 
-export type Steps = (kind: Kind, args: readonly (string | number)[]) => Promise<StepReply>;
+export type BatchCalls = (kind: Kind, args: readonly (string | number)[]) => Promise<StepReply>;
 
 interface Pending {
   readonly kind: Kind;
@@ -38,13 +38,13 @@ interface Pending {
  * What is large goes by itself, so that neither its length nor its failure touches what others have asked for.
  * @param due told how soon a claim of this node may find something new
  */
-export function steps(
+export function batchCalls(
   calls: Calls,
   large: Pick<Large, "run">,
   now: Now,
   clock: Pick<Clock, "now">,
   due: (inMs: number) => void,
-): Steps {
+): BatchCalls {
   const pending: Pending[] = [];
   /** As its arguments are sent: they may wait for others. */
   const nodeNow = { toString: () => String(clock.now()) };

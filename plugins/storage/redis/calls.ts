@@ -4,7 +4,7 @@ import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import { CALL_MS, COMMAND_MS } from "./connect.ts";
 import type { Client } from "./connect.ts";
-import type { Gate } from "./exclusive-turn.ts";
+import type { ExclusiveTurn } from "./exclusive-turn.ts";
 import { wire } from "./packed.ts";
 import type { Args } from "./packed.ts";
 
@@ -25,7 +25,7 @@ const REFUSED =
 const UNSENT =
   /(isn't writeable|Cluster isn't ready|None of startup nodes|Failed to refresh slots|Cluster is ended|ECONNREFUSED|ENOTFOUND|EAI_AGAIN)/;
 
-export function judge(error: unknown): Failure {
+export function classifyError(error: unknown): Failure {
   const why = error instanceof Error ? error.message : String(error);
   if (why.startsWith("OOM")) return { kind: "full", why };
   if (REFUSED.test(why)) return { kind: "refused", why };
@@ -64,7 +64,7 @@ export interface CallsOptions {
   /** How long a script may take in all, ms, on a client that sets no bounds itself. @default CALL_MS, on one that does */
   readonly patience?: (args: Args) => number;
   /** Shut while a large commit of this node is with Redis. */
-  readonly gate?: Gate;
+  readonly gate?: ExclusiveTurn;
 }
 
 export function calls(
@@ -140,7 +140,7 @@ export function calls(
         gone = false;
         return reply;
       } catch (error) {
-        failure = judge(error);
+        failure = classifyError(error);
       }
       if (failure.kind === "full")
         throw new StorageError(open ? "uncertain" : "full", `Redis is out of memory (${failure.why})`);

@@ -3,7 +3,7 @@ import { ConflictError, LeaseLostError, StorageError } from "../../../core/model
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import type { Channel } from "./channel.ts";
-import type { Kind, StepReply, Steps } from "./batch-calls.ts";
+import type { Kind, StepReply, BatchCalls } from "./batch-calls.ts";
 
 /** Ids of commits are remembered in sets of so long, for longer than any repeat can take. */
 const BUCKET_MS = 5_000;
@@ -19,7 +19,7 @@ export interface Commits {
   settle(held: readonly (string | number)[], changes: readonly Change[]): Promise<void>;
 }
 
-export function commits(step: Steps, clock: Pick<Clock, "now">, node: string, channel: () => Channel): Commits {
+export function commits(step: BatchCalls, clock: Pick<Clock, "now">, node: string, channel: () => Channel): Commits {
   let made = 0;
   /** Commits that may have happened: repeated with the same list, they are not made twice. */
   const uncertain = new WeakMap<readonly Change[], Identity>();

@@ -43,7 +43,7 @@ function clientOptions(options: RedisOptions): ClientOptions {
 /** The hash tag that all keys begin with: one slot of a cluster. */
 export const tagOf = (prefix: string): string => `{${prefix}}`;
 
-export interface Connection {
+export interface RedisConnection {
   readonly client: Client;
   /** unstorage's view of the same client, for the records. */
   readonly driver: Driver;
@@ -53,7 +53,7 @@ export interface Connection {
   patient(): Client;
 }
 
-export async function connection(options: RedisOptions, prefix: string): Promise<Connection> {
+export async function connection(options: RedisOptions, prefix: string): Promise<RedisConnection> {
   const { default: redisDriver } = await import("unstorage/drivers/redis");
   const base = `${tagOf(prefix)}:r`;
   const common = clientOptions(options);

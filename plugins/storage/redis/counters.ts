@@ -1,5 +1,5 @@
 /** The limiter's windows on Redis: one decision over all nodes, by the server's clock. Suspensions outlive every node. */
-import type { LimitCode, Take, Taken, WindowState } from "../../../core/model/windows.ts";
+import type { LimitCode, Take, WindowResult, WindowState } from "../../../core/model/windows.ts";
 import type { Counters } from "../../../core/ports/storage.ts";
 import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
@@ -18,7 +18,7 @@ export function sharedCounters(calls: Calls, now: Now): Counters {
     },
     async giveBack(takes, given) {
       const args = takes.flatMap(({ key, sustained, burst }, i) => {
-        const was = given[i] as Taken;
+        const was = given[i] as WindowResult;
         return [key, sustained.windowMs, was.sustained.startedAt ?? -1, burst.windowMs, was.burst.startedAt ?? -1];
       });
       await calls.run(SCRIPTS.giveBack, [now(), ...args], { repeatable: false, changes: false });
@@ -32,7 +32,7 @@ function flatten({ key, sustained, burst, abuse }: Take): readonly (string | num
   return [...windows, abuse.refusals, abuse.windowMs, abuse.suspendMs, abuse.maxSuspendMs, abuse.forgetMs];
 }
 
-function taken(row: readonly number[]): Taken {
+function taken(row: readonly number[]): WindowResult {
   const [code, sRemaining, sReset, sStart, bRemaining, bReset, bStart, waitMs, strikes, forMs] = row as [
     number,
     number,

@@ -2,7 +2,7 @@
  * Redis does nothing else while it carries out a large commit. So it is sent when the other calls of this node have been
  * answered, and those that come meanwhile wait here, and not for an answer, whose time would run out.
  */
-export interface Gate {
+export interface ExclusiveTurn {
   /** Resolves when no large call is with Redis, or its time is over. `undefined`: there is none. */
   readonly shut: Promise<void> | undefined;
   /** A call that is not large begins, and ends. */
@@ -12,7 +12,7 @@ export interface Gate {
   alone<T>(work: () => Promise<T>): Promise<T>;
 }
 
-export function createGate(): Gate {
+export function createExclusiveTurn(): ExclusiveTurn {
   let under = 0;
   let shut: Promise<void> | undefined;
   let quiet: (() => void) | undefined;

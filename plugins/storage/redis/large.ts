@@ -4,7 +4,7 @@ import { calls } from "./calls.ts";
 import type { CallOptions, Calls, Evaluate, Script } from "./calls.ts";
 import { CALL_MS } from "./connect.ts";
 import type { Client } from "./connect.ts";
-import type { Gate } from "./exclusive-turn.ts";
+import type { ExclusiveTurn } from "./exclusive-turn.ts";
 import { sizeOf } from "./packed.ts";
 import type { Args } from "./packed.ts";
 
@@ -32,7 +32,7 @@ export function large(
   make: () => Client,
   tag: string,
   clock: Clock,
-  gate: Gate,
+  gate: ExclusiveTurn,
   evaluate?: (client: Client) => Evaluate,
 ): Large {
   let client: Client | undefined;

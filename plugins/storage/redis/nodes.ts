@@ -5,7 +5,7 @@ import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
 import { NO_EPOCH } from "./channel.ts";
 import { inRedis } from "./lua.ts";
-import type { Stamp } from "./time-argument.ts";
+import type { TimeArgument } from "./time-argument.ts";
 
 /** now, node → the epoch. */
 const ALIVE = script(
@@ -58,7 +58,13 @@ export interface NodesOnRedis extends Nodes {
   leave(): Promise<void>;
 }
 
-export function nodes(calls: Calls, tag: string, clock: Clock, node: string, { now, noted }: Stamp): NodesOnRedis {
+export function nodes(
+  calls: Calls,
+  tag: string,
+  clock: Clock,
+  node: string,
+  { now, noted }: TimeArgument,
+): NodesOnRedis {
   const actors = new Set<(word: string) => Promise<unknown>>();
   /** Questions of ours: who has answered, and whom to tell of it. */
   const open = new Map<string, { readonly answered: Set<string>; changed: () => void }>();

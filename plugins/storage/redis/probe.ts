@@ -10,7 +10,7 @@ import type { RedisOptions } from "./options.ts";
 /** Between two looks. */
 const LOOK_MS = 5_000;
 
-export interface Survey {
+export interface RedisProbe {
   readonly durability: Durability;
   readonly version: string;
   /** "always", "everysec", "no", each also "…, but for rewrites", "off" (no append-only file) or "unknown". */
@@ -19,7 +19,7 @@ export interface Survey {
 }
 
 /** What an answer is worth, as it was found the last time. */
-interface Found extends Survey {
+interface Found extends RedisProbe {
   readonly info: Facts;
   readonly config: Facts;
 }
@@ -27,7 +27,7 @@ interface Found extends Survey {
 type Facts = ReadonlyMap<string, string>;
 
 /** @throws StartError 78 when it would lose data by design, or cannot do what the config asks */
-export async function survey(client: Client, options: RedisOptions, log: Log): Promise<Survey> {
+export async function survey(client: Client, options: RedisOptions, log: Log): Promise<RedisProbe> {
   const found = await lookAt(client, options, log);
   const { version, info, config, replicas, durability, appendfsync } = found;
   if (Number.parseInt(version, 10) < 6) throw new StartError(78, `Redis ${version} is too old; 6.0 or newer is needed`);
@@ -64,8 +64,8 @@ async function lookAt(client: Client, options: RedisOptions, log?: Log): Promise
   return { durability: judge(appendfsync, replicas, options), version, appendfsync, replicas, info, config };
 }
 
-export interface LiveSurvey {
-  readonly now: Survey;
+export interface LiveProbe {
+  readonly now: RedisProbe;
   /** Looks at once: the connection is another one. */
   look(): void;
   close(): void;
@@ -75,12 +75,12 @@ export interface LiveSurvey {
  * Looks again every few seconds: an operator may set Redis up otherwise while it runs, and replicas come and go. What it
  * cannot read stays as it was; then nothing is acknowledged either.
  */
-export function liveSurvey(
-  first: Survey,
+export function liveProbe(
+  first: RedisProbe,
   client: Client,
   options: RedisOptions,
   deps: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics; readonly calls: Pick<Calls, "ask"> },
-): LiveSurvey {
+): LiveProbe {
   const { clock, log, metrics, calls } = deps;
   const ended = new AbortController();
   let now = first;

@@ -7,9 +7,9 @@ import type { Calls } from "./calls.ts";
 import { script } from "./calls.ts";
 import type { Channel } from "./channel.ts";
 import type { Commits } from "./commits.ts";
-import type { Steps } from "./batch-calls.ts";
+import type { BatchCalls } from "./batch-calls.ts";
 import { CANCEL, CLAIM, DEPTH, PAUSE, PENDING, RELEASE, RENEW, SWEEP } from "./queue-lua.ts";
-import type { Stamp } from "./time-argument.ts";
+import type { TimeArgument } from "./time-argument.ts";
 
 const SCRIPTS = {
   claim: script(CLAIM),
@@ -42,11 +42,11 @@ export interface SharedQueue extends Queue {
 
 export function sharedQueue(deps: {
   calls: Calls;
-  step: Steps;
+  step: BatchCalls;
   commits: Commits;
   clock: Clock;
   now: Now;
-  noted: Stamp["noted"];
+  noted: TimeArgument["noted"];
   leaseMs: number;
   node: string;
   channel: () => Channel;

@@ -2,14 +2,14 @@
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Now } from "./queue.ts";
 
-export interface Stamp {
+export interface TimeArgument {
   /** The first argument of a script. Its text is made when it is sent: until then it may wait for others. */
   readonly now: () => { toString(): string };
   /** A script that writes `:clock` was sent at that time of the monotonic clock, and has answered. */
   noted(sentAt: number): void;
 }
 
-export function stamp(clock: Pick<Clock, "monotonic">, now: Now): Stamp {
+export function timeArgument(clock: Pick<Clock, "monotonic">, now: Now): TimeArgument {
   let notedAt: number | undefined;
   const sinceNoted = (): number | "" =>
     notedAt === undefined ? "" : Math.max(0, Math.ceil(clock.monotonic() - notedAt));

@@ -3,13 +3,13 @@ import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
 import { isSea, getAsset } from "node:sea";
 import { Worker } from "node:worker_threads";
-import type { Answer, Ask, WorkerStart } from "./worker.ts";
+import type { WorkerAnswer, WorkerRequest, WorkerStart } from "./worker.ts";
 
 /** Name of the worker's text among the assets of a single executable. */
 export const WORKER_FILE = "sqlite-worker.mjs";
 
 export interface Thread {
-  ask(question: Ask): Promise<Answer>;
+  ask(question: WorkerRequest): Promise<WorkerAnswer>;
   readonly dead: boolean;
   end(): Promise<void>;
 }
@@ -17,13 +17,13 @@ export interface Thread {
 /** Resolves to the thread and the first thing it says. */
 export async function startThread(
   workerData: WorkerStart,
-): Promise<{ readonly thread: Thread; readonly first: Answer }> {
+): Promise<{ readonly thread: Thread; readonly first: WorkerAnswer }> {
   const worker = start(workerData);
   let dead = false;
   let last = "it ended";
-  const asked: ((answer: Answer) => void)[] = [];
+  const asked: ((answer: WorkerAnswer) => void)[] = [];
 
-  worker.on("message", (answer: Answer) => asked.shift()?.(answer));
+  worker.on("message", (answer: WorkerAnswer) => asked.shift()?.(answer));
   worker.on("error", (error) => {
     last = error instanceof Error ? error.message : String(error);
   });
@@ -33,7 +33,7 @@ export async function startThread(
     for (const tell of asked.splice(0)) tell({ fault: "uncertain", message: `the storage thread died: ${last}` });
   });
 
-  const next = (): Promise<Answer> =>
+  const next = (): Promise<WorkerAnswer> =>
     new Promise((resolve) => {
       asked.push(resolve);
     });

@@ -23,14 +23,14 @@ export interface WorkerStart {
  * check 3) + 4 × its condition (none 0, must be absent 1, must be a text 2). `texts` has the key, the value of a put, and
  * the text of a condition.
  */
-export interface Batch {
+export interface WorkerBatch {
   readonly codes: readonly number[];
   readonly texts: readonly string[];
 }
 
 type Fault = "unavailable" | "full" | "uncertain" | "broken";
-export type Ask = Batch | { readonly count: readonly [from: string, to: string] } | "close";
-export type Answer =
+export type WorkerRequest = WorkerBatch | { readonly count: readonly [from: string, to: string] } | "close";
+export type WorkerAnswer =
   | { readonly opened: true }
   /** Starting is refused: the file is not ours, or of a newer version. */
   | { readonly refused: string }
@@ -137,9 +137,9 @@ const shelfOf = (own: Open, key: string): Shelf => (key.startsWith("due:") ? own
 const valueOf = (own: Open, key: string): string | undefined =>
   (shelfOf(own, key).get.get(key) as unknown as readonly string[] | undefined)?.[0];
 
-function write({ codes, texts }: Batch): Answer {
-  open ??= connect();
-  const own = open;
+function write(batch: WorkerBatch): WorkerAnswer {
+  const { codes, texts } = batch;
+  const own = (open ??= connect());
   const refused: [number, readonly string[]][] = [];
   own.begin.run();
   let text = 0;
@@ -157,7 +157,7 @@ function write({ codes, texts }: Batch): Answer {
       if (condition !== 0 && valueOf(own, key) !== wanted) (unmet ??= []).push(key);
     }
     if (unmet !== undefined) refused.push([commit, unmet]);
-    else apply(own, codes, texts, first, end, text);
+    else apply(own, batch, first, end, text);
     text = ends;
     code = end;
   }
@@ -167,7 +167,7 @@ function write({ codes, texts }: Batch): Answer {
   return { done: refused.length > 0 ? refused : undefined };
 }
 
-function apply(own: Open, codes: Batch["codes"], texts: Batch["texts"], first: number, end: number, at: number): void {
+function apply(own: Open, { codes, texts }: WorkerBatch, first: number, end: number, at: number): void {
   let text = at;
   for (let i = first; i < end; i++) {
     const [what, condition] = [(codes[i] as number) & 3, (codes[i] as number) >> 2];
@@ -190,7 +190,7 @@ function tidy(): void {
 }
 
 /** What a failure means for a batch. The transaction is rolled back, or the connection is given up. */
-function failed(error: unknown): Answer {
+function failed(error: unknown): WorkerAnswer {
   const code = codeOf(error);
   const message = error instanceof Error ? error.message : String(error);
   const uncertain = committing;
@@ -215,7 +215,7 @@ function disconnect(): void {
   open = undefined;
 }
 
-function answer(ask: Exclude<Ask, "close">): Answer {
+function answer(ask: Exclude<WorkerRequest, "close">): WorkerAnswer {
   try {
     if ("codes" in ask) return write(ask);
     open ??= connect();
@@ -228,9 +228,9 @@ function answer(ask: Exclude<Ask, "close">): Answer {
   }
 }
 
-const say = (text: Answer): void => parentPort?.postMessage(text);
+const say = (text: WorkerAnswer): void => parentPort?.postMessage(text);
 
-parentPort?.on("message", (ask: Ask) => {
+parentPort?.on("message", (ask: WorkerRequest) => {
   if (ask !== "close") {
     say(answer(ask));
     return tidy();

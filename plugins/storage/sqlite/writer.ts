@@ -3,7 +3,7 @@ import { ConflictError, StartError, StorageError } from "../../../core/model/err
 import type { Change } from "../../../core/ports/storage.ts";
 import { rewriteLog } from "./write-ahead-log.ts";
 import { startThread, type Thread } from "./thread.ts";
-import type { Answer, Ask, WorkerStart } from "./worker.ts";
+import type { WorkerAnswer, WorkerRequest, WorkerStart } from "./worker.ts";
 
 /** Most commits and characters of one batch; a single commit may be longer. */
 const BATCH_COMMITS = 1_024;
@@ -29,8 +29,8 @@ interface Waiting {
   readonly reject: (reason: Error) => void;
 }
 interface Question {
-  readonly ask: Exclude<Ask, { readonly codes: readonly number[] }>;
-  readonly resolve: (answer: Answer) => void;
+  readonly ask: Exclude<WorkerRequest, { readonly codes: readonly number[] }>;
+  readonly resolve: (answer: WorkerAnswer) => void;
 }
 
 /**
@@ -108,7 +108,7 @@ export async function openWriter(
   }
 
   /** Asks the thread, or a new one if it died. Never rejects. */
-  async function ask(question: Ask): Promise<Answer> {
+  async function ask(question: WorkerRequest): Promise<WorkerAnswer> {
     asking++;
     try {
       if (thread.dead) await (opening ??= reopen());
@@ -128,7 +128,7 @@ export async function openWriter(
     }
   }
 
-  function settle(batch: readonly Waiting[], answer: Answer): void {
+  function settle(batch: readonly Waiting[], answer: WorkerAnswer): void {
     if (!("done" in answer)) {
       const error = errorOf(answer);
       for (const { reject } of batch) reject(error);
@@ -148,7 +148,7 @@ export async function openWriter(
     written(changes);
   }
 
-  function put(ask: Question["ask"]): Promise<Answer> {
+  function put(ask: Question["ask"]): Promise<WorkerAnswer> {
     return new Promise((resolve) => {
       questions.push({ ask, resolve });
       send();
@@ -174,7 +174,7 @@ export async function openWriter(
 }
 
 /** See `Batch` for the code. */
-function encode(batch: readonly Waiting[]): Ask {
+function encode(batch: readonly Waiting[]): WorkerRequest {
   const codes: number[] = [];
   const texts: string[] = [];
   for (const { changes } of batch) {
@@ -192,7 +192,7 @@ function encode(batch: readonly Waiting[]): Ask {
   return { codes, texts };
 }
 
-function errorOf(answer: Answer): Error {
+function errorOf(answer: WorkerAnswer): Error {
   if ("refused" in answer) return new StartError(78, answer.refused);
   if ("fault" in answer) return new StorageError(answer.fault, `sqlite: ${answer.message}`);
   return new StorageError("broken", "sqlite: the storage thread answered something else");

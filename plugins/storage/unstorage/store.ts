@@ -9,7 +9,7 @@ import type { Change, Entry, RangeOptions } from "../../../core/ports/storage.ts
 import { unmet } from "../embedded/conditions.ts";
 import { pool } from "../embedded/parallel.ts";
 import { sortedMap } from "../embedded/sorted-map.ts";
-import type { Store } from "../embedded/storage.ts";
+import type { EmbeddedStore } from "../embedded/storage.ts";
 import { JOURNAL, drop, get, itemKey, itemName, itemText, itemValue, put } from "./items.ts";
 
 /** Items read or written at once. */
@@ -27,7 +27,7 @@ interface Pending {
 }
 
 /** @throws StartError 78 when the driver does not keep what it is given */
-export async function openDriver(driver: Driver, log: Log): Promise<Store> {
+export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStore> {
   await probe(driver);
   const keys = sortedMap();
   const foreign = await listKeys(driver, (key) => keys.set(key, ""));

@@ -7,7 +7,7 @@ import type { Connect } from "../../../core/ports/plugin.ts";
 import { ResponseBytes, type Excess } from "./response-bytes.ts";
 
 /** Who uses a connection. */
-export interface User {
+export interface ConnectionUser {
   /** Monotonic ms at which its attempt is over. */
   readonly endsAt: number;
   /** It is over: `endsAt` has come. */
@@ -18,14 +18,14 @@ export interface User {
   exceeded(excess: Excess): void;
 }
 
-export interface Connection {
+export interface PooledConnection {
   readonly client: Client;
   readonly place: Place;
   /** Monotonic ms at which its socket was opened. */
   openedAt: number;
   /** It has carried a request before. */
   reused: boolean;
-  user: User | undefined;
+  user: ConnectionUser | undefined;
   /** What has come of the response that is under way. */
   readonly bytes: ResponseBytes;
 }
@@ -39,7 +39,7 @@ interface Place {
   /** The last URL seen, and what it comes to: parsing one costs as much as sending it. */
   url: string;
   path: string;
-  readonly idle: Connection[];
+  readonly idle: PooledConnection[];
   busy: number;
 }
 
@@ -55,9 +55,9 @@ export interface ConnectionOptions {
 export class Connections {
   readonly #options: ConnectionOptions;
   readonly #places = new Map<string, Place>();
-  readonly #all = new Set<Connection>();
+  readonly #all = new Set<PooledConnection>();
   /** Idle ones, the one idle for longest first. */
-  readonly #idle = new Set<Connection>();
+  readonly #idle = new Set<PooledConnection>();
   #disposed = false;
 
   constructor(options: ConnectionOptions) {
@@ -65,7 +65,7 @@ export class Connections {
   }
 
   /** A connection for one exchange, kept or new (it is dialled when it is used). `fresh`: never a kept one. */
-  take(subscriptionId: string, url: string, user: User, fresh = false): Connection {
+  take(subscriptionId: string, url: string, user: ConnectionUser, fresh = false): PooledConnection {
     if (this.#disposed) throw new Error("the https transport was closed");
     const place = this.#place(subscriptionId, url);
     const connection = (fresh ? undefined : this.#kept(place)) ?? this.#make(place);
@@ -76,7 +76,7 @@ export class Connections {
   }
 
   /** Gives a connection back in good order. */
-  give(connection: Connection): void {
+  give(connection: PooledConnection): void {
     const { place } = connection;
     // The subscription went elsewhere, or away, in the meantime.
     if (this.#places.get(place.subscriptionId) !== place) return this.drop(connection);
@@ -91,7 +91,7 @@ export class Connections {
   }
 
   /** Closes a connection, whatever goes on on it. */
-  drop(connection: Connection): void {
+  drop(connection: PooledConnection): void {
     if (!this.#all.delete(connection)) return;
     const { place, client } = connection;
     if (this.#idle.delete(connection)) place.idle.splice(place.idle.indexOf(connection), 1);
@@ -141,7 +141,7 @@ export class Connections {
   }
 
   /** The connection that was used last, unless it is too old. */
-  #kept(place: Place): Connection | undefined {
+  #kept(place: Place): PooledConnection | undefined {
     const oldest = this.#options.clock.monotonic() - this.#options.maxAgeMs;
     for (;;) {
       const connection = place.idle.at(-1);
@@ -159,7 +159,7 @@ export class Connections {
     }
   }
 
-  #make(place: Place): Connection {
+  #make(place: Place): PooledConnection {
     const { Client, clock, connect, keepAliveMs } = this.#options;
     const { hostname, port } = place;
     const client = new Client(place.origin, {
@@ -195,7 +195,7 @@ export class Connections {
       },
     });
     const bytes = new ResponseBytes();
-    const connection: Connection = { client, place, openedAt: 0, reused: false, user: undefined, bytes };
+    const connection: PooledConnection = { client, place, openedAt: 0, reused: false, user: undefined, bytes };
     client.on("disconnect", () => {
       if (this.#idle.has(connection)) this.drop(connection);
     });
@@ -208,7 +208,7 @@ export class Connections {
  * Puts the response's bounds before undici's parser, which takes what it parses from `read`. Nothing else sees every byte:
  * the parser calls nobody for chunk extensions and trailers.
  */
-function watchBytes(socket: Socket, connection: Connection): void {
+function watchBytes(socket: Socket, connection: PooledConnection): void {
   const read = socket.read.bind(socket);
   socket.read = (size?: number): unknown => {
     for (;;) {

@@ -1,5 +1,5 @@
 /** Deadlines for many attempts at the price of one timer: nearly all attempts end long before theirs. */
-import { Chain, type Link } from "../../../core/model/linked-list.ts";
+import { LinkedList, type Link } from "../../../core/model/linked-list.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 
 export interface Timed {
@@ -15,7 +15,7 @@ const LONGEST_MS = 1_000;
 export class Deadlines {
   readonly #clock: Clock;
   /** By timeout: with one timeout, what began first ends first, so a line is always in order. */
-  readonly #lines = new Map<number, Chain<Timed>>();
+  readonly #lines = new Map<number, LinkedList<Timed>>();
   readonly #end = new AbortController();
 
   constructor(clock: Clock) {
@@ -27,7 +27,7 @@ export class Deadlines {
     timed.endsAt = this.#clock.monotonic() + timeoutMs;
     const line = this.#lines.get(timeoutMs);
     if (line !== undefined) return line.add(timed);
-    const begun = new Chain<Timed>();
+    const begun = new LinkedList<Timed>();
     const link = begun.add(timed);
     this.#lines.set(timeoutMs, begun);
     this.#watch(begun, timeoutMs).catch(() => undefined);
@@ -44,7 +44,7 @@ export class Deadlines {
     this.#lines.clear();
   }
 
-  async #watch(line: Chain<Timed>, timeoutMs: number): Promise<void> {
+  async #watch(line: LinkedList<Timed>, timeoutMs: number): Promise<void> {
     for (;;) {
       const { first } = line;
       if (first === undefined) break;

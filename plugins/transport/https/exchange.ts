@@ -2,8 +2,8 @@
 import type { Dispatcher } from "undici";
 import type { Link } from "../../../core/model/linked-list.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
-import type { Called, Callings } from "./abort-listeners.ts";
-import type { Connection, Connections, User } from "./connections.ts";
+import type { AbortTarget, AbortListeners } from "./abort-listeners.ts";
+import type { PooledConnection, Connections, ConnectionUser } from "./connections.ts";
 import type { Deadlines, Timed } from "./deadlines.ts";
 import { failure, protocol } from "./failure.ts";
 import { BODY_BYTES, type Excess } from "./response-bytes.ts";
@@ -23,17 +23,17 @@ const EMPTY = new Uint8Array(0);
 type Controller = Dispatcher.DispatchController;
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called {
+export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUser, AbortTarget {
   endsAt = 0;
   readonly #request: TransportRequest;
   readonly #signal: AbortSignal;
   readonly #connections: Connections;
   readonly #deadlines: Deadlines;
-  readonly #callings: Callings;
+  readonly #callings: AbortListeners;
   readonly #done = Promise.withResolvers<Reply>();
   #deadline: Link<Timed> | undefined;
-  #calling: Link<Called> | undefined;
-  #connection: Connection | undefined;
+  #calling: Link<AbortTarget> | undefined;
+  #connection: PooledConnection | undefined;
   #dial: AbortController | undefined;
   #dials = 0;
   #settled = false;
@@ -48,7 +48,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called
     signal: AbortSignal,
     connections: Connections,
     deadlines: Deadlines,
-    callings: Callings,
+    callings: AbortListeners,
   ) {
     this.#request = request;
     this.#signal = signal;
@@ -73,7 +73,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, User, Called
 
   #dispatch(fresh: boolean): void {
     const { subscriptionId, url, headers, body } = this.#request;
-    let connection: Connection;
+    let connection: PooledConnection;
     try {
       connection = this.#connections.take(subscriptionId, url, this, fresh);
     } catch (error) {

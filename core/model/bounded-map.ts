@@ -1,0 +1,32 @@
+/** A map that stays about as large as it may be. */
+
+/** A map of about `most` values: beyond it those go that are idle and were made first. */
+export class BoundedMap<T> {
+  readonly #values = new Map<string, T>();
+  readonly #most: number;
+  readonly #idle: (value: T) => boolean;
+
+  constructor(most: number, idle: (value: T) => boolean) {
+    this.#most = most;
+    this.#idle = idle;
+  }
+
+  get size(): number {
+    return this.#values.size;
+  }
+
+  get(name: string): T | undefined {
+    return this.#values.get(name);
+  }
+
+  add(name: string, value: T): T {
+    // A few looks each time are enough: each new value brings some.
+    for (let looks = 0; looks < 8 && this.#values.size >= this.#most; looks++) {
+      const [oldest, old] = this.#values.entries().next().value as [string, T];
+      this.#values.delete(oldest);
+      if (!this.#idle(old)) this.#values.set(oldest, old);
+    }
+    this.#values.set(name, value);
+    return value;
+  }
+}

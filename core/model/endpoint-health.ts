@@ -1,0 +1,10 @@
+/** How an endpoint does: what its last attempts said, and whether the circuit breaker pauses it. */
+
+export interface EndpointHealth {
+  /** Failed attempts since the last success. */
+  readonly failures: number;
+  /** Epoch ms of the first of them. */
+  readonly failingSince?: number;
+  /** Epoch ms until which the breaker rests it. */
+  readonly restsUntil?: number;
+}
