@@ -46,7 +46,7 @@ async function carry(): Promise<void> {
   const script = scriptFile();
   const library = dirname(dirname(script));
   const parts = ["package.json", "LICENSE.txt", "dist/rapidoc-min.js", "dist/rapidoc-min.js.LICENSE.txt"];
-  for (const part of parts) await cp(join(library, part), join(out, "core/api/rapidoc", part));
+  for (const part of parts) await cp(join(library, part), join(out, "core/api/reference/rapidoc", part));
 }
 
 /** The version is read from here, and that all of it are ES modules. */

@@ -11,10 +11,10 @@ import { gzipSync } from "node:zlib";
 
 /** The page's own modules, in `core/dashboard/client`. */
 const MODULES = [
-  "account", "api", "app", "attempt", "audit", "cell", "chart", "choices", "delivery", "dialog", "dom", "event",
-  "event-names", "events", "excerpt", "fields", "filters", "format", "headers-input", "keys", "live", "login", "main",
-  "overview", "parts", "relay", "replay", "route", "secret", "sent", "session", "shapes", "shell", "step-up",
-  "subscription", "subscription-actions", "subscription-form", "subscriptions", "table", "theme", "token", "totp",
+  "account", "api", "app", "attempt", "audit-list", "cell", "chart", "choices", "delivery", "dialog", "dom", "event",
+  "event-types-input", "events", "excerpt", "fields", "filters", "format", "headers-input", "api-keys", "live", "login", "main",
+  "overview", "elements", "relay-status", "replay", "route", "secret", "sent", "session", "shapes", "shell", "step-up",
+  "subscription", "subscription-actions", "subscription-form", "subscriptions", "data-table", "theme", "token", "totp",
 ] as const; // prettier-ignore
 
 const JAVASCRIPT = "text/javascript; charset=utf-8";

@@ -19,7 +19,7 @@ let opened = false;
  * Resolves `relaybox` for every file that is loaded from now on: a plug-in may well load a part of itself much later.
  * Until what it returns is called, `configUrl` is read as an ES module, whatever the package.json around it says.
  */
-export function resolveEmbeddedModules(configUrl: string): () => void {
+export function resolveOwnModules(configUrl: string): () => void {
   open();
   const format = /\.m?ts$/.test(configUrl) ? "module-typescript" : /\.m?js$/.test(configUrl) ? "module" : undefined;
   if (format === undefined) return () => undefined;
