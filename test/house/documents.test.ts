@@ -59,6 +59,30 @@ describe("docs/metrics.md", () => {
   });
 });
 
+describe("docs/glossary.md", () => {
+  it("explains at least 40 words, each once, in the order of the alphabet", async () => {
+    const parts = (await read("docs/glossary.md")).split(/^## /m).slice(1);
+    const words = parts.map((part) =>
+      [...part.matchAll(/^\| (\S.*?) *\|/gm)].slice(2).map(([, word]) => word as string),
+    );
+    for (const column of words) expect(column).toEqual(column.toSorted(byLetters));
+    expect(words.flat().length).toBeGreaterThan(40);
+    expect(new Set(words.flat()).size).toBe(words.flat().length);
+  });
+});
+
+describe("paths in the documents", () => {
+  it("are those of files and folders that exist", async () => {
+    for (const file of documents) {
+      for (const [, path] of (await read(file)).matchAll(
+        /`((?:core|plugins|config|test|tools|bench|docs|deploy|examples)\/[\w./-]*)`/g,
+      )) {
+        await access(join(root, path as string)).catch(() => expect.unreachable(`${file} names ${path}`));
+      }
+    }
+  });
+});
+
 describe("links", () => {
   it("between documents lead to files that exist", async () => {
     for (const file of documents) {
@@ -138,6 +162,12 @@ describe("examples", () => {
     });
   });
 });
+
+/** As a dictionary sorts: marks and capitals do not count. */
+function byLetters(a: string, b: string): number {
+  const plain = (word: string): string => word.toLowerCase().replaceAll(/[^a-z ]/g, "");
+  return plain(a) < plain(b) ? -1 : 1;
+}
 
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "relay-example-"));
