@@ -1,8 +1,8 @@
-/** Which addresses count as one caller. */
+/** Groups client addresses that count as one caller. */
 
 /**
- * What is counted of a client's address: an IPv4 address (also written inside IPv6) as it is, or the /64 that an IPv6
- * address lies in, since one household owns all of it.
+ * Returns the group that an address is counted in: an IPv4 address itself (also when written inside IPv6), or the /64
+ * of an IPv6 address, since one household owns all of it.
  */
 export function addressGroup(address: string): string {
   const bare = (address.split("%")[0] as string).toLowerCase();
@@ -11,7 +11,7 @@ export function addressGroup(address: string): string {
   if (!bare.includes(":")) return bare;
   const [head = "", tail] = bare.split("::");
   const left = head.split(":").filter(Boolean);
-  // A dotted end stands for two groups; only the first four of eight are read, so which does not matter.
+  // A dotted end stands for two groups. Only the first four of eight are read, so their values do not matter.
   const right = (tail ?? "")
     .replace(/\d+\.\d+\.\d+\.\d+$/, "0:0")
     .split(":")

@@ -1,4 +1,4 @@
-/** An attempt: one request on the wire, and what came of it. */
+/** An attempt: one request to the receiver, and its result. */
 
 /** The stage at which an attempt failed without a usable response. */
 export type AttemptError = "dns" | "guard" | "connect" | "tls" | "timeout" | "reset" | "protocol";
@@ -12,7 +12,7 @@ export interface Attempt {
   readonly durationMs: number;
   readonly statusCode?: number;
   readonly error?: AttemptError;
-  /** One line for people about `error`. */
+  /** One line that explains `error` to people. */
   readonly detail?: string;
   /** At most 4 KiB of the response, as text. */
   readonly responseExcerpt?: string;
@@ -22,7 +22,7 @@ export interface Attempt {
 /** What an attempt means for its delivery. */
 export type Outcome =
   | { readonly kind: "delivered" }
-  /** `at` is epoch ms. `pauseMs`: the receiver asked for quiet for so long. */
+  /** `at` is epoch ms. `pauseMs`: how long the receiver asked to be left alone. */
   | { readonly kind: "retry"; readonly at: number; readonly pauseMs?: number }
   | { readonly kind: "exhausted"; readonly pauseMs?: number }
   /** 410: the endpoint is gone for good. */

@@ -1,6 +1,6 @@
-/** The audit trail's nouns: who did or tried what, from where, and what came of it. */
+/** The nouns of the audit trail: who did or tried what, from where, and with which result. */
 
-/** Who asks for a change. */
+/** The author of a change. */
 export interface Actor {
   /** The token's `sub`; `relay` for the relay itself. */
   readonly sub: string;
@@ -32,14 +32,14 @@ export type AuditAction =
   | "step_up"
   | "logout";
 
-/** What happened, without its time: that is the commit's. */
+/** What happened. The time is missing here, because the commit sets it. */
 export interface AuditDeed {
   readonly action: AuditAction;
-  /** Id or name of what was changed. */
+  /** Id or name of the changed thing. */
   readonly target: string;
   /** @default "done" */
   readonly result?: "done" | "refused";
-  /** More about it in a few words: field names, counts, reasons. Never a value that is secret. */
+  /** More in a few words: field names, counts, reasons. Never a secret value. */
   readonly detail?: string;
 }
 
@@ -52,9 +52,9 @@ export interface AuditLine extends AuditDeed {
   readonly result: "done" | "refused";
 }
 
-/** A deed as plug-ins tell of it. */
+/** An audit entry as plug-ins pass it in. */
 export interface AuditEntry extends AuditDeed {
   readonly actor: Actor;
-  /** On whose trails it belongs: those of these keys, or, with `"*"`, the relay's own. */
+  /** The trails that it belongs to: those of these keys, or, with `"*"`, the relay's own. */
   readonly keys: readonly string[] | "*";
 }

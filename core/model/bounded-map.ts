@@ -1,6 +1,6 @@
-/** A map that stays about as large as it may be. */
+/** A map with a soft bound on its size. */
 
-/** A map of about `most` values: beyond it those go that are idle and were made first. */
+/** Holds about `most` values. Beyond that it drops idle values, the oldest first. */
 export class BoundedMap<T> {
   readonly #values = new Map<string, T>();
   readonly #most: number;
@@ -20,7 +20,7 @@ export class BoundedMap<T> {
   }
 
   add(name: string, value: T): T {
-    // A few looks each time are enough: each new value brings some.
+    // A few looks each time are enough, because every new value brings some more.
     for (let looks = 0; looks < 8 && this.#values.size >= this.#most; looks++) {
       const [oldest, old] = this.#values.entries().next().value as [string, T];
       this.#values.delete(oldest);

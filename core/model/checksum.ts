@@ -1,28 +1,29 @@
 /**
- * The checksum of a stored record: CRC-32 over the text of the record, as the first member of its JSON object.
+ * Adds and checks the checksum of a stored record: CRC-32 over the record's text, as the first member of its JSON
+ * object.
  *
- * It stands inside the record, so every storage, backup and migration carries it, and an older version reads the record
- * as before. A record of the first edition has none: it begins with another member, so that no change of a single
- * character makes the one look like the other.
+ * It stands inside the record, so every storage, backup and migration carries it, and an older version can still read
+ * the record. A record of the first edition has none. It begins with another member, so no change of a single character
+ * makes one look like the other.
  */
 import { crc32 } from "node:zlib";
 
 const START = '{"sum":"';
 const DIGITS = 8;
-/** Where the text that the checksum covers begins. */
+/** Where the text begins that the checksum covers. */
 const COVERED = START.length + DIGITS + 2;
 
 const BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 const hex = (sum: number): string =>
   `${BYTES[sum >>> 24]}${BYTES[(sum >>> 16) & 255]}${BYTES[(sum >>> 8) & 255]}${BYTES[sum & 255]}`;
 
-/** Puts the checksum in front. @param rest the text of a record behind its opening brace */
+/** Puts the checksum in front. @param rest the text of a record after its opening brace */
 export const withChecksum = (rest: string): string => `${START}${hex(crc32(rest))}",${rest}`;
 
 /**
- * Looks at the checksum of a record and takes it out.
- * @param first how a record of the first edition begins, which has no checksum
- * @returns the record without its checksum, and whether there was one; `undefined` when the text is damaged
+ * Checks the checksum of a record and removes it.
+ * @param first the beginning of a first-edition record, which has no checksum
+ * @returns the record without its checksum, and whether it had one; `undefined` when the text is damaged
  */
 export function verified(text: string, first: string): { readonly text: string; readonly summed: boolean } | undefined {
   if (!text.startsWith(START)) return text.startsWith(first) ? { text, summed: false } : undefined;

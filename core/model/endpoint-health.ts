@@ -1,10 +1,10 @@
-/** How an endpoint does: what its last attempts said, and whether the circuit breaker pauses it. */
+/** The health of an endpoint: its recent failures, and whether the circuit breaker pauses it. */
 
 export interface EndpointHealth {
   /** Failed attempts since the last success. */
   readonly failures: number;
   /** Epoch ms of the first of them. */
   readonly failingSince?: number;
-  /** Epoch ms until which the breaker rests it. */
+  /** Epoch ms until which the circuit breaker pauses it. */
   readonly restsUntil?: number;
 }

@@ -1,7 +1,10 @@
-/** Errors are our faults, or a refusal by one of our own ports. What the far side does is a `Reply`, never an error. */
+/**
+ * Errors of our own: faults of the relay, or refusals by one of its ports. What a receiver does is a `Reply`, never an
+ * error.
+ */
 import type { AttemptError } from "./attempt.ts";
 
-/** A conditional change of a commit did not hold. Nothing was changed. */
+/** A condition of a commit did not hold. Nothing was changed. */
 export class ConflictError extends Error {
   readonly keys: readonly string[];
   constructor(keys: readonly string[]) {
@@ -11,7 +14,10 @@ export class ConflictError extends Error {
   }
 }
 
-/** `unavailable`: it cannot answer now. `full`: no space. `uncertain`: a commit may or may not have happened. `broken`: what is stored cannot be read. */
+/**
+ * `unavailable`: the storage cannot answer now. `full`: no space. `uncertain`: a commit may or may not have happened.
+ * `broken`: stored data cannot be read.
+ */
 export type StorageFault = "unavailable" | "full" | "uncertain" | "broken";
 
 export class StorageError extends Error {
@@ -23,16 +29,20 @@ export class StorageError extends Error {
   }
 }
 
-/** The records that carry a checksum, or are checked against one that does: the labels of `relay_records_damaged_total`. */
+/** Records that carry a checksum, or that one with a checksum confirms: the labels of `relay_records_damaged_total`. */
 export type RecordKind = "event" | "delivery" | "attempts" | "due";
-/** `checksum`: the text was changed. `unreadable`: it is no such record, or the storage cannot read it. `misplaced`: it stands under another's key, or contradicts what it points to. `missing`: what points to it is there, it is not. */
+/**
+ * `checksum`: the text was changed. `unreadable`: it is no such record, or the storage cannot read it. `misplaced`: it
+ * is another key's record, or contradicts the record that it points to. `missing`: another record points to it, but it
+ * does not exist.
+ */
 export type Damage = "checksum" | "unreadable" | "misplaced" | "missing";
 
-/** One stored record is not as it was written. The storage as a whole is well: only this record is lost. */
+/** One stored record has changed since it was written. Only this record is lost; the storage works. */
 export class DamagedRecordError extends Error {
   readonly kind: RecordKind;
   readonly damage: Damage;
-  /** Of the record. */
+  /** Key of the record. */
   readonly key: string;
   constructor(kind: RecordKind, damage: Damage, key: string, options?: ErrorOptions) {
     super(SAID[damage], options);
@@ -58,7 +68,7 @@ export class LeaseLostError extends Error {
   }
 }
 
-/** A guarded connection failed; `stage` says where. `reason` is set for `guard`: the rule that refused. */
+/** A guarded connection failed at `stage`. `reason` is set for `guard`: the rule that refused. */
 export class ConnectError extends Error {
   readonly stage: AttemptError;
   readonly reason: string | undefined;
@@ -70,7 +80,7 @@ export class ConnectError extends Error {
   }
 }
 
-/** The relay cannot start or go on as it is configured. `exitCode` follows sysexits: 64, 69, 75, 78. */
+/** The relay cannot start or continue with this configuration. `exitCode` follows sysexits: 64, 69, 75, 78. */
 export class StartError extends Error {
   readonly exitCode: number;
   constructor(exitCode: number, message: string, options?: ErrorOptions) {

@@ -9,46 +9,46 @@ export interface RelayEvent {
   readonly id: string;
   readonly type: string;
   readonly keyId: string;
-  /** Time-ordered text, minted at acceptance: the event's place in its key. */
+  /** Time-ordered text, made at acceptance: the event's place in its key. */
   readonly ordinal: string;
-  /** Epoch ms, the publisher's. */
+  /** Epoch ms, set by the publisher. */
   readonly createdAt: number;
-  /** Epoch ms, ours. */
+  /** Epoch ms, set by the relay. */
   readonly acceptedAt: number;
   /**
-   * The subscriptions that wanted it when it was accepted. Of a wide event, only those that a replay added later: the
-   * others stand in its snapshot.
+   * The subscriptions that wanted it when it was accepted. For a wide event, only those that a replay added later: its
+   * snapshot lists the others.
    */
   readonly subscriptionIds: readonly string[];
-  /** Set on a wide event. */
+  /** Set only for a wide event. */
   readonly wide?: Wide;
   readonly traceparent?: string;
-  /** The delivery body: exactly the text that is signed and sent, the published `data` in it byte for byte. */
+  /** The delivery body: exactly the text that is signed and sent. It contains the published `data` byte for byte. */
   readonly body: string;
 }
 
-/** An event with too many deliveries for its commit: they are written afterwards, in pages, from a stored snapshot. */
+/** An event with too many deliveries for its commit. They are written later, in pages, from a stored snapshot. */
 export interface Wide {
   /** The snapshot that lists the subscriptions that wanted it when it was accepted. */
   readonly snapshot: string;
-  /** How many there are. */
+  /** How many subscriptions the snapshot lists. */
   readonly count: number;
 }
 
-/** How many deliveries an event has, written or not. */
+/** Returns how many deliveries an event has, written or not. */
 export const deliveryCount = (event: Pick<RelayEvent, "subscriptionIds" | "wide">): number =>
   event.subscriptionIds.length + (event.wide?.count ?? 0);
 
 /** Longest text of one published event, in bytes. */
 export const MAX_EVENT_BYTES = 256 * 1024;
-/** Most events that are published, and committed, together, and their size in bytes. */
+/** Most events in one publication, which one commit stores, and their size in bytes. */
 export const MAX_BATCH_EVENTS = 1_000;
 export const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
-/** Record text: one line of JSON about the event, its checksum first, then the delivery body as it is. */
+/** Encodes the record: one line of JSON about the event, its checksum first, then the delivery body unchanged. */
 export function encodeEvent(event: RelayEvent): string {
   const { id, type, ordinal, keyId, createdAt, acceptedAt, subscriptionIds: subs, wide, traceparent } = event;
-  // As in the body: ids, names and ordinals are of alphabets that need no JSON escapes.
+  // As in the body: the alphabets of ids, names and ordinals need no JSON escapes.
   const list = subs.length === 0 ? "[]" : `["${subs.join('","')}"]`;
   const trace = traceparent === undefined ? "" : `,"traceparent":${JSON.stringify(traceparent)}`;
   const from = wide === undefined ? "" : `,"wide":{"snapshot":"${wide.snapshot}","count":${wide.count}}`;
@@ -59,9 +59,9 @@ export function encodeEvent(event: RelayEvent): string {
 }
 
 /**
- * Reads the record that stands under `key`, and proves it: by its checksum, or, for one of the first edition, by what its
- * two parts both say.
- * @throws DamagedRecordError when it is not as `encodeEvent` wrote it, or is another event's
+ * Reads the record under `key` and checks it: by its checksum, or, for one of the first edition, by comparing its two
+ * parts.
+ * @throws DamagedRecordError when it is not as `encodeEvent` wrote it, or belongs to another event
  */
 export function decodeEvent(text: string, key?: string): RelayEvent {
   const damaged = (damage: Damage, cause?: unknown) => new DamagedRecordError("event", damage, key ?? "", { cause });
@@ -86,7 +86,7 @@ interface Subs {
   readonly subs: readonly string[];
 }
 
-/** Without a checksum: the head is told once more by the body, and the body is JSON. */
+/** Checks a record without a checksum: the body repeats what the head says, and is JSON. */
 function agrees({ id, type, keyId, createdAt, acceptedAt, subscriptionIds, body }: RelayEvent): boolean {
   if (!Number.isSafeInteger(acceptedAt) || !Array.isArray(subscriptionIds)) return false;
   JSON.parse(body);
@@ -94,15 +94,15 @@ function agrees({ id, type, keyId, createdAt, acceptedAt, subscriptionIds, body 
 }
 
 /**
- * The delivery body, without white space of our own.
- * @param data the published bytes of `data`, kept as they are
+ * Builds the delivery body, without white space of our own.
+ * @param data the published bytes of `data`, unchanged
  */
 export function deliveryBody(id: string, type: string, keyId: string, createdAt: number, data: string): string {
-  // The ids and names are of alphabets that need no JSON escapes.
+  // The alphabets of the ids and names need no JSON escapes.
   return `{"id":"${id}","type":"${type}","keyId":"${keyId}","createdAt":"${isoTime(createdAt)}","data":${data}}`;
 }
 
-/** The published bytes of `data`, found again in a delivery body. */
+/** Extracts the published bytes of `data` from a delivery body. */
 export function bodyData(event: Pick<RelayEvent, "id" | "type" | "keyId" | "createdAt" | "body">): string {
   const head = deliveryBody(event.id, event.type, event.keyId, event.createdAt, "").length - 1;
   return event.body.slice(head, -1);

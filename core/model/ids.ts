@@ -1,15 +1,18 @@
-/** Ids. Ordinals are ULIDs in lower case (https://github.com/ulid/spec): 48 bits of time, 80 of randomness, monotonic. */
+/**
+ * Makes ids. Ordinals are ULIDs in lower case (https://github.com/ulid/spec): 48 bits of time, 80 of randomness,
+ * monotonic.
+ */
 import { randomBytes } from "node:crypto";
 
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const ORDINAL = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
-/** A clock that is set back by more than this is followed, ms: what is made then must not seem to be of the future. */
+/** Ordinals follow a clock that is set back by more than this, ms: a new one must not seem to come from the future. */
 const BACK_MS = 1_000;
 
 /**
- * Makes ordinals that grow strictly within one process and sort by time over all of them. A clock that is set back by
- * more than a second takes them along; they never repeat all the same, most of each being random.
+ * Makes ordinals that grow strictly within one process and sort by time over all processes. A clock that is set back by
+ * more than a second sets them back too; they still never repeat, because most of each is random.
  */
 export function ordinals(now: () => number): () => string {
   let time = -1;
@@ -37,7 +40,7 @@ export function ordinals(now: () => number): () => string {
   };
 }
 
-/** Adds one; says whether the first twelve digits changed, so that their text must be made anew. */
+/** Adds one. Returns whether the first twelve digits changed, so that their text must be rebuilt. */
 function increment(digits: Uint8Array): boolean {
   for (let i = 15; i >= 0; i--) {
     if ((digits[i] as number) < 31) {
@@ -46,7 +49,7 @@ function increment(digits: Uint8Array): boolean {
     }
     digits[i] = 0;
   }
-  throw new Error("more ids in one millisecond than there are");
+  throw new Error("all ids of this millisecond are used up");
 }
 
 function text(digits: Uint8Array, from: number, to: number): string {
@@ -64,29 +67,29 @@ function encodeTime(time: number): string {
   return out;
 }
 
-/** What each digit stands for, by its character. */
+/** The value of each digit, by its character. */
 const DIGITS = new Int8Array(128).fill(-1);
 for (let i = 0; i < ALPHABET.length; i++) DIGITS[ALPHABET.charCodeAt(i)] = i;
 
-/** Epoch ms at which an ordinal was minted. */
+/** Returns the epoch ms at which an ordinal was made. */
 export function ordinalTime(ordinal: string): number {
   let time = 0;
   for (let i = 0; i < 10; i++) time = time * 32 + (DIGITS[ordinal.charCodeAt(i)] as number);
   return time;
 }
 
-/** The smallest ordinal of a time: where a range over time begins. */
+/** Returns the smallest ordinal of a time: where a range over time begins. */
 export const ordinalFloor = (time: number): string => encodeTime(Math.max(0, Math.floor(time))) + "0".repeat(16);
 
 export const isOrdinal = (text: string): boolean => ORDINAL.test(text);
 
-/** The ordinal inside an event id of the relay's own making, else undefined. */
+/** Returns the ordinal inside an event id that the relay made, else undefined. */
 export function eventOrdinal(eventId: string): string | undefined {
   const ordinal = eventId.slice(4);
   return eventId.startsWith("evt_") && isOrdinal(ordinal) ? ordinal : undefined;
 }
 
-/** A prefixed random id (`sub_…`, `req_…`): 128 bits. */
+/** Makes a prefixed random id (`sub_…`, `req_…`) of 128 bits. */
 export function randomId(prefix: string): string {
   const bytes = randomBytes(26);
   for (let i = 0; i < 26; i++) bytes[i] = (bytes[i] as number) & 31;

@@ -1,9 +1,9 @@
 /**
- * A scanner over JSON text: where values stand, which names repeat, how deep it goes. It builds nothing and never
- * throws; on text that is not JSON its answers mean nothing, so callers let `JSON.parse` judge the same text as well.
+ * Scans JSON text: where values stand, which names repeat, how deep it nests. It builds nothing and never throws. On
+ * text that is not JSON its answers mean nothing, so callers also let `JSON.parse` check the same text.
  */
 
-/** The deepest nesting that is taken in: an object or array at the top is level 1. */
+/** The deepest nesting that the relay accepts: an object or array at the top is level 1. */
 export const MAX_DEPTH = 64;
 
 /** A member of an object: its name with escapes resolved, and where the raw text of its value stands. */
@@ -30,18 +30,18 @@ const CLOSE_OBJECT = 125;
 
 const isSpace = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9;
 
-/** The first place from `at` on that is no JSON white space. */
+/** Returns the first place from `at` on that is not JSON white space. */
 export function skipSpace(text: string, at: number): number {
   let i = at;
   while (isSpace(text.charCodeAt(i))) i++;
   return i;
 }
 
-/** Behind the string whose opening quote stands at `at`. */
+/** Returns the place after the string whose opening quote stands at `at`. */
 function skipString(text: string, at: number): number {
   let quote = text.indexOf('"', at + 1);
   while (quote >= 0) {
-    // A quote behind an odd number of backslashes is a part of the string. Each backslash is looked at once.
+    // A quote after an odd number of backslashes is part of the string. Each backslash is read only once.
     let slashes = 0;
     while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++;
     if (slashes % 2 === 0) return quote + 1;
@@ -50,7 +50,7 @@ function skipString(text: string, at: number): number {
   return text.length;
 }
 
-/** Behind the value that starts at `at`; `-1` when it nests deeper than `room` levels. */
+/** Returns the place after the value that starts at `at`; `-1` when it nests deeper than `room` levels. */
 function skipValue(text: string, at: number, room: number): number {
   const first = text.charCodeAt(at);
   if (first === QUOTE) return skipString(text, at);
@@ -63,7 +63,7 @@ function skipValue(text: string, at: number, room: number): number {
     } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
       if (++depth > room) return -1;
     } else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) {
-      if (--depth < 0) return i; // the value was a bare word: this closes what is around it
+      if (--depth < 0) return i; // the value was a bare word: this closes its parent
       if (depth === 0) return i + 1;
     } else if (depth === 0 && (code === COMMA || isSpace(code))) {
       return i;
@@ -72,7 +72,9 @@ function skipValue(text: string, at: number, room: number): number {
   return i;
 }
 
-/** The text of a string literal between its quotes, with escapes resolved; as it stands when it is no valid string. */
+/**
+ * Returns the text of a string literal between its quotes, with escapes resolved; unchanged when it is no valid string.
+ */
 function literal(text: string, start: number, end: number): string {
   const inside = text.slice(start + 1, end - 1);
   if (!inside.includes("\\")) return inside;
@@ -86,8 +88,8 @@ function literal(text: string, start: number, end: number): string {
 export type Members = readonly JsonMember[] | "too deep" | "not an object";
 
 /**
- * The members of the object that `text` is, in their order, repeated names included.
- * Costs about 1 ns a character, and stops early at the first level beyond `maxDepth`.
+ * Returns the members of the object in `text`, in order, repeated names included. Costs about 1 ns a character, and
+ * stops early at the first level beyond `maxDepth`.
  */
 export function members(text: string, maxDepth: number = MAX_DEPTH): Members {
   let i = skipSpace(text, 0);
@@ -110,7 +112,7 @@ export function members(text: string, maxDepth: number = MAX_DEPTH): Members {
   return found;
 }
 
-/** True when objects and arrays stand more than `maxDepth` levels in one another. Safe on any text. */
+/** True when objects and arrays nest more than `maxDepth` levels. Safe on any text. */
 export function isTooDeep(text: string, maxDepth: number = MAX_DEPTH): boolean {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {
@@ -124,9 +126,10 @@ export function isTooDeep(text: string, maxDepth: number = MAX_DEPTH): boolean {
 }
 
 /**
- * Where the items of the array that `text` is stand, white space around them left out; `undefined` when it is not framed
- * as an array. Items are what lies between the commas of its level: the array is valid JSON exactly when each of them is.
- * @param limit stops behind this many: one more than allowed tells "too many" without reading on
+ * Returns the spans of the items of the array in `text`, without the white space around them; `undefined` when it is
+ * not framed as an array. Items are what lies between the commas of its level: the array is valid JSON exactly when
+ * each of them is.
+ * @param limit stops after this many: one more than allowed shows "too many" without reading on
  */
 export function elements(text: string, limit = Infinity): readonly JsonSpan[] | undefined {
   const open = skipSpace(text, 0);
@@ -163,8 +166,8 @@ function trimEnd(text: string, start: number, end: number): number {
 }
 
 /**
- * Paths of names that stand more than once in one object, at any level: `url`, `retry.attempts`, `list[2].name`.
- * Names are compared with their escapes resolved. What lies deeper than `MAX_DEPTH` is not looked at.
+ * Returns paths of names that occur more than once in one object, at any level: `url`, `retry.attempts`,
+ * `list[2].name`. Names are compared with their escapes resolved. Levels beyond `MAX_DEPTH` are not read.
  */
 export function duplicateNames(text: string): readonly string[] {
   const found = new Set<string>();

@@ -1,5 +1,5 @@
 /**
- * The shelves: every key that the relay writes is made here.
+ * Makes every key that the relay writes, and lists their prefixes.
  *
  * Key ids may hold `:`, which separates parts, so it is written `~` in keys. All times are 13 digits of epoch ms, so
  * that keys sort by time.
@@ -13,13 +13,13 @@ const time = (ms: number): string => String(Math.max(0, Math.floor(ms))).padStar
 /** `event:<key>:<ordinal>` → event record. */
 export const eventKey = (keyId: string, ordinal: string): string => `event:${part(keyId)}:${ordinal}`;
 export const eventsOf = (keyId: string): string => `event:${part(keyId)}:`;
-/** `eventid:<key>:<id>` → ordinal; only for ids of the publisher's own. */
+/** `eventid:<key>:<id>` → ordinal; only for ids that the publisher chose. */
 export const eventIdKey = (keyId: string, id: string): string => `eventid:${part(keyId)}:${part(id)}`;
 
 /** `delivery:<sub>:<ordinal>` → delivery record; absent until the first attempt has ended. */
 export const deliveryKey = (subscriptionId: string, ordinal: string): string => `delivery:${subscriptionId}:${ordinal}`;
 export const deliveriesOf = (subscriptionId: string): string => `delivery:${subscriptionId}:`;
-/** `attempts:<sub>:<ordinal>:<cycle>` → the attempts of a cycle that a replay has closed. */
+/** `attempts:<sub>:<ordinal>:<cycle>` → the attempts of a cycle that a replay has ended. */
 export const attemptsKey = (subscriptionId: string, ordinal: string, cycle: number): string =>
   `attempts:${subscriptionId}:${ordinal}:${String(cycle).padStart(5, "0")}`;
 export const attemptsOf = (subscriptionId: string, ordinal: string): string => `attempts:${subscriptionId}:${ordinal}:`;
@@ -31,7 +31,7 @@ export const failedOf = (subscriptionId: string): string => `failed:${subscripti
 export const dueKey = (due: Pick<Due, "subscriptionId" | "dueAt" | "ordinal">): string =>
   `due:${due.subscriptionId}:${time(due.dueAt)}:${due.ordinal}`;
 export const duesOf = (subscriptionId: string): string => `due:${subscriptionId}:`;
-/** The line's text; of a damaged one, the text as it was read. */
+/** Encodes the line's text; for a damaged line, returns the text as it was read. */
 export function dueValue({ keyId, generation, cycle, attempts, waitMs, damaged }: Due): string {
   if (damaged !== undefined) return damaged;
   const text = `${keyId} ${generation} ${cycle} ${attempts}`;
@@ -40,13 +40,13 @@ export function dueValue({ keyId, generation, cycle, attempts, waitMs, damaged }
 const DUE_KEY = /^due:([^:]+):(\d{13,16}):([^:]+)$/;
 const DUE_VALUE = /^([A-Za-z0-9][A-Za-z0-9_:-]{0,63}) (\d{1,15}) (\d{1,15}) (\d{1,15})(?: (\d{1,15}))?$/;
 /**
- * Reads a due line. Its key says whose it is and when; when only its text is not one that `dueValue` makes, it is a line all
- * the same, with `damaged` set, so that its delivery comes to an end.
- * @throws SyntaxError when the key is not one of ours
+ * Reads a due line. The key gives its subscription and time. When only the text is not one that `dueValue` makes, it
+ * returns a line with `damaged` set, so that the delivery can still be ended.
+ * @throws SyntaxError when the key is the key is not that of a due line's
  */
 export function parseDue(key: string, value: string): Due {
   const at = DUE_KEY.exec(key);
-  if (at === null) throw new SyntaxError("not a due line");
+  if (at === null) throw new SyntaxError("the key is not that of a due line");
   const [, subscriptionId = "", dueAt, ordinal = ""] = at;
   const said = DUE_VALUE.exec(value);
   const [, keyId = "", generation = 0, cycle = 0, attempts = 0, wait] = said ?? [];
@@ -64,20 +64,20 @@ export function parseDue(key: string, value: string): Due {
 }
 
 /**
- * The lane of the queue in which the wide events of a key wait for their fan-out. Its lines stand in the due index like
- * those of a subscription: `due:fan_<key>:<accepted at>:<ordinal>` → `<key> <deliveries left to write> 0 <written>`.
+ * Names the queue in which the wide events of a key wait for their fan-out. Its lines stand in the due index like those
+ * of a subscription: `due:fan_<key>:<accepted at>:<ordinal>` → `<key> <deliveries left to write> 0 <written>`.
  */
 export const fanoutLane = (keyId: string): string => `${LANE}${part(keyId)}`;
 export const isFanoutLane = (subscriptionId: string): boolean => subscriptionId.startsWith(LANE);
-/** The key of a lane. */
+/** Returns the API key of a fan-out queue. */
 export const fanoutLaneKey = (lane: string): string => whole(lane.slice(LANE.length));
 const LANE = "fan_";
-/** Every line of every such lane starts with this. */
+/** The prefix of every line of every fan-out queue. */
 export const FANOUT_LINES = `due:${LANE}`;
-/** `fanout:<key>:<ordinal>` → `<snapshot> <state>` of a wide event; there for as long as the event. */
+/** `fanout:<key>:<ordinal>` → `<snapshot> <state>` of a wide event; lasts as long as the event. */
 export const fanoutKey = (keyId: string, ordinal: string): string => `fanout:${part(keyId)}:${ordinal}`;
 export const fanoutsOf = (keyId: string): string => `fanout:${part(keyId)}:`;
-/** `snapshot:<key>:<snapshot>` → its state: the header of a list of subscriptions that wide events share. */
+/** `snapshot:<key>:<snapshot>` → its state: the header of a list of subscriptions that several wide events share. */
 export const snapshotKey = (keyId: string, id: string): string => `snapshot:${part(keyId)}:${id}`;
 export const snapshotsOf = (keyId: string): string => `snapshot:${part(keyId)}:`;
 /** `members:<key>:<snapshot>:<page>` → a page of that list. */
@@ -93,7 +93,7 @@ export function parseSubscriptionKey(key: string): { readonly keyId: string; rea
   return { keyId: whole(keyId ?? ""), id: id ?? "" };
 }
 
-/** `count:<key>` → how many live subscriptions the key has: what its cap is kept by, whoever comes at once. */
+/** `count:<key>` → how many live subscriptions the key has. Enforces the per-key cap under concurrent creates. */
 export const subscriptionCountKey = (keyId: string): string => `count:${part(keyId)}`;
 
 /** `key:<key>` → epoch ms of its first use. */
@@ -103,7 +103,7 @@ export const parseApiKeyKey = (key: string): string => whole(key.slice("key:".le
 export const typeKey = (name: string): string => `type:${part(name)}`;
 /** `keytype:<key>:<name>` → epoch ms of its first use on that key. */
 export const keyTypeKey = (keyId: string, name: string): string => `keytype:${part(keyId)}:${part(name)}`;
-/** The name of an event type, from a key of either shelf. */
+/** Returns the event type of a `type` or `keytype` key. */
 export const parseTypeKey = (key: string): string => whole(key.slice(key.lastIndexOf(":") + 1));
 
 /** `idempotency:<scope>:<hash>` → request digest and answer. */
@@ -115,10 +115,10 @@ export const parseExpiryKey = (key: string): { readonly at: number; readonly tar
   target: key.slice(21),
 });
 
-/** `retention:<rule>:<key>` → ordinal of the newest event of the key that retention by this rule has looked at. */
+/** `retention:<rule>:<key>` → ordinal of the newest event of the key that retention has examined under this rule. */
 export const retentionKey = (rule: string, keyId: string): string => `retention:${rule}:${part(keyId)}`;
 export const retentionsOf = (rule: string): string => `retention:${rule}:`;
-/** `recheck:<rule>:<at>:<key>:<ordinal>` → empty: an event behind that place, looked at again from that time on. */
+/** `recheck:<rule>:<at>:<key>:<ordinal>` → empty: an event before that ordinal, examined again from that time on. */
 export const recheckKey = (rule: string, at: number, keyId: string, ordinal: string): string =>
   `recheck:${rule}:${time(at)}:${part(keyId)}:${ordinal}`;
 export const rechecksOf = (rule: string): string => `recheck:${rule}:`;
@@ -131,7 +131,7 @@ export function parseRecheckKey(key: string): {
   const [, rule = "", at, keyId = "", ordinal = ""] = key.split(":");
   return { rule, at: Number(at), keyId: whole(keyId), ordinal };
 }
-/** `replayed:<key>:<ordinal>` → empty: what became of this event may change again, which retention is to look at. */
+/** `replayed:<key>:<ordinal>` → empty: a replay may change this event's state again, so retention examines it again. */
 export const replayedKey = (keyId: string, ordinal: string): string => `replayed:${part(keyId)}:${ordinal}`;
 export const REPLAYED = "replayed:";
 export function parseReplayedKey(key: string): { readonly keyId: string; readonly ordinal: string } {
@@ -142,21 +142,21 @@ export function parseReplayedKey(key: string): { readonly keyId: string; readonl
 /** `audit:<key>:<ordinal>` → audit line. */
 export const auditKey = (keyId: string, ordinal: string): string => `audit:${part(keyId)}:${ordinal}`;
 export const auditOf = (keyId: string): string => `audit:${part(keyId)}:`;
-/** `tick:<job>` → the last tick that a node took. */
+/** `tick:<job>` → the last scheduled time that a node has taken. */
 export const tickKey = (job: string): string => `tick:${job}`;
-/** `health:<sub>` → epoch ms since when it has only failed; present while its breaker has been open. */
+/** `health:<sub>` → epoch ms since which it has only failed; present while its circuit breaker is open. */
 export const healthKey = (subscriptionId: string): string => `health:${subscriptionId}`;
 export const parseHealthKey = (key: string): string => key.slice("health:".length);
-/** Grains of the figures: one minute, ten minutes, one hour. */
+/** Grains of the statistics: one minute, ten minutes, one hour. */
 export type Grain = "1m" | "10m" | "1h";
-/** Stands where a key id would, for figures of the whole relay: no key id begins so. */
+/** Takes the place of a key id for statistics of the whole relay; no key id begins like this. */
 export const WHOLE_RELAY = "-relay";
-/** `stats:<key>:<grain>:<at>:<node>` → what one node counted on the key from `at` on. */
+/** `stats:<key>:<grain>:<at>:<node>` → what one node counted on the key in the grain that begins at `at`. */
 export const statsKey = (keyId: string, grain: Grain, at: number, node: string): string =>
   `stats:${part(keyId)}:${grain}:${time(at)}:${node}`;
 export const statsOf = (keyId: string, grain: Grain): string => `stats:${part(keyId)}:${grain}:`;
 export const STATS = "stats:";
-/** @returns `undefined` when the key is not one of ours */
+/** @returns `undefined` when it is not a statistics key */
 export function parseStatsKey(
   key: string,
 ): { readonly keyId: string; readonly grain: Grain; readonly at: number; readonly node: string } | undefined {
@@ -165,9 +165,9 @@ export function parseStatsKey(
   if (grain !== "1m" && grain !== "10m" && grain !== "1h") return undefined;
   return { keyId: whole(keyId), grain, at: Number(at), node };
 }
-/** `meta:<what>`: schema version, master key's fingerprint. */
+/** `meta:<what>`: schema version, fingerprint of the master key. */
 export const metaKey = (what: string): string => `meta:${what}`;
 /** `suspension:<hash>` → a suspended principal of the limiter. */
 export const suspensionKey = (hash: string): string => `suspension:${hash}`;
-/** `plugin:<kind>:<name>:…`: what plug-ins keep for themselves. */
+/** `plugin:<kind>:<name>:…`: a plug-in's own records. */
 export const pluginPrefix = (kind: string, name: string): string => `plugin:${kind}:${part(name)}:`;

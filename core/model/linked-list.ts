@@ -1,18 +1,18 @@
 /**
- * Things that are under way, in the order in which they came. A `Set` would do, but V8 makes its table anew again and again
- * under those who come and go, each old one points at the next, and all of them keep what they last held until the next
- * major collection. What leaves a chain leaves nothing behind.
+ * A doubly linked list in insertion order, from which members are removed anywhere. A `Set` would do, but V8 rebuilds
+ * its table again and again when members come and go, each old table points at the next, and all of them keep their
+ * last members alive until the next major collection. A removed link leaves nothing behind.
  */
 export class LinkedList<T extends object> implements Iterable<T> {
   #first: Link<T> | undefined;
   #last: Link<T> | undefined;
 
-  /** The one that is here for longest. */
+  /** The oldest member. */
   get first(): T | undefined {
     return this.#first?.of;
   }
 
-  /** Puts it at the end. Returns what `remove` is to be given. */
+  /** Adds it at the end. Returns the link that `remove` takes. */
   add(of: T): Link<T> {
     const link: Link<T> = { of, before: this.#last, behind: undefined };
     if (this.#last === undefined) this.#first = link;
@@ -21,7 +21,7 @@ export class LinkedList<T extends object> implements Iterable<T> {
     return link;
   }
 
-  /** Takes one out that was added to this chain. Does nothing the second time. */
+  /** Removes a link of this list. Does nothing the second time. */
   remove(link: Link<T>): void {
     if (link.of === undefined) return;
     const { before, behind } = link;
@@ -32,14 +32,14 @@ export class LinkedList<T extends object> implements Iterable<T> {
     link.of = link.before = link.behind = undefined;
   }
 
-  /** Takes out the one that is here for longest. */
+  /** Removes and returns the oldest member. */
   takeFirst(): T | undefined {
     const of = this.first;
     if (this.#first !== undefined) this.remove(this.#first);
     return of;
   }
 
-  /** Those that are here as it begins. */
+  /** Iterates over the members that are there when it begins. */
   [Symbol.iterator](): Iterator<T> {
     const all: T[] = [];
     for (let link = this.#first; link?.of !== undefined; link = link.behind) all.push(link.of);
@@ -47,7 +47,7 @@ export class LinkedList<T extends object> implements Iterable<T> {
   }
 }
 
-/** A place in a chain. */
+/** A place in the list. */
 export interface Link<T> {
   of: T | undefined;
   before: Link<T> | undefined;

@@ -1,11 +1,11 @@
-/** Event names and the patterns that subscriptions list. */
+/** Checks event names, and matches them with the patterns of subscriptions. */
 
 const NAME = /^[A-Za-z0-9_-]+(?:[:.][A-Za-z0-9_-]+)*$/;
 const PATTERN = /^(?:[A-Za-z0-9_-]+|\*)(?:[:.](?:[A-Za-z0-9_-]+|\*))*$/;
 const KEY_ID = /^[A-Za-z0-9][A-Za-z0-9_:-]{0,63}$/;
 const EVENT_ID = /^[A-Za-z0-9][A-Za-z0-9_:-]{0,127}$/;
 
-/** Names of the relay's own operational events start so; only patterns that start so match them. */
+/** The prefix of the relay's own operational events. Only patterns with this prefix match them. */
 export const OPERATIONAL = "relay:";
 
 export const isEventName = (text: string): boolean => text.length <= 128 && NAME.test(text);
@@ -13,7 +13,9 @@ export const isEventPattern = (text: string): boolean => text.length <= 128 && P
 export const isKeyId = (text: string): boolean => KEY_ID.test(text);
 export const isEventId = (text: string): boolean => EVENT_ID.test(text);
 
-/** `*` stands for one part, a last `*` for one or more; separators must be the same. */
+/**
+ * Whether a pattern matches a name. `*` stands for one part, a last `*` for one or more; separators must be the same.
+ */
 export function matchesPattern(pattern: string, name: string): boolean {
   if (name.startsWith(OPERATIONAL) && !pattern.startsWith(OPERATIONAL)) return false;
   if (!pattern.includes("*")) return pattern === name;

@@ -1,4 +1,4 @@
-/** The error table: every error that the API can answer with (RFC 9457), and nothing else. */
+/** The error table: every error that the API can answer with (RFC 9457), and no other. */
 
 export const PROBLEMS = {
   INVALID_JSON: [400, "The body is not valid JSON"],
@@ -30,7 +30,7 @@ export const PROBLEMS = {
 export type ProblemCode = keyof typeof PROBLEMS;
 
 export interface FieldError {
-  /** Where: `url`, `events[2]`, `[17].type`; empty for the body itself. */
+  /** The field: `url`, `events[2]`, `[17].type`; empty for the body itself. */
   readonly path: string;
   readonly message: string;
   readonly reason?: string;
@@ -43,7 +43,7 @@ export interface ProblemExtras {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer that is an error. Thrown anywhere below the API, answered as problem details. `detail` says what to do. */
+/** An error answer. Thrown anywhere below the API, which answers it as problem details. `detail` says what to do. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly status: number;

@@ -1,4 +1,4 @@
-/** What is signed: one attempt of an event, as its receiver will see it. */
+/** What is signed: one attempt of an event, as its receiver gets it. */
 export interface Signable {
   readonly eventId: string;
   readonly type: string;

@@ -2,7 +2,7 @@
 import { matchesPattern } from "./names.ts";
 
 export type SubscriptionStatus = "active" | "disabled";
-/** Who disabled it, when it was not a person: the endpoint answered 410, or it only failed for days. */
+/** Why the relay disabled it: the endpoint answered 410, or it only failed for days. Absent when a person did. */
 export type DisabledReason = "endpoint_gone" | "endpoint_failing";
 
 export interface RetryOptions {
@@ -15,11 +15,11 @@ export interface RetryOptions {
 
 /** A signing secret at rest. */
 export interface SealedSecret {
-  /** Counts up with every secret this subscription ever had; part of the sealing's AAD. */
+  /** Grows with every secret this subscription ever had; part of the sealing's AAD. */
   readonly version: number;
   readonly sealed: string;
   readonly createdAt: number;
-  /** Epoch ms; set on the previous secret of a rotation while both live. */
+  /** Epoch ms; set on the previous secret of a rotation while both are valid. */
   readonly expiresAt?: number;
 }
 
@@ -33,13 +33,16 @@ export interface Subscription {
   readonly disabledReason?: DisabledReason;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Set on a tombstone: deleted at. */
+  /** Epoch ms of the deletion; set on a tombstone. */
   readonly deletedAt?: number;
-  /** Set on a tombstone until nothing of it is under way on any node: a repeated DELETE goes on where one was cut off. */
+  /**
+   * Set on a tombstone until no attempt of it is under way on any node. A repeated DELETE continues one that was
+   * interrupted.
+   */
   readonly ending?: true;
   /**
-   * Counts up whenever it stops being active. A pending delivery whose cycle began in an older generation is not
-   * pending any more: it reads as ended, and is never sent.
+   * Grows whenever the subscription stops being active. A pending delivery whose cycle began in an older generation is
+   * no longer pending: it reads as ended and is never sent.
    */
   readonly generation: number;
   /** Newest first, at most two. */
@@ -66,9 +69,11 @@ export const secretAad = (keyId: string, subscriptionId: string, version: number
 export const headerAad = (keyId: string, subscriptionId: string, name: string): string =>
   `header:${keyId}:${subscriptionId}:${name.toLowerCase()}`;
 
-/** The secrets that sign now, newest first. */
+/** Returns the secrets that sign now, newest first. */
 export const liveSecrets = (sub: Subscription, now: number): readonly SealedSecret[] =>
   sub.secrets.filter((secret) => secret.expiresAt === undefined || secret.expiresAt > now);
 
-/** How long the record of a deleted subscription stays, ms: by then what was pending has long ended as cancelled. */
+/**
+ * How long the record of a deleted subscription stays, ms. Its pending deliveries have ended as cancelled long before.
+ */
 export const TOMBSTONE_MS = 30 * 86_400_000;

@@ -1,4 +1,4 @@
-/** Stands for something in a busy map, and is emptied when that is over: for the reason, see `Chain`. */
+/** A map value that can be cleared early, for the garbage collector: for the reason, see `LinkedList`. */
 export interface Ticket<T> {
   of: T | undefined;
 }

@@ -1,9 +1,12 @@
-/** Times as text: RFC 3339 in, ISO 8601 in UTC with milliseconds out. */
+/** Reads and writes times: RFC 3339 in, ISO 8601 in UTC with milliseconds out. */
 
 let lastMs = Number.NaN;
 let lastText = "";
 
-/** ISO 8601, UTC, milliseconds. An event's time is written several times in a row, so the last text is kept. */
+/**
+ * Returns ISO 8601 text, UTC, with milliseconds. An event's time is written several times in a row, so the last text is
+ * kept.
+ */
 export function isoTime(ms: number): string {
   if (ms !== lastMs) {
     lastText = new Date(ms).toISOString();
@@ -18,8 +21,8 @@ const MINUTE = 60_000;
 const DAY = 86_400_000;
 
 /**
- * Epoch ms of an RFC 3339 date-time, digits behind the millisecond dropped; `undefined` when it is none. A leap second
- * (`:60`, only where UTC has one: at the end of a month) counts as the second after it, as POSIX has it.
+ * Returns the epoch ms of an RFC 3339 date-time without the digits beyond the millisecond; `undefined` when it is not
+ * one. A leap second (`:60`, only where UTC has one: at the end of a month) counts as the second after it, as in POSIX.
  */
 export function parseTime(text: string): number | undefined {
   const found = text.length <= LONGEST ? RFC_3339.exec(text) : null;
@@ -35,7 +38,7 @@ export function parseTime(text: string): number | undefined {
   const [offsetHour, offsetMinute] = [Number(found[9] ?? 0), Number(found[10] ?? 0)];
   if (hour > 23 || minute > 59 || second > 60 || offsetHour > 23 || offsetMinute > 59) return undefined;
   const date = new Date(0);
-  date.setUTCFullYear(year, month - 1, day); // Date.UTC would take years 0 to 99 for 1900 to 1999
+  date.setUTCFullYear(year, month - 1, day); // Date.UTC reads years 0 to 99 as 1900 to 1999
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
   const offset = (offsetHour * 60 + offsetMinute) * MINUTE * (found[8] === "-" ? -1 : 1);
   const inMinute = Number((found[7] ?? "").slice(0, 3).padEnd(3, "0"));
@@ -44,7 +47,7 @@ export function parseTime(text: string): number | undefined {
     const next = new Date(at - inMinute);
     if (next.getTime() % DAY !== 0 || next.getUTCDate() !== 1) return undefined;
   }
-  // A date whose year in UTC has no four digits could not be written back.
+  // A date whose UTC year does not have four digits could not be written back.
   const utcYear = new Date(at).getUTCFullYear();
   return utcYear >= 0 && utcYear <= 9_999 ? at : undefined;
 }

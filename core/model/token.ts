@@ -1,8 +1,8 @@
-/** The relay's own access tokens: what stands in them, whoever mints or judges them. */
+/** Defines the claims of the relay's own access tokens, for the code that issues them and the code that checks them. */
 
 export const OWN_ISSUER = "urn:relaybox";
 export const OWN_AUDIENCE = "relaybox";
-/** RFC 9068: keeps them apart from ID tokens of whatever kind. */
+/** RFC 9068: keeps them apart from ID tokens of every kind. */
 export const OWN_TYP = "at+jwt";
 
 export interface OwnToken {
@@ -10,13 +10,13 @@ export interface OwnToken {
   /** Key ids, or `"*"` for all of them. */
   readonly keys: readonly string[] | "*";
   readonly amr: readonly string[];
-  /** Epoch ms of the last real authentication; left out, there was none. */
+  /** Epoch ms of the last real authentication; absent without one. */
   readonly authAt?: number;
-  /** The session it ends with; left out, it only ends by time. */
+  /** The session that the token ends with; absent when it ends by time alone. */
   readonly sessionId?: string;
 }
 
-/** The claims of an own token, for `Keys.signToken`. @param now epoch ms */
+/** Builds the claims of an own token, for `Keys.signToken`. @param now epoch ms */
 export function ownClaims(token: OwnToken, now: number, ttlMs: number): Readonly<Record<string, unknown>> {
   const iat = Math.floor(now / 1_000);
   return {
@@ -38,10 +38,13 @@ export interface StepUpRule {
   readonly maxAgeMs: number;
 }
 
-/** How far ahead of ours an issuer's clock may be. */
+/** How far an issuer's clock may be ahead of ours, seconds. */
 const AHEAD_S = 30;
 
-/** True when a second factor was shown, and recently: when the token was issued proves nothing. @param now epoch ms */
+/**
+ * True when the caller showed a second factor recently. The time of issue proves nothing, so `auth_time` decides.
+ * @param now epoch ms
+ */
 export function isSteppedUp(
   principal: { readonly amr: readonly string[]; readonly acr?: string; readonly authTime?: number },
   rule: StepUpRule,
@@ -54,7 +57,7 @@ export function isSteppedUp(
   return authTime <= nowS + AHEAD_S && authTime >= Math.floor(nowS) - rule.maxAgeMs / 1_000;
 }
 
-/** The challenge of RFC 9470 for `WWW-Authenticate`. */
+/** Builds the challenge of RFC 9470 for `WWW-Authenticate`. */
 export function stepUpChallenge(rule: StepUpRule): string {
   const acr = rule.acr.length > 0 ? rule.acr : rule.amr;
   return `Bearer error="insufficient_user_authentication", acr_values="${acr.join(" ")}", max_age="${Math.floor(rule.maxAgeMs / 1_000)}"`;

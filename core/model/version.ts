@@ -1,4 +1,4 @@
-/** The version that runs: one source, `package.json`. */
+/** The running version, read from `package.json` alone. */
 import manifest from "../../package.json" with { type: "json" };
 
 export const VERSION: string = manifest.version;

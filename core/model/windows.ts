@@ -1,6 +1,6 @@
 /**
- * The two-window rule of the limiter, as a pure decision over a small state. Every counters port keeps this state and
- * decides exactly so.
+ * Decides the limiter's two-window rule, as a pure function over a small state. Every counters port keeps this state
+ * and decides in the same way.
  *
  * A window is `[start, start + length)`, anchored at its first counted request. Both windows are checked, then both
  * committed. A refused request consumes nothing and moves no window.
@@ -12,7 +12,7 @@ export interface Limit {
 }
 
 export interface Abuse {
-  /** Refusals within `windowMs` that suspend. */
+  /** Refusals within `windowMs` that lead to a suspension. */
   readonly refusals: number;
   readonly windowMs: number;
   readonly suspendMs: number;
@@ -31,11 +31,11 @@ export interface Take {
 
 export type LimitCode = "ABUSE_SUSPEND" | "RATE_LIMIT_EXCEEDED" | "BURST_EXCEEDED";
 
-/** What is left of one window after the decision. `resetMs`: until it ends (a full window length when it is not open). */
+/** The state of one window after the decision. `resetMs`: time until it ends (the full length when it is not open). */
 export interface WindowState {
   readonly remaining: number;
   readonly resetMs: number;
-  /** On the port's own clock, while the window is open: says later which window a request was counted in. */
+  /** On the port's own clock, while the window is open. Tells later in which window a request was counted. */
   readonly startedAt?: number;
 }
 
@@ -44,13 +44,13 @@ export interface WindowResult {
   readonly code?: LimitCode;
   readonly sustained: WindowState;
   readonly burst: WindowState;
-  /** Longest of all waits, ms; 0 when it may pass. */
+  /** The longest of all waits, ms; 0 when the request may pass. */
   readonly waitMs: number;
-  /** Set on the very decision that began a suspension: to be stored. */
+  /** Set only on the decision that begins a suspension, which the caller stores. */
   readonly suspended?: { readonly strikes: number; readonly forMs: number };
 }
 
-/** State of one (endpoint, principal). Times are of the port's own monotonic clock, ms. */
+/** The state of one (endpoint, principal). Times are of the port's own monotonic clock, ms. */
 export interface WindowCount {
   sustainedStart: number;
   sustainedCount: number;
@@ -64,7 +64,7 @@ export interface WindowCount {
 }
 
 export interface Decision {
-  /** The state to keep. The one that was given, when nothing moved. */
+  /** The state to keep: the one given, when nothing changed. */
   readonly tally: WindowCount;
   readonly taken: WindowResult;
 }
@@ -72,9 +72,9 @@ export interface Decision {
 /**
  * Decides about one request at `now` (the port's own monotonic clock, ms), and counts it when it may pass.
  *
- * Precedence: suspended, sustained, burst; the wait is the longest of all that hold. The refusal that reaches
- * `abuse.refusals` within `abuse.windowMs` of the first one begins a suspension, twice as long as the strike before;
- * strikes are forgotten `forgetMs` after the last. What is refused while suspended is not a refusal of a window.
+ * Precedence: suspended, sustained, burst; the wait is the longest of all that apply. The refusal that reaches
+ * `abuse.refusals` within `abuse.windowMs` of the first one begins a suspension, twice as long as the one before;
+ * strikes expire `forgetMs` after the last. A request refused while suspended does not count as a refusal of a window.
  */
 export function decide(tally: WindowCount | undefined, take: Take, now: number): Decision {
   const before = tally ?? FRESH;
@@ -97,7 +97,7 @@ export function decide(tally: WindowCount | undefined, take: Take, now: number):
   return refused(before, take, take.abuse, now);
 }
 
-/** What the windows hold at `now`, without counting: what a request sees that passed, or that others of its takes refused. */
+/** Reads the windows at `now` without counting: for a request that passed, or that another of its takes refused. */
 export function readWindow(tally: WindowCount | undefined, take: Take, now: number): WindowResult {
   const state = tally ?? FRESH;
   return {
@@ -107,7 +107,7 @@ export function readWindow(tally: WindowCount | undefined, take: Take, now: numb
   };
 }
 
-/** Undoes a counted request, in the windows that it was counted in and that still last. */
+/** Undoes a counted request, in those of its windows that still last. */
 export function giveBack(tally: WindowCount, take: Take, taken: WindowResult, now: number): WindowCount {
   const same = (start: number, was: WindowState, limit: Limit): boolean =>
     was.startedAt === start && now < start + limit.windowMs;
@@ -132,7 +132,7 @@ const FRESH: WindowCount = Object.freeze({
   struckAt: 0,
 });
 
-/** Counted requests of a window; 0 when it is not open, or was emptied by giving back. */
+/** Returns the counted requests of a window; 0 when it is not open, or after all were given back. */
 const used = (start: number, count: number, limit: Limit, now: number): number =>
   now < start + limit.windowMs ? count : 0;
 

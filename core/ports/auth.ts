@@ -1,10 +1,10 @@
-/** The auth port: who is asking. */
+/** The auth port tells the server who is calling. */
 import type { Actor } from "../model/audit.ts";
 import type { PluginContext, Route, RouteRequest } from "./plugin.ts";
 
 /** An authenticated caller of the management API. */
 export interface Principal {
-  /** The token's `sub`: what limits are counted on and audit lines name. */
+  /** The token's `sub`: limits are counted on it, and audit lines name it. */
   readonly sub: string;
   /** Key ids it owns; `"*"` for all of them. */
   readonly keys: readonly string[] | "*";
@@ -14,30 +14,33 @@ export interface Principal {
   readonly authTime?: number;
   /** Epoch ms at which the token ends. */
   readonly expiresAt: number;
-  /** The session it belongs to, where the issuer keeps sessions. */
+  /** The session that the token belongs to, where the issuer keeps sessions. */
   readonly sessionId?: string;
 }
 
-/** Why a request is not authenticated: never shown to the client in more detail than `UNAUTHENTICATED`. */
+/** Why a request is not authenticated. The client only ever sees `UNAUTHENTICATED`, never this text. */
 export interface Refusal {
   readonly refused: string;
 }
 
 export interface Auth {
-  /** Judges the `Authorization` header. Never throws for anything a client can send. */
+  /** Checks the `Authorization` header. Never throws, whatever a client sends. */
   authenticate(request: RouteRequest): Promise<Principal | Refusal>;
-  /** False while it cannot judge yet (no keys fetched): the relay is not ready. */
+  /** False while it cannot check tokens yet (no keys fetched): the relay is not ready. */
   ready(): boolean;
-  /** Login routes and the like. */
+  /** Routes of its own, such as login. */
   readonly routes?: readonly Route[];
-  /** Whether the first account is still to be made: only where the relay keeps accounts itself. */
+  /** Whether the first account does not exist yet. Only an auth plug-in that keeps accounts itself has this. */
   firstRun?(): Promise<boolean>;
-  /** Seals anew what it keeps sealed, so that an older master key can go. Resolves to how many texts. */
+  /**
+   * Seals its stored secrets again with the current master key, so that an older one can be removed. Resolves to how
+   * many it sealed.
+   */
   reseal?(): Promise<number>;
   dispose?(): Promise<void>;
 }
 
-/** An account as others may see it. */
+/** An account as other people may see it. */
 export interface Account {
   readonly username: string;
   /** Ids of the API keys it owns; `["*"]` for all of them. */
@@ -48,32 +51,38 @@ export interface Account {
   readonly createdAt: number;
 }
 
-/** An auth plug-in whose accounts the relay keeps itself, so that the command can manage them while no relay runs. */
+/** An auth plug-in that keeps the accounts itself, so that the command line can manage them while no relay runs. */
 export interface AccountKeeper {
-  /** Opens the accounts and nothing else: no set-up code is offered. */
+  /** Opens the accounts without offering a set-up code. */
   users(ctx: PluginContext): Users;
 }
 
 /**
- * What an operator does with accounts. A change of one ends all its sessions, on every node, and stands on the audit trail
- * as done by `by`: the command, when it is left out.
+ * What an operator does with accounts. Every change ends all sessions of the account, on every node, and is written to
+ * the audit trail with `by` as its author (default: the command line).
  */
 export interface Users {
   list(): Promise<readonly Account[]>;
-  /** @throws Problem VALIDATION_FAILED, or CONFLICT when there is one of that name */
+  /** @throws Problem VALIDATION_FAILED, or CONFLICT when an account of that name exists */
   add(
     account: { readonly username: string; readonly password: string; readonly keys: readonly string[] },
     by?: Actor,
   ): Promise<void>;
   /** @throws Problem NOT_FOUND */
   remove(username: string, by?: Actor): Promise<void>;
-  /** A new password, or `totp: false` to take the second factor off, or both. @throws Problem NOT_FOUND, VALIDATION_FAILED */
+  /**
+   * Sets a new password, or removes the second factor (`totp: false`), or both. @throws Problem NOT_FOUND,
+   * VALIDATION_FAILED
+   */
   reset(username: string, to: { readonly password?: string; readonly totp?: false }, by?: Actor): Promise<void>;
-  /** Begins a second factor for an account: what its authenticator app is shown. @throws Problem NOT_FOUND */
+  /**
+   * Begins a second factor for an account and returns the URI that its authenticator app reads. @throws Problem
+   * NOT_FOUND
+   */
   beginTotp(username: string, by?: Actor): Promise<{ readonly uri: string }>;
   /**
-   * Turns it on with a first code; resolves to the recovery codes, which are shown this once.
-   * @throws Problem NOT_FOUND, CONFLICT when none was begun, UNAUTHENTICATED when the code is wrong
+   * Turns the second factor on with a first code. Resolves to the recovery codes, which are shown only this once.
+   * @throws Problem NOT_FOUND, CONFLICT when no second factor was begun, UNAUTHENTICATED when the code is wrong
    */
   confirmTotp(username: string, code: string, by?: Actor): Promise<{ readonly recoveryCodes: readonly string[] }>;
 }

@@ -1,8 +1,11 @@
-/** Folders that survive a power cut, for everything that keeps files of its own. */
+/** Makes folders that survive a power cut, for everything that keeps files of its own. */
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** Makes durable what a folder lists: names that were made, moved or removed in it. Folders cannot be synced on Windows. */
+/**
+ * Syncs a folder, so that names made, moved or removed in it are durable. Does nothing on Windows, where folders cannot
+ * be synced.
+ */
 export function syncFolder(path: string): void {
   if (process.platform === "win32") return;
   const descriptor = openSync(path, "r");
@@ -14,10 +17,10 @@ export function syncFolder(path: string): void {
 }
 
 /**
- * Makes the folder, and those above it that are missing, mode 0700. No power cut takes it away after this returns: a new
- * folder is durable once the folder above it is synced. An earlier run may have died before that, so the same is done for
- * a folder that is still empty, and on upwards as long as a folder holds nothing else.
- * @throws Error as of `mkdirSync`, and of a sync of what it made
+ * Makes the folder and its missing parents, mode 0700, so that no power cut removes them after this returns. A new
+ * folder is durable once its parent is synced. An earlier run may have died before that, so this also syncs the parent
+ * of a folder that is still empty, and goes on upwards while a folder holds nothing else.
+ * @throws Error of `mkdirSync`, or of the sync of a folder that it made
  */
 export function makeDurableFolder(path: string): void {
   const first = mkdirSync(path, { recursive: true, mode: 0o700 });
@@ -31,7 +34,7 @@ export function makeDurableFolder(path: string): void {
       else if (!made && readdirSync(above).length > 1) return;
     } catch (error) {
       if (made) throw error;
-      // A folder of somebody else, which we may not open, is not one that an earlier run made.
+      // A folder that this process may not open belongs to somebody else: no earlier run made it.
       return;
     }
   }

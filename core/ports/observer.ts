@@ -1,7 +1,7 @@
-/** What may be heard of the path while it works. */
+/** The observer port reports what happens on the delivery path. */
 import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
 
-/** Hears of each attempt once its result is stored, on the node that made it. Must not throw, and must not wait. */
+/** Called for each attempt after its result is stored, on the node that made it. Must not throw or wait. */
 export type AttemptObserver = (sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome) => void;

@@ -1,4 +1,7 @@
-/** The plan: what a checked config comes to. `config` makes it, `compose` builds a relay from it; no default is left open. */
+/**
+ * The plan: a config after its check, with every default filled in. `config` makes it, and `compose` builds a relay
+ * from it.
+ */
 import type { Auth } from "./auth.ts";
 import type { Plugin } from "./plugin.ts";
 import type { Source } from "./source.ts";
@@ -6,7 +9,7 @@ import type { Storage } from "./storage.ts";
 import type { Transport } from "./transport.ts";
 import type { RetryOptions } from "../model/subscription.ts";
 
-/** `shared`: several nodes may use it at once, so that their keys must be given. */
+/** `shared`: several nodes may use it at once, so the config must give their keys. */
 export type StoragePlugin = Plugin<"storage", Storage> & { readonly shared?: boolean };
 export type SourcePlugin = Plugin<"source", Source>;
 export type TransportPlugin = Plugin<"transport", Transport>;
@@ -18,10 +21,10 @@ export interface LimitRow {
   readonly per5s: number;
 }
 
-/** `METHOD /path/{param}` → its row; `false` where it is switched off. */
+/** `METHOD /path/{param}` → its row; `false` where the limit is switched off. */
 export type LimitRows = Readonly<Record<string, LimitRow | false>>;
 
-/** A job that node-cron wakes. What it does is in `core/flow`; which is chosen by `name`. */
+/** A job that node-cron starts. `name` chooses what it does: `core/replay` or `core/retention`. */
 export type Job =
   | {
       readonly kind: "job";
@@ -38,7 +41,7 @@ export type Job =
       readonly kind: "job";
       readonly name: "retention";
       readonly schedule: string;
-      /** `undefined`: never removed. */
+      /** `undefined`: never deleted. */
       readonly deliveredAfterMs?: number;
       readonly failedAfterMs?: number;
     };
@@ -107,11 +110,13 @@ export interface Plan {
   readonly gateway?: { readonly upstream: string; readonly keyHeader: string };
   readonly jobs: readonly Job[];
   readonly dashboard: boolean;
-  /** Given keys; `undefined`: made at first start in `dataDir/keys`. With shared storage all three must be given. */
+  /**
+   * Keys given in the config. `undefined`: made at the first start in `dataDir/keys`. Shared storage needs all three.
+   */
   readonly keys: {
     /** 32 bytes, base64. */
     readonly master?: string;
-    /** Master keys of the past, which may still open what they sealed. */
+    /** Former master keys: they open what they sealed, and seal nothing more. */
     readonly older?: readonly string[];
     /** Ed25519 private key seed, 32 bytes, base64. */
     readonly signing?: string;

@@ -1,4 +1,4 @@
-/** What every kind of plug-in is, and what it is handed when it is set up. */
+/** The shape of every plug-in, and the context that `setup` gives it. */
 import type { Socket } from "node:net";
 import type { AuditEntry } from "../model/audit.ts";
 import type { Clock } from "./clock.ts";
@@ -8,20 +8,26 @@ import type { Entry, Change, RangeOptions } from "./storage.ts";
 export interface Plugin<Kind extends string, Port> {
   readonly kind: Kind;
   readonly name: string;
-  /** A config may name it once only: it brings routes of its own. @default false */
+  /** Whether a config may name it only once, because its routes cannot be served twice. @default false */
   readonly once?: boolean;
   /**
-   * What is wrong with the options it was made with; paths are of the options (`tokens[0]`). A start shows them with all
-   * other problems of the config. So a factory never throws.
+   * What is wrong with the options that the factory got; paths are of the options (`tokens[0]`). A start shows them
+   * together with all other problems of the config, so a factory never throws.
    */
   readonly problems?: readonly { readonly path: string; readonly message: string }[];
-  /** Of a storage: how long a claimed delivery belongs to its node without a sign of life, ms. Left out: as long as the process. */
+  /**
+   * For a storage: how long a claimed delivery belongs to its node without a renewal, ms. `undefined`: as long as the
+   * process lives.
+   */
   readonly leaseMs?: number;
   /** Opens what the plug-in needs and returns its port. Called once per relay. A library is loaded here, not at import. */
   setup(ctx: PluginContext): Promise<Port> | Port;
 }
 
-/** One wide line a call; `fields` are allow-listed by the log. Never pass a secret, a token or a body. */
+/**
+ * Writes one line per call. The log drops fields that are not on its allow-list. Never pass a secret, a token or a
+ * body.
+ */
 export interface Log {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -38,7 +44,7 @@ export interface Metrics {
   observe(name: string, seconds: number, labels?: Readonly<Record<string, string>>): void;
 }
 
-/** Where a guarded connection is to go. */
+/** The target of a guarded connection. */
 export interface ConnectTarget {
   /** Host as in `new URL(url).hostname`: a name, an IPv4 literal or a bracketed IPv6 literal. */
   readonly hostname: string;
@@ -50,40 +56,40 @@ export interface ConnectTarget {
 }
 
 /**
- * The guarded connector: the only way out of the process. Resolves the name, refuses what is not allowed, connects to
- * the address that was checked, compares the peer's address before TLS.
+ * The guarded connector: the only way out of the process. Resolves the name, refuses addresses that are not allowed,
+ * connects to the address that it checked, and compares the peer's address before TLS.
  * @throws ConnectError with the stage that failed
  */
 export type Connect = (target: ConnectTarget, signal: AbortSignal) => Promise<Socket>;
 
-/** A store of the plug-in's own: the relay's storage under a prefix that no one else uses. Same promises as the storage. */
+/** The plug-in's own store: the relay's storage under a prefix that nobody else uses, with the same promises. */
 export interface ScopedStorage {
   getItem(key: string): Promise<string | undefined>;
   range(prefix: string, options?: RangeOptions): Promise<readonly Entry[]>;
-  /** @param audit what the commit is about, for the audit trail: stored with it or not at all */
+  /** @param audit entries for the audit trail, stored in the same commit */
   commit(changes: readonly Change[], audit?: readonly AuditEntry[]): Promise<void>;
 }
 
-/** The relay's own keys, used without being seen. */
+/** The relay's own keys. A plug-in uses them without seeing them. */
 export interface Keys {
-  /** Encrypts with the master key (AES-256-GCM); `aad` binds the text to its place. The result is printable text. */
+  /** Encrypts with the master key (AES-256-GCM). `aad` binds the text to its place. The result is printable text. */
   seal(plain: string, aad: string): string;
   /** @throws Error when the text was tampered with, moved to another place, or sealed by another key */
   open(sealed: string, aad: string): string;
-  /** Signs a JWT payload with the relay's Ed25519 key; sets `iat`, `exp`, `iss`, `aud` from what is given. */
+  /** Signs a JWT payload with the relay's Ed25519 key. `iat`, `exp`, `iss` and `aud` come from `claims`. */
   signToken(claims: Readonly<Record<string, unknown>>): Promise<string>;
-  /** The public half, for the JWKS. */
+  /** The public key, for the JWKS. */
   publicJwk(): Readonly<Record<string, unknown>>;
 }
 
 /**
- * Runs one guess of `who` at a code that opens `place`. A guess that rejects with UNAUTHENTICATED is counted as wrong: ten
+ * Runs one guess of `who` at a code that opens `place`. A guess that rejects with UNAUTHENTICATED counts as wrong: ten
  * within ten minutes suspend `who` at `place`, on every node. No limits row and no `abuse` setting switches this off.
  * @throws Problem ABUSE_SUSPEND while suspended, BURST_EXCEEDED when several are under way; else what `attempt` throws
  */
 export type Guess = <T>(place: string, who: string, attempt: () => Promise<T>) => Promise<T>;
 
-/** Handed to `setup`. All that a plug-in may use of its surroundings is here. */
+/** What `setup` gets: everything that a plug-in may use of its surroundings. */
 export interface PluginContext {
   readonly clock: Clock;
   readonly log: Log;
@@ -91,21 +97,21 @@ export interface PluginContext {
   readonly connect: Connect;
   /** ofetch over the guarded connector, for control traffic (never for deliveries). */
   readonly fetch: (url: string, options?: FetchOptions) => Promise<FetchReply>;
-  /** Not there yet while the storage itself is being set up: asking then throws. */
+  /** Not available while the storage itself is being set up: reading it then throws. */
   readonly storage: ScopedStorage;
   readonly keys: Keys;
   /**
-   * Puts what was refused on the audit trail. Of refusals that are `alike` only the first of each minute is written.
+   * Writes a refusal to the audit trail. Of refusals with the same `alike`, only the first of each minute is written.
    * Never rejects.
    */
   readonly refused: (entry: AuditEntry, alike: string) => Promise<void>;
   /** Counts guesses at codes; see `Guess`. */
   readonly guess: Guess;
-  /** The relay's own publish token, for sources that were given none. */
+  /** The relay's own publish token, for sources that the config gives none. */
   readonly publishToken?: string;
-  /** Folder of the relay's own files; exists, mode 0700. */
+  /** Folder of the relay's own files. It exists, with mode 0700. */
   readonly dataDir: string;
-  /** Where relative paths in the config are resolved. */
+  /** The folder that relative paths in the config start from. */
   readonly configDir: string;
 }
 
@@ -124,7 +130,7 @@ export interface FetchReply {
   readonly text: string;
 }
 
-/** A request as routes of plug-ins see it. Header names are lower case. */
+/** A request as a plug-in's route gets it. Header names are lower case. */
 export interface RouteRequest {
   readonly method: string;
   readonly path: string;
@@ -132,12 +138,12 @@ export interface RouteRequest {
   readonly query: URLSearchParams;
   header(name: string): string | undefined;
   /**
-   * The whole body. What all bodies together hold is bounded, and what one address holds, and one `caller` (whoever was
-   * authenticated, where that is known).
+   * Reads the whole body. The server bounds what all bodies together may hold, what one address may hold, and what one
+   * `caller` may hold (the authenticated caller, where it is known).
    * @throws Problem PAYLOAD_TOO_LARGE beyond `maxBytes`, PROVIDER_BACKPRESSURE when there is no room
    */
   body(maxBytes: number, caller?: string): Promise<Uint8Array>;
-  /** The client's address, trusted proxies taken into account. */
+  /** The client's address, with trusted proxies taken into account. */
   readonly address: string;
   readonly requestId: string;
   /** Aborts when the client goes away. */
@@ -150,15 +156,18 @@ export interface RouteReply {
 }
 
 /**
- * An HTTP route that a plug-in brings along. The server matches, times and logs it; the route answers or throws a
- * Problem. `limit` names its row in the limits table, `principal` what is counted there.
+ * An HTTP route of a plug-in. The server matches, times and logs it; the route answers or throws a Problem. `limit`
+ * names its row in the limits table; `principal` says on whom requests are counted.
  */
 export interface Route {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Segments may be `{name}`; a parameter is one segment. */
   readonly path: string;
   readonly limit?: string;
-  /** Who is counted, found before limits are checked; of several, all must pass. @throws Problem UNAUTHENTICATED */
+  /**
+   * The callers that the limits count, found before the check; with several, each must pass. @throws Problem
+   * UNAUTHENTICATED
+   */
   principal?(request: RouteRequest): Promise<string | readonly string[]> | string | readonly string[];
   handle(request: RouteRequest): Promise<RouteReply>;
 }

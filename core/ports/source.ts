@@ -1,23 +1,23 @@
-/** The source port: where events come from. A source acknowledges upstream only when `accept` has resolved. */
+/** The source port: events enter here. A source acknowledges upstream only after `accept` has resolved. */
 import type { Route } from "./plugin.ts";
 import type { Durability } from "./storage.ts";
 
-/** One event as a source hands it in, validated by intake. */
+/** One event as a source passes it to `accept`, which validates it. */
 export interface Publication {
   /** JSON text of one event: an object with `type`, `keyId`, `data` and optionally `id`, `createdAt`. */
   readonly text: string;
-  /** Where it stood in its batch, for error paths: `[17]`. Empty for a single event. */
+  /** Its place in the batch, for error paths: `[17]`. Empty for a single event. */
   readonly path: string;
 }
 
 export interface AcceptRequest {
   /** `batch` says whether the answer is a list. */
   readonly publications: readonly Publication[];
-  /** Keys that the publisher may publish on; others are NOT_FOUND. `undefined`: every key. */
+  /** Keys that the publisher may publish on; any other is NOT_FOUND. `undefined`: every key. */
   readonly keys?: readonly string[];
-  /** Repeats of this whole request are answered from the first one, for 24 h, within `scope`. */
+  /** A repeat of this whole request gets the answer of the first one, for 24 h, within `scope`. */
   readonly idempotency?: { readonly scope: string; readonly key: string; readonly digest: string };
-  /** W3C trace context to pass on with the deliveries. */
+  /** W3C trace context, passed on with the deliveries. */
   readonly traceparent?: string;
   readonly requestId?: string;
   readonly source: string;
@@ -29,31 +29,31 @@ export interface Accepted {
   readonly keyId: string;
   /** ISO 8601, UTC, milliseconds. */
   readonly createdAt: string;
-  /** How many deliveries were made of it. */
+  /** How many deliveries the event has. */
   readonly deliveries: number;
   readonly duplicate: boolean;
 }
 
 /**
- * Resolves when all of the publications are stored as durably as the storage can promise; all or nothing.
- * @throws Problem when anything about them is wrong, or nothing can be stored now
+ * Resolves when all publications are stored, all or nothing, as durably as the storage promises.
+ * @throws Problem when a publication is invalid or the relay cannot store it now
  */
 export type Accept = (request: AcceptRequest) => Promise<readonly Accepted[]>;
 
 export interface SourceInfo {
-  /** As it is now: to be read for each answer. */
+  /** The storage's durability at this moment: read it for each answer. */
   readonly durability: Durability;
   /**
-   * Asked before a body is read, so that a busy relay says so early. `accept` asks by itself as well.
+   * Call it before reading a body, so that a busy relay refuses early. `accept` checks the same again.
    * @throws Problem PROVIDER_BACKPRESSURE
    */
   readonly admit?: () => void;
 }
 
 export interface Source {
-  /** Begins to take events in. `routes` are served from before `start` until after `stop`. */
+  /** Begins to accept events. The server serves `routes` from before `start` until after `stop`. */
   start(accept: Accept, info: SourceInfo): Promise<void> | void;
-  /** Takes nothing more in; resolves when what is under way has been acknowledged or refused. May be called twice. */
+  /** Stops accepting events. Resolves when those under way are acknowledged or refused. May be called twice. */
   stop(): Promise<void>;
   readonly routes?: readonly Route[];
 }
