@@ -1,4 +1,4 @@
-/** Intake: published events become stored events with their deliveries, in one commit, before anyone is told "accepted". */
+/** Accepts published events: stores them with their deliveries in one commit, and answers only after that. */
 import { ConflictError, StorageError } from "../model/errors.ts";
 import { MAX_BATCH_EVENTS, type RelayEvent } from "../model/event.ts";
 import { ordinals, ordinalTime } from "../model/ids.ts";
@@ -30,35 +30,37 @@ import { commitOnce, storageProblem } from "../records/commit-once.ts";
 export interface PublisherDeps extends AdmissionDeps {
   readonly storage: AdmissionDeps["storage"] &
     Pick<Storage, "commit" | "getItem" | "getMany"> & { readonly queue: Pick<Storage["queue"], "add"> };
-  /** The catalogue as it is now; `undefined`: every well-formed name. The same list until it changes. */
+  /**
+   * The current catalogue of event names; `undefined`: every well-formed name. The same list object until it changes.
+   */
   readonly events?: () => readonly string[] | undefined;
   readonly metrics: Metrics;
   /** @default FANOUT_BOUNDS */
   readonly fanout?: FanoutBounds;
-  /** Told of each event right after its commit, before the queue is. */
+  /** Called for each event right after its commit, before its deliveries are queued. */
   readonly onAccepted?: (event: RelayEvent) => void;
 }
 
 export interface Operational {
   readonly changes: readonly Change[];
-  /** To be called when the changes are committed. */
+  /** Call it when the changes are committed. */
   committed(): void;
 }
 
 export interface Publisher {
   readonly accept: Accept;
-  /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while nothing is to be published */
+  /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused */
   admit(): void;
   /**
-   * An operational event (`relay:…`) to be stored with a commit of the caller's own: `undefined` when no subscription
-   * wants it, for then it is nobody's fact. No back-pressure, no catalogue.
+   * Prepares an operational event (`relay:…`) for a commit of the caller's own. `undefined` when no subscription wants
+   * it: then it is not stored. Skips back-pressure and catalogue.
    */
   operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined>;
-  /** The same, committed. @throws StorageError */
+  /** Prepares and commits one. @throws StorageError */
   acceptOperational(keyId: string, type: string, data: unknown): Promise<void>;
 }
 
-/** Commits that lose against others' are tried again; each time at least one of the others has won for good. */
+/** How often a commit that lost against others is repeated. Each time at least one of the others has won for good. */
 const ROUNDS = 8;
 
 export function createPublisher(deps: PublisherDeps): Publisher {
@@ -100,7 +102,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     }
   };
 
-  /** All or nothing. What others stored first under the same ids is found when the commit is refused. */
+  /** Stores all or nothing. A refused commit leads to a read of what others stored first under the same ids. */
   async function store(request: AcceptRequest, drafts: readonly ParsedEvent[]): Promise<readonly Accepted[]> {
     const { idempotency } = request;
     const twice = repeatedIdsWithin(drafts);
@@ -118,7 +120,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         writing.changes.unshift(...rememberRequest(idempotency, accepted, clock.now(), was));
       }
       if (writing.snapshots.size > 0) writing.changes.push(...(await snapshots.ready(writing.snapshots)));
-      // Told of a change meanwhile. From here to the storage nothing can come between.
+      // The subscriptions changed meanwhile. From here to the storage nothing can come between.
       if (!holds(directory, wanting)) continue;
       const commit = admission.began();
       try {
@@ -138,7 +140,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       }
       stored = await readStored(storage, drafts, clock.now());
     }
-    throw new Problem("STORAGE_UNAVAILABLE", "Too many publish the same ids at once. Publish again.", {
+    throw new Problem("STORAGE_UNAVAILABLE", "Too many requests publish the same ids at once. Publish again.", {
       retryAfter: 1,
     });
   }
@@ -163,7 +165,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         answer = answerOf(known, true);
       } else {
         const ordinal = mint();
-        // One time for both: it is how the path knows a delivery that was never tried.
+        // One time for both: this is how the relay recognises a delivery without an attempt.
         const acceptedAt = ordinalTime(ordinal);
         const { keyId, type, data, createdAt = acceptedAt } = draft;
         const id = draft.id ?? `evt_${ordinal}`;
@@ -182,7 +184,10 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     return writeEvent(writing, made, to, snapshot);
   }
 
-  /** After the commit. Dying before it costs nothing: the next sweep finds the due lines; it may have found old ones. */
+  /**
+   * Runs after the commit. A crash before it costs nothing: the next sweep finds the due lines. It may announce old
+   * ones.
+   */
   function announce({ events, dues }: Writing, fresh = true): void {
     names.written(events);
     if (deps.onAccepted !== undefined) for (const event of events) deps.onAccepted(event);
@@ -199,7 +204,8 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   }
 
   async function operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined> {
-    if (!type.startsWith(OPERATIONAL)) throw new Error(`${type} is no operational event`);
+    if (!type.startsWith(OPERATIONAL))
+      throw new Error(`${type} is not an operational event: its name must start with ${OPERATIONAL}`);
     const wanting = fan(type, await directory.of(keyId));
     if (wanting.ids.length === 0) return undefined;
     const writing = nothingWritten();
@@ -207,7 +213,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     const acceptedAt = ordinalTime(ordinal);
     const made = { id: `evt_${ordinal}`, type, keyId, ordinal, createdAt: acceptedAt, acceptedAt };
     add(writing, { ...made, data: JSON.stringify(data) }, wanting);
-    // Stored by the caller, whose commit must not fail for it: it takes retention two runs to remove what nobody uses.
+    // The caller's commit must not fail because of a snapshot: retention needs two runs to remove an unused one.
     if (writing.snapshots.size > 0) await snapshots.ready(writing.snapshots, true);
     return {
       changes: [...writing.changes, ...(await names.missing([{ keyId, type }], acceptedAt))],

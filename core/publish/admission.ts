@@ -1,4 +1,4 @@
-/** What a publication passes before it is stored: room, backlog, a storage that keeps up, and the turn of its key. */
+/** Decides whether a publication may be stored now: space, backlog, speed of the storage, and the turn of its key. */
 import type { Due } from "../model/delivery.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
@@ -17,23 +17,23 @@ export interface AdmissionDeps {
   };
   readonly directory: Subscribers;
   readonly clock: Clock;
-  /** Deliveries pending beyond which publishing is refused; 0: no limit. */
+  /** Pending deliveries beyond which publishing is refused; 0: no limit. */
   readonly maxPending: number;
-  /** The same of one API key, for that key alone. @default 0 */
+  /** The same for one API key, which alone is refused then. @default 0 */
   readonly maxPendingPerKey?: number;
-  /** Bytes of the storage that are kept free for what was accepted; see `createStorageRoom`. */
+  /** Bytes of storage kept free for accepted events; see `createStorageHeadroom`. */
   readonly reserveBytes?: number;
   readonly log: Log;
 }
 
 export interface Admission extends Pick<Backpressure, "began" | "ended"> {
-  /** Looks at what may be out of date, for a request or for none. Never rejects. */
+  /** Refreshes readings that are out of date, for a request or for none. Never rejects. */
   look(request?: AcceptRequest): Promise<unknown> | undefined;
-  /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while nothing is to be published */
+  /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused */
   admit(): void;
   /**
-   * Waits until the first of the keys has its turn; a batch takes one. Returns what is to be called when it is stored or
-   * never will be. @throws Problem PROVIDER_BACKPRESSURE while one of the keys is to wait
+   * Waits for the turn of the first of the keys; a batch takes one turn. Returns a function to call once it is stored
+   * or has failed. @throws Problem PROVIDER_BACKPRESSURE while one of the keys has to wait
    */
   enter(request: AcceptRequest, keys: readonly string[]): Promise<() => void>;
   /** Counts deliveries that were just added. */

@@ -1,12 +1,12 @@
-/** Back-pressure: when publishing has to wait, because too much is pending or the storage does not keep up. */
+/** Refuses publishing while too many deliveries are pending or the storage is too slow. */
 import { LinkedList, type Link } from "../model/linked-list.ts";
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Queue } from "../ports/storage.ts";
 
-/** A commit that has waited this long closes the door. */
+/** Publishing is refused while a commit has waited this long. */
 const SLOW_COMMIT_MS = 2_000;
-/** How old a look at the backlog may be. What was added since is counted on top. */
+/** How old a reading of the backlog may be. Deliveries added since are counted on top. */
 const LOOK_MS = 250;
 const REOPEN_AT = 0.8;
 const RETRY_AFTER_S = 2;
@@ -17,20 +17,24 @@ interface Commit {
 }
 
 export interface Backpressure {
-  /** Looks at the backlog again when the last look is old. Never rejects. */
+  /** Reads the backlog again when the last reading is old. Never rejects. */
   look(): Promise<void> | undefined;
-  /** A closed door looks again by itself, so that it opens without anyone getting in. @throws Problem PROVIDER_BACKPRESSURE */
+  /**
+   * While publishing is refused, this reads the backlog again itself, so that publishing resumes although no event gets
+   * in.
+   * @throws Problem PROVIDER_BACKPRESSURE
+   */
   admit(): void;
   /** Counts deliveries that were just added. */
   added(count: number): void;
-  /** A commit begins. Returns what `ended` is to be told. */
+  /** Marks the begin of a commit. Returns what `ended` takes. */
   began(): Link<Commit>;
   ended(commit: Link<Commit>): void;
 }
 
 /**
  * @param maxPending 0: no limit
- * @param unwritten how many deliveries are pending that the queue does not know of yet
+ * @param unwritten how many pending deliveries the queue does not hold yet
  */
 export function createBackpressure(
   queue: Pick<Queue, "depth">,
@@ -54,7 +58,7 @@ export function createBackpressure(
       pending = waiting + leased + more;
       judge();
     } catch {
-      // Whether the storage can take anything is for the commit to say.
+      // Whether the storage can take anything, the commit itself will show.
     } finally {
       lookedAt = clock.monotonic();
       looking = undefined;

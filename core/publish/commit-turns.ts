@@ -1,28 +1,29 @@
 /**
- * Turns: what is being stored at once is bounded, and what waits for that is served by API key in turn. Commits are
- * carried out in the order in which they come: without turns one key's large batches make every other key wait for all of
- * them.
+ * Gives API keys turns at the storage: bounds what is being stored at once, and serves waiting keys in turn. The
+ * storage commits in order of arrival, so without turns the large batches of one key would delay every other key.
  */
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 
-/** Events under way at once; an event of more than `EVENT_CHARS` counts for several. One request may be larger. */
+/**
+ * Most events under way at once; an event of more than `EVENT_CHARS` counts as several. A single request may be larger.
+ */
 const UNDER_WAY = 2_000;
 const EVENT_CHARS = 4_096;
-/** A key whose first request has waited so long, ms, is to publish later. */
+/** A key whose first request has waited this long, ms, is refused until later. */
 const SLOW_TURN_MS = 2_000;
 const RETRY_AFTER_S = 2;
 
 export interface CommitTurns {
   /** @throws Problem PROVIDER_BACKPRESSURE while the key has waited too long for its turn */
   admit(keyId: string): void;
-  /** Resolves when it is the key's turn; at once, without a promise, when nobody has to wait. */
+  /** Resolves at the key's turn; returns no promise when there is no wait. */
   enter(keyId: string, weight: number): Promise<void> | undefined;
-  /** What entered is stored, or never will be. */
+  /** Frees the room of a request that is stored or has failed. */
   leave(weight: number): void;
 }
 
-/** How much a request counts for. */
+/** Returns how much a request counts. */
 export const weightOf = (events: number, chars: number): number => Math.max(events, Math.ceil(chars / EVENT_CHARS));
 
 interface Waiting {
@@ -33,7 +34,7 @@ interface Waiting {
 }
 
 export function createCommitTurns(clock: Pick<Clock, "monotonic">, most: number = UNDER_WAY): CommitTurns {
-  /** By key, in the order in which they are served. Never empty lines. */
+  /** Waiting requests by key, in the order of service. Has no empty lists. */
   const lines = new Map<string, Waiting[]>();
   let underWay = 0;
 

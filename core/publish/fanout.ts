@@ -1,4 +1,4 @@
-/** Fan-out: which subscriptions an event goes to, decided once, when it is accepted. */
+/** Finds the subscriptions that an event goes to. This is decided once, at acceptance. */
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import { wants, type Subscription } from "../model/subscription.ts";
 import type { Fanout } from "../records/snapshots.ts";
@@ -12,11 +12,14 @@ export function fanout(type: string, subscriptions: readonly Subscription[]): Fa
   };
 }
 
-/** Types remembered for one list of subscriptions, and ids in all of their answers: without a catalogue, publishers make names up. */
+/**
+ * Types remembered per list of subscriptions, and ids in all of their answers. Both are bounded, because publishers
+ * without a catalogue can invent names.
+ */
 const TYPES_HELD = 1_000;
 const IDS_HELD = 100_000;
 
-/** `fanout` that remembers its answers for as long as the same list of subscriptions is handed in. */
+/** Returns a `fanout` that remembers its answers while it gets the same list of subscriptions. */
 export function rememberedFanout(): typeof fanout {
   const lists = new WeakMap<readonly Subscription[], { ids: number; readonly answers: Map<string, Fanout> }>();
   return (type, subscriptions) => {
@@ -37,7 +40,10 @@ export function rememberedFanout(): typeof fanout {
 }
 
 export interface Subscribers {
-  /** The live subscriptions of a key, at once when they have been read; the same list until one of them changes. */
+  /**
+   * Returns the live subscriptions of a key, without a promise once they are read; the same list until one of them
+   * changes.
+   */
   of(keyId: string): MaybePromise<readonly Subscription[]>;
 }
 /** The live subscriptions of each key of a request. */
@@ -67,7 +73,10 @@ async function readWanting(
   return found;
 }
 
-/** Whether these are still the newest that this node knows of; what has changed must be read anew, and is a promise. */
+/**
+ * True while no subscription list has changed since it was read. A list that must be read again is a promise, so not
+ * the same.
+ */
 export function holds(directory: Subscribers, wanting: Wanting): boolean {
   for (const [keyId, list] of wanting) if (directory.of(keyId) !== list) return false;
   return true;

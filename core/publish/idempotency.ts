@@ -1,4 +1,4 @@
-/** What was published before: ids of the publisher's own, and whole requests under an Idempotency-Key. */
+/** Recognises repeats: ids that the publisher chose, and whole requests under an Idempotency-Key. */
 import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
 import { eventOrdinal, ordinalTime } from "../model/ids.ts";
 import { eventIdKey, eventKey, expiryKey, idempotencyKey } from "../model/keys.ts";
@@ -8,10 +8,10 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
 import type { ParsedEvent } from "./parse-events.ts";
 
-/** How long repeats are recognised at least. */
+/** How long repeats are recognised, at least. */
 const DAY_MS = 86_400_000;
 
-/** Same type and data, and same time if one is given: the same event once more. */
+/** True for the same event once more: same type and data, and same time if one is given. */
 const isRepeat = (
   draft: ParsedEvent,
   of: { readonly type: string; readonly createdAt?: number },
@@ -19,10 +19,10 @@ const isRepeat = (
 ): boolean =>
   draft.type === of.type && (draft.createdAt === undefined || draft.createdAt === of.createdAt) && draft.data === data;
 
-/** @throws Problem IDEMPOTENCY_MISMATCH naming every id that was used for something else */
+/** @throws Problem IDEMPOTENCY_MISMATCH naming every id that belongs to another event */
 function refuse(errors: readonly FieldError[]): void {
   if (errors.length === 0) return;
-  throw new Problem("IDEMPOTENCY_MISMATCH", "These ids stand for other events. Give a new event a new id.", { errors });
+  throw new Problem("IDEMPOTENCY_MISMATCH", "These ids belong to other events. Give a new event a new id.", { errors });
 }
 
 const mismatch = (draft: ParsedEvent): FieldError => ({
@@ -30,7 +30,7 @@ const mismatch = (draft: ParsedEvent): FieldError => ({
   message: "was used for an event with another type, createdAt or data",
 });
 
-/** What was published under the id cannot be told any more, but that it was is certain. */
+/** The id was used, but its record can no longer say for what. */
 const unknown = (draft: ParsedEvent): FieldError => ({
   ...mismatch(draft),
   message: "was used for an event whose stored record is damaged",
@@ -39,7 +39,7 @@ const unknown = (draft: ParsedEvent): FieldError => ({
 const NO_REPEATS: ReadonlyMap<ParsedEvent, ParsedEvent> = new Map();
 
 /**
- * Events that stand more than once in their own batch: the later one → the first.
+ * Finds events that occur twice in their own batch: maps the later one to the first.
  * @throws Problem IDEMPOTENCY_MISMATCH
  */
 export function repeatedIdsWithin(drafts: readonly ParsedEvent[]): ReadonlyMap<ParsedEvent, ParsedEvent> {
@@ -62,13 +62,16 @@ export function repeatedIdsWithin(drafts: readonly ParsedEvent[]): ReadonlyMap<P
 /** What the storage has under the ids of a batch. */
 export interface StoredAnswer {
   readonly events: ReadonlyMap<ParsedEvent, RelayEvent>;
-  /** Ids whose event was removed longer than a day after it came: free again; with what stands under them now. */
+  /** Ids whose event was removed and is older than a day, with their current row: they are free again. */
   readonly free: ReadonlyMap<ParsedEvent, string>;
 }
 
 export const NOTHING_STORED: StoredAnswer = { events: new Map(), free: new Map() };
 
-/** Makes an id the event's own, or lets the commit fail. An id may look like one of ours: then it must not be one. */
+/**
+ * Reserves an id for the event, or makes the commit fail. An id that looks like one of ours must not be the id of an
+ * event of ours.
+ */
 export function claimId(draft: ParsedEvent, ordinal: string, free: StoredAnswer["free"]): readonly Change[] {
   if (draft.id === undefined) return [];
   const key = eventIdKey(draft.keyId, draft.id);
@@ -80,7 +83,7 @@ export function claimId(draft: ParsedEvent, ordinal: string, free: StoredAnswer[
 
 /**
  * Reads what the storage has under the publishers' ids, after a commit was refused.
- * @throws Problem IDEMPOTENCY_MISMATCH when one stands for another event
+ * @throws Problem IDEMPOTENCY_MISMATCH when an id belongs to another event
  */
 export async function readStored(
   storage: Pick<Storage, "getMany">,
@@ -89,7 +92,7 @@ export async function readStored(
 ): Promise<StoredAnswer> {
   const own = drafts.filter((draft) => draft.id !== undefined);
   const lines = await storage.getMany(own.map((draft) => eventIdKey(draft.keyId, draft.id as string)));
-  // An id that looks like ours and stands nowhere else may be the id of an event that we named ourselves.
+  // An id that looks like ours and is found nowhere else may be the id of an event that the relay named.
   const ordinals = own.map((draft, i) => lines[i] ?? eventOrdinal(draft.id as string));
   const wanted = own.filter((_, i) => ordinals[i] !== undefined);
   const keys = own.flatMap((draft, i) => (ordinals[i] === undefined ? [] : [eventKey(draft.keyId, ordinals[i])]));
@@ -107,7 +110,7 @@ export async function readStored(
       else if (isRepeat(draft, event, bodyData(event))) events.set(draft, event);
       else errors.push(mismatch(draft));
     } else if (lines[i] !== undefined) {
-      // Removed meanwhile. Within a day, all that can be said is that the id is taken.
+      // The event was removed meanwhile. Within a day, all that is known is that the id is taken.
       if (now - ordinalTime(lines[i]) >= DAY_MS) free.set(draft, lines[i]);
       else errors.push(mismatch(draft));
     }
@@ -126,8 +129,8 @@ interface Remembered {
 }
 
 /**
- * Remembers a request with its answer for a day, or lets the commit fail.
- * @param was the row of an ended one under the same key, with its expiry not to be obeyed any more
+ * Remembers a request with its answer for a day, or makes the commit fail.
+ * @param was the row of an expired request under the same key; its old expiry no longer applies
  */
 export function rememberRequest(
   { scope, key, digest }: Idempotency,
@@ -145,7 +148,7 @@ export function rememberRequest(
 }
 
 /**
- * The answer to a request that came before; else the text of the ended row, or `null`.
+ * Returns the answer to an earlier request; else the text of the expired row, or `null`.
  * @throws Problem IDEMPOTENCY_MISMATCH when the key was used for another request
  */
 export async function recallRequest(

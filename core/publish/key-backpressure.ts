@@ -1,4 +1,4 @@
-/** Back-pressure for one API key: when its publishers have to wait, because too much of that key is pending. */
+/** Refuses publishing on one API key while too many deliveries of that key are pending. */
 import { BoundedMap } from "../model/bounded-map.ts";
 import { Problem } from "../model/problem.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
@@ -6,10 +6,15 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Queue } from "../ports/storage.ts";
 
-/** How old a look at a key's backlog may be once it may have passed its limit, ms, and where other nodes add to it. */
+/**
+ * How old a reading of a key's backlog may be, ms, once it may have passed its limit, or where other nodes add to it.
+ */
 const LOOK_MS = 250;
 const SHARED_LOOK_MS = 1_000;
-/** A look is made again after so many times of what it took: counting a long backlog must not become the work. */
+/**
+ * A reading is repeated only after this many times its own duration, so that counting a long backlog does not become
+ * the work.
+ */
 const LOOK_SHARE = 20;
 const REOPEN_AT = 0.8;
 const RETRY_AFTER_S = 2;
@@ -17,9 +22,9 @@ const RETRY_AFTER_S = 2;
 const KEYS = 10_000;
 
 interface Count {
-  /** As it was looked at last, and what this node has added since. */
+  /** The count of the last reading, plus what this node has added since. */
   pending: number;
-  /** Monotonic ms; when it may be looked at again, and when it must be. */
+  /** Monotonic ms: when the backlog may be read again, and when it must be. */
   again: number;
   stale: number;
   closed: boolean;
@@ -27,11 +32,11 @@ interface Count {
 }
 
 export interface KeyBackpressure {
-  /** Looks at the backlog of keys where that may change what they are told. Never rejects. */
+  /** Reads the backlog of keys where it may change the decision. Never rejects. */
   look(keys: Iterable<string>): Promise<unknown> | undefined;
-  /** @throws Problem PROVIDER_BACKPRESSURE when too much of one of them is pending */
+  /** @throws Problem PROVIDER_BACKPRESSURE when one of them has too many pending deliveries */
   admit(keys: Iterable<string>): void;
-  /** So many deliveries were added. */
+  /** Counts deliveries that were just added. */
   added(keyId: string, count?: number): void;
 }
 
@@ -39,11 +44,11 @@ export function createKeyBackpressure(deps: {
   readonly queue: Pick<Queue, "pending">;
   readonly directory: { of(keyId: string): MaybePromise<readonly Pick<Subscription, "id">[]> };
   readonly clock: Pick<Clock, "monotonic">;
-  /** Deliveries of a key that are pending and that the queue does not know of yet. */
+  /** Counts pending deliveries of a key that the queue does not hold yet. */
   readonly unwritten?: (keyId: string) => Promise<number>;
-  /** Deliveries of one key that may be pending. */
+  /** Most pending deliveries of one key. */
   readonly most: number;
-  /** Other nodes add to the same backlog. */
+  /** Whether other nodes add to the same backlog. */
   readonly shared: boolean;
 }): KeyBackpressure {
   const { queue, directory, clock, most, shared, unwritten } = deps;
@@ -64,7 +69,7 @@ export function createKeyBackpressure(deps: {
       count.pending = known + ((await unwritten?.(keyId)) ?? 0);
       judge(count);
     } catch {
-      // Whether the storage can take anything is for the commit to say.
+      // Whether the storage can take anything, the commit itself will show.
     } finally {
       const now = clock.monotonic();
       count.again = now + Math.max(LOOK_MS, (now - began) * LOOK_SHARE);
@@ -73,7 +78,7 @@ export function createKeyBackpressure(deps: {
     }
   }
 
-  /** What nobody else adds to is looked at again only when it may have passed the limit by what was added here. */
+  /** A backlog that no other node adds to is read again only when what was added here may have passed the limit. */
   function lookAt(keyId: string): Promise<void> | undefined {
     const count = countOf(keyId);
     if (count.looking !== undefined) return count.looking;

@@ -1,5 +1,5 @@
 /**
- * Reads published events: every problem of a batch is found before anything is refused.
+ * Parses published events, and finds every problem of a batch before it refuses anything.
  *
  * The checks are written by hand, not with a schema library: this runs for every event on the one thread that also
  * delivers, and it must keep the raw text of `data`, which a parsed value has lost.
@@ -11,7 +11,7 @@ import { Problem, type FieldError } from "../model/problem.ts";
 import { isoTime, parseTime } from "../model/time.ts";
 import type { Accepted, Publication } from "../ports/source.ts";
 
-/** A published event whose fields are all right. */
+/** A published event whose fields are all valid. */
 export interface ParsedEvent {
   readonly path: string;
   readonly id?: string;
@@ -23,7 +23,7 @@ export interface ParsedEvent {
   readonly data: string;
 }
 
-/** Unknown names listed of one event; the rest are counted. */
+/** Unknown names that are listed per event; the rest are only counted. */
 const UNKNOWN_LISTED = 5;
 const NAME_SHOWN = 64;
 
@@ -57,14 +57,14 @@ function refuse({ large, unreadable, wrong }: Findings): void {
   if (large.length + unreadable.length + wrong.length === 0) return;
   const errors = [...large, ...unreadable, ...wrong];
   if (large.length > 0)
-    throw new Problem("PAYLOAD_TOO_LARGE", `An event may have ${MAX_EVENT_BYTES} bytes.`, { errors });
+    throw new Problem("PAYLOAD_TOO_LARGE", `An event may have at most ${MAX_EVENT_BYTES} bytes.`, { errors });
   if (unreadable.length > 0) {
     throw new Problem("INVALID_JSON", `Send JSON (RFC 8259), nested at most ${MAX_DEPTH} levels deep.`, { errors });
   }
   throw new Problem("VALIDATION_FAILED", "Correct the fields in `errors`; nothing was stored.", { errors });
 }
 
-/** Bytes are counted only where characters leave it open. */
+/** Counts bytes only where the number of characters leaves it open. */
 const isLarge = (text: string): boolean =>
   text.length * 3 > MAX_EVENT_BYTES && (text.length > MAX_EVENT_BYTES || Buffer.byteLength(text) > MAX_EVENT_BYTES);
 
@@ -77,7 +77,7 @@ function readOne(
     findings.large.push({ path, message: `is larger than ${MAX_EVENT_BYTES} bytes` });
     return undefined;
   }
-  // The scan comes first: it stops at the first level too many, where JSON.parse would go a million deep.
+  // The scan comes first: it stops at the first level too many, where JSON.parse would go a million levels deep.
   const all = members(text);
   if (all === "too deep") {
     findings.unreadable.push({ path, message: `is nested deeper than ${MAX_DEPTH} levels` });
@@ -122,7 +122,7 @@ function readOne(
   return { path, id: id as string | undefined, type: type as string, keyId: keyId as string, createdAt: time, data };
 }
 
-/** `undefined` when it is not JSON (which has no such value). */
+/** Returns `undefined` when the text is not JSON (which has no such value). */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -135,27 +135,27 @@ function wrongType(type: unknown, catalogue: ReadonlySet<string> | undefined): s
   if (typeof type !== "string") return "must be a string";
   if (type.startsWith(OPERATIONAL)) return `must not start with ${OPERATIONAL}: those names are the relay's own`;
   if (catalogue?.has(type)) return undefined;
-  if (!isEventName(type)) return "must be 1 to 128 of A-Z a-z 0-9 _ - in parts separated by : or .";
+  if (!isEventName(type)) return "must be 1 to 128 characters of A-Z a-z 0-9 _ - in parts separated by : or .";
   return catalogue === undefined ? undefined : "is not in the catalogue of event names";
 }
 
 function wrongKeyId(keyId: unknown): string | undefined {
   if (typeof keyId !== "string") return "must be a string";
-  return isKeyId(keyId) ? undefined : "must be 1 to 64 of A-Z a-z 0-9 _ : -, first a letter or digit";
+  return isKeyId(keyId) ? undefined : "must be 1 to 64 characters of A-Z a-z 0-9 _ : -, the first a letter or digit";
 }
 
 function wrongId(id: unknown): string | undefined {
   if (typeof id !== "string") return "must be a string";
-  return isEventId(id) ? undefined : "must be 1 to 128 of A-Z a-z 0-9 _ : -, first a letter or digit";
+  return isEventId(id) ? undefined : "must be 1 to 128 characters of A-Z a-z 0-9 _ : -, the first a letter or digit";
 }
 
-/** @throws Problem NOT_FOUND: the same for a key of others and for one that nobody has */
+/** @throws Problem NOT_FOUND: the same for another owner's key and for one that does not exist */
 export function ownsAll(drafts: readonly ParsedEvent[], keys: readonly string[] | undefined): void {
   if (keys === undefined || drafts.every(({ keyId }) => keys.includes(keyId))) return;
   throw new Problem("NOT_FOUND", "There is no such resource.");
 }
 
-/** What a publisher is told of a stored event. */
+/** Returns the answer to the publisher for a stored event. */
 export const answerOf = (event: RelayEvent, duplicate: boolean): Accepted => ({
   id: event.id,
   type: event.type,

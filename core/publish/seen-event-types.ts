@@ -1,26 +1,31 @@
-/** Rows that name the keys and event types in use, written with the first event of each: types as a whole and by key. */
+/**
+ * Writes rows that name the keys and event types in use, with the first event of each: types of the whole relay and of
+ * each key.
+ */
 import { apiKeyKey, keyTypeKey, typeKey } from "../model/keys.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 
-/** Types remembered as written, over all keys. Forgetting one costs a read. */
+/** Types remembered as written, over all keys. A forgotten one costs a read. */
 const HELD = 50_000;
-/** Types of one key that are written. A publisher that makes names up must not add a row to each event for ever. */
+/** Most types of one key that are written. A publisher that invents names must not add a row to each event for ever. */
 const NAMED = 1_000;
 
 export interface SeenEventTypes {
-  /** The rows that are missing in storage for these events. Reads only for names that this process has not seen. */
+  /**
+   * Returns the rows of these events that are missing in storage. Reads only for names that this process has not seen.
+   */
   missing(
     events: readonly { readonly keyId: string; readonly type: string }[],
     now: number,
   ): Promise<readonly Change[]>;
-  /** True when every name is known to stand in storage: `missing` need not be asked. */
+  /** True when every name is known to be in storage, so that `missing` need not be called. */
   known(event: { readonly keyId: string; readonly type: string }): boolean;
-  /** The rows of these events stand in storage now. */
+  /** Notes that the rows of these events are in storage now. */
   written(events: readonly { readonly keyId: string; readonly type: string }[]): void;
 }
 
 export function createSeenEventTypes(storage: Pick<Storage, "getMany">): SeenEventTypes {
-  /** Types by key; the key that was added first goes first. */
+  /** Types by key; the oldest key is dropped first. */
   const used = new Map<string, Set<string>>();
   let held = 0;
 
@@ -41,7 +46,7 @@ export function createSeenEventTypes(storage: Pick<Storage, "getMany">): SeenEve
         rows.add(keyTypeKey(keyId, type));
       }
       if (rows.size === 0) return [];
-      // The row says when the name was first used, so one that stands there is left alone.
+      // The row says when the name was first used, so an existing one stays as it is.
       const wanted = [...rows];
       const found = await storage.getMany(wanted);
       return wanted

@@ -1,37 +1,37 @@
 /**
- * Room in the storage: publishing stops while there is still space to finish what was accepted and to run retention. A full
- * disk stops deliveries, retries and removals too, so that it would never become less full by itself.
+ * Refuses publishing while there is still space in the storage to finish accepted events and to run retention. A full
+ * disk also stops deliveries, retries and removals, so it would never become less full by itself.
  */
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 
-/** How old a look at the storage may be, ms. */
+/** How old a reading of the storage's space may be, ms. */
 const LOOK_MS = 250;
-/** Bytes that one pending delivery may still take until it has ended: its record, with what receivers answered. */
+/** Bytes that one pending delivery may still need until it has ended: its record, with the receivers' answers. */
 const BYTES_PER_DELIVERY = 2_048;
-/** The default reserve, and the most of the whole that it takes where that is small. */
+/** The default reserve, and the largest share of a small storage that it takes. */
 const RESERVE_BYTES = 128 * 1024 * 1024;
 const RESERVE_SHARE = 0.1;
 /** Bytes that one published byte may take on the disk for a while: in a log, in its place, and beside it. */
 const BYTES_PER_BYTE = 4;
-/** Publishing goes on once there is so much more than the reserve. */
+/** Publishing resumes once there is this many times the reserve. */
 const REOPEN_AT = 1.1;
 const RETRY_AFTER_S = 30;
 
 export interface StorageHeadroom {
   /**
-   * Looks again where the last look is old, and waits for it where what was published since may have used up the room.
-   * Never rejects.
-   * @param bytes that are about to be published
+   * Reads the space again when the last reading is old. Waits for it when events published since may have used up the
+   * space. Never rejects.
+   * @param bytes about to be published
    */
   look(bytes?: number): Promise<void> | undefined;
-  /** @throws Problem STORAGE_FULL while too little is left */
+  /** @throws Problem STORAGE_FULL while too little space is left */
   admit(): void;
 }
 
-/** @param reserveBytes what stays free for what was accepted; left out, 128 MiB, or a tenth of a small disk; 0: no check */
+/** @param reserveBytes space kept for accepted events; default 128 MiB, or a tenth of a small disk; 0: no check */
 export function createStorageHeadroom(deps: {
   readonly storage: Pick<Storage, "room"> & { readonly queue: Pick<Storage["queue"], "depth"> };
   readonly clock: Pick<Clock, "monotonic">;
@@ -42,7 +42,7 @@ export function createStorageHeadroom(deps: {
   let lookedAt = Number.NEGATIVE_INFINITY;
   let looking: Promise<void> | undefined;
   let full = false;
-  /** Above the reserve at the last look, and how much of it may be used up since. */
+  /** Bytes above the reserve at the last reading, and how many of them may be used up since. */
   let margin = 0;
   let used = 0;
 
@@ -62,12 +62,12 @@ export function createStorageHeadroom(deps: {
       if (now !== full) {
         const facts = { bytes: freeBytes, wanted: Math.round(needed) };
         if (now) log.warn("publishing is refused: the storage is nearly full", facts);
-        else log.info("publishing goes on: the storage has room again", facts);
+        else log.info("publishing resumes: the storage has space again", facts);
       }
       full = now;
       margin = freeBytes - needed;
     } catch {
-      // A storage that cannot tell refuses commits by itself where it must.
+      // A storage that does not know its space refuses commits by itself when it must.
       margin = Number.POSITIVE_INFINITY;
     } finally {
       lookedAt = clock.monotonic();
@@ -86,8 +86,7 @@ export function createStorageHeadroom(deps: {
     },
     admit() {
       if (!full) return;
-      const detail =
-        "The storage is nearly full; what is left is kept for events that were accepted. Publish again later.";
+      const detail = "The storage is nearly full. Its last space is kept for accepted events. Publish again later.";
       throw new Problem("STORAGE_FULL", detail, { retryAfter: RETRY_AFTER_S });
     },
   };

@@ -1,4 +1,7 @@
-/** What is written for a new event: its record, a due line for each delivery, and what has failed before it began. */
+/**
+ * Builds the rows of a new event: its record, a due line for each delivery, and a failed record for each disabled
+ * subscription.
+ */
 import type { Due } from "../model/delivery.ts";
 import { deliveryBody, encodeEvent, type RelayEvent } from "../model/event.ts";
 import { dueKey, dueValue, eventKey, fanoutKey } from "../model/keys.ts";
@@ -20,27 +23,27 @@ export interface NewEvent {
   readonly data: string;
 }
 
-/** When the deliveries of an event are too many for its commit. */
+/** Bounds beyond which an event has too many deliveries for its commit. */
 export interface FanoutBounds {
-  /** Most deliveries of one event that are written in its commit. */
+  /** Most deliveries of one event that its commit writes. */
   readonly perEvent: number;
-  /** Most deliveries that are written in one commit of many events; what comes beyond it is written afterwards. */
+  /** Most deliveries in one commit of many events; the rest are written later. */
   readonly perCommit: number;
-  /** Fewer than this are written in the commit in any case: a marker would not be shorter. */
+  /** Fewer than this are always written in the commit, because a marker would not be shorter. */
   readonly few: number;
-  /** Most deliveries that are written afterwards in one commit. */
+  /** Most deliveries per commit when they are written later. */
   readonly page: number;
 }
 export const FANOUT_BOUNDS: FanoutBounds = { perEvent: 256, perCommit: 2_000, few: 4, page: 250 };
 
-/** The rows of one commit, as they grow, and who is to be told of it. */
+/** The rows of one commit while it is being built, and what to announce after it. */
 export interface Writing {
   readonly changes: Change[];
   readonly dues: Due[];
   readonly events: RelayEvent[];
-  /** What its wide events go to. */
+  /** The snapshots of its wide events. */
   readonly snapshots: Set<Snapshot>;
-  /** Deliveries that it writes itself. */
+  /** How many deliveries the commit writes itself. */
   written: number;
 }
 
@@ -52,13 +55,13 @@ export const nothingWritten = (): Writing => ({
   written: 0,
 });
 
-/** Whether the deliveries of another event are to be written after its commit. */
+/** Whether the deliveries of one more event are written after the commit. */
 export const isWide = ({ written }: Writing, { ids }: Fanout, bounds: FanoutBounds): boolean =>
   ids.length > bounds.perEvent || (ids.length >= bounds.few && written + ids.length > bounds.perCommit);
 
 /**
- * Adds an event with its deliveries. As few rows as the promises allow: an active delivery is its due line alone.
- * @param snapshot given for a wide event: what it goes to
+ * Adds an event with its deliveries, in as few rows as the promises allow: an active delivery is only a due line.
+ * @param snapshot given for a wide event: the list that it goes to
  */
 export function writeEvent(writing: Writing, made: NewEvent, fan: Fanout, snapshot?: Snapshot): RelayEvent {
   const { changes, dues, events } = writing;
@@ -77,7 +80,7 @@ export function writeEvent(writing: Writing, made: NewEvent, fan: Fanout, snapsh
     body,
   };
   events.push(event);
-  // Made only once, however late a commit comes that seemed to be lost: by then the event may have been delivered.
+  // Created only once, even if a commit that seemed lost arrives late: by then the event may have been delivered.
   changes.push({ op: "put", key: eventKey(keyId, ordinal), value: encodeEvent(event), if: null });
   if (snapshot !== undefined) {
     writing.snapshots.add(snapshot);

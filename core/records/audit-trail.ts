@@ -1,4 +1,7 @@
-/** The audit trail: who changed what, from where. A line is stored in the same commit as the change it tells of. */
+/**
+ * Writes the audit trail: who changed what, from where. A line is stored in the same commit as the change that it
+ * describes.
+ */
 import { addressGroup } from "../model/address.ts";
 import type { Actor, AuditDeed, AuditEntry, AuditLine } from "../model/audit.ts";
 import { ordinals } from "../model/ids.ts";
@@ -10,7 +13,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 export { RELAY } from "../model/audit.ts";
 export type { Actor, AuditLine } from "../model/audit.ts";
 
-/** @param ordinal of the line's own: lines of a key sort by it */
+/** @param ordinal of the audit line itself: the lines of a key sort by it */
 export function auditChange(keyId: string, ordinal: string, actor: Actor, at: number, deed: AuditDeed): Change {
   const { action, target, result = "done", detail } = deed;
   const { sub: by, address, requestId } = actor;
@@ -19,20 +22,21 @@ export function auditChange(keyId: string, ordinal: string, actor: Actor, at: nu
 }
 
 export interface AuditTrail {
-  /** The lines of a deed, for the commit that does it. */
+  /** Returns the audit lines of an entry, for the commit that makes the change. */
   lines(entry: AuditEntry): readonly Change[];
   /**
-   * Writes what was refused, so that whoever is refused often cannot fill the storage: of refusals that are `alike` the
-   * first of each minute is written, and of all at most 60 a minute; the next line tells how many were not. Never rejects.
+   * Writes a refusal, bounded so that frequent refusals cannot fill the storage: of refusals with the same `alike`,
+   * only the first of each minute, and at most 60 a minute in all. The next line says how many were left out. Never
+   * rejects.
    */
   refused(entry: AuditEntry, alike: string): Promise<void>;
 }
 
-/** Somebody with more keys than this is somebody of the relay. */
+/** An actor with more keys than this is written to the relay's own trail. */
 const MOST_KEYS = 100;
 const WINDOW_MS = 60_000;
 const LINES = 60;
-/** What a client names itself is written so far. */
+/** Longest name from a client that is written. */
 const LONGEST = 128;
 
 export function createAuditTrail(deps: {
@@ -51,7 +55,7 @@ export function createAuditTrail(deps: {
     return (own ? [WHOLE_RELAY] : keys).map((keyId) => auditChange(keyId, ordinal(), actor, clock.now(), deed));
   }
 
-  /** Whether this one is written; one that is not is counted. */
+  /** Whether this refusal is written. Counts it when it is not. */
   function admitted(alike: string): boolean {
     const now = clock.monotonic();
     if (now - since >= WINDOW_MS) {
@@ -71,14 +75,14 @@ export function createAuditTrail(deps: {
     async refused(entry, alike) {
       const { actor, target, detail } = entry;
       if (!admitted(`${entry.action} ${alike} ${addressGroup(actor.address ?? "")}`)) return;
-      const unsaid = skipped > 0 ? `${skipped} refusals before it are not listed` : undefined;
+      const unsaid = skipped > 0 ? `${skipped} earlier refusals are not listed` : undefined;
       skipped = 0;
       const told = [detail, unsaid].filter((one) => one !== undefined).join("; ");
       const bounded = { ...entry, result: "refused", target: target.slice(0, LONGEST) } as const;
       try {
         await storage.commit(lines({ ...bounded, ...(told !== "" && { detail: told }) }));
       } catch (error) {
-        log.warn("a refusal is not on the audit trail", { action: entry.action, error: String(error) });
+        log.warn("a refusal could not be written to the audit trail", { action: entry.action, error: String(error) });
       }
     },
   };

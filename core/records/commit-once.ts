@@ -1,4 +1,7 @@
-/** Commits whose fate the storage could not tell, made sure of; and what a publisher is told when nothing can be stored. */
+/**
+ * Commits new events exactly once, even when the storage cannot tell whether a commit happened, and turns storage
+ * errors into what a publisher reads.
+ */
 import { ConflictError, StorageError } from "../model/errors.ts";
 import { Problem } from "../model/problem.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -6,9 +9,10 @@ import type { Change, Storage } from "../ports/storage.ts";
 const RETRY_AFTER_S = 5;
 
 /**
- * Commits new events, each on condition that it is not there. When the storage cannot tell whether it happened, it is
- * asked once more: if the first event is there, it happened.
- * @returns whether it happened just now; what happened a while ago may have been found by others, and have ended
+ * Commits new events, each on condition that it does not exist yet. When the storage cannot tell whether the commit
+ * happened, it tries once more: if the first event exists by then, the commit happened.
+ * @returns true when it happened just now; false when it may have happened earlier, so that others may have found its
+ * events and ended their deliveries
  * @throws ConflictError, StorageError
  */
 export function commitOnce(storage: Pick<Storage, "commit">, changes: readonly Change[]): Promise<boolean> {
@@ -30,23 +34,31 @@ async function madeSure(
     return true;
   } catch (second) {
     if (second instanceof ConflictError && second.keys.includes(first.key)) return false;
-    // That the second try could not be made says nothing about the first.
+    // A second try that could not be made says nothing about the first.
     throw second instanceof StorageError && second.fault !== "broken" ? error : second;
   }
 }
 
-/** `broken` stays as it is: that is our fault, not a matter of waiting. */
+/** Returns the Problem for a storage error. `broken` stays an error: it is our fault, and waiting does not help. */
 export function storageProblem(error: StorageError): Problem | StorageError {
   const extras = { retryAfter: RETRY_AFTER_S };
   switch (error.fault) {
     case "full":
-      return new Problem("STORAGE_FULL", "There is no space left; nothing was stored. Publish again later.", extras);
+      return new Problem(
+        "STORAGE_FULL",
+        "The storage has no space left. Nothing was stored. Publish again later.",
+        extras,
+      );
     case "unavailable":
-      return new Problem("STORAGE_UNAVAILABLE", "Nothing was stored. Publish again later.", extras);
+      return new Problem(
+        "STORAGE_UNAVAILABLE",
+        "The storage does not answer. Nothing was stored. Publish again later.",
+        extras,
+      );
     case "uncertain":
       return new Problem(
         "STORAGE_UNAVAILABLE",
-        "It may have been stored. Publish again with the same id or Idempotency-Key.",
+        "The events may have been stored. Publish again with the same id or Idempotency-Key.",
         extras,
       );
     case "broken":

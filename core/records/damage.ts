@@ -1,4 +1,4 @@
-/** Damaged records: how one is met without harm to others, and what can still be said of it. */
+/** Reads damaged records without harm to others, and says what is still known of them. */
 import { eventStatus, type Delivery, type EventStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError, type RecordKind } from "../model/errors.ts";
 import { decodeEvent, type RelayEvent } from "../model/event.ts";
@@ -23,7 +23,7 @@ export async function readText(storage: Readable, kind: RecordKind, key: string)
   }
 }
 
-/** What `read` gives; `undefined` when the record is damaged. */
+/** Returns what `read` returns, or `undefined` when the record is damaged. */
 export function unlessDamaged<T>(read: () => T): T | undefined {
   try {
     return read();
@@ -33,7 +33,7 @@ export function unlessDamaged<T>(read: () => T): T | undefined {
   }
 }
 
-/** As `unlessDamaged`, for what is read later. */
+/** Does the same for a promise. */
 export async function unlessDamagedLater<T>(read: Promise<T>): Promise<T | undefined> {
   try {
     return await read;
@@ -43,7 +43,7 @@ export async function unlessDamagedLater<T>(read: Promise<T>): Promise<T | undef
   }
 }
 
-/** Texts in the order of `keys`. One that the storage finds broken reads as a text that is no record. */
+/** Reads texts in the order of `keys`. One that the storage finds broken reads as a text that is not a record. */
 export async function readTexts(
   storage: Pick<Storage, "getItem" | "getMany">,
   keys: readonly string[],
@@ -60,13 +60,13 @@ export async function readTexts(
 
 const isBroken = (error: unknown): boolean => error instanceof StorageError && error.fault === "broken";
 
-/** The event of a record, or what can be said of it when the record is damaged. */
+/** The event of a record, or an outline of it when the record is damaged. */
 export interface ReadEvent {
   readonly event: RelayEvent;
   readonly damaged: boolean;
 }
 
-/** @param text the record's; `undefined` when it is missing or cannot be read */
+/** @param text the record's text; `undefined` when it is missing or cannot be read */
 export function readEvent(keyId: string, ordinal: string, text: string | undefined): ReadEvent {
   const key = eventKey(keyId, ordinal);
   const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
@@ -74,8 +74,8 @@ export function readEvent(keyId: string, ordinal: string, text: string | undefin
 }
 
 /**
- * What is shown in place of a damaged event: its place and time, which its key tells, and of the rest what still looks
- * like it. Never to be sent, nor stored: any character of it may be wrong.
+ * Returns what is shown for a damaged event: its place and time from its key, and those other fields that still look
+ * valid. Never send or store it: any character may be wrong.
  */
 function outlineOf(keyId: string, ordinal: string, text = ""): RelayEvent {
   const at = ordinalTime(ordinal);
@@ -92,7 +92,7 @@ function outlineOf(keyId: string, ordinal: string, text = ""): RelayEvent {
   };
 }
 
-/** Of an event that cannot say whose it is, no delivery is known: it counts as failed. */
+/** Derives the event's status. A damaged event without known deliveries counts as failed. */
 export function statusOf({ event, damaged }: ReadEvent, deliveries: readonly Pick<Delivery, "status">[]): EventStatus {
   if (damaged && event.subscriptionIds.length === 0) return "failed";
   return eventStatus(deliveries.map(({ status }) => status));
@@ -109,7 +109,7 @@ function headOf(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** What is shown in place of a damaged delivery: that it has failed, and why. Its attempts are lost. */
+/** Returns what is shown for a damaged delivery: that it failed, and why. Its attempts are lost. */
 export const damagedDelivery = (
   event: Pick<RelayEvent, "id" | "keyId" | "ordinal">,
   subscriptionId: string,
@@ -127,7 +127,7 @@ export const damagedDelivery = (
   updatedAt: ordinalTime(event.ordinal),
 });
 
-/** The delivery of a record's text, or what is shown in its place. */
+/** Decodes the delivery of a record, or returns what is shown for a damaged one. */
 export const readRecord = (
   text: string,
   event: Pick<RelayEvent, "id" | "keyId" | "ordinal">,

@@ -1,4 +1,4 @@
-/** What the path writes for a delivery: pure functions from what happened to the changes of one commit. */
+/** Turns what happened to a delivery into the changes of one commit, as pure functions. */
 import type { Attempt } from "../model/attempt.ts";
 import { verified, withChecksum } from "../model/checksum.ts";
 import type { Delivery, Due, EndReason } from "../model/delivery.ts";
@@ -7,8 +7,8 @@ import { attemptsKey, deliveryKey, dueKey, dueValue, failedKey, replayedKey } fr
 import type { Change } from "../ports/storage.ts";
 
 /**
- * Reads the record that stands under `key`, and proves it.
- * @throws DamagedRecordError when it is not as `encodeDelivery` wrote it, or is another delivery's
+ * Decodes the record under `key` and checks it.
+ * @throws DamagedRecordError when it is not as `encodeDelivery` wrote it, or belongs to another delivery
  */
 export function decodeDelivery(text: string, key?: string): Delivery {
   const delivery = decoded("delivery", text, '{"keyId":"', key) as Delivery;
@@ -31,7 +31,10 @@ function decoded(kind: "delivery" | "attempts", text: string, first: string, key
   }
 }
 
-/** JSON, its checksum first. By hand, for there is one to each attempt: ids, names and ordinals need no escapes. */
+/**
+ * Encodes JSON, its checksum first. Written by hand, because every attempt needs one: ids, names and ordinals need no
+ * escapes.
+ */
 export function encodeDelivery(delivery: Delivery): string {
   const { keyId, eventId, ordinal, subscriptionId, status, reason, cycle, generation, attempts } = delivery;
   const who = `"keyId":"${keyId}","eventId":"${eventId}","ordinal":"${ordinal}","subscriptionId":"${subscriptionId}"`;
@@ -43,13 +46,13 @@ export function encodeDelivery(delivery: Delivery): string {
   );
 }
 
-/** The attempts of a cycle that has ended, with whose they are. */
+/** Encodes the attempts of an ended cycle, with the delivery that they belong to. */
 export const encodeAttempts = ({ subscriptionId, ordinal, cycle, attempts }: Delivery): string =>
   withChecksum(JSON.stringify({ subscriptionId, ordinal, cycle, attempts }).slice(1));
 
 /**
- * Reads the attempts of an ended cycle that stand under `key`. Those of the first edition are a list and nothing else.
- * @throws DamagedRecordError when they are not as `encodeAttempts` wrote them, or are another delivery's
+ * Decodes the attempts of an ended cycle under `key`. Those of the first edition are a plain list.
+ * @throws DamagedRecordError when they are not as `encodeAttempts` wrote them, or belong to another delivery
  */
 export function decodeAttempts(text: string, key: string): readonly Attempt[] {
   const read = decoded("attempts", text, "[", key) as Delivery | readonly Attempt[];
@@ -59,7 +62,7 @@ export function decodeAttempts(text: string, key: string): readonly Attempt[] {
   return attempts;
 }
 
-/** By hand only where the far side has said nothing but a status: what it said needs escapes. */
+/** Written by hand only where the receiver sent nothing but a status: its text needs escapes. */
 function encodeAttempt(attempt: Attempt): string {
   const { cycle, number, startedAt, durationMs, statusCode } = attempt;
   if (statusCode === undefined || hasSaid(attempt)) return JSON.stringify(attempt);
@@ -70,7 +73,7 @@ function encodeAttempt(attempt: Attempt): string {
 const hasSaid = ({ error, detail, responseExcerpt, responseTruncated }: Attempt): boolean =>
   error !== undefined || detail !== undefined || responseExcerpt !== undefined || responseTruncated !== undefined;
 
-/** The delivery as it is before its first attempt, when no record of it exists. */
+/** Returns the delivery as it is before its first attempt, when no record of it exists. */
 export const freshDelivery = (due: Due, eventId: string): Delivery => ({
   keyId: due.keyId,
   eventId,
@@ -84,7 +87,7 @@ export const freshDelivery = (due: Due, eventId: string): Delivery => ({
   updatedAt: due.dueAt,
 });
 
-/** A pending delivery's line in the due index, written when the delivery was last updated. */
+/** Returns a pending delivery's line in the due index, as written by its last update. */
 export const dueOf = (delivery: Delivery, dueAt: number): Due => ({
   subscriptionId: delivery.subscriptionId,
   keyId: delivery.keyId,
@@ -102,7 +105,9 @@ export const putDelivery = (delivery: Delivery): Change => ({
   value: encodeDelivery(delivery),
 });
 export const putDue = (due: Due): Change => ({ op: "put", key: dueKey(due), value: dueValue(due) });
-/** Only while the line is as it was claimed: whoever changed it meanwhile (a replay, another holder) has the delivery now. */
+/**
+ * Deletes the line only if it is as it was claimed: a replay or another holder that changed it owns the delivery now.
+ */
 export const dropDue = (due: Due): Change => ({ op: "delete", key: dueKey(due), if: dueValue(due) });
 
 export const deliveredChanges = (line: Due, delivery: Delivery): readonly Change[] => [
@@ -110,7 +115,7 @@ export const deliveredChanges = (line: Due, delivery: Delivery): readonly Change
   dropDue(line),
 ];
 
-/** Ended as failed or cancelled; a failed one enters the replay store's index. */
+/** Ends the delivery as failed or cancelled. A failed one enters the replay store's index. */
 export function endedChanges(line: Due | undefined, delivery: Delivery): readonly Change[] {
   const changes: Change[] = [putDelivery(delivery)];
   if (line !== undefined) changes.push(dropDue(line));
@@ -138,7 +143,7 @@ export function parseFailed(value: string): Failed {
   return { keyId, failedAt: Number(failedAt), reason: reason as EndReason, cycle: Number(cycle) };
 }
 
-/** The line moves to a later time; `delivery` says the same in `nextAttemptAt`. */
+/** Moves the line to a later time; `delivery` has the same time in `nextAttemptAt`. */
 export const movedChanges = (from: Due, to: Due, delivery: Delivery): readonly Change[] => [
   putDelivery(delivery),
   dropDue(from),
@@ -146,9 +151,9 @@ export const movedChanges = (from: Due, to: Due, delivery: Delivery): readonly C
 ];
 
 /**
- * A new cycle: the attempts of the last one move to a row of their own, and the delivery is due at `dueAt`.
- * @param was the record's text now, or `null` when there is none; the commit is refused if it changed meanwhile
- * @param stale a line of the old cycle that still stands in the due index
+ * Begins a new cycle: the attempts of the last one move to a record of their own, and the delivery is due at `dueAt`.
+ * @param was the record's current text, or `null` without one; the commit is refused if it changed meanwhile
+ * @param stale a line of the old cycle that is still in the due index
  */
 export function replayChanges(
   delivery: Delivery,

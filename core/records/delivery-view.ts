@@ -1,4 +1,4 @@
-/** A delivery as it reads now: its record, or its line in the due index, judged by its subscription. */
+/** Reads the current state of a delivery: its record, or its line in the due index, judged by its subscription. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { deliveryKey, dueKey, parseDue } from "../model/keys.ts";
@@ -12,8 +12,8 @@ import { freshDelivery } from "./delivery-records.ts";
 import { endedBy } from "./ended-by.ts";
 
 /**
- * A delivery as it reads now. Until its first attempt has ended there is no record, only its line in the due index; and
- * a pending one ends with its subscription, at once, whenever its record follows.
+ * Returns the current state. Until its first attempt has ended, a delivery has no record, only its line in the due
+ * index. A pending delivery ends at once with its subscription; its record follows later.
  */
 export function readDelivery(
   record: Delivery | undefined,
@@ -23,7 +23,7 @@ export function readDelivery(
   subscriptionId: string,
   member?: Partial<FanoutMember>,
 ): Delivery {
-  // Of a wide event, and not written yet: it will be as the subscription was when the event was accepted.
+  // A delivery of a wide event that is not written yet: it will be as the subscription was at acceptance.
   const unwritten = record === undefined && line === undefined;
   if (unwritten && member?.disabled === true)
     return disabledDelivery(event, { id: subscriptionId, generation: member.generation ?? 0 });
@@ -39,7 +39,7 @@ export function readDelivery(
   return { ...rest, ...ended, updatedAt: Math.max(delivery.updatedAt, sub?.updatedAt ?? 0) };
 }
 
-/** What must be known of an event to read its deliveries. */
+/** The fields of an event that reading its deliveries needs. */
 export type WantedDelivery = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
 
 /** One event and one of its subscriptions. */
@@ -56,7 +56,10 @@ export const pairOf =
 
 export type DeliveryReader = (pairs: readonly Pair[]) => Promise<readonly Delivery[]>;
 
-/** Deliveries by (event, subscription), in the order asked for: records first, then the lines of those that have none. */
+/**
+ * Reads deliveries by (event, subscription), in the order asked for: first records, then the lines of those without
+ * one.
+ */
 export function createDeliveryReader(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany">;
   readonly directory: SubscriptionCache;
@@ -77,7 +80,7 @@ export function createDeliveryReader(deps: {
       const value = found[n];
       if (value !== undefined) lines.set(i, parseDue(lineKeys[n] as string, value));
     }
-    // Neither: the first attempt ended between the two readings, so now there is a record.
+    // Neither found: the first attempt ended between the two reads, so now there is a record.
     const late = bare.filter((i) => !lines.has(i));
     if (late.length > 0) {
       const again = await readTexts(

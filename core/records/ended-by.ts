@@ -1,4 +1,4 @@
-/** Whether a delivery may still be attempted, judged by its subscription as it is now: pure. */
+/** Decides whether the subscription, as it is now, ends a delivery. Pure. */
 import type { DeliveryStatus, EndReason } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
 
@@ -8,9 +8,9 @@ export interface EndedBySubscription {
 }
 
 /**
- * A pending delivery ends when its subscription is deleted, disabled, or has been disabled since its cycle began
- * (re-enabling resumes nothing). `undefined`: it goes on.
- * @param generation the subscription's when this cycle of the delivery began
+ * A pending delivery ends when its subscription is deleted, disabled, or was disabled since its cycle began (enabling
+ * it again resumes nothing). `undefined`: the delivery goes on.
+ * @param generation the subscription's generation when this cycle began
  */
 export function endedBy(sub: Subscription | undefined, generation: number): EndedBySubscription | undefined {
   if (sub === undefined || sub.deletedAt !== undefined) return { status: "cancelled", reason: "subscription_deleted" };
@@ -20,7 +20,7 @@ export function endedBy(sub: Subscription | undefined, generation: number): Ende
 }
 
 /**
- * What storage said of the lease and the subscription holds for so long, ms; a process that was stopped meanwhile, or
- * cut off, asks again. So a change that other nodes cannot be told of holds there too once this is over.
+ * How long an answer of the storage about lease and subscription stays valid, ms. A process that was stopped or cut off
+ * for longer asks again. So a change reaches even a node that gets no message, once this has passed.
  */
 export const FRESH_MS = 5_000;

@@ -1,11 +1,10 @@
 /**
- * The row of a wide event: which snapshot it uses, and what is known of its deliveries as a whole, so that nobody has to
- * read thousands of them to tell its status.
+ * Reads and writes the row of a wide event: which snapshot it uses, and the state of all its deliveries together, so
+ * that its status does not take thousands of reads.
  *
- * `<snapshot> open <turn>`: it is not known that all have ended. Each replay changes the turn.
- * `<snapshot> ended <status> <at>`: all have ended, and stay so until a replay opens it again.
- * `<snapshot> removing <written> <id,…>`: retention has removed the event and is about to remove the deliveries; how many
- * are gone, and the ids of those that are not in the snapshot.
+ * `<snapshot> open <turn>`: some may be pending. Each replay changes the turn. `<snapshot> ended <status> <at>`: all
+ * have ended, until a replay opens it again. `<snapshot> removing <written> <id,…>`: retention has removed the event
+ * and now removes the deliveries; how many are gone, and the ids of those that are not in the snapshot.
  */
 import type { EventStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
@@ -20,14 +19,14 @@ export type FanoutRow = { readonly snapshot: string } & (
 );
 
 export const openFanout = (snapshot: string): string => `${snapshot} open`;
-/** Another text than any before. */
+/** Returns a text that differs from every earlier one. */
 export const reopenFanout = (snapshot: string): string => `${snapshot} open ${randomId("turn")}`;
 export const endedFanout = (snapshot: string, status: EventStatus, at: number): string =>
   `${snapshot} ended ${status} ${at}`;
 export const removingFanout = (snapshot: string, removed: number, added: readonly string[]): string =>
   `${snapshot} removing ${removed} ${added.join(",")}`;
 
-/** @throws SyntaxError when the text is not one of ours */
+/** @throws SyntaxError when the text is not a fan-out row */
 export function parseFanout(text: string): FanoutRow {
   const [snapshot = "", state, one = "", two = ""] = text.split(" ");
   if (/^[0-9a-f]{32}$/.test(snapshot)) {
@@ -37,12 +36,12 @@ export function parseFanout(text: string): FanoutRow {
       return { snapshot, state, removed: Number(one), added: two === "" ? [] : two.split(",") };
     }
   }
-  throw new SyntaxError("not the row of a wide event");
+  throw new SyntaxError("the text is not the row of a wide event");
 }
 
 /**
- * What a replay of one delivery changes beside it: the row of a wide event says no more that all have ended.
- * @returns nothing to change for other events; `undefined` when the event is being removed
+ * Returns the changes that a replay of one delivery adds for a wide event: its row no longer says that all have ended.
+ * @returns no changes for other events; `undefined` when the event is being removed
  */
 export async function reopening(
   storage: Pick<Storage, "getItem">,
@@ -57,6 +56,6 @@ export async function reopening(
   return [{ op: "put", key, value: reopenFanout(snapshot), if: row }];
 }
 
-/** The same, in a commit that is conditional on the event's record. */
+/** Does the same in a commit that is conditional on the event's record. */
 export const reopened = ({ keyId, ordinal, wide }: RelayEvent): readonly Change[] =>
   wide === undefined ? [] : [{ op: "put", key: fanoutKey(keyId, ordinal), value: reopenFanout(wide.snapshot) }];

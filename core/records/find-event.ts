@@ -1,11 +1,11 @@
-/** Finds an event by its id: ours tell their place, a publisher's own is looked up. */
+/** Finds an event by its id. The relay's ids contain the place; a publisher's id is looked up. */
 import { eventOrdinal } from "../model/ids.ts";
 import { eventIdKey, eventKey } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readEvent, readTexts, type ReadEvent } from "./damage.ts";
 
 export interface Located extends ReadEvent {
-  /** The record as it stands, for conditional changes; empty when the storage cannot read it. */
+  /** The record's text, for conditional changes; empty when the storage cannot read it. */
   readonly text: string;
 }
 
@@ -20,7 +20,7 @@ export async function locateEvent(
   const [text] = await readTexts(storage, [eventKey(keyId, ordinal)]);
   if (text === undefined) return undefined;
   const found = readEvent(keyId, ordinal, text);
-  // The id led here: a damaged record, which may say another, is still the one that was meant.
+  // The id led here. A damaged record may show another id, and is still the right one.
   if (found.damaged) return { ...found, event: { ...found.event, id: eventId }, text };
   return found.event.id === eventId ? { ...found, text } : undefined;
 }

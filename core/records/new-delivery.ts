@@ -1,4 +1,4 @@
-/** The rows of deliveries that have not begun: a due line each, a failed record where the subscription is disabled. */
+/** Writes the rows of new deliveries: a due line each, or a failed record where the subscription is disabled. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import type { RelayEvent, Wide } from "../model/event.ts";
 import {
@@ -19,7 +19,7 @@ import { encodeDelivery, failedValue } from "./delivery-records.ts";
 type Accepted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
 type To = Pick<Subscription, "id" | "generation">;
 
-/** A delivery that is due at once. */
+/** Adds a delivery that is due at once. */
 export function addDue(changes: Change[], dues: Due[], event: Accepted, { id, generation }: To): void {
   const { keyId, ordinal, acceptedAt } = event;
   const due: Due = { subscriptionId: id, keyId, ordinal, dueAt: acceptedAt, generation, cycle: 0, attempts: 0 };
@@ -27,7 +27,7 @@ export function addDue(changes: Change[], dues: Due[], event: Accepted, { id, ge
   changes.push({ op: "put", key: dueKey(due), value: dueValue(due) });
 }
 
-/** A delivery that has failed before it began: its subscription was disabled. */
+/** Adds a delivery that failed before it began, because its subscription is disabled. */
 export function addFailed(changes: Change[], event: Accepted, { id: subscriptionId, generation }: To): void {
   const { keyId, ordinal, acceptedAt } = event;
   const delivery = disabledDelivery(event, { id: subscriptionId, generation });
@@ -36,7 +36,7 @@ export function addFailed(changes: Change[], event: Accepted, { id: subscription
   changes.push({ op: "put", key: failedKey(subscriptionId, ordinal), value: failed });
 }
 
-/** The delivery of an event that was accepted while its subscription was disabled. */
+/** Returns the delivery of an event that was accepted while its subscription was disabled. */
 export const disabledDelivery = (event: Accepted, { id: subscriptionId, generation }: To): Delivery => ({
   keyId: event.keyId,
   eventId: event.id,
@@ -51,8 +51,8 @@ export const disabledDelivery = (event: Accepted, { id: subscriptionId, generati
 });
 
 /**
- * The line of the due index that stands for the deliveries of a wide event that are not written yet.
- * @param written how many are
+ * Returns the due line that stands for the unwritten deliveries of a wide event.
+ * @param written how many are written
  */
 export const fanoutLine = (
   { keyId, ordinal, acceptedAt }: Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">,
@@ -68,15 +68,15 @@ export const fanoutLine = (
   attempts: written,
 });
 
-/** Fan-outs that are looked at to tell how much is left to write. */
+/** Most fan-outs read to count what is left to write. */
 const MOST_FANOUTS = 1_000;
 
-/** Deliveries of wide events, of one key or of all, that are not written yet; those of the first `MOST_FANOUTS` events. */
+/** Counts unwritten deliveries of wide events, of one key or of all; reads the first `MOST_FANOUTS` events. */
 export async function unwritten(storage: Pick<Storage, "range">, keyId?: string): Promise<number> {
   const prefix = keyId === undefined ? FANOUT_LINES : duesOf(fanoutLane(keyId));
   const lines = await storage.range(prefix, { limit: MOST_FANOUTS });
   return lines.reduce((sum, { key, value }) => sum + parseDue(key, value).generation, 0);
 }
 
-/** How many pending deliveries a line stands for. */
+/** Returns how many pending deliveries a line stands for. */
 export const deliveriesOfLine = (due: Due): number => (isFanoutLane(due.subscriptionId) ? due.generation : 1);

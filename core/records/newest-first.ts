@@ -1,9 +1,9 @@
-/** A shelf read backwards. */
+/** Reads the entries of a prefix backwards. */
 import type { Entry, Storage } from "../ports/storage.ts";
 
 const PAGE = 100;
 
-/** Every entry under a prefix, the last key first, page by page; behind `from` when that is given. */
+/** Yields every entry of a prefix, the last key first, page by page; starts before `from` when it is given. */
 export async function* newest(
   storage: Pick<Storage, "range">,
   prefix: string,

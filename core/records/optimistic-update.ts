@@ -1,4 +1,4 @@
-/** Conditional commits on one subscription: read, change, commit, and again while others come first. */
+/** Updates a subscription by read, change and conditional commit, repeated while other commits come first. */
 import { ConflictError } from "../model/errors.ts";
 import { subscriptionKey } from "../model/keys.ts";
 import { Problem } from "../model/problem.ts";
@@ -7,10 +7,10 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { decodeSubscription } from "./subscription-cache.ts";
 
-/** How often a step that lost a race is tried again: more than a key can have subscriptions that race at once. */
+/** How often a step that lost a race is repeated: more often than subscriptions of one key can race at once. */
 const TRIES = 64;
 
-/** Repeats `step` for as long as its commit is refused. @throws Problem CONFLICT when that does not end */
+/** Repeats `step` while its commit is refused. @throws Problem CONFLICT when the races do not end */
 export async function contend<Result>(step: () => Promise<Result>): Promise<Result> {
   for (let tries = 0; tries < TRIES; tries++) {
     try {
@@ -19,21 +19,21 @@ export async function contend<Result>(step: () => Promise<Result>): Promise<Resu
       if (!(error instanceof ConflictError)) throw error;
     }
   }
-  throw new Problem("CONFLICT", "Too many changes came at once; try again.");
+  throw new Problem("CONFLICT", "Other changes to this subscription came first, too often. Send the request again.");
 }
 
 export interface Revision {
   readonly next: Subscription;
-  /** Changes of the same commit. */
+  /** More changes for the same commit. */
   readonly more: readonly Change[];
 }
 
 export interface OptimisticUpdate {
-  /** A live subscription and its record's text. @throws Problem NOT_FOUND */
+  /** Loads a live subscription and its record's text. @throws Problem NOT_FOUND */
   load(keyId: string, id: string): Promise<{ readonly text: string; readonly now: Subscription }>;
   /**
-   * One change to a live subscription, made on what it is at that moment.
-   * @param change pure but for sealing; `undefined`: there is nothing to do
+   * Makes one change to a live subscription, based on its state at that moment.
+   * @param change pure except for sealing; `undefined`: nothing to do
    */
   revise(
     keyId: string,

@@ -1,4 +1,4 @@
-/** A result that the world has already seen must reach storage: tried again until it does, or until we stop. */
+/** Writes a result that the world has already seen: it retries until the storage takes it or the relay stops. */
 import { StorageError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
@@ -12,7 +12,7 @@ const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 5_000;
 
 /**
- * Repeats `write` while the storage cannot take it. Writes may be repeated: their ids are derived.
+ * Repeats `write` while the storage cannot take it. Repeating is safe, because ids are derived.
  * @throws what `write` throws other than StorageError, or the signal's reason
  */
 export async function persist<T>(write: () => Promise<T>, signal: AbortSignal, deps: PersistDeps): Promise<T> {
@@ -24,8 +24,8 @@ export async function persist<T>(write: () => Promise<T>, signal: AbortSignal, d
 }
 
 /**
- * `persist` where `write` has been tried once, and failed with `error`.
- * @throws as `persist`; at once, when `error` is not one to wait for
+ * Continues as `persist` after `write` has failed once with `error`.
+ * @throws as `persist`; at once, when waiting does not help against `error`
  */
 export async function persistAfter<T>(
   error: unknown,

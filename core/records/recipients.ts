@@ -1,4 +1,7 @@
-/** Which subscriptions an event goes to: its own list, or, of a wide event, the snapshot that it shares with others. */
+/**
+ * Lists the subscriptions that an event goes to: its own list, or, for a wide event, the snapshot that several events
+ * share.
+ */
 import { createHash } from "node:crypto";
 import { StorageError } from "../model/errors.ts";
 import { deliveryCount, type RelayEvent, type Wide } from "../model/event.ts";
@@ -10,16 +13,16 @@ import type { Storage } from "../ports/storage.ts";
 export interface FanoutMember {
   readonly id: string;
   readonly generation: number;
-  /** It was disabled then: its delivery has failed from the start. */
+  /** True when it was disabled then: its delivery has failed from the start. */
   readonly disabled: boolean;
 }
 
-/** One that an event goes to. Of an event with a list of its own, only the id is known. */
+/** A subscription that an event goes to. For an event with a list of its own, only the id is known. */
 export type Recipient = Pick<FanoutMember, "id"> & Partial<FanoutMember>;
 
-/** Members in one row. */
+/** Members in one page. */
 export const PAGE_MEMBERS = 250;
-/** Members of all snapshots that are held in memory. */
+/** Most members held in memory, over all snapshots. */
 const MEMBERS_HELD = 50_000;
 
 export const encodeMembers = (members: readonly FanoutMember[]): string =>
@@ -29,12 +32,12 @@ export const encodeMembers = (members: readonly FanoutMember[]): string =>
 export function decodeMembers(text: string): readonly FanoutMember[] {
   return text.split("\n").map((line) => {
     const [id = "", generation = "", state] = line.split(" ");
-    if (!id || !/^\d+$/.test(generation)) throw new SyntaxError("not a page of a snapshot");
+    if (!id || !/^\d+$/.test(generation)) throw new SyntaxError("the text is not a page of a snapshot");
     return { id, generation: Number(generation), disabled: state === "disabled" };
   });
 }
 
-/** A snapshot is named by what it lists: the same list has the same name on every node, and may be written twice. */
+/** Names a snapshot by its content: the same list has the same name on every node, and may be written twice. */
 export const snapshotId = (pages: readonly string[]): string => {
   const hash = createHash("sha256");
   for (const page of pages) hash.update(page).update("\n");
@@ -45,13 +48,13 @@ type Listed = Pick<RelayEvent, "keyId" | "subscriptionIds" | "wide">;
 
 export interface Recipients {
   /**
-   * Part of the list, in its order: the snapshot's, then those that replays added.
-   * @throws StorageError `broken` when the snapshot is not in storage or is not as it was written
+   * Returns part of the list, in order: the snapshot's members, then those that replays added.
+   * @throws StorageError `broken` when the snapshot is missing or not as it was written
    */
   slice(event: Listed, from: number, limit: number): MaybePromise<readonly Recipient[]>;
-  /** Whether it goes to this subscription. @throws StorageError */
+  /** Whether the event goes to this subscription. @throws StorageError */
   has(event: Listed, subscriptionId: string): MaybePromise<boolean>;
-  /** The members of a snapshot. @throws StorageError */
+  /** Returns the members of a snapshot. @throws StorageError */
   members(keyId: string, wide: Wide): MaybePromise<readonly FanoutMember[]>;
 }
 
@@ -61,7 +64,7 @@ interface Held {
   ids?: ReadonlySet<string>;
 }
 
-/** Snapshots never change, so what was read of one stays true. */
+/** Snapshots never change, so a cached one stays valid. */
 export function createRecipients(storage: Pick<Storage, "getMany">): Recipients {
   const held = new Map<string, Held>();
   let total = 0;
@@ -70,7 +73,7 @@ export function createRecipients(storage: Pick<Storage, "getMany">): Recipients 
     const pages = Math.ceil(count / PAGE_MEMBERS);
     const texts = await storage.getMany(Array.from({ length: pages }, (_, i) => membersKey(keyId, snapshot, i)));
     const there = texts.filter((text) => text !== undefined);
-    if (there.length < pages) throw new StorageError("broken", `snapshot ${snapshot} is not stored as a whole`);
+    if (there.length < pages) throw new StorageError("broken", `snapshot ${snapshot} is incomplete in storage`);
     if (snapshotId(there) !== snapshot) throw new StorageError("broken", `snapshot ${snapshot} is damaged`);
     return there.flatMap(decodeMembers);
   }
@@ -137,7 +140,7 @@ export function createRecipients(storage: Pick<Storage, "getMany">): Recipients 
   };
 }
 
-/** Every recipient of an event, in pages. @throws StorageError */
+/** Yields every recipient of an event, in pages. @throws StorageError */
 export async function* everyRecipient(
   recipients: Pick<Recipients, "slice">,
   event: Listed,

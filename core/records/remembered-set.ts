@@ -1,4 +1,4 @@
-/** A list as a set, built again only when the list is another object. */
+/** Returns a list as a set, and builds it again only when the list is another object. */
 export function rememberedSet(names: () => readonly string[] | undefined): () => ReadonlySet<string> | undefined {
   let list: readonly string[] | undefined;
   let set: ReadonlySet<string> | undefined;

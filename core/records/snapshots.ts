@@ -1,10 +1,11 @@
 /**
- * Snapshots: the list of subscriptions that a wide event goes to, written before the event and shared by all events that
- * go to the same list. So an event's commit does not grow with its subscribers, and what changes after it changes nothing.
+ * Writes snapshots: the list of subscriptions that a wide event goes to, written before the event and shared by all
+ * events with the same list. So an event's commit does not grow with its subscribers, and later changes of
+ * subscriptions do not affect it.
  *
- * A header says whether the list is whole: `writing`, then `live <count>`. An event is stored on condition that its
- * snapshot is live. Retention turns the header of one that no event uses to `closing <nonce>`, so that none can begin to
- * use it; the next run removes it. Who wants it meanwhile writes it again.
+ * A header says whether the list is complete: `writing`, then `live <count>`. An event is stored on condition that its
+ * snapshot is live. Retention turns the header of an unused snapshot to `closing <nonce>`, so that no event can begin
+ * to use it, and removes it in the next run. An event that needs it meanwhile writes it again.
  */
 import { ConflictError, StorageError } from "../model/errors.ts";
 import type { Wide } from "../model/event.ts";
@@ -16,22 +17,22 @@ import { encodeMembers, PAGE_MEMBERS, snapshotId, type FanoutMember } from "./re
 const WRITING = "writing";
 const liveText = (count: number): string => `live ${count}`;
 export const isLiveText = (text: string): boolean => text.startsWith("live ");
-/** Pages of one commit. */
+/** Pages per commit. */
 const PAGES_AT_ONCE = 8;
-/** How often a writer that lost against another writer, or against retention, begins again. */
+/** How often a writer starts over after it lost against another writer or against retention. */
 const TRIES = 16;
 
-/** What an event goes to. */
+/** The subscriptions that an event goes to. */
 export interface Fanout {
-  /** Active ones that want it: a delivery each, due at once. */
+  /** Active subscriptions: one delivery each, due at once. */
   readonly due: readonly Subscription[];
-  /** Disabled ones that want it: a delivery each that has failed already, kept for replay. */
+  /** Disabled subscriptions: one delivery each that has already failed, kept for replay. */
   readonly failed: readonly Subscription[];
   /** Ids of both, in the order of the subscriptions. */
   readonly ids: readonly string[];
 }
 
-/** A list that is to be there before an event that goes to it. */
+/** A list that must be stored before the events that go to it. */
 export interface Snapshot {
   readonly keyId: string;
   readonly wide: Wide;
@@ -39,22 +40,22 @@ export interface Snapshot {
 }
 
 export interface Snapshots {
-  /** The snapshot of a fan-out; it may not be stored yet. The same object for the same fan-out. */
+  /** Returns the snapshot of a fan-out, which may not be stored yet. The same object for the same fan-out. */
   of(keyId: string, fan: Fanout): Snapshot;
   /**
-   * Stores them unless they are there.
-   * @param look reads whether they still are, though they were there before
-   * @returns what the commit of the events is to be conditional on
+   * Stores the snapshots that are missing.
+   * @param look reads again whether they exist, even if they did before
+   * @returns the conditions for the commit of the events
    * @throws StorageError
    */
   ready(wanted: Iterable<Snapshot>, look?: boolean): Promise<readonly Change[]>;
-  /** A commit that was conditional on them was refused: they may be gone. */
+  /** Forgets snapshots after a commit that was conditional on them was refused: they may be gone. */
   forget(wanted: Iterable<Snapshot>): void;
 }
 
 export function createSnapshots(storage: Pick<Storage, "commit" | "getItem">): Snapshots {
   const made = new WeakMap<Fanout, Snapshot>();
-  /** Seen live, by the object: it lives as long as the list of subscriptions in memory. */
+  /** Snapshots known to be live, by object: an object lives as long as the list of subscriptions in memory. */
   const live = new WeakMap<Snapshot, Promise<void>>();
 
   async function write(snapshot: Snapshot): Promise<void> {
@@ -66,7 +67,7 @@ export function createSnapshots(storage: Pick<Storage, "commit" | "getItem">): S
       const text = await storage.getItem(key);
       if (text === liveText(count)) return;
       try {
-        // What retention has begun to remove may be there in part: it is written again as a whole.
+        // Retention may have removed part of it, so all of it is written again.
         if (text !== WRITING) await storage.commit([{ op: "put", key, value: WRITING, if: text ?? null }]);
         for (let from = 0; from < pages.length; from += PAGES_AT_ONCE) {
           const rows = pages.slice(from, from + PAGES_AT_ONCE);
@@ -78,11 +79,11 @@ export function createSnapshots(storage: Pick<Storage, "commit" | "getItem">): S
         await storage.commit([{ op: "put", key, value: liveText(count), if: WRITING }]);
         return;
       } catch (error) {
-        // Another node has finished the same list, or is about to: what it writes is what we write.
+        // Another node has finished the same list, or soon will. It writes what we write.
         if (!(error instanceof ConflictError)) throw error;
       }
     }
-    throw new StorageError("unavailable", "the list of subscriptions is being changed by too many at once");
+    throw new StorageError("unavailable", "too many writers change the same list of subscriptions at once");
   }
 
   function ensure(snapshot: Snapshot): Promise<void> {

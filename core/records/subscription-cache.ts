@@ -1,4 +1,4 @@
-/** Who wants the events of a key: subscriptions as they stand in storage, kept in memory until a commit touches them. */
+/** Caches the subscriptions of a key, as they are in storage, until a commit touches them. */
 import { StorageError } from "../model/errors.ts";
 import { parseSubscriptionKey, subscriptionKey, subscriptionsOf } from "../model/keys.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
@@ -10,13 +10,13 @@ import type { Entry, Storage } from "../ports/storage.ts";
 const KEYS_HELD = 10_000;
 const TOMBSTONES_HELD = 10_000;
 const PAGE = 500;
-/** The whole shelf: any subscription may have changed. */
+/** The bare prefix in a notification: any subscription may have changed. */
 const ALL = "subscription:";
 
 export interface SubscriptionCache {
-  /** The live subscriptions of a key, oldest id first. */
+  /** Returns the live subscriptions of a key, oldest id first. */
   of(keyId: string): MaybePromise<readonly Subscription[]>;
-  /** One subscription, also a deleted one; `undefined` when there never was one. */
+  /** Returns one subscription, deleted or not; `undefined` when it never existed. */
   get(keyId: string, id: string): MaybePromise<Subscription | undefined>;
 }
 
@@ -25,11 +25,11 @@ export function decodeSubscription(text: string): Subscription {
   try {
     return JSON.parse(text) as Subscription;
   } catch (cause) {
-    throw new StorageError("broken", "a subscription record cannot be read", { cause });
+    throw new StorageError("broken", "a subscription record is not valid JSON of a subscription", { cause });
   }
 }
 
-/** Every entry under a prefix, page by page. */
+/** Yields every entry of a prefix, page by page. */
 export async function* everyEntry(storage: Pick<Storage, "range">, prefix: string): AsyncGenerator<Entry> {
   let after: string | undefined;
   for (;;) {
@@ -41,14 +41,14 @@ export async function* everyEntry(storage: Pick<Storage, "range">, prefix: strin
 }
 
 interface Shelf {
-  /** Its reading, once that has begun; then what was read. */
+  /** The pending read; later its result. */
   live: MaybePromise<readonly Subscription[]>;
   readonly byId: Map<string, Subscription>;
 }
 
 /**
- * A shelf stands in the map from before its reading begins, and a change takes it out: so a reading that a change
- * overtook is never kept.
+ * A key's entry is in the map from before its read begins, and a change removes it. So a read that a change overtook is
+ * never kept.
  */
 export function createSubscriptionCache(
   storage: Pick<Storage, "range" | "getItem" | "watch">,
@@ -105,7 +105,7 @@ export function createSubscriptionCache(
       .then((text) => (text === undefined ? undefined : decodeSubscription(text)));
     tombstones.set(name, reading);
     reading.then(
-      // Only what stays so for ever is worth keeping: names that never were are anybody's to invent.
+      // Only a permanent state is worth keeping: anybody can invent names that never existed.
       (found) => found?.deletedAt === undefined && tombstones.delete(name),
       () => tombstones.delete(name),
     );
@@ -128,7 +128,7 @@ export function createSubscriptionCache(
   };
 }
 
-/** The live subscriptions of a key as they stand in storage now. */
+/** Reads the live subscriptions of a key from storage. */
 export async function liveOf(storage: Pick<Storage, "range">, keyId: string): Promise<readonly Subscription[]> {
   const live: Subscription[] = [];
   for await (const entry of everyEntry(storage, subscriptionsOf(keyId))) {

@@ -1,9 +1,9 @@
 /**
- * The status of a wide event, without reading thousands of deliveries each time.
+ * Reads the status of a wide event without reading thousands of deliveries each time.
  *
- * While its line stands in the queue, it is pending. Then its deliveries are looked at in their order, up to the first
- * that is pending; where that was is remembered, for what has ended stays so until a replay, which changes the event's
- * row. Once all have ended, the row says so, and nothing is looked at any more.
+ * While its line is in the queue, it is pending. After that its deliveries are read in order, up to the first pending
+ * one. That position is remembered, because ended deliveries stay ended until a replay, which changes the event's row.
+ * Once all have ended, the row says so, and no delivery is read any more.
  */
 import type { Delivery, EventStatus } from "../model/delivery.ts";
 import { eventStatus } from "../model/delivery.ts";
@@ -15,7 +15,7 @@ import { endedFanout, parseFanout } from "./fanout-row.ts";
 import { pairOf, type DeliveryReader } from "./delivery-view.ts";
 import type { Recipients } from "./recipients.ts";
 
-/** Deliveries of the first look, and of the largest. */
+/** Deliveries in the first read, and in the largest. */
 const FIRST_LOOK = 16;
 const LARGEST_LOOK = 500;
 /** Events whose progress is remembered. */
@@ -23,15 +23,15 @@ const HELD = 1_000;
 
 export interface WideStatus {
   readonly status: EventStatus;
-  /** When the last delivery ended, epoch ms; absent while one is pending. */
+  /** Epoch ms at which the last delivery ended; absent while one is pending. */
   readonly endedAt?: number;
   /** The event's row as it was read. */
   readonly row: string | undefined;
-  /** Deliveries that were read to tell it. */
+  /** How many deliveries were read. */
   readonly read: number;
 }
 
-/** Where the first pending delivery was, and what those before it were. */
+/** The position of the first pending delivery, and the statuses of those before it. */
 interface Progress {
   readonly row: string;
   readonly at: number;
@@ -56,10 +56,10 @@ export function createWideStatus(deps: {
     if (held.size > HELD) held.delete(held.keys().next().value as string);
   }
 
-  /** Writes that all have ended, unless a replay came meanwhile. That it is not written costs the next reader a look. */
+  /** Writes that all have ended, unless a replay came meanwhile. If it is not written, the next reader reads again. */
   async function note(event: RelayEvent, row: string, ended: string): Promise<boolean> {
     const { keyId, ordinal } = event;
-    // A replay may have added a delivery between the reading of the event and that of its row.
+    // A replay may have added a delivery between the read of the event and that of its row.
     const text = await storage.getItem(eventKey(keyId, ordinal));
     if (text === undefined || deliveryCount(decodeEvent(text)) !== deliveryCount(event)) return false;
     try {

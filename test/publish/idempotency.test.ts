@@ -203,7 +203,7 @@ describe("a commit whose fate is unknown", () => {
     const { code, problem } = await refusal(made.intake.accept(publish([paid({ id: "1" })])));
     expect([code, problem.detail]).toEqual([
       "STORAGE_UNAVAILABLE",
-      "It may have been stored. Publish again with the same id or Idempotency-Key.",
+      "The events may have been stored. Publish again with the same id or Idempotency-Key.",
     ]);
     made.shelf.before = () => {};
     expect((await made.intake.accept(publish([paid({ id: "1" })])))[0]?.duplicate).toBe(true);
