@@ -59,6 +59,19 @@ it("checks signatures, answers in turn, and prints each delivery safely", async 
   expect((await listening.ended).code).toBe(0);
 });
 
+it("takes the secret from a file that is written after its start, by the answer of a create", async () => {
+  const args = ["listen", "--port", "0", "--dir", "ca", "--secret", "@later"];
+  await using listening = startCommand(args, { cwd: folder });
+  const port = Number((await listening.waitFor(/listening at https:\/\/127\.0\.0\.1:(\d+)\n/))[1]);
+  await listening.waitFor(/as soon as later holds the secret/);
+  expect(await post(port, '{"n":1}', SECRET)).toBe(200);
+  await listening.waitFor(/signature not checked/);
+  writeFileSync(join(folder, "later"), `id      sub_1\nsecret  ${SECRET}\n`);
+  expect(await post(port, '{"n":2}', SECRET)).toBe(200);
+  await listening.waitFor(/signature verified/);
+  expect(await post(port, '{"n":3}', SECRET.replace("BQ", "CQ"))).toBe(401);
+});
+
 it("keeps its authority for its owner alone, and uses it again", async () => {
   const ca = join(folder, "ca", "ca.pem");
   const before = readFileSync(ca, "utf8");

@@ -19,7 +19,11 @@ const listen: Command = {
   about: "receive webhooks here, over TLS: check and print them",
   options: [
     { flags: "--port <port>", about: "port to listen on, 0 for any free one (8443)" },
-    { flags: "--secret <secret>", about: "secret of the subscription, or @file; may be given twice", many: true },
+    {
+      flags: "--secret <secret>",
+      about: "secret of the subscription, or @file (it may be written later); may be given twice",
+      many: true,
+    },
     {
       flags: "--status <codes>",
       about: "what to answer in turn, such as 500,200; the last one stays (200)",
@@ -30,7 +34,8 @@ const listen: Command = {
   ],
   async run(given, around) {
     const port = given.whole("port", 0, 65_535) ?? 8443;
-    const secrets = (given.list("secret") ?? []).map((text) => readSecret(text, around));
+    const named = given.list("secret") ?? [];
+    const waiting = named.filter((text) => secretsOf(text, around).length === 0);
     const statuses = readStatuses(given.list("status") ?? ["200"]);
     const folder = resolve(around.cwd, given.text("dir") ?? defaultFolder(around));
     const authority = await keptAuthority(folder, around);
@@ -40,7 +45,7 @@ const listen: Command = {
       port,
       clock: around.clock,
       certificate: await authority.issue([HOST, "localhost", "::1"]),
-      secrets: () => secrets,
+      secrets: () => named.flatMap((text) => secretsOf(text, around)),
       answer: () => statuses[Math.min(answered++, statuses.length - 1)] ?? 200,
       arrived: (arrival, status) =>
         around.print(given.flag("json") ? asJson(arrival, status) : asText(arrival, status, around)),
@@ -53,7 +58,9 @@ const listen: Command = {
     around.say(`relay: to let the relay call it, put this into relay.config.ts:\n`);
     around.say(`  guard: { allow: ["${HOST}:${receiver.port}"], ca: ${JSON.stringify(join(folder, "ca.pem"))} },\n`);
     around.say(`relay: then: relay subscriptions create ${receiver.origin}/hook --key key_1 --events deposit:paid`);
-    if (secrets.length === 0) around.say("relay: signatures are not checked: give --secret");
+    if (named.length === 0) around.say("relay: signatures are not checked: give --secret");
+    for (const file of waiting)
+      around.say(`relay: signatures are checked as soon as ${file.slice(1)} holds the secret`);
     await stopAsked();
     await receiver.close();
     return EX_OK;
@@ -71,12 +78,19 @@ function stopAsked(): Promise<void> {
   });
 }
 
-function readSecret(text: string, around: CliEnvironment): string {
-  if (!text.startsWith("@")) return text;
+/**
+ * The secrets that an option names. A file is read at each delivery: it may be written after the start, or again by a
+ * rotation. It may hold the whole answer of `relay subscriptions create`.
+ * @throws ExitError 64 when there is a file that cannot be read
+ */
+function secretsOf(text: string, around: CliEnvironment): readonly string[] {
+  if (!text.startsWith("@")) return [text];
   try {
-    return readFileSync(resolve(around.cwd, text.slice(1)), "utf8").trim();
+    return readFileSync(resolve(around.cwd, text.slice(1)), "utf8").match(/whsec_[A-Za-z0-9+/=]+/g) ?? [];
   } catch (error) {
-    throw usage(`--secret names a file that cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"})`);
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === "ENOENT") return [];
+    throw usage(`--secret names a file that cannot be read (${code ?? "unreadable"})`);
   }
 }
 
