@@ -83,11 +83,29 @@ describe("paths in the documents", () => {
   });
 });
 
+describe("the promises of the README", () => {
+  it("each name the tests that prove them", async () => {
+    const [, section = ""] = (await read("README.md")).split(/^## What it promises$/m);
+    const promises = (section.split(/^## /m)[0] ?? "").split(/^- /m).slice(1);
+    expect(promises.length).toBeGreaterThan(4);
+    for (const promise of promises) {
+      const [, proofs = ""] = promise.split("Proved by");
+      const links = [...proofs.matchAll(/\]\(([^)]+)\)/g)].map(([, target]) => target);
+      expect(links.length, promise).toBeGreaterThan(0);
+      for (const link of links) expect(link).toMatch(/^test\/.*\.test\.ts$/);
+    }
+  });
+});
+
 describe("links", () => {
-  it("between documents lead to files that exist", async () => {
+  it("between documents lead to files, and to headings, that exist", async () => {
     for (const file of documents) {
-      for (const [, target] of (await read(file)).matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)[^)]*\)/g)) {
-        await access(join(root, dirname(file), target as string));
+      for (const [, target = "", anchor] of (await read(file)).matchAll(
+        /\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)/g,
+      )) {
+        const path = target === "" ? file : join(dirname(file), target);
+        await access(join(root, path)).catch(() => expect.unreachable(`${file} leads to ${target}`));
+        if (anchor !== undefined) expect(await anchorsOf(path), `${file}: ${target}#${anchor}`).toContain(anchor);
       }
     }
   });
@@ -162,6 +180,17 @@ describe("examples", () => {
     });
   });
 });
+
+/** The anchors of a document's headings, as the forges that show Markdown name them. */
+async function anchorsOf(file: string): Promise<readonly string[]> {
+  const headings = (await read(file)).replaceAll(/^```[\s\S]*?^```$/gm, "").matchAll(/^#+ (.+)$/gm);
+  return [...headings].map(([, text = ""]) =>
+    text
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
 
 /** As a dictionary sorts: marks and capitals do not count. */
 function byLetters(a: string, b: string): number {

@@ -45,8 +45,8 @@ describe("the house", () => {
   it("has a root with nothing in it that does not belong there", () => {
     const allowed = [
       ".ci", ".dockerignore", ".editorconfig", ".gitignore", ".oxfmtrc.json", ".oxlintrc.json",
-      "CHANGELOG.md", "Dockerfile", "LICENSE", "README.md", "package-lock.json", "package.json", "relay.config.ts", "tsconfig.json",
-      "bench", "config", "core", "docs", "plugins", "test", "tools",
+      "CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "README.md", "package-lock.json", "package.json", "relay.config.ts", "tsconfig.json",
+      "bench", "config", "core", "deploy", "docs", "examples", "plugins", "test", "tools",
     ]; // prettier-ignore
     const there = new Set([...files.keys()].map((file) => file.split("/")[0]));
     expect([...there].filter((name) => !allowed.includes(name as string))).toEqual([]);
