@@ -3,6 +3,7 @@
  * about what changed. Lines between a node and the store can be cut; a request may then arrive late, or its answer never.
  */
 import { ConflictError, LeaseLostError, StorageError } from "../../core/model/errors.ts";
+import { neverTried, type Due } from "../../core/model/delivery.ts";
 import { dueKey, parseDue } from "../../core/model/keys.ts";
 import type { Change, Lease, Queue, Storage } from "../../core/ports/storage.ts";
 import { unmet } from "../../plugins/storage/embedded/conditions.ts";
@@ -68,7 +69,14 @@ export function simShared(world: World): SimShared {
   /** The store's own clock. */
   const serverNow = (): number => GENESIS + Math.floor(world.now());
 
-  /** @param nodeNow what the clock of the node said when it asked: what is due is due as soon from here as it is from there */
+  /** What was never tried is due at once; what was tried, as soon from here as from the node, and within its own wait. */
+  function claimableAt(due: Due, nodeNow: number): number {
+    const now = serverNow();
+    if (neverTried(due)) return now;
+    return Math.min(due.dueAt + now - nodeNow, now + (due.waitMs ?? Number.POSITIVE_INFINITY));
+  }
+
+  /** @param nodeNow what the clock of the node said when it asked */
   function carryOut(id: string, changes: readonly Change[], nodeNow: number): number {
     const keys = unmet(changes, rows.get);
     if (keys.length > 0) throw new ConflictError(keys);
@@ -76,7 +84,8 @@ export function simShared(world: World): SimShared {
     const watched: string[] = [];
     for (const { op, key, ...more } of changes) {
       if (op === "put") rows.set(key, (more as { value: string }).value);
-      if (op === "put" && key.startsWith("due:")) later.set(key, Number(key.split(":")[2]) + serverNow() - nodeNow);
+      if (op === "put" && key.startsWith("due:"))
+        later.set(key, claimableAt(parseDue(key, String(rows.get(key))), nodeNow));
       else if (op === "delete") rows.delete(key);
       if (op !== "check" && /^(subscription|control):/.test(key)) watched.push(key);
     }
