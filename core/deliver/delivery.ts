@@ -17,10 +17,9 @@ import { endFailed } from "./end-failed.ts";
 import { isQuiet, NotDelivered } from "./not-delivered.ts";
 import type { CachedEvent } from "./event-cache.ts";
 import { judge } from "./outcome.ts";
-import { faultAttempt } from "./own-faults.ts";
+import { afterFault } from "./own-faults.ts";
 import { persist } from "../records/persist.ts";
 import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "../records/delivery-records.ts";
-import type { SentAttempt } from "./send.ts";
 import { settle } from "./settle.ts";
 import { loadRecord } from "./load-record.ts";
 import type { Slot } from "./slots.ts";
@@ -38,6 +37,8 @@ export class DeliveryRun {
   #line: Due;
   #delivery: Delivery | undefined;
   #loaded: CachedEvent | undefined;
+  /** Monotonic ms at which the last attempt ended. */
+  #answeredAt = 0;
   /** Undefined while it has none. */
   #slot: Slot | undefined;
   /** Counted among the waits that are held. */
@@ -112,28 +113,16 @@ export class DeliveryRun {
     const number = delivery.attempts.length + 1;
     this.#slot?.toward((sub as Subscription).url);
     const sent = await send(sub as Subscription, loaded, { cycle, number }, this.#signal).catch((error: unknown) =>
-      this.#notSent(error, { cycle, number }),
+      afterFault(error, this.#lease, { cycle, number }, this.#signal, this.#deps),
     );
     this.#slot?.took();
+    this.#answeredAt = clock.monotonic();
     faults.clear(subscriptionId, ordinal);
     const now = clock.now();
     const retry = sub?.retry ?? this.#deps.retry;
     const outcome = judge(sent.reply, { attempt: number, retry, now, random: random() });
     const tried = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
     await this.#record(sub as Subscription, tried, sent.attempt, outcome);
-  }
-
-  /** A fault of our own is no attempt, unless it comes again and again. @throws the fault */
-  #notSent(error: unknown, turn: Pick<Attempt, "cycle" | "number">): SentAttempt {
-    const { faults, clock, log } = this.#deps;
-    const { subscriptionId, ordinal } = this.#lease;
-    if (this.#signal.aborted || !faults.note(subscriptionId, ordinal)) throw error;
-    log.error("an attempt is recorded for faults of the relay itself", {
-      subscriptionId,
-      ordinal,
-      error: String(error),
-    });
-    return faultAttempt(turn, clock);
   }
 
   /** A gate is shut: the delivery goes back as it was, and nothing of its subscription is claimed for so long. */
@@ -199,10 +188,12 @@ export class DeliveryRun {
    * The result is stored, its next time too: a pause that cannot be set must not undo that. This node keeps to it all the
    * same, and sets it again when it turns the next delivery away.
    */
-  async #pause(ms: number | undefined): Promise<void> {
-    if (ms === undefined) return;
-    const { rests, storage, log } = this.#deps;
+  async #pause(asked: number | undefined): Promise<void> {
+    if (asked === undefined) return;
+    const { rests, storage, clock, log } = this.#deps;
     const { subscriptionId } = this.#lease;
+    // The receiver asked when it answered. Storing the result may have taken long.
+    const ms = Math.max(1, Math.ceil(asked - (clock.monotonic() - this.#answeredAt)));
     rests?.(subscriptionId, ms);
     try {
       await storage.queue.pause(subscriptionId, ms);
@@ -220,8 +211,9 @@ export class DeliveryRun {
   async #wait(until: number): Promise<void> {
     const { clock, slots, holdMs, storage } = this.#deps;
     const { waitMs = holdMs } = this.#line;
-    // The clock may be set at any time: the wait that was asked for is the longest.
-    const left = (): number => Math.min(until - clock.now(), waitMs);
+    // The clock may be set at any time: what is left of the wait that was asked for is the longest.
+    const began = clock.monotonic();
+    const left = (): number => Math.min(until - clock.now(), waitMs - (clock.monotonic() - began));
     this.#loaded = undefined;
     this.#giveSlot();
     const ends = this.#draining === undefined ? this.#signal : AbortSignal.any([this.#signal, this.#draining]);

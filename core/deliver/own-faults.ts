@@ -4,6 +4,8 @@
  */
 import type { Attempt } from "../model/attempt.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/plugin.ts";
+import type { Lease } from "../ports/storage.ts";
 import type { SentAttempt } from "./send.ts";
 
 /** Faults in a row after which an attempt is recorded. */
@@ -37,10 +39,30 @@ export function createOwnFaults(): OwnFaults {
 }
 
 /** The attempt that stands for requests which the relay could not make. Its detail is for the subscriber: the log says more. */
-export function faultAttempt(turn: Pick<Attempt, "cycle" | "number">, clock: Pick<Clock, "now">): SentAttempt {
+function faultAttempt(turn: Pick<Attempt, "cycle" | "number">, clock: Pick<Clock, "now">): SentAttempt {
   const detail = "the relay could not make this request, five times in a row";
   return {
     reply: { kind: "error", error: "protocol", detail },
     attempt: { ...turn, startedAt: clock.now(), durationMs: 0, error: "protocol", detail },
   };
+}
+
+/**
+ * What stands for an attempt after a fault of our own: nothing, unless the fault comes again and again.
+ * @throws the fault
+ */
+export function afterFault(
+  error: unknown,
+  { subscriptionId, ordinal }: Pick<Lease, "subscriptionId" | "ordinal">,
+  turn: Pick<Attempt, "cycle" | "number">,
+  signal: AbortSignal,
+  { faults, clock, log }: { readonly faults: OwnFaults; readonly clock: Pick<Clock, "now">; readonly log: Log },
+): SentAttempt {
+  if (signal.aborted || !faults.note(subscriptionId, ordinal)) throw error;
+  log.error("an attempt is recorded for faults of the relay itself", {
+    subscriptionId,
+    ordinal,
+    error: String(error),
+  });
+  return faultAttempt(turn, clock);
 }

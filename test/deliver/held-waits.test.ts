@@ -62,6 +62,21 @@ describe("waits", () => {
 });
 
 describe("a relay that stops", () => {
+  it("gives a wait back with what is left of it, although its clock was set back meanwhile", async () => {
+    await using test = await testPath({ retry: QUICK });
+    await failedOnce(1, test);
+    await test.clock.advance(6_000);
+    await test.clock.step(-3_600_000);
+    const stopped = test.get(path.DISPATCHER).stop(5_000);
+    await test.clock.advance(0);
+    await stopped;
+    const claim = () => test.storage.queue.claim({ limit: 9, perSubscription: 9, busy: new Map() });
+    await test.clock.advance(2_000);
+    expect(await claim()).toEqual([]);
+    await test.clock.advance(3_200);
+    expect(await claim()).toHaveLength(1);
+  });
+
   it("makes no attempt for a wait that was over but had no slot: it goes back with its number", async () => {
     await using test = await testPath({ retry: QUICK, delivery: { perSubscription: 1 } });
     await failedOnce(2, test);

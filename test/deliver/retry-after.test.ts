@@ -67,6 +67,22 @@ describe("a subscription whose receiver asks for rest", () => {
     await test.whenSent(2);
   });
 
+  it("rests no longer because its answer took long to store", async () => {
+    await using test = await testPath({ retry: { attempts: 1 }, delivery: { perSubscription: 1 } });
+    const stored = holdSettles(test.storage);
+    test.answers = [replied(503, { retryAfter: "600" })];
+    await test.subscribe();
+    for (let i = 0; i < 2; i++) await test.publish();
+    await test.start();
+    await test.whenSent(1);
+    await test.clock.advance(300_000);
+    stored.letGo();
+    await test.clock.advance(299_000);
+    expect(test.sent).toHaveLength(1);
+    await test.clock.advance(3_000);
+    await test.whenSent(2);
+  });
+
   it("rests as long as it asked for, though its breaker would rest it for less", async () => {
     await using test = await testPath({ retry: { attempts: 1 }, health: HEALTH, delivery: { perSubscription: 3 } });
     const replies = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
