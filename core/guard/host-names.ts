@@ -37,13 +37,18 @@ const METADATA = [
   "metadata.hetzner.cloud",
 ];
 
-const FORBIDDEN = [...ZONES, ...METADATA];
+export interface WrongName {
+  readonly reason: NameReason;
+  readonly message: string;
+  /** A host of an inner network, which an operator may open by its name. */
+  readonly inner?: true;
+}
 
 /**
  * What is wrong with a host name, if anything. Address literals have no name and pass.
  * @param host lower case, as in `URL.hostname`
  */
-export const hostname = (host: string): { readonly reason: NameReason; readonly message: string } | undefined => {
+export const hostname = (host: string): WrongName | undefined => {
   if (isIP(host.startsWith("[") ? host.slice(1, -1) : host) !== 0) return undefined;
   if (host.endsWith(".")) return { reason: "HOST_TRAILING_DOT", message: "the host name must not end in a dot" };
   const labels = host.split(".");
@@ -52,8 +57,13 @@ export const hostname = (host: string): { readonly reason: NameReason; readonly 
   // Whatever ends in a number is an IPv4 address to some parser (WHATWG URL, "ends in a number").
   if (/^(?:\d+|0x[\da-f]*)$/.test(labels.at(-1) ?? ""))
     return { reason: "HOST_INVALID", message: "the host name must not end in a number" };
-  if (labels.length < 2) return { reason: "HOST_FORBIDDEN", message: "the host name must have at least two labels" };
-  if (FORBIDDEN.some((zone) => host === zone || host.endsWith(`.${zone}`)))
-    return { reason: "HOST_FORBIDDEN", message: "the host name is reserved for inner networks" };
+  if (labels.length < 2)
+    return { reason: "HOST_FORBIDDEN", message: "the host name has no domain, so it is not a public one", inner: true };
+  if (under(METADATA, host)) return { reason: "HOST_FORBIDDEN", message: "the host is a cloud's metadata service" };
+  if (under(ZONES, host))
+    return { reason: "HOST_FORBIDDEN", message: "the host name is reserved for inner networks", inner: true };
   return undefined;
 };
+
+const under = (zones: readonly string[], host: string): boolean =>
+  zones.some((zone) => host === zone || host.endsWith(`.${zone}`));

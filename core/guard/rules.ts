@@ -48,15 +48,20 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions): 
     const verdicts = found.map((text) => judge(hostname, port, text));
     const bad = verdicts.find((reason) => reason !== undefined);
     if (bad === undefined) return undefined;
-    if (verdicts.includes(undefined) && bad === "IP_NOT_PUBLIC") return refused("DNS_MIXED", MESSAGES.DNS_MIXED);
-    return refused(bad, MESSAGES[bad as keyof typeof MESSAGES]);
+    const mixed = verdicts.includes(undefined) && bad === "IP_NOT_PUBLIC";
+    const reason = mixed ? "DNS_MIXED" : bad;
+    const sensitive = found.some((text) => isSensitive(parseAddress(text)));
+    return {
+      ...refused(reason, MESSAGES[reason as keyof typeof MESSAGES]),
+      ...(!sensitive && { allow: `${hostname}:${port}` }),
+    };
   };
   const port = (hostname: string, number: number): RefusedUrl<GuardReason> | undefined => {
     const literal = literalOf(hostname);
     if (literal !== undefined) return addresses(hostname, number, [literal]);
     // A port that only a CIDR opens is judged with the addresses.
     const possible = open.has(number) || allowed.host(hostname, number) || allowed.somewhere(number);
-    return possible ? undefined : refused("URL_PORT", MESSAGES.URL_PORT);
+    return possible ? undefined : { ...refused("URL_PORT", MESSAGES.URL_PORT), allow: `${hostname}:${number}` };
   };
   return {
     named: allowed.named,
@@ -71,6 +76,10 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions): 
     },
   };
 };
+
+/** Metadata services and the like: no name opens them. */
+const isSensitive = (address: Address | undefined): boolean =>
+  address === undefined || classify(address) === "sensitive";
 
 /** The address in a host that is an IP literal, without brackets. */
 export const literalOf = (hostname: string): string | undefined => {

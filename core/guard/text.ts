@@ -19,6 +19,8 @@ export interface RefusedUrl<Reason extends string = string> {
   /** One line for the subscriber: what to change. It never holds an address that a name resolved to. */
   readonly message: string;
   readonly malformed: boolean;
+  /** The entry of `guard.allow` that would open it, where one can. */
+  readonly allow?: string;
 }
 
 export interface ReadUrl {
@@ -70,7 +72,8 @@ export const readUrl = (
     return refused("URL_NOT_CANONICAL", "write the host plainly: as it stands it would be read as another one");
   const port = parsed.port !== "" ? Number(parsed.port) : written.endsWith(":443") ? 443 : defaultPort;
   const wrong = named(hostname) ? undefined : checkName(hostname);
-  return wrong === undefined ? { ok: true, href, hostname, port } : refused(wrong.reason, wrong.message);
+  if (wrong === undefined) return { ok: true, href, hostname, port };
+  return { ...refused(wrong.reason, wrong.message), ...(wrong.inner === true && { allow: `${hostname}:${port}` }) };
 };
 
 const HTTPS: SchemeOf = { scheme: "https", port: 443 };

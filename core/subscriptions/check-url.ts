@@ -3,7 +3,13 @@ import type { Transport } from "../ports/transport.ts";
 
 export type CheckedUrl =
   | { readonly ok: true; readonly href: string }
-  | { readonly ok: false; readonly reason: string; readonly message: string };
+  | {
+      readonly ok: false;
+      readonly reason: string;
+      readonly message: string;
+      /** The entry of `guard.allow` that would open it, where one can. */
+      readonly allow?: string;
+    };
 
 /** What is asked of the guard room. */
 export interface UrlGuard {

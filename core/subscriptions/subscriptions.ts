@@ -97,7 +97,9 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   async function allowed(url: string): Promise<string> {
     const verdict = await deps.registerUrl(url);
     if (verdict.ok) return verdict.href;
-    throw new Problem("URL_NOT_ALLOWED", "Give a URL that the relay may call.", {
+    const opened = `To let the relay call it, its operator sets guard: { allow: ["${verdict.allow}"] } in relay.config.ts.`;
+    const detail = `Give a URL that the relay may call.${verdict.allow === undefined ? "" : ` ${opened}`}`;
+    throw new Problem("URL_NOT_ALLOWED", detail, {
       errors: [{ path: "url", message: verdict.message, reason: verdict.reason }],
     });
   }

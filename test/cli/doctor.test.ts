@@ -67,7 +67,7 @@ describe("relay doctor", () => {
     const { stdout, code } = await runCommand(["doctor", "--url", "https://127.0.0.1/"], { cwd: folder });
     expect(code).toBe(69);
     expect(stdout).toMatch(/^ok {4}config {6}\S+relay\.config\.ts$/m);
-    expect(stdout).toMatch(/^BAD {3}url .*IP_NOT_PUBLIC.*\n +→ .*guard\.allow/m);
+    expect(stdout).toMatch(/^BAD {3}url .*IP_NOT_PUBLIC.*\n +→ .*guard: \{ allow: \["[^"]+"\] \}/m);
     expect(stdout).not.toContain("\u001b");
   });
 

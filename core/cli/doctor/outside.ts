@@ -22,8 +22,11 @@ export async function checkUrl(url: string, plan: Plan, around: CliEnvironment):
   const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
   const guard = createGuard({ ...plan.guard, ca, clock });
   const verdict = await guard.register(url);
-  if (!verdict.ok)
-    return bad("url", `${url}: ${verdict.message} (${verdict.reason})`, todoFor(verdict.reason), "outside");
+  if (!verdict.ok) {
+    const todo =
+      verdict.allow === undefined ? todoFor() : `where that is meant, open it: guard: { allow: ["${verdict.allow}"] }`;
+    return bad("url", `${url}: ${verdict.message} (${verdict.reason})`, todo, "outside");
+  }
   const { hostname, port } = verdict;
   const deadline = new AbortController();
   const late = clock.sleep(clock.now() + PROBE_MS, deadline.signal).then(
@@ -40,19 +43,14 @@ export async function checkUrl(url: string, plan: Plan, around: CliEnvironment):
     return good("url", found);
   } catch (error) {
     const stage = error instanceof ConnectError ? error.stage : "connect";
-    const reason = error instanceof ConnectError ? (error.reason ?? "") : "";
-    return bad("url", `${url}: ${stage}: ${(error as Error).message}`, todoFor(reason, stage), "outside");
+    return bad("url", `${url}: ${stage}: ${(error as Error).message}`, todoFor(stage), "outside");
   } finally {
     deadline.abort();
     await late;
   }
 }
 
-function todoFor(reason: string, stage?: string): string {
-  if (reason === "URL_PORT") return "add the port to guard.ports, or host:port to guard.allow";
-  if (["IP_NOT_PUBLIC", "DNS_MIXED", "SELF_CONNECTION"].includes(reason)) {
-    return "where that is meant, open it in guard.allow: an address, a CIDR or the host, with :port";
-  }
+function todoFor(stage?: string): string {
   switch (stage) {
     case "dns":
       return "see that the name is right, and that the name servers of this machine know it";
@@ -63,7 +61,7 @@ function todoFor(reason: string, stage?: string): string {
     case "tls":
       return "see its certificate: its name, its dates, its chain; an authority of your own goes into guard.ca";
     default:
-      return "write it as https://host/path with a public host name; internal ones are opened in guard.allow";
+      return "write it as https://host/path with a public host name; the operator opens internal ones in guard.allow";
   }
 }
 
