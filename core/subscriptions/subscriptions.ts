@@ -5,7 +5,7 @@ import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../model/keys.
 import { OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import { secretAad } from "../model/subscription.ts";
-import type { DisabledReason, SealedSecret, Subscription } from "../model/subscription.ts";
+import type { DisabledReason, RetryOptions, SealedSecret, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -29,6 +29,8 @@ export interface SubscriptionsDeps {
   readonly keys: Keys;
   /** Judges a URL before it is stored. */
   readonly registerUrl: (url: string) => Promise<CheckedUrl>;
+  /** The retry policy of the relay: a subscription's own is filled from it. */
+  readonly retry: RetryOptions;
   /** Most live subscriptions of one key. */
   readonly perKey: number;
   /** Aborts the attempts that are under way for a subscription, on every node; resolves when they have ended. */
@@ -134,7 +136,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           updatedAt: at,
           generation: 1,
           secrets: [secret.stored],
-          ...fieldsOf(fields),
+          ...fieldsOf(fields, deps.retry),
           ...sealHeaders(keys, keyId, id, fields.headers ?? undefined, undefined),
         };
         const changes: Change[] = [
@@ -158,7 +160,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       if (revived) await revive(id);
       const url = patch.url === undefined ? undefined : await allowed(patch.url);
       const { was, next } = await revise(keyId, id, (now) => ({
-        next: patched(keys, now, { ...patch, url }, clock.now()),
+        next: patched(deps, now, { ...patch, url }, clock.now()),
         more: [
           audit(keyId, actor, { action: "subscription.updated", target: id, detail: Object.keys(patch).join(" ") }),
         ],

@@ -11,7 +11,8 @@ interface Options {
   readonly description?: string | null;
   readonly rateLimit?: { readonly perSecond: number } | null;
   readonly timeoutMs?: number | null;
-  readonly retry?: RetryOptions | null;
+  /** What is left out is filled from the relay's own. */
+  readonly retry?: Partial<RetryOptions> | null;
   /** Values in clear. In an update `null` keeps a value, and a name that is left out is removed. */
   readonly headers?: Readonly<Record<string, string | null>> | null;
 }
@@ -31,11 +32,18 @@ const PLAIN = ["description", "rateLimit", "timeoutMs", "retry"] as const;
 
 type Plain = Pick<Subscription, (typeof PLAIN)[number]>;
 
-/** The optional fields that are set. */
-export function fieldsOf(fields: Options): Plain {
+/** The optional fields that are set. @param retry the relay's own, for what a retry policy leaves out */
+export function fieldsOf(fields: Options, retry: RetryOptions): Plain {
   const out: Record<string, unknown> = {};
   for (const name of PLAIN) if (fields[name] !== undefined && fields[name] !== null) out[name] = fields[name];
-  return out as Plain;
+  return { ...(out as Plain), ...(fields.retry && { retry: wholeRetry(fields.retry, retry) }) };
+}
+
+/** A first delay beyond the relay's longest one raises that, where no longest one is given: it was asked for. */
+function wholeRetry(given: Partial<RetryOptions>, retry: RetryOptions): RetryOptions {
+  const { attempts = retry.attempts, firstDelayMs = retry.firstDelayMs, factor = retry.factor } = given;
+  const maxDelayMs = given.maxDelayMs ?? Math.max(retry.maxDelayMs, firstDelayMs);
+  return { attempts, firstDelayMs, factor, maxDelayMs };
 }
 
 /** @throws Problem VALIDATION_FAILED for names that are malformed, or that nothing in the catalogue can ever match */
@@ -103,7 +111,7 @@ function patchedHeaders(
 
 /** @param patch its `url` has passed the guard */
 export function patched(
-  keys: Pick<Keys, "seal">,
+  { keys, retry }: { readonly keys: Pick<Keys, "seal">; readonly retry: RetryOptions },
   now: Subscription,
   patch: SubscriptionPatch,
   at: number,
@@ -114,7 +122,7 @@ export function patched(
   for (const name of PLAIN) if (patch[name] === null) delete kept[name];
   return {
     ...(kept as unknown as typeof rest),
-    ...fieldsOf(patch),
+    ...fieldsOf(patch, retry),
     ...(patch.url !== undefined && { url: patch.url }),
     ...(patch.events !== undefined && { events: [...new Set(patch.events)] }),
     ...patchedHeaders(keys, now, patch),

@@ -71,6 +71,9 @@ export const PUBLISH_TOKEN = "publish-token";
 export const LIST = "/api-keys/key_1/webhooks";
 export const HOOK = { url: "https://hooks.example.com/a", events: ["deposit:paid"] };
 
+/** The retry policy of the relay under test. */
+export const RETRY = { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 };
+
 const HOUR = 3_600_000;
 
 /** `all`, `all+mfa`, `key_1`, `key_1,key_2`, `none`; anything else is refused. */
@@ -115,6 +118,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
           clock,
           keys: get(path.KEYS),
           registerUrl: options.registerUrl,
+          retry: RETRY,
           perKey: 1_000,
           abort: () => Promise.resolve(),
         })

@@ -175,9 +175,6 @@ describe("wrong fields", () => {
       "events[1]",
       "events[2]",
       "retry.attempts",
-      "retry.factor",
-      "retry.firstDelayMs",
-      "retry.maxDelayMs",
       "surprise",
       "url",
     ]);

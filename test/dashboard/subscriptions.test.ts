@@ -135,7 +135,7 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
       url: receiver.url("/after"),
       description: "After",
       headers: { "X-Token": null },
-      retry: { attempts: 2, firstDelayMs: 5_000 },
+      retry: { attempts: 2, firstDelayMs: 20 },
     });
     expect(data.timeoutMs).toBeUndefined();
     const before = receiver.requests.length;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createSubscriptionCache, createSubscriptions } from "../../core/subscriptions/subscriptions.ts";
 import type { Subscriptions, SubscriptionsDeps } from "../../core/subscriptions/subscriptions.ts";
+import { Problem } from "../../core/model/problem.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import { subscriptionKey } from "../../core/model/keys.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
@@ -129,6 +130,7 @@ function desk(over: Partial<SubscriptionsDeps> = {}): {
     clock: testClock(),
     keys,
     registerUrl: (href) => Promise.resolve({ ok: true, href }),
+    retry: { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 60_000 },
     perKey: 3,
     abort: () => Promise.resolve(),
     ...over,
@@ -161,6 +163,27 @@ describe("a subscription", () => {
       [{ path: "url", message: "not public", reason: "IP_NOT_PUBLIC" }],
     ]);
     expect(store.rows.size).toBe(0);
+  });
+
+  it("fills what its retry policy leaves out from the relay's own, at a create and at an update", async () => {
+    const { subscriptions, read } = desk();
+    const made = await subscriptions.create("key_1", { ...FIELDS, retry: { attempts: 2 } }, ACTOR);
+    const { id } = made.subscription;
+    expect(read(id).retry).toEqual({ attempts: 2, firstDelayMs: 5_000, factor: 4, maxDelayMs: 60_000 });
+    await subscriptions.update("key_1", id, { retry: { firstDelayMs: 90_000 } }, ACTOR);
+    expect(read(id).retry).toEqual({ attempts: 5, firstDelayMs: 90_000, factor: 4, maxDelayMs: 90_000 });
+    await subscriptions.update("key_1", id, { description: "a note" }, ACTOR);
+    expect(read(id).retry).toMatchObject({ firstDelayMs: 90_000 });
+    await subscriptions.update("key_1", id, { retry: null }, ACTOR);
+    expect(read(id)).not.toHaveProperty("retry");
+  });
+
+  it("is refused with the entry of guard.allow that would open its URL, where there is one", async () => {
+    const refusal = { ok: false as const, reason: "IP_NOT_PUBLIC", message: "not public", allow: "10.0.0.1:443" };
+    const { subscriptions } = desk({ registerUrl: () => Promise.resolve(refusal) });
+    const error = await subscriptions.create("key_1", FIELDS, ACTOR).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(Problem);
+    expect((error as Problem).detail).toContain('guard: { allow: ["10.0.0.1:443"] }');
   });
 
   it("may only want what the catalogue can give, and the relay's own events", async () => {

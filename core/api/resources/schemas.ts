@@ -55,22 +55,22 @@ const headers = z
 
 const retry = z
   .strictObject({
-    attempts: z.int().min(1).max(5),
-    firstDelayMs: z.int().min(10).max(3_600_000),
-    factor: z.number().min(1).max(10),
-    maxDelayMs: z.int().min(10).max(86_400_000),
+    attempts: whole(1, 5).optional(),
+    firstDelayMs: whole(10, 3_600_000).optional(),
+    factor: number(1, 10).optional(),
+    maxDelayMs: whole(10, 86_400_000).optional(),
   })
-  .meta({ description: "When a failed attempt is made again." });
+  .meta({ description: "When a failed attempt is made again. What is left out is as the relay's config has it." });
 const options = {
   description: z.string().max(1_000).nullable().optional(),
   rateLimit: z
-    .strictObject({ perSecond: z.number().min(0.01).max(10_000) })
+    .strictObject({ perSecond: number(0.01, 10_000) })
     .nullable()
     .optional()
     .meta({
       description: "Most attempts a second. Each node keeps it by itself: with two nodes it may be twice as many.",
     }),
-  timeoutMs: z.int().min(1_000).max(30_000).nullable().optional(),
+  timeoutMs: whole(1_000, 30_000).nullable().optional(),
   retry: retry.nullable().optional(),
 };
 /** Nothing is stored yet at a create: there is no value that `null` could keep. */

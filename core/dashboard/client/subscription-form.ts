@@ -19,6 +19,10 @@ interface FormProps {
 
 /** An empty field clears what was set. */
 const numeric = (text: string): number | undefined => (text.trim() === "" ? undefined : Number(text));
+const milliseconds = (text: string): number | undefined => {
+  const seconds = numeric(text);
+  return seconds === undefined ? undefined : seconds * 1_000;
+};
 const shown = (value: number | undefined): string => (value === undefined ? "" : String(value));
 const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url);
 
@@ -46,11 +50,12 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
     const perSecond = numeric(pace);
     const timeout = numeric(seconds);
     const own = [attempts, first, factor, most].some((text) => text.trim() !== "");
+    // What is left empty is filled by the relay.
     const retry = {
-      attempts: numeric(attempts) ?? 5,
-      firstDelayMs: (numeric(first) ?? 5) * 1_000,
-      factor: numeric(factor) ?? 4,
-      maxDelayMs: (numeric(most) ?? 3_600) * 1_000,
+      attempts: numeric(attempts),
+      firstDelayMs: milliseconds(first),
+      factor: numeric(factor),
+      maxDelayMs: milliseconds(most),
     };
     const wanted: Record<string, unknown> = {
       url: url.trim(),

@@ -210,6 +210,7 @@ export function registerPath(house: Container, bounds?: FanoutBounds): void {
       ...base(),
       keys: get(KEYS),
       registerUrl: checkUrl(get(TRANSPORTS), get(OUTBOUND_GUARD)),
+      retry: get(PLAN).retry,
       perKey: get(PLAN).subscriptions.perKey,
       events: get(CATALOGUE).now,
       abort: both((id) => get(CLUSTER).ask("stop", id), clusterActions(get).stop),
