@@ -44,7 +44,7 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
   });
   let checked: CheckedConfig = {};
   try {
-    const result = schema.safeParse(config);
+    const result = schema.safeParse(config, { error: () => "is not valid" });
     if (result.success) checked = result.data;
     else for (const issue of result.error.issues) problems.push({ path: pathText(issue.path), message: issue.message });
   } catch (error) {

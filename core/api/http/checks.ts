@@ -9,6 +9,7 @@ import { isSteppedUp, stepUpChallenge } from "../../model/token.ts";
 import type { StepUpRule } from "../../model/token.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Call } from "./call.ts";
+import { fieldMessage } from "./field-messages.ts";
 import { checkAccept, hasBody, readJson } from "./json-body.ts";
 import type { AnyOperation, OperationRequest } from "./operation.ts";
 
@@ -68,7 +69,7 @@ function readQuery(spec: AnyOperation, call: Call, errors: FieldError[]): unknow
 }
 
 function parsed(schema: z.ZodType, value: unknown, errors: FieldError[]): unknown {
-  const result = schema.safeParse(value);
+  const result = schema.safeParse(value, { error: fieldMessage });
   if (result.success) return result.data;
   for (const issue of result.error.issues) {
     const path = pathOf(issue.path);

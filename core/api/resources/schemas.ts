@@ -9,6 +9,19 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\x20-\x7e]*$/;
 const MAX_HEADERS = 20;
 
+/** A field that is left out is said to be missing; any other wrong value gets the one text. */
+const saying = (text: string) => ({
+  error: ({ input }: { readonly input?: unknown }): string => (input === undefined ? "is missing" : text),
+});
+const number = (min: number, max: number) => {
+  const text = saying(`must be a number from ${min} to ${max}`);
+  return z.number(text).min(min, text).max(max, text);
+};
+const whole = (min: number, max: number) => {
+  const text = saying(`must be a whole number from ${min} to ${max}`);
+  return z.int(text).min(min, text).max(max, text);
+};
+
 const eventName = z
   .string()
   .max(128)
@@ -20,7 +33,7 @@ const eventName = z
   });
 const events = z
   .array(eventName)
-  .min(1)
+  .min(1, "choose at least one event")
   .max(100)
   .meta({ description: "Names of the events wanted; repeats are folded." });
 
@@ -29,11 +42,21 @@ const urlOf = (schemes: readonly string[]): z.ZodType<string> =>
   z
     .string()
     .max(2_048)
-    .refine(
-      (text) => schemes.some((scheme) => text.slice(0, scheme.length + 1).toLowerCase() === `${scheme}:`),
-      `must start with ${schemes.map((scheme) => `${scheme}://`).join(" or ")}`,
-    )
+    .refine((text) => schemes.some((scheme) => text.slice(0, scheme.length + 1).toLowerCase() === `${scheme}:`), {
+      error: ({ input }) => wrongScheme(String(input), schemes),
+    })
     .meta({ examples: ["https://hooks.example.com/relay"], pattern: `^(?:${schemes.join("|")}):` });
+
+/** Someone who tries a receiver on this machine first learns here how it is called. */
+function wrongScheme(given: string, schemes: readonly string[]): string {
+  const text = `must start with ${schemes.map((scheme) => `${scheme}://`).join(" or ")}`;
+  const url = URL.parse(given);
+  if (url?.protocol !== "http:") return text;
+  if (!/^(?:localhost|127\.[\d.]+|\[::1\])$/.test(url.hostname)) return `${text}: nothing is sent unencrypted`;
+  const port = url.port === "" ? 443 : url.port;
+  const allow = `guard: { allow: ["${url.hostname}:${port}"] }`;
+  return `${text}: nothing is sent unencrypted. On this machine, relay listen receives over TLS, and ${allow} in relay.config.ts lets the relay call it`;
+}
 
 const headers = z
   .record(z.string(), z.string().max(1_024).regex(HEADER_VALUE, "must be visible ASCII").nullable())
@@ -97,10 +120,7 @@ export const updateBody = (schemes: readonly string[]) =>
 
 export const rotateBody = z
   .strictObject({
-    overlapSeconds: z
-      .int()
-      .min(0)
-      .max(604_800)
+    overlapSeconds: whole(0, 604_800)
       .default(86_400)
       .meta({ description: "How long the old secret goes on signing beside the new one; 0 ends it now." }),
   })
@@ -117,8 +137,8 @@ export const bulkReplayBody = z
     since: moment.optional(),
     until: moment.optional(),
     dryRun: z.boolean().default(false),
-    limit: z.int().min(1).max(10_000).default(10_000),
-    perSecond: z.number().min(0.1).max(1_000).default(50),
+    limit: whole(1, 10_000).default(10_000),
+    perSecond: number(0.1, 1_000).default(50),
   })
   .meta({ id: "BulkReplay" });
 
