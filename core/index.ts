@@ -2,6 +2,7 @@
 export type * from "./ports/auth.ts";
 export type * from "./ports/clock.ts";
 export type * from "./ports/plugin.ts";
+export type * from "./ports/route.ts";
 export type * from "./ports/source.ts";
 export type * from "./ports/storage.ts";
 export type * from "./ports/transport.ts";

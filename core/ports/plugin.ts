@@ -4,6 +4,8 @@ import type { AuditEntry } from "../model/audit.ts";
 import type { Clock } from "./clock.ts";
 import type { Entry, Change, RangeOptions } from "./storage.ts";
 
+export type { Route, RouteReply, RouteRequest } from "./route.ts";
+
 /** A plug-in is a plain value made by a factory (`sqlite({ dir })`). Nothing happens until `setup`. */
 export interface Plugin<Kind extends string, Port> {
   readonly kind: Kind;
@@ -128,46 +130,4 @@ export interface FetchReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-}
-
-/** A request as a plug-in's route gets it. Header names are lower case. */
-export interface RouteRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
-  header(name: string): string | undefined;
-  /**
-   * Reads the whole body. The server bounds what all bodies together may hold, what one address may hold, and what one
-   * `caller` may hold (the authenticated caller, where it is known).
-   * @throws Problem PAYLOAD_TOO_LARGE beyond `maxBytes`, PROVIDER_BACKPRESSURE when there is no room
-   */
-  body(maxBytes: number, caller?: string): Promise<Uint8Array>;
-  /** The client's address, with trusted proxies taken into account. */
-  readonly address: string;
-  readonly requestId: string;
-  /** Aborts when the client goes away. */
-  readonly signal: AbortSignal;
-}
-export interface RouteReply {
-  readonly status: number;
-  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
-  readonly body?: string | Uint8Array;
-}
-
-/**
- * An HTTP route of a plug-in. The server matches, times and logs it; the route answers or throws a Problem. `limit`
- * names its row in the limits table; `principal` says on whom requests are counted.
- */
-export interface Route {
-  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Segments may be `{name}`; a parameter is one segment. */
-  readonly path: string;
-  readonly limit?: string;
-  /**
-   * The callers that the limits count, found before the check; with several, each must pass. @throws Problem
-   * UNAUTHENTICATED
-   */
-  principal?(request: RouteRequest): Promise<string | readonly string[]> | string | readonly string[];
-  handle(request: RouteRequest): Promise<RouteReply>;
 }

@@ -1,7 +1,7 @@
 /** Auth by accounts of the relay's own, with passwords and second factors. The default: it needs nothing else to start. */
 import type { AccountKeeper, Auth } from "../../core/ports/auth.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
-import { openAccounts, openUsers } from "./accounts/open.ts";
+import { openUsers } from "./accounts/open-users.ts";
 
 export interface AccountsOptions {
   /** How long an access token lives, in milliseconds. @default 900_000 */
@@ -26,7 +26,8 @@ export function accounts(options: AccountsOptions = {}): Plugin<"auth", Auth> & 
     name: "accounts",
     problems: problemsOf(options),
     users: (ctx) => openUsers(ctx),
-    setup(ctx) {
+    async setup(ctx) {
+      const { openAccounts } = await import("./accounts/open.ts");
       const { tokenMs = TOKEN_MS, sessionMs = SESSION_MS, origin } = options;
       const show = process.stderr.isTTY ? { show: (line: string) => void process.stderr.write(line) } : {};
       return openAccounts(ctx, { tokenMs, sessionMs, ...(origin === undefined ? {} : { origin }), ...show });

@@ -3,7 +3,8 @@ import { LinkedList } from "../../core/model/linked-list.ts";
 import { StartError } from "../../core/model/errors.ts";
 import { Problem, type FieldError } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/model/time.ts";
-import type { Plugin, PluginContext, RouteReply, RouteRequest } from "../../core/ports/plugin.ts";
+import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import type { RouteDescription, RouteReply, RouteRequest } from "../../core/ports/route.ts";
 import type { Accept, Accepted, Source, SourceInfo } from "../../core/ports/source.ts";
 import { readBody } from "./http/event-body.ts";
 import { idempotencyOf, traceparentOf } from "./http/answer-headers.ts";
@@ -28,10 +29,11 @@ export function http(options: HttpOptions = {}): Plugin<"source", Source> {
     name: "http",
     once: true,
     problems,
-    setup(ctx) {
+    async setup(ctx) {
       if (problems.length > 0)
         throw new StartError(78, problems.map(({ path, message }) => `${path} ${message}`).join("; "));
-      return createHttpSource(tokensOf(options, ctx), ctx);
+      const { publishing } = await import("./http/description.ts");
+      return createHttpSource(tokensOf(options, ctx), ctx, publishing);
     },
   };
 }
@@ -48,7 +50,11 @@ function tokensOf({ tokens }: HttpOptions, { publishToken }: PluginContext): rea
   return readTokens([publishToken]);
 }
 
-function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<PluginContext, "clock">): Source {
+function createHttpSource(
+  tokens: readonly PublishToken[],
+  { clock }: Pick<PluginContext, "clock">,
+  describe: RouteDescription,
+): Source {
   let accept: Accept | undefined;
   let info: SourceInfo = { durability: "volatile" };
   const underWay = new LinkedList<Promise<unknown>>();
@@ -111,6 +117,7 @@ function createHttpSource(tokens: readonly PublishToken[], { clock }: Pick<Plugi
         method: "POST",
         path: "/events",
         limit: "POST /events",
+        describe,
         principal: (request) => `publish:${authenticate(request).scope}`,
         handle,
       },

@@ -64,6 +64,8 @@ export function misfits(schema: Schema, value: unknown, components: Schema, path
       case "maxLength":
       case "minItems":
       case "maxItems":
+      case "minProperties":
+      case "maxProperties":
         break;
       default:
         out.push(...at(`has a keyword that the checker does not know: ${keyword}`));

@@ -51,6 +51,8 @@ export interface Served extends AsyncDisposable {
   readonly log: ReturnType<typeof quietLog>;
   readonly listening: Listening;
   readonly operations: readonly AnyOperation[];
+  /** Those that are no operations. */
+  readonly routes: readonly Route[];
   ask(method: string, target: string, options?: AskOptions): Promise<Got>;
   /** Sends bytes as they are, and resolves to all that came back until the connection ended. */
   raw(bytes: string | Uint8Array): Promise<string>;
@@ -130,6 +132,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     ...options.more,
   });
   const readiness = options.parts ?? (() => ({ storage: { ready: true } }));
+  const routes = [...healthRoutes({ clock, readiness }), ...(source.routes ?? []), ...(options.routes ?? [])];
   const app = createApp({
     clock,
     log,
@@ -139,7 +142,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     stepUp: { acr: [], amr: ["mfa"], maxAgeMs: 300_000 },
     trustedProxies: options.trustedProxies ?? [],
     operations,
-    routes: [...healthRoutes({ clock, readiness }), ...(source.routes ?? []), ...(options.routes ?? [])],
+    routes,
   });
   const listening = await listen(app, {
     host: "127.0.0.1",
@@ -157,6 +160,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     log,
     listening,
     operations,
+    routes,
     ask: (method, target, asked = {}) => ask(port, method, target, asked),
     raw: (bytes) => raw(port, bytes),
     async [Symbol.asyncDispose]() {

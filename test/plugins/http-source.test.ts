@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { z } from "zod";
 import { Problem } from "../../core/model/problem.ts";
 import type { RouteReply } from "../../core/ports/plugin.ts";
 import type { Accepted, Source } from "../../core/ports/source.ts";
@@ -12,7 +13,7 @@ import { routeRequest } from "../support/request.ts";
 const TOKEN = "publish-token-of-a-test";
 const HEADERS = { Authorization: `Bearer ${TOKEN}`, "Content-Type": "application/json" };
 
-const open = (options: HttpOptions = { tokens: [TOKEN] }): Source => http(options).setup(context()) as Source;
+const open = async (options: HttpOptions = { tokens: [TOKEN] }): Promise<Source> => http(options).setup(context());
 const route = (source: Source) => source.routes?.[0] as NonNullable<Source["routes"]>[number];
 
 interface Bench extends Desk {
@@ -21,7 +22,7 @@ interface Bench extends Desk {
 
 async function bench(options?: HttpOptions): Promise<Bench> {
   const made = desk();
-  const source = open(options);
+  const source = await open(options);
   await source.start(made.intake.accept, { durability: "fsync", admit: () => made.intake.admit() });
   return Object.assign(made, {
     post: (body: string | Uint8Array, headers = {}) =>
@@ -35,7 +36,7 @@ const event = JSON.stringify(paid());
 describe("http() keeps the law of a source:", () => {
   describeSource(it, {
     async open() {
-      const source = open();
+      const source = await open();
       return {
         source,
         async publish(text) {
@@ -193,7 +194,7 @@ describe("POST /events", () => {
   });
 
   it("says that it is busy before it reads a body", async () => {
-    const source = open();
+    const source = await open();
     await source.start(desk().intake.accept, {
       durability: "fsync",
       admit: () => {
@@ -205,7 +206,7 @@ describe("POST /events", () => {
   });
 
   it("is 503 before it is started and after it is stopped, also for bodies on their way", async () => {
-    const source = open();
+    const source = await open();
     const handle = () => route(source).handle(routeRequest(event, HEADERS));
     expect((await refusal(handle())).code).toBe("SHUTTING_DOWN");
     await source.start(desk().intake.accept, { durability: "fsync" });
@@ -215,6 +216,39 @@ describe("POST /events", () => {
     body.resolve(Buffer.from(event));
     expect((await refusal(work)).code).toBe("SHUTTING_DOWN");
     expect((await refusal(handle())).code).toBe("SHUTTING_DOWN");
+  });
+});
+
+describe("its own description", () => {
+  it("takes and refuses the same fields as the relay does", async () => {
+    const made = await bench();
+    const described = route(await open()).describe?.body;
+    const [json] = (Array.isArray(described) ? described : [described]) as readonly { readonly schema: z.ZodType }[];
+    const values: Readonly<Record<string, readonly unknown[]>> = {
+      type: ["a", "a:b.c", "x".repeat(128), "x".repeat(129), "", "relay:x", "a:", "a b", "ä", 1, null, undefined],
+      keyId: ["k", "k".repeat(64), "k".repeat(65), "", "-k", "k:_-", "k.k", 1, undefined],
+      id: ["e", "e".repeat(128), "e".repeat(129), "", ":e", "e e", 1, null],
+      createdAt: ["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.678+02:00", "2026-01-02", "2026-01-02T03:04:05", "", 1],
+      data: [null, 0, "", [], {}, undefined],
+      surprise: [1],
+    };
+    for (const [name, all] of Object.entries(values))
+      for (const value of all) {
+        const one = { type: "deposit:paid", keyId: "key_1", data: 1, [name]: value };
+        const taken = await made.post(JSON.stringify(one)).then(
+          () => true,
+          () => false,
+        );
+        const said = json?.schema.safeParse(JSON.parse(JSON.stringify(one))).success;
+        expect([name, value, said]).toEqual([name, value, taken]);
+      }
+    const list = (length: number): unknown => Array.from({ length }, () => paid());
+    expect([0, 1, 1_000, 1_001].map((length) => json?.schema.safeParse(list(length)).success)).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
   });
 });
 
@@ -241,7 +275,7 @@ describe("publish tokens", () => {
   });
 
   it("are counted each for itself, by a name that does not tell the token", async () => {
-    const source = open({ tokens: ["a", "b"] });
+    const source = await open({ tokens: ["a", "b"] });
     const principal = (token: string) =>
       route(source).principal?.(routeRequest("", { Authorization: `Bearer ${token}` })) as string;
     expect(principal("a")).toMatch(/^publish:[0-9a-f]{32}$/);
@@ -280,11 +314,11 @@ describe("publish tokens", () => {
     expect(http().problems).toEqual([]);
   });
 
-  it("left out are the relay's own, and without any the relay does not start", () => {
-    const source = http().setup(context({ publishToken: "own" })) as Source;
+  it("left out are the relay's own, and without any the relay does not start", async () => {
+    const source = await http().setup(context({ publishToken: "own" }));
     expect(route(source).principal?.(routeRequest("", { Authorization: "Bearer own" }))).toBeDefined();
-    expect(() => http().setup(context())).toThrow(/no publish token/);
-    expect(() => http().setup(context({ publishToken: "" }))).toThrow(/no publish token/);
+    await expect(http().setup(context())).rejects.toThrow(/no publish token/);
+    await expect(http().setup(context({ publishToken: "" }))).rejects.toThrow(/no publish token/);
   });
 });
 

@@ -4,12 +4,14 @@ import { retryAfterMs } from "../../deliver/retry.ts";
 import type { Caller, Limiter, LimitVerdict } from "../../limits/limiter.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Log, Route, RouteReply } from "../../ports/plugin.ts";
+import type { Log } from "../../ports/plugin.ts";
+import type { Route, RouteReply } from "../../ports/route.ts";
 import { createTrust, peerOf } from "../http/client-address.ts";
 import { Gone, HeldBody, readBody } from "../http/body.ts";
 import { createBodyBudget } from "../http/body-budget.ts";
 import type { Call } from "../http/call.ts";
 import { callersOf, credentialsIn } from "./callers.ts";
+import { describeGateway } from "./description.ts";
 import { requestPairs, responsePairs, valuesOf } from "./headers.ts";
 import { createFindRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
 import type { GatewayRoute } from "./request-path.ts";
@@ -208,6 +210,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     routes: routes.map((route) => ({
       method: route.method,
       path: route.path,
+      describe: describeGateway(route.method, deps.upstream?.keyHeader),
       // The server hands every route its own Call: a gateway cannot do without the sockets behind it.
       handle: (request) => answer(route, request as Call),
     })),

@@ -3,10 +3,11 @@
  * nginx (`auth_request`), Traefik (`forwardAuth`), Envoy (`ext_authz`).
  */
 import { hash, timingSafeEqual } from "node:crypto";
+import { z } from "zod";
 import type { Limiter, LimitVerdict } from "../../limits/limiter.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Route, RouteReply, RouteRequest } from "../../ports/plugin.ts";
+import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../ports/route.ts";
 import type { Call } from "../http/call.ts";
 import { callersOf, credentialsIn } from "./callers.ts";
 import { createFindRoute, gatewayRoutes, mayBeGateway, normalPath } from "./request-path.ts";
@@ -27,6 +28,56 @@ const PATH = "/limits/check";
 /** The code of a refusal, for a proxy that can only read headers. */
 const CODE = "X-Limit-Code";
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+
+const text = (description: string, ...examples: string[]) =>
+  z
+    .string()
+    .optional()
+    .meta({ description, ...(examples.length > 0 && { examples }) });
+const paths = ["/v1/qr?page=2", "/v1/qr/create"];
+const client = {
+  "X-Original-Authorization": text("The client's own `Authorization`, where it may carry the key."),
+  "X-Forwarded-For": text("The client's address, believed of a proxy in `server.trustedProxies`.", "203.0.113.9"),
+};
+const allowed = z.strictObject({
+  data: z.strictObject({ allowed: z.literal(true) }),
+  meta: z.strictObject({ timestamp: z.iso.datetime() }),
+});
+const below: RouteDescription = {
+  summary: "The same for a proxy that asks with the method itself, and with the path behind this one (Envoy)",
+  tag: "Limits",
+  security: { name: "check", description: "The token of `limits.check`." },
+  headers: z.strictObject(client),
+  answers: [{ status: 200, description: "It may pass.", content: { schema: allowed } }],
+  problems: [
+    "VALIDATION_FAILED",
+    "UNAUTHENTICATED",
+    "NOT_FOUND",
+    "ABUSE_SUSPEND",
+    "RATE_LIMIT_EXCEEDED",
+    "BURST_EXCEEDED",
+    "INTERNAL_ERROR",
+    "STORAGE_UNAVAILABLE",
+  ],
+};
+const exact: RouteDescription = {
+  ...below,
+  summary: "For a proxy that asks first: decide whether a request to /v1 may pass, and count it",
+  query: z.strictObject({
+    deny: z
+      .literal("403")
+      .optional()
+      .meta({ description: "Refusals are 403, for nginx; `X-Limit-Code` has the code." }),
+  }),
+  headers: z.strictObject({
+    "X-Original-Method": text("The method that is asked about, as nginx sends it.", "GET", "POST"),
+    "X-Original-URI": text("The path that is asked about, as nginx sends it.", ...paths),
+    "X-Forwarded-Method": text("The method that is asked about, as Traefik sends it.", "GET", "POST"),
+    "X-Forwarded-Uri": text("The path that is asked about, as Traefik sends it.", ...paths),
+    ...client,
+  }),
+  answers: [...below.answers, { status: 403, description: "It may not pass, and `deny=403` was asked for." }],
+};
 
 /** The request that a proxy asks about. */
 interface Asked {
@@ -81,19 +132,21 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
     throw new Problem(code, detail, { retryAfter, headers: { ...rest, [CODE]: code } });
   }
 
-  const exact: Route = {
+  const named: Route = {
     method: "GET",
     path: PATH,
+    describe: exact,
     handle: (request) =>
       answer(request, () => namedRequest(request), request.query.get("deny") === "403" ? 403 : undefined),
   };
-  const below = METHODS.map((method): Route => ({
+  const behind = METHODS.map((method): Route => ({
     method,
     path: `${PATH}/{*}`,
+    describe: below,
     handle: (request) =>
       answer(request, () => ({ method: request.method, path: request.path.slice(PATH.length) }), undefined),
   }));
-  return [exact, ...below];
+  return [named, ...behind];
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The checks of a management request, in their order. Each throws the Problem that ends it. */
 import type { z } from "zod";
 import type { AuditEntry } from "../../model/audit.ts";
+import { fieldErrors } from "../../model/field-errors.ts";
 import { isKeyId } from "../../model/names.ts";
 import { Problem } from "../../model/problem.ts";
 import type { FieldError } from "../../model/problem.ts";
@@ -71,21 +72,8 @@ function readQuery(spec: AnyOperation, call: Call, errors: FieldError[]): unknow
 function parsed(schema: z.ZodType, value: unknown, errors: FieldError[]): unknown {
   const result = schema.safeParse(value, { error: fieldMessage });
   if (result.success) return result.data;
-  for (const issue of result.error.issues) {
-    const path = pathOf(issue.path);
-    if (issue.code === "unrecognized_keys") {
-      for (const name of issue.keys)
-        errors.push({ path: path === "" ? name : `${path}.${name}`, message: "is not known" });
-    } else errors.push({ path, message: issue.message });
-  }
+  errors.push(...fieldErrors(result.error.issues));
   return undefined;
-}
-
-function pathOf(path: readonly PropertyKey[]): string {
-  let out = "";
-  for (const part of path)
-    out += typeof part === "number" ? `[${part}]` : out === "" ? String(part) : `.${String(part)}`;
-  return out;
 }
 
 /** RFC 9470: the answer says what would be enough. */

@@ -1,31 +1,61 @@
-/** JSON Schema out of the schemas that validate. */
-import { z } from "zod";
+/** JSON Schema out of the schemas that validate, with the named ones collected as components. */
+import type { Schema } from "../../ports/route.ts";
 
-type Json = Readonly<Record<string, unknown>>;
+export type Json = Readonly<Record<string, unknown>>;
 
-/** Schemas with an id go to the components, once; what is not of JSON Schema or mere noise is left out. */
-export function jsonSchema(schema: z.ZodType, io: "input" | "output", components: Record<string, unknown>): Json {
-  const made = z.toJSONSchema(schema, {
-    io,
-    unrepresentable: "any",
-    override: ({ jsonSchema: one }) => {
-      if (one.format === "date-time") delete one.pattern;
-      if (one.minimum === Number.MIN_SAFE_INTEGER) delete one.minimum;
-      if (one.maximum === Number.MAX_SAFE_INTEGER) delete one.maximum;
-    },
-  });
-  const { $schema: _schema, $defs = {}, ...rest } = relinked(made) as Record<string, unknown>;
-  for (const [name, definition] of Object.entries($defs as Json)) components[name] ??= definition;
-  return rest;
+export interface SchemaCollection {
+  /** The named schemas met so far, by the names that they have in the document. */
+  readonly components: Json;
+  /** The schema as it stands in the document. Named schemas in it become references. */
+  of(schema: Schema, io: "input" | "output"): Json;
 }
 
-function relinked(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(relinked);
+const DEFINITIONS = "#/$defs/";
+const COMPONENTS = "#/components/schemas/";
+
+/** Different schemas of one name all keep their place: from the second one on, a number stands behind the name. */
+export function collectSchemas(): SchemaCollection {
+  const components: Record<string, unknown> = {};
+  const texts = new Map<string, string>();
+
+  function nameFor(name: string, definition: unknown): string {
+    const text = JSON.stringify(definition);
+    let free = name;
+    for (let i = 2; texts.has(free) && texts.get(free) !== text; i++) free = `${name}${i}`;
+    texts.set(free, text);
+    return free;
+  }
+
+  return {
+    components,
+    of(schema, io) {
+      const options = { target: "draft-2020-12", libraryOptions: { unrepresentable: "any" } } as const;
+      const { $schema: _schema, $defs = {}, ...rest } = schema["~standard"].jsonSchema[io](options);
+      const definitions = Object.entries($defs as Json);
+      const names = new Map(definitions.map(([name, one]) => [name, nameFor(name, one)]));
+      for (const [name, one] of definitions) components[names.get(name) as string] = tidied(one, names);
+      return tidied(rest, names) as Json;
+    },
+  };
+}
+
+/** Without what says nothing: the pattern of a format, the range of every safe integer. References lead to components. */
+function tidied(value: unknown, names: ReadonlyMap<string, string>): unknown {
+  if (Array.isArray(value)) return value.map((one) => tidied(one, names));
   if (typeof value !== "object" || value === null) return value;
+  const { format } = value as Json;
+  const entries = Object.entries(value).filter(
+    ([name, one]) =>
+      !(name === "pattern" && format === "date-time") &&
+      !(name === "minimum" && one === Number.MIN_SAFE_INTEGER) &&
+      !(name === "maximum" && one === Number.MAX_SAFE_INTEGER),
+  );
   return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [
+    entries.map(([name, one]) => [
       name,
-      name === "$ref" && typeof one === "string" ? one.replace("#/$defs/", "#/components/schemas/") : relinked(one),
+      name === "$ref" && typeof one === "string" && one.startsWith(DEFINITIONS)
+        ? COMPONENTS + (names.get(one.slice(DEFINITIONS.length)) ?? "")
+        : tidied(one, names),
     ]),
   );
 }

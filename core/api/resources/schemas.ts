@@ -142,6 +142,22 @@ export const bulkReplayBody = z
   })
   .meta({ id: "BulkReplay" });
 
+/** Parameters of paths. What does not fit is not found, like everything else that is not there. */
+export const pathParameters = z.object({
+  keyId: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9_:-]{0,63}$/)
+    .meta({ examples: ["key_1"] }),
+  subscriptionId: z
+    .string()
+    .max(64)
+    .meta({ examples: ["sub_01J9ZK3V7Q8R5T2W4X6Y0A1B2C"] }),
+  eventId: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9_:-]{0,127}$/)
+    .meta({ examples: ["evt_01J9ZK3V7Q8R5T2W4X6Y0A1B2C"] }),
+});
+
 /** Query parameters of a list. */
 const paging = {
   cursor: z.string().max(1_024).optional(),

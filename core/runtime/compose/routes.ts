@@ -63,7 +63,6 @@ export function registerRoutes(house: Container, { state }: { readonly state: Li
       operations,
       routes: [...own, ...brought, ...servedRoutes(passing, plan)],
       version: VERSION,
-      keyHeader: plan.gateway?.keyHeader,
     });
     return [
       ...own,

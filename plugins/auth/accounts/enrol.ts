@@ -2,11 +2,12 @@
 import type { AuditAction } from "../../../core/model/audit.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
 import { Problem } from "../../../core/model/problem.ts";
-import type { Route, RouteRequest } from "../../../core/ports/plugin.ts";
-import { readFields, reply, text } from "./login-body.ts";
+import type { Route, RouteRequest } from "../../../core/ports/route.ts";
+import { readBody, reply } from "./login-body.ts";
 import { setCookie } from "./cookie.ts";
 import { beginTotp, useCode } from "./factors.ts";
-import { LONGEST_PASSWORD } from "./passwords.ts";
+import { describeOpen, describeOwn } from "./describe.ts";
+import { codeBody, grant as grantSchema, grantWithCodes, otpauth, setupBody, totpBody } from "./schemas.ts";
 import {
   accountAndAddress,
   actorOf,
@@ -24,17 +25,13 @@ import { userKey } from "./user.ts";
 import type { User } from "./user.ts";
 import { confirmed } from "./users.ts";
 
-const code = text(1, 64);
-const password = text(1, LONGEST_PASSWORD);
-
 export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
   const { storage, users, sessions, passwords, brake, guess, keys, clock, log, setup } = parts;
 
   async function first(request: RouteRequest): ReturnType<Route["handle"]> {
     const gone = new Problem("NOT_FOUND", "There is no such path.");
     if (await users.any()) throw gone;
-    type Body = { readonly code: string; readonly username: string; readonly password: string };
-    const body = await readFields<Body>(request, { code, username: text(1, 256), password });
+    const body = await readBody(request, setupBody);
     const used = await setup.use(body.code, { address: request.address, requestId: request.requestId });
     if (used === "wrong" || used === "spent") {
       const actor = actorOf("unknown account", request);
@@ -80,8 +77,7 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
 
   /** Begins an enrolment. What is in force stays so until the new one is confirmed. */
   async function begin(request: RouteRequest): ReturnType<Route["handle"]> {
-    type Body = { readonly password: string; readonly code?: string };
-    const body = await readFields<Body>(request, { password, "code?": code });
+    const body = await readBody(request, totpBody);
     const uri = await surely(storage, async () => {
       const { read } = await seat(parts, request);
       await brake.wait(read.user.username, request.signal);
@@ -98,7 +94,7 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
 
   /** Confirms it with a first code; other sessions of the account end. The recovery codes are shown this once. */
   async function confirm(request: RouteRequest): ReturnType<Route["handle"]> {
-    const body = await readFields<{ readonly code: string }>(request, { code });
+    const body = await readBody(request, codeBody);
     const { user, session, codes } = await surely(storage, async () => {
       const { read, session } = await seat(parts, request);
       const { user, codes } = await guess("PUT /auth/totp", read.user.username, async () => {
@@ -126,8 +122,37 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
   const counted = accountAndAddress(parts);
   const totp = { path: "/auth/totp", principal: counted } as const;
   return [
-    { method: "POST", path: "/auth/setup", limit: "POST /auth/setup", handle: first },
-    { ...totp, method: "POST", limit: "POST /auth/totp", handle: begin },
-    { ...totp, method: "PUT", limit: "PUT /auth/totp", handle: confirm },
+    {
+      method: "POST",
+      path: "/auth/setup",
+      limit: "POST /auth/setup",
+      describe: describeOpen(
+        "Make the first account, with the code in the data folder; there is no such path once there is one",
+        { body: setupBody, answer: [201, grantSchema], problems: ["NOT_FOUND"] },
+      ),
+      handle: first,
+    },
+    {
+      ...totp,
+      method: "POST",
+      limit: "POST /auth/totp",
+      describe: describeOwn("Begin a second factor; changing one needs a code of it", {
+        body: totpBody,
+        answer: [200, otpauth],
+        problems: ["CONFLICT", "PROVIDER_BACKPRESSURE"],
+      }),
+      handle: begin,
+    },
+    {
+      ...totp,
+      method: "PUT",
+      limit: "PUT /auth/totp",
+      describe: describeOwn("Turn the second factor on with a first code", {
+        body: codeBody,
+        answer: [200, grantWithCodes],
+        problems: ["CONFLICT"],
+      }),
+      handle: confirm,
+    },
   ];
 }

@@ -1,52 +1,23 @@
-/** The bodies of `/auth` requests and answers: flat JSON objects of known fields, and the envelope. */
+/** Reads the bodies of `/auth` requests, and puts answers into their envelope. */
+import type { z } from "zod";
+import { fieldErrors } from "../../../core/model/field-errors.ts";
 import { duplicateNames, isTooDeep } from "../../../core/model/json.ts";
 import { Problem } from "../../../core/model/problem.ts";
-import type { FieldError } from "../../../core/model/problem.ts";
 import { isoTime } from "../../../core/model/time.ts";
-import type { RouteReply, RouteRequest } from "../../../core/ports/plugin.ts";
-
-/** Says what is wrong with a value; undefined when nothing is. */
-export type LoginField = (value: unknown) => string | undefined;
-
-/** Fields of a body; names that end in `?` may be left out. */
-export type Fields = Readonly<Record<string, LoginField>>;
+import type { RouteReply, RouteRequest } from "../../../core/ports/route.ts";
 
 const MAX_BYTES = 8_192;
 const read = new WeakMap<RouteRequest, Promise<unknown>>();
 
-export const text =
-  (min: number, max: number): LoginField =>
-  (value) => {
-    if (typeof value !== "string") return "must be text";
-    return value.length < min || value.length > max ? `must be ${min} to ${max} characters long` : undefined;
-  };
-
 /**
- * The body, checked; unknown and missing fields are told together.
- * @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, VALIDATION_FAILED
+ * The body, checked by the schema that also documents it.
+ * @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, VALIDATION_FAILED with every problem at once
  */
-export async function readFields<T>(request: RouteRequest, fields: Fields): Promise<T> {
-  const value = await readJson(request);
-  const errors: FieldError[] = [];
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    errors.push({ path: "", message: "must be an object" });
-  } else {
-    const given = value as Readonly<Record<string, unknown>>;
-    const names = Object.keys(fields).map((name) => name.replace("?", ""));
-    for (const name of Object.keys(given))
-      if (!names.includes(name)) errors.push({ path: name, message: "is not known" });
-    for (const [name, check] of Object.entries(fields)) {
-      const path = name.replace("?", "");
-      if (!Object.hasOwn(given, path)) {
-        if (!name.endsWith("?")) errors.push({ path, message: "is missing" });
-        continue;
-      }
-      const message = check(given[path]);
-      if (message !== undefined) errors.push({ path, message });
-    }
-  }
-  if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
-  return value as T;
+export async function readBody<T>(request: RouteRequest, schema: z.ZodType<T>): Promise<T> {
+  const result = schema.safeParse(await readJson(request));
+  if (result.success) return result.data;
+  const errors = fieldErrors(result.error.issues);
+  throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
 }
 
 /** Read once a request, however often it is asked for: limits look at it before the route does. */

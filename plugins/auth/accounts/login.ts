@@ -2,11 +2,12 @@
 import { addressGroup } from "../../../core/model/address.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { stepUpChallenge } from "../../../core/model/token.ts";
-import type { Route, RouteRequest } from "../../../core/ports/plugin.ts";
-import { readFields, readJson, reply, text } from "./login-body.ts";
+import type { Route, RouteRequest } from "../../../core/ports/route.ts";
+import { readBody, readJson, reply } from "./login-body.ts";
 import { clearCookie, isOwnOrigin, readCookie, setCookie } from "./cookie.ts";
 import { useCode } from "./factors.ts";
-import { LONGEST_PASSWORD } from "./passwords.ts";
+import { describeOpen, describeOwn } from "./describe.ts";
+import { codeBody, grant as grantSchema, loginBody } from "./schemas.ts";
 import {
   accountAndAddress,
   actorOf,
@@ -29,15 +30,12 @@ export const STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
 const NOBODY = { username: "unknown account", keys: ["*"] };
 const WRONG = "The username, the password or the code is wrong.";
 const WRONG_CODE = "The code is wrong, or was used before: take the next one.";
-const code = text(1, 64);
 
 export function loginRoutes(parts: AccountsDeps): readonly Route[] {
   const { storage, users, sessions, passwords, brake, guess, keys, clock, log } = parts;
 
   async function login(request: RouteRequest): ReturnType<Route["handle"]> {
-    type Body = { readonly username: string; readonly password: string; readonly code?: string };
-    const fields = { username: text(1, 256), password: text(1, LONGEST_PASSWORD), "code?": code };
-    const body = await readFields<Body>(request, fields);
+    const body = await readBody(request, loginBody);
     const name = normalName(body.username);
     await brake.wait(name, request.signal);
     await sessions.tidy();
@@ -83,7 +81,7 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
   }
 
   async function stepUp(request: RouteRequest): ReturnType<Route["handle"]> {
-    const body = await readFields<{ readonly code: string }>(request, { code });
+    const body = await readBody(request, codeBody);
     const { user, session } = await surely(storage, async () => {
       const { read, session } = await seat(parts, request);
       if (read.user.totp === undefined)
@@ -135,15 +133,49 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
 
   const counted = accountAndAddress(parts);
   return [
-    { method: "POST", path: "/auth/login", limit: "POST /auth/login", principal: whoLogsIn, handle: login },
+    {
+      method: "POST",
+      path: "/auth/login",
+      limit: "POST /auth/login",
+      describe: describeOpen("Log in; the answer also sets the refresh cookie", {
+        body: loginBody,
+        answer: [200, grantSchema],
+        problems: ["STEP_UP_REQUIRED", "PROVIDER_BACKPRESSURE", "CONFLICT"],
+      }),
+      principal: whoLogsIn,
+      handle: login,
+    },
     {
       method: "POST",
       path: "/auth/step-up",
       limit: "POST /auth/step-up",
+      describe: describeOwn("Show the second factor again", {
+        body: codeBody,
+        answer: [200, grantSchema],
+        problems: ["CONFLICT"],
+      }),
       principal: counted,
       handle: stepUp,
     },
-    { method: "POST", path: "/auth/refresh", limit: "POST /auth/refresh", handle: refresh },
-    { method: "POST", path: "/auth/logout", limit: "POST /auth/logout", principal: counted, handle: logout },
+    {
+      method: "POST",
+      path: "/auth/refresh",
+      limit: "POST /auth/refresh",
+      describe: describeOpen("A new token by the refresh cookie, from a page of the relay itself", {
+        answer: [200, grantSchema],
+      }),
+      handle: refresh,
+    },
+    {
+      method: "POST",
+      path: "/auth/logout",
+      limit: "POST /auth/logout",
+      describe: describeOwn("End the session: its tokens are dead on every node", {
+        answer: [204],
+        problems: ["CONFLICT"],
+      }),
+      principal: counted,
+      handle: logout,
+    },
   ];
 }

@@ -2,7 +2,8 @@
 import { createPublicKey } from "node:crypto";
 import { OWN_AUDIENCE, OWN_ISSUER, OWN_TYP } from "../../../core/model/token.ts";
 import type { Auth } from "../../../core/ports/auth.ts";
-import type { PluginContext, Route } from "../../../core/ports/plugin.ts";
+import type { PluginContext } from "../../../core/ports/plugin.ts";
+import type { Route } from "../../../core/ports/route.ts";
 import { joseVerify, tokenJudge } from "../token/judge.ts";
 import { enrolRoutes } from "./enrol.ts";
 import { loginRoutes } from "./login.ts";
@@ -14,8 +15,8 @@ import { resealFactors } from "./reseal.ts";
 import { createSessions } from "./sessions.ts";
 import { setupCode } from "./setup-code.ts";
 import { createBruteForceDelay } from "./brute-force-delay.ts";
-import { userBook } from "./users.ts";
-import type { UserBook } from "./users.ts";
+import { openUsers } from "./open-users.ts";
+import { keySet } from "./schemas.ts";
 
 export interface OpenOptions {
   readonly tokenMs: number;
@@ -73,6 +74,11 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
   const jwks: Route = {
     method: "GET",
     path: "/.well-known/jwks.json",
+    describe: {
+      summary: "The public key of the relay's own access tokens (RFC 7517)",
+      tag: "Accounts",
+      answers: [{ status: 200, content: { type: "application/jwk-set+json", schema: keySet } }],
+    },
     handle: () =>
       Promise.resolve({
         status: 200,
@@ -87,14 +93,4 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     reseal: () => resealFactors(storage, users, keys),
     routes: [jwks, ...loginRoutes(parts), ...enrolRoutes(parts), ...userAdminRoutes(parts)],
   };
-}
-
-/** The accounts alone: nothing is offered, judged or served. */
-export function openUsers(
-  ctx: PluginContext,
-  passwords = createPasswords(),
-  sessions = createSessions(ctx.storage, ctx.clock, 0),
-): UserBook {
-  const { storage, clock, keys } = ctx;
-  return userBook({ storage, clock, keys, passwords, sessions, added: setupCode(ctx, undefined).withdraw });
 }

@@ -2,19 +2,14 @@
 import type { Actor, AuditAction } from "../../../core/model/audit.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { isSteppedUp, stepUpChallenge } from "../../../core/model/token.ts";
-import type { Route, RouteReply, RouteRequest } from "../../../core/ports/plugin.ts";
-import { readFields, reply, text } from "./login-body.ts";
-import type { LoginField } from "./login-body.ts";
+import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../../core/ports/route.ts";
+import { z } from "zod";
+import { describeAdmin } from "./describe.ts";
+import { readBody, reply } from "./login-body.ts";
 import { STEP_UP } from "./login.ts";
-import { LONGEST_PASSWORD } from "./passwords.ts";
+import { account, codeBody, codesOnly, newAccount, newUserBody, otpauth, resetBody } from "./schemas.ts";
 import { accountAndAddress, actorOf, caller } from "./dependencies.ts";
 import type { AccountsDeps } from "./dependencies.ts";
-
-const keyList: LoginField = (value) =>
-  Array.isArray(value) && value.length <= 1_000 && value.every((one) => typeof one === "string")
-    ? undefined
-    : "must be a list of ids of API keys";
-const off: LoginField = (value) => (value === false ? undefined : "can only be false");
 
 export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
   const { users, clock, log } = parts;
@@ -40,11 +35,12 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
   const route = (
     method: Route["method"],
     path: string,
+    describe: RouteDescription,
     handle: (request: RouteRequest) => ReturnType<Route["handle"]>,
-  ): Route => ({ method, path, limit: `${method} ${path}`, principal: accountAndAddress(parts), handle });
+  ): Route => ({ method, path, limit: `${method} ${path}`, describe, principal: accountAndAddress(parts), handle });
 
   return [
-    route("GET", "/auth/users", async (request) => {
+    route("GET", "/auth/users", listed, async (request) => {
       await admin(request, "accounts.listed");
       const list = await users.list();
       return reply(
@@ -52,35 +48,32 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
         clock.now(),
       );
     }),
-    route("POST", "/auth/users", async (request) => {
-      type Body = { readonly username: string; readonly password: string; readonly keys?: readonly string[] };
-      const fields = { username: text(1, 256), password: text(1, LONGEST_PASSWORD), "keys?": keyList };
-      const { username, password, keys = ["*"] } = await readFields<Body>(request, fields);
+    route("POST", "/auth/users", created, async (request) => {
+      const { username, password, keys = ["*"] } = await readBody(request, newUserBody);
       const by = await admin(request, "account.created");
       await users.add({ username, password, keys }, by);
       done(by, "account.created", username);
       return reply({ username: username.trim().toLowerCase(), keys }, clock.now(), {}, 201);
     }),
-    route("DELETE", "/auth/users/{username}", async (request) => {
+    route("DELETE", "/auth/users/{username}", removed, async (request) => {
       const by = await admin(request, "account.removed");
       await users.remove(name(request), by);
       return done(by, "account.removed", name(request));
     }),
-    route("POST", "/auth/users/{username}/reset", async (request) => {
-      type Body = { readonly password?: string; readonly totp?: false };
-      const body = await readFields<Body>(request, { "password?": text(1, LONGEST_PASSWORD), "totp?": off });
+    route("POST", "/auth/users/{username}/reset", reset, async (request) => {
+      const body = await readBody(request, resetBody);
       const by = await admin(request, "account.reset");
       await users.reset(name(request), body, by);
       return done(by, "account.reset", name(request));
     }),
-    route("POST", "/auth/users/{username}/totp", async (request) => {
+    route("POST", "/auth/users/{username}/totp", begun, async (request) => {
       const by = await admin(request, "second_factor.begun");
-      const begun = await users.beginTotp(name(request), by);
+      const shown = await users.beginTotp(name(request), by);
       done(by, "second_factor.begun", name(request));
-      return reply(begun, clock.now());
+      return reply(shown, clock.now());
     }),
-    route("PUT", "/auth/users/{username}/totp", async (request) => {
-      const body = await readFields<{ readonly code: string }>(request, { code: text(1, 64) });
+    route("PUT", "/auth/users/{username}/totp", confirmed, async (request) => {
+      const body = await readBody(request, codeBody);
       const by = await admin(request, "second_factor.on");
       const on = await users.confirmTotp(name(request), body.code, by);
       done(by, "second_factor.on", name(request));
@@ -88,3 +81,25 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
     }),
   ];
 }
+
+const listed = describeAdmin("List the accounts", { answer: [200, z.array(account)] });
+const created = describeAdmin("Make an account", {
+  body: newUserBody,
+  answer: [201, newAccount],
+  problems: ["CONFLICT", "PROVIDER_BACKPRESSURE"],
+});
+const removed = describeAdmin("Remove an account and end its sessions", { answer: [204], problems: ["CONFLICT"] });
+const reset = describeAdmin("Give an account a new password, or take its second factor off; its sessions end", {
+  body: resetBody,
+  answer: [204],
+  problems: ["CONFLICT", "PROVIDER_BACKPRESSURE"],
+});
+const begun = describeAdmin("Begin a second factor for an account", {
+  answer: [200, otpauth],
+  problems: ["CONFLICT"],
+});
+const confirmed = describeAdmin("Turn it on with a first code", {
+  body: codeBody,
+  answer: [200, codesOnly],
+  problems: ["CONFLICT"],
+});

@@ -1,4 +1,6 @@
 /** One account, as it is stored. */
+import { isKeyId } from "../../../core/model/names.ts";
+
 export interface User {
   /** Never given twice, unlike the name. */
   readonly uid: string;
@@ -25,3 +27,14 @@ export interface Read {
 export const normalName = (username: string): string => username.trim().toLowerCase();
 export const userKey = (username: string): string => `user:${username}`;
 export const totpAad = ({ uid }: User): string => `totp:${uid}`;
+
+const USERNAME = /^[a-z0-9][a-z0-9._@+-]{0,63}$/;
+
+/** Whether an account may have that name. @param name in its normal form */
+export const isUsername = (name: string): boolean => USERNAME.test(name);
+export const NAME_RULE = "must be 1 to 64 of a-z 0-9 . _ @ + -, first a letter or digit";
+
+/** Whether these are keys that an account can own. */
+export const ownsKeys = (keys: readonly string[]): boolean =>
+  (keys.length === 1 && keys[0] === "*") || keys.every(isKeyId);
+export const KEY_RULE = 'must be ids of API keys, or just "*"';

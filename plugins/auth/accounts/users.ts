@@ -2,7 +2,6 @@
 import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
 import { randomId } from "../../../core/model/ids.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
-import { isKeyId } from "../../../core/model/names.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import type { Users } from "../../../core/ports/auth.ts";
@@ -13,10 +12,9 @@ import { beginTotp, confirmTotp } from "./factors.ts";
 import { LONGEST_PASSWORD, SHORTEST_PASSWORD } from "./passwords.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Sessions } from "./sessions.ts";
-import { normalName, userKey } from "./user.ts";
+import { isUsername, KEY_RULE, NAME_RULE, normalName, ownsKeys, userKey } from "./user.ts";
 import type { Read, User } from "./user.ts";
 
-const USERNAME = /^[a-z0-9][a-z0-9._@+-]{0,63}$/;
 const PAGE = 500;
 const TRIES = 5;
 /** Whoever runs `relay users` in the data folder itself. */
@@ -65,7 +63,7 @@ export function confirmed(
 export function userBook({ storage, clock, keys, passwords, sessions, added }: UserDeps): UserBook {
   async function read(username: string): Promise<Read | undefined> {
     const name = normalName(username);
-    const text = USERNAME.test(name) ? await storage.getItem(userKey(name)) : undefined;
+    const text = isUsername(name) ? await storage.getItem(userKey(name)) : undefined;
     return text === undefined ? undefined : { user: JSON.parse(text) as User, text };
   }
 
@@ -167,8 +165,7 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
 }
 
 function nameErrors(username: string): readonly FieldError[] {
-  if (USERNAME.test(username)) return [];
-  return [{ path: "username", message: "must be 1 to 64 of a-z 0-9 . _ @ + -, first a letter or digit" }];
+  return isUsername(username) ? [] : [{ path: "username", message: NAME_RULE }];
 }
 
 function passwordErrors(password: string): FieldError[] {
@@ -177,6 +174,5 @@ function passwordErrors(password: string): FieldError[] {
 }
 
 function keyErrors(keys: readonly string[]): readonly FieldError[] {
-  const all = keys.length === 1 && keys[0] === "*";
-  return all || keys.every(isKeyId) ? [] : [{ path: "keys", message: 'must be ids of API keys, or just "*"' }];
+  return ownsKeys(keys) ? [] : [{ path: "keys", message: KEY_RULE }];
 }

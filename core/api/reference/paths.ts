@@ -1,0 +1,133 @@
+/** One operation of the OpenAPI document, out of a route's description of itself. */
+import { PROBLEMS } from "../../model/problem.ts";
+import type { ProblemCode } from "../../model/problem.ts";
+import type { AnswerDescription, ContentDescription, Route, RouteDescription, Schema } from "../../ports/route.ts";
+import type { Json, SchemaCollection } from "./json-schema.ts";
+
+export type Described = Pick<Route, "method" | "path" | "describe">;
+
+const PROBLEM = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
+
+/** A path as OpenAPI can write it. */
+export const shownPath = (path: string): string => path.replace("{*}", "{path}");
+
+export function pathItem({ method, path, describe }: Described, schemas: SchemaCollection): Json {
+  const shown = shownPath(path);
+  if (describe === undefined) return undescribed(method, shown);
+  const { summary, description, tag, security, params, query, headers, body, bodyOptional, problems = [] } = describe;
+  const contents = body === undefined ? [] : [body].flat();
+  return {
+    operationId: operationId(method, shown),
+    summary,
+    description,
+    tags: [tag],
+    ...(security !== "access token" && { security: securityOf(security) }),
+    parameters: [
+      ...pathParameters(shown, params, schemas),
+      ...parameters("query", query, schemas),
+      ...parameters("header", headers, schemas),
+    ],
+    ...(contents.length > 0 && {
+      requestBody: { required: bodyOptional !== true, content: contentOf(contents, "input", schemas) },
+    }),
+    responses: responses(describe.answers, problems, schemas),
+  };
+}
+
+const undescribed = (method: string, path: string): Json => ({
+  operationId: operationId(method, path),
+  summary: `${method} ${path}`,
+  tags: ["Routes of plug-ins"],
+  security: [],
+  parameters: pathParameters(path),
+  responses: {
+    "2XX": { description: "What the route answers." },
+    default: { description: "A problem.", content: PROBLEM },
+  },
+});
+
+function securityOf(security: Exclude<RouteDescription["security"], "access token">): readonly Json[] {
+  if (security === undefined) return [];
+  return [...(security.optional ? [{}] : []), { [security.name]: [] }];
+}
+
+function contentOf(all: readonly ContentDescription[], io: "input" | "output", schemas: SchemaCollection): Json {
+  return Object.fromEntries(
+    all.map(({ type = "application/json", schema, examples }) => [
+      type,
+      {
+        ...(schema && { schema: schemas.of(schema, io) }),
+        ...(examples && {
+          examples: Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }])),
+        }),
+      },
+    ]),
+  );
+}
+
+/** A status may stand for an answer and for problems as well: then either body may come. */
+function responses(
+  answers: readonly AnswerDescription[],
+  codes: readonly ProblemCode[],
+  schemas: SchemaCollection,
+): Json {
+  const out: Record<string, { description: string; headers?: Json; content?: Json }> = {};
+  for (const { status, description = "Success.", headers, content } of answers) {
+    out[status] = {
+      description,
+      ...(headers && { headers: headersOf(headers, schemas) }),
+      ...(content && { content: contentOf([content], "output", schemas) }),
+    };
+  }
+  const byStatus = new Map<number, ProblemCode[]>();
+  for (const code of new Set(codes)) {
+    const status = PROBLEMS[code][0];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  for (const [status, all] of byStatus) {
+    const said = all.map((code) => `\`${code}\`: ${PROBLEMS[code][1]}.`).join(" ");
+    const own = out[status];
+    out[status] = {
+      ...own,
+      description: own === undefined ? said : `${said} ${own.description}`,
+      content: { ...PROBLEM, ...own?.content },
+    };
+  }
+  return out;
+}
+
+const properties = (schema: Schema, io: "input" | "output", schemas: SchemaCollection): readonly [string, Json][] =>
+  Object.entries((schemas.of(schema, io)["properties"] ?? {}) as Record<string, Json>);
+
+export const headersOf = (schema: Schema, schemas: SchemaCollection): Json =>
+  Object.fromEntries(properties(schema, "output", schemas).map(([name, one]) => [name, { schema: one }]));
+
+function pathParameters(path: string, known?: Schema, schemas?: SchemaCollection): readonly Json[] {
+  const described = new Map(known === undefined ? [] : properties(known, "input", schemas as SchemaCollection));
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: described.get(name) ?? { type: "string" },
+  }));
+}
+
+export function parameters(
+  where: "query" | "header",
+  schema: Schema | undefined,
+  schemas: SchemaCollection,
+): readonly Json[] {
+  if (schema === undefined) return [];
+  const required = (schemas.of(schema, "input")["required"] ?? []) as readonly string[];
+  return properties(schema, "input", schemas).map(([name, one]) => ({
+    name,
+    in: where,
+    required: required.includes(name),
+    schema: one,
+  }));
+}
+
+/** `POST /api-keys/{keyId}/webhooks` → `postApiKeysKeyIdWebhooks`: stable, and unique as the pair is. */
+const operationId = (method: string, path: string): string =>
+  method.toLowerCase() +
+  path.replaceAll(/[^A-Za-z0-9]+(\w)?/g, (_, first: string | undefined) => (first ?? "").toUpperCase());

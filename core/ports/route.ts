@@ -1,0 +1,119 @@
+/** HTTP routes of plug-ins: what they are asked, what they answer, and how they describe themselves. */
+import type { ProblemCode } from "../model/problem.ts";
+
+/** A request as a plug-in's route gets it. Header names are lower case. */
+export interface RouteRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  header(name: string): string | undefined;
+  /**
+   * Reads the whole body. The server bounds what all bodies together may hold, what one address may hold, and what one
+   * `caller` may hold (the authenticated caller, where it is known).
+   * @throws Problem PAYLOAD_TOO_LARGE beyond `maxBytes`, PROVIDER_BACKPRESSURE when there is no room
+   */
+  body(maxBytes: number, caller?: string): Promise<Uint8Array>;
+  /** The client's address, with trusted proxies taken into account. */
+  readonly address: string;
+  readonly requestId: string;
+  /** Aborts when the client goes away. */
+  readonly signal: AbortSignal;
+}
+export interface RouteReply {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: string | Uint8Array;
+}
+
+/** An HTTP route of a plug-in. The server matches, limits, times and logs it; the route answers or throws a Problem. */
+export interface Route {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Segments may be `{name}`; a parameter is one segment. */
+  readonly path: string;
+  /** Its row in the limits table. Left out, nothing is counted. */
+  readonly limit?: string;
+  /** How it stands in `/openapi.json`. Left out, its path is listed there and nothing more. */
+  readonly describe?: RouteDescription;
+  /**
+   * The callers that the limits count, found before the check; with several, each must pass. @throws Problem
+   * UNAUTHENTICATED
+   */
+  principal?(request: RouteRequest): Promise<string | readonly string[]> | string | readonly string[];
+  handle(request: RouteRequest): Promise<RouteReply>;
+}
+
+/** What a route takes and answers, for `/openapi.json`. */
+export interface RouteDescription {
+  /** What the route does, in one line. */
+  readonly summary: string;
+  /** More about it, in Markdown. */
+  readonly description?: string;
+  /** The heading that it is listed under. */
+  readonly tag: string;
+  /** What a caller has to show. Left out: nothing. */
+  readonly security?: RouteSecurity;
+  /** An object: a property for each parameter of the path. Left out: each is some text. */
+  readonly params?: Schema;
+  /** An object: a property for each parameter of the query. */
+  readonly query?: Schema;
+  /** An object: a property for each request header that means something to the route. */
+  readonly headers?: Schema;
+  /** The body, once for each content type that is taken. Left out: none is read. */
+  readonly body?: ContentDescription | readonly ContentDescription[];
+  /** True: the body may be left out. @default false */
+  readonly bodyOptional?: boolean;
+  readonly answers: readonly AnswerDescription[];
+  /** Codes of the problems that it answers with. */
+  readonly problems?: readonly ProblemCode[];
+}
+
+export interface ContentDescription {
+  /** @default "application/json" */
+  readonly type?: string;
+  /** Left out: anything of that type. */
+  readonly schema?: Schema;
+  /** Whole examples by their names; those of single fields stand in the schema. */
+  readonly examples?: Readonly<Record<string, unknown>>;
+}
+
+export interface AnswerDescription {
+  /** `default`: every status that is not named. */
+  readonly status: number | "default";
+  /** What it means, in one sentence. */
+  readonly description?: string;
+  /** An object: a property for each header of the answer. */
+  readonly headers?: Schema;
+  /** Left out: the answer has no body. */
+  readonly content?: ContentDescription;
+}
+
+/** `"access token"`: one of the management API. Else a scheme of the route's own. */
+export type RouteSecurity = "access token" | SecurityScheme;
+
+export interface SecurityScheme {
+  /** Stands for the scheme in the document: routes with the same name share one. */
+  readonly name: string;
+  /** The header that carries it. @default `Authorization`, as a Bearer token */
+  readonly header?: string;
+  readonly description: string;
+  /** True: the route answers without it as well. @default false */
+  readonly optional?: boolean;
+}
+
+/**
+ * A schema of any library that speaks Standard JSON Schema (https://standardschema.dev/json-schema), such as zod 4. So what
+ * validates a body documents it as well.
+ */
+export interface Schema {
+  readonly "~standard": {
+    readonly jsonSchema: {
+      readonly input: (options: SchemaOptions) => Readonly<Record<string, unknown>>;
+      readonly output: (options: SchemaOptions) => Readonly<Record<string, unknown>>;
+    };
+  };
+}
+export interface SchemaOptions {
+  readonly target: "draft-2020-12";
+  readonly libraryOptions?: Record<string, unknown>;
+}

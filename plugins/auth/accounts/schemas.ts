@@ -1,0 +1,74 @@
+/** The bodies of `/auth` requests and answers: what validates them, types them and documents them. */
+import { z } from "zod";
+import { LONGEST_PASSWORD, SHORTEST_PASSWORD } from "./passwords.ts";
+import { isUsername, KEY_RULE, NAME_RULE, normalName, ownsKeys } from "./user.ts";
+
+const missingOr =
+  (message: string) =>
+  ({ input }: { readonly input?: unknown }): string =>
+    input === undefined ? "is missing" : message;
+
+const text = (min: number, max: number) => {
+  const length = `must be ${min} to ${max} characters long`;
+  return z
+    .string({ error: missingOr("must be text") })
+    .min(min, length)
+    .max(max, length);
+};
+const body = <Shape extends z.core.$ZodLooseShape>(shape: Shape) =>
+  z.strictObject(shape, { error: "must be an object" });
+
+const code = text(1, 64).meta({
+  description: "Of the authenticator app, or a recovery code.",
+  examples: ["123456"],
+});
+const password = text(1, LONGEST_PASSWORD);
+const newPassword = text(SHORTEST_PASSWORD, LONGEST_PASSWORD);
+const username = text(1, 256).meta({ examples: ["alice"] });
+const newUsername = text(1, 256)
+  .refine((name) => isUsername(normalName(name)), NAME_RULE)
+  .meta({
+    examples: ["alice"],
+    pattern: "^\\s*[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}\\s*$",
+    description: "Kept in lower case.",
+  });
+const keys = z
+  .array(z.string(KEY_RULE), { error: "must be a list of ids of API keys" })
+  .max(1_000, "may be at most 1000")
+  .meta({ description: 'Ids of API keys, or `["*"]` for all of them.', examples: [["key_1"]] });
+const newKeys = keys.refine(ownsKeys, KEY_RULE).meta({
+  description: 'Ids of API keys, or `["*"]` for all of them, which is the default.',
+  examples: [["key_1"]],
+});
+
+export const setupBody = body({ code, username: newUsername, password: newPassword });
+export const loginBody = body({ username, password, code: code.optional() });
+export const codeBody = body({ code });
+export const totpBody = body({ password, code: code.optional() });
+export const newUserBody = body({ username: newUsername, password: newPassword, keys: newKeys.optional() });
+export const resetBody = body({
+  password: newPassword.optional(),
+  totp: z.literal(false, "can only be false").optional().meta({ description: "Takes the second factor off." }),
+})
+  .refine(({ password, totp }) => password !== undefined || totp !== undefined, "give a new password, or totp: false")
+  .meta({ minProperties: 1 });
+
+const time = z.iso.datetime();
+const granted = {
+  token: z.string().meta({ description: "An access token, for 15 minutes unless set otherwise." }),
+  expiresAt: time,
+  amr: z.array(z.string()),
+};
+const recoveryCodes = z.array(z.string()).meta({ description: "Shown once, here." });
+
+export const grant = z.strictObject(granted).meta({ id: "Grant" });
+export const grantWithCodes = z.strictObject({ ...granted, recoveryCodes });
+export const codesOnly = z.strictObject({ recoveryCodes });
+export const otpauth = z.strictObject({
+  uri: z.string().meta({ description: "For the authenticator app (otpauth)." }),
+});
+export const account = z
+  .strictObject({ username: z.string(), keys, createdAt: time, totp: z.boolean() })
+  .meta({ id: "Account" });
+export const newAccount = z.strictObject({ username: z.string(), keys });
+export const keySet = z.strictObject({ keys: z.array(z.record(z.string(), z.string())) });
