@@ -5,15 +5,18 @@ import { LATENCY_CELLS } from "./latency-histogram.ts";
 export const REFUSALS = ["RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED", "PROVIDER_BACKPRESSURE", "ABUSE_SUSPEND"] as const;
 export type CountedRefusal = (typeof REFUSALS)[number];
 
-/** Places in a subscription's counts; behind them stands its latency histogram. */
+/** Places in a subscription's counts. */
 export const MATCHED = 0;
 export const DELIVERED = 1;
 export const FAILED = 2;
-export const ATTEMPT_CELL = 3;
-export const LATENCY = 4;
-const CELLS = LATENCY + LATENCY_CELLS;
+export const ATTEMPTED = 3;
+const LATENCY = 4;
 
-export type Counts = Uint32Array<ArrayBuffer>;
+/**
+ * What was counted of one subscription: the four counts, then pairs of latency cell and count, as a row holds them. Few
+ * cells are ever used, and a wide event makes one of these for each of its subscriptions.
+ */
+export type Counts = number[];
 
 export interface StatsBucket {
   /** Events accepted. */
@@ -38,12 +41,33 @@ export const isEmpty = ({ accepted, refused, subs, backlog }: StatsBucket): bool
 
 export function countsOf({ subs }: StatsBucket, id: string): Counts {
   let counts = subs.get(id);
-  if (counts === undefined) subs.set(id, (counts = new Uint32Array(CELLS)));
+  if (counts === undefined) subs.set(id, (counts = [0, 0, 0, 0]));
   return counts;
 }
 
-export function addCounts(into: Counts, from: ArrayLike<number>): void {
-  for (let i = 0; i < CELLS; i++) into[i] = (into[i] as number) + (from[i] as number);
+/** Counts one more at a place. */
+export const bump = (counts: Counts, at: number): void => void (counts[at] = (counts[at] as number) + 1);
+
+/** Counts attempts that took as long as a cell of the histogram says. */
+export function addLatency(counts: Counts, cell: number, by = 1): void {
+  for (let i = LATENCY; i < counts.length; i += 2) {
+    if (counts[i] !== cell) continue;
+    counts[i + 1] = (counts[i + 1] as number) + by;
+    return;
+  }
+  counts.push(cell, by);
+}
+
+export function addCounts(into: Counts, from: Counts): void {
+  for (let i = 0; i < LATENCY; i++) into[i] = (into[i] as number) + (from[i] as number);
+  for (let i = LATENCY; i < from.length; i += 2) addLatency(into, from[i] as number, from[i + 1]);
+}
+
+/** The latency histogram, a count for each cell. */
+export function latenciesOf(counts: Counts): readonly number[] {
+  const cells = new Array<number>(LATENCY_CELLS).fill(0);
+  for (let i = LATENCY; i < counts.length; i += 2) cells[counts[i] as number] = counts[i + 1] as number;
+  return cells;
 }
 
 export function readCounts(into: StatsBucket, id: string, pending: number): void {
@@ -67,16 +91,10 @@ interface Row {
 }
 
 export function encodeBucket({ accepted, refused, subs, backlog }: StatsBucket): string {
-  const s: Record<string, number[]> = {};
-  for (const [id, counts] of subs) {
-    const line = [...counts.subarray(0, LATENCY)];
-    for (let i = LATENCY; i < CELLS; i++) if ((counts[i] as number) > 0) line.push(i - LATENCY, counts[i] as number);
-    s[id] = line;
-  }
   const row: Row = {
     a: accepted || undefined,
     r: refused.some((count) => count > 0) ? [...refused] : undefined,
-    s: subs.size > 0 ? s : undefined,
+    s: subs.size > 0 ? Object.fromEntries(subs) : undefined,
     b: backlog.size > 0 ? Object.fromEntries(backlog) : undefined,
   };
   return JSON.stringify(row);
@@ -95,10 +113,10 @@ export function decodeBucket(text: string): StatsBucket {
   tally.refused.set((row.r ?? []).slice(0, REFUSALS.length));
   for (const [id, line] of Object.entries(row.s ?? {})) {
     const counts = countsOf(tally, id);
-    counts.set(line.slice(0, LATENCY));
+    for (let i = 0; i < LATENCY; i++) counts[i] = line[i] ?? 0;
     for (let i = LATENCY; i + 1 < line.length; i += 2) {
       const cell = line[i] as number;
-      if (cell >= 0 && cell < LATENCY_CELLS) counts[LATENCY + cell] = line[i + 1] as number;
+      if (cell >= 0 && cell < LATENCY_CELLS) addLatency(counts, cell, line[i + 1]);
     }
   }
   for (const [id, pending] of Object.entries(row.b ?? {})) readCounts(tally, id, pending);

@@ -116,7 +116,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   }
 
   function matched(keyId: string, subscriptionIds: readonly string[]): void {
-    for (const id of subscriptionIds) bump(tally.countsOf(of(keyId), id), tally.MATCHED);
+    for (const id of subscriptionIds) tally.bump(tally.countsOf(of(keyId), id), tally.MATCHED);
   }
 
   async function pending(subscriptionId: string): Promise<number> {
@@ -195,16 +195,16 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     matched,
     seen(sub, _delivery, attempt, outcome) {
       const counts = tally.countsOf(of(sub.keyId), sub.id);
-      bump(counts, tally.ATTEMPT_CELL);
-      bump(counts, tally.LATENCY + latencyCell(attempt.durationMs));
-      if (outcome.kind === "delivered") bump(counts, tally.DELIVERED);
-      else if (outcome.kind !== "retry") bump(counts, tally.FAILED);
+      tally.bump(counts, tally.ATTEMPTED);
+      tally.addLatency(counts, latencyCell(attempt.durationMs));
+      if (outcome.kind === "delivered") tally.bump(counts, tally.DELIVERED);
+      else if (outcome.kind !== "retry") tally.bump(counts, tally.FAILED);
     },
     refused(code, keyId) {
       const i = tally.REFUSALS.indexOf(code);
       if (i < 0) return;
-      bump(whole.delta.refused, i);
-      if (keyId !== undefined) bump(of(keyId).refused, i);
+      countRefusal(whole.delta.refused, i);
+      if (keyId !== undefined) countRefusal(of(keyId).refused, i);
     },
     start() {
       if (running !== undefined) return;
@@ -245,6 +245,6 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   };
 }
 
-function bump(counts: Uint32Array, at: number): void {
-  counts[at] = (counts[at] as number) + 1;
+function countRefusal(refused: Uint32Array, at: number): void {
+  refused[at] = (refused[at] as number) + 1;
 }

@@ -18,17 +18,17 @@ function cellMs(cell: number): number {
 }
 
 /**
- * @param cells counts by cell, from `from` on
+ * @param cells counts by cell
  * @param share 0.5 for the median, 0.99 for the 99th percentile
  * @returns ms; `undefined` when nothing was measured
  */
-export function quantileMs(cells: ArrayLike<number>, share: number, from = 0): number | undefined {
+export function quantileMs(cells: readonly number[], share: number): number | undefined {
   let total = 0;
-  for (let i = 0; i < LATENCY_CELLS; i++) total += cells[from + i] as number;
+  for (let i = 0; i < LATENCY_CELLS; i++) total += cells[i] as number;
   if (total === 0) return undefined;
   let left = Math.ceil(total * share);
   for (let i = 0; i < LATENCY_CELLS; i++) {
-    left -= cells[from + i] as number;
+    left -= cells[i] as number;
     if (left <= 0) return cellMs(i);
   }
   return cellMs(LATENCY_CELLS - 1);

@@ -14,11 +14,11 @@ import { quantileMs } from "./latency-histogram.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 import {
   addCounts,
-  ATTEMPT_CELL,
+  ATTEMPTED,
   countsOf,
   DELIVERED,
   FAILED,
-  LATENCY,
+  latenciesOf,
   MATCHED,
   newBucket,
   REFUSALS,
@@ -128,13 +128,14 @@ export function createStatsQuery(deps: {
 
 function sums(counts: Counts | undefined): Sums {
   if (counts === undefined) return { accepted: 0, delivered: 0, failed: 0, attempts: 0, p50Ms: null, p99Ms: null };
+  const latencies = latenciesOf(counts);
   return {
     accepted: counts[MATCHED] as number,
     delivered: counts[DELIVERED] as number,
     failed: counts[FAILED] as number,
-    attempts: counts[ATTEMPT_CELL] as number,
-    p50Ms: quantileMs(counts, 0.5, LATENCY) ?? null,
-    p99Ms: quantileMs(counts, 0.99, LATENCY) ?? null,
+    attempts: counts[ATTEMPTED] as number,
+    p50Ms: quantileMs(latencies, 0.5) ?? null,
+    p99Ms: quantileMs(latencies, 0.99) ?? null,
   };
 }
 

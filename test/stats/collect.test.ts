@@ -56,11 +56,11 @@ const total = (column: readonly (number | null)[]): number => column.reduce<numb
 describe("latencies", () => {
   it("are within ten per cent of what was measured", () => {
     for (const ms of [1.5, 7, 48, 333, 2_000, 9_999, 29_000]) {
-      const cells = new Uint32Array(LATENCY_CELLS);
+      const cells = new Array<number>(LATENCY_CELLS).fill(0);
       cells[latencyCell(ms)] = 1;
       expect(Math.abs((quantileMs(cells, 0.5) as number) / ms - 1)).toBeLessThan(0.1);
     }
-    expect(quantileMs(new Uint32Array(LATENCY_CELLS), 0.5)).toBeUndefined();
+    expect(quantileMs(new Array<number>(LATENCY_CELLS).fill(0), 0.5)).toBeUndefined();
     for (const ms of [0, -1, Number.NaN, 1e12]) expect(latencyCell(ms)).toBeLessThan(LATENCY_CELLS);
   });
 });
@@ -187,16 +187,21 @@ describe("figures", () => {
     expect(total((await stats.ofKey("key_1", "1h")).series.refused.BURST_EXCEEDED)).toBe(1);
   });
 
-  it("cost less than a microsecond an event", () => {
+  it("cost no more than a few times what it costs to write the event as JSON", () => {
     const { figures, tried }: { figures: StatsCollector; tried: (kind: "delivered", ms: number) => void } = build();
     const event = { keyId: "key_1", subscriptionIds: ["sub_a"] };
-    const once = (): number => {
+    const timed = (work: () => unknown): number => {
       const began = process.hrtime.bigint();
-      for (let i = 0; i < 100_000; i++) figures.accepted(event);
-      return Number(process.hrtime.bigint() - began) / 100_000;
+      for (let i = 0; i < 50_000; i++) work();
+      return Number(process.hrtime.bigint() - began);
     };
     tried("delivered", 1);
-    expect(Math.min(once(), once(), once(), once())).toBeLessThan(1_000);
+    // Measured in turn, so that a machine that is busy for a while slows both.
+    const ratios = Array.from(
+      { length: 9 },
+      () => timed(() => figures.accepted(event)) / timed(() => JSON.stringify(event)),
+    );
+    expect(Math.min(...ratios)).toBeLessThan(3);
   });
 });
 
@@ -206,9 +211,7 @@ describe("a row of figures", () => {
     tally.accepted = 3;
     tally.refused[2] = 4;
     tally.backlog.set("sub_a", 5);
-    const counts = new Uint32Array(4 + LATENCY_CELLS);
-    counts.set([1, 2, 3, 4, 0, 6]);
-    tally.subs.set("sub_a", counts);
+    tally.subs.set("sub_a", [1, 2, 3, 4, 0, 6, 17, 2]);
     expect(decodeBucket(encodeBucket(tally))).toEqual(tally);
     expect(decodeBucket("{")).toEqual(newBucket());
   });
