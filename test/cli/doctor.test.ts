@@ -84,7 +84,19 @@ describe("relay doctor", () => {
     await relay.waitFor(/listening at/);
     const during = await doctor();
     expect(during.code).toBe(0);
-    expect(during.of("address")[0]?.found).toContain("a relay listens");
+    expect(during.of("address")[0]?.found).toContain("this relay listens");
+    // A folder that was never started, and one whose relay has keys of its own.
+    const here = during.of("address")[0]?.found.split(" on ")[1];
+    const other = mkdtempSync(join(base, "other-"));
+    const there = (args: readonly string[]) =>
+      runCommand(["doctor", ...args], { cwd: other, env: { RELAY_PORT: String(port) } });
+    expect(await there([])).toMatchObject({
+      code: 78,
+      stdout: expect.stringContaining(`another relay listens on ${here}`),
+    });
+    mkdirSync(join(other, "data", "keys"), { recursive: true, mode: 0o700 });
+    writeFileSync(join(other, "data", "keys", "signing"), Buffer.alloc(32, 7).toString("base64"), { mode: 0o600 });
+    expect((await there([])).stdout).toContain(`another relay listens on ${here}`);
     expect(during.of("storage")[0]?.found).toContain("a relay has it open");
     relay.kill("SIGTERM");
     await relay.ended;

@@ -10,6 +10,7 @@ import type { Plan } from "../../ports/plan.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { probe } from "../support/readiness.ts";
 import { localUrl } from "../support/client.ts";
+import { signToken } from "../support/local-relay.ts";
 import { bad, good, warn, type DoctorFinding } from "./finding.ts";
 
 const PROBE_MS = 10_000;
@@ -86,8 +87,8 @@ export async function checkDns(
   }
 }
 
-/** Whether the address is free, or a relay listens there already. */
-export async function checkAddress(plan: Plan, around: Pick<CliEnvironment, "clock">): Promise<DoctorFinding> {
+/** Whether the address is free, or this relay listens there already. */
+export async function checkAddress(plan: Plan, around: CliEnvironment): Promise<DoctorFinding> {
   const { host, port } = plan.server;
   const asked = `${host}:${port}`;
   const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
@@ -103,10 +104,38 @@ export async function checkAddress(plan: Plan, around: Pick<CliEnvironment, "clo
         : "give an address of this machine as server.host";
     return bad("address", `${asked} cannot be listened on (${error.code ?? error.message})`, todo);
   }
-  // A certificate for another name than the address is no sign of another server.
-  const health = probe(`${localUrl(plan)}/healthz`, around, { verify: false });
-  const relay = await health.then(({ status }) => status === 200).catch(() => false);
-  return relay
-    ? good("address", `a relay listens on ${asked}`)
-    : bad("address", `${asked} is taken by something else`, "stop that, or give another server.port");
+  if (!(await isRelay(plan, around)))
+    return bad("address", `${asked} is taken by something else`, "stop that, or give another server.port");
+  switch (await whose(plan, around)) {
+    case "ours":
+      return good("address", `this relay listens on ${asked}`);
+    case "another":
+      return bad("address", `another relay listens on ${asked}`, "stop that one, or give another server.port");
+    case "unknown":
+      return warn(
+        "address",
+        `a relay listens on ${asked}; no token can be signed here to ask it whether it is this one`,
+        "where it is another one, stop it, or give another server.port",
+      );
+  }
+}
+
+/** A certificate for another name than the address is no sign of another server. */
+const isRelay = (plan: Plan, around: Pick<CliEnvironment, "clock">): Promise<boolean> =>
+  probe(`${localUrl(plan)}/healthz`, around, { verify: false }).then(
+    ({ status }) => status === 200,
+    () => false,
+  );
+
+/** A relay of this folder knows the tokens that its own signing key signs; another one refuses them. */
+async function whose(plan: Plan, around: CliEnvironment): Promise<"ours" | "another" | "unknown"> {
+  const token = await signToken(plan, around, { mfa: false, ttlSeconds: 60 }).catch(() => undefined);
+  // Without a signing key this relay has never been started; an issuer elsewhere signs for any number of relays.
+  if (token === undefined) return plan.auth.name === "accounts" ? "another" : "unknown";
+  const url = `${localUrl(plan)}/relay/status`;
+  const status = await probe(url, around, { verify: false, token }).then(
+    (answer) => answer.status,
+    () => 0,
+  );
+  return status === 200 ? "ours" : status === 401 ? "another" : "unknown";
 }

@@ -41,11 +41,18 @@ interface Answer {
   readonly text: string;
 }
 
+export interface ProbeOptions {
+  /** Whether the certificate must be one for this address. */
+  readonly verify: boolean;
+  /** Sent as a Bearer token. @default none */
+  readonly token?: string | undefined;
+}
+
 /** One GET. @throws Error when nothing has come within 4 s */
 export async function probe(
   url: string,
   { clock }: Pick<CliEnvironment, "clock">,
-  { verify }: { readonly verify: boolean },
+  options: ProbeOptions,
 ): Promise<Answer> {
   const late = new AbortController();
   const over = new AbortController();
@@ -54,7 +61,7 @@ export async function probe(
     () => undefined,
   );
   try {
-    return await get(url, verify, late.signal);
+    return await get(url, options, late.signal);
   } catch (error) {
     throw late.signal.aborted ? (late.signal.reason as Error) : error;
   } finally {
@@ -63,10 +70,11 @@ export async function probe(
   }
 }
 
-function get(url: string, verify: boolean, signal: AbortSignal): Promise<Answer> {
+function get(url: string, { verify, token }: ProbeOptions, signal: AbortSignal): Promise<Answer> {
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const request = url.startsWith("https:") ? requestHttps : requestHttp;
   return new Promise((resolve, reject) => {
-    const asked = request(url, { agent: false, rejectUnauthorized: verify, signal }, (answer) => {
+    const asked = request(url, { agent: false, rejectUnauthorized: verify, signal, headers }, (answer) => {
       let text = "";
       answer.setEncoding("utf8").on("data", (part: string) => {
         text += part;
