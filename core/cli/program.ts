@@ -43,6 +43,8 @@ export async function main(argv: readonly string[], around: CliEnvironment = pro
   } catch (error) {
     if (error instanceof ExitError || error instanceof StartError) {
       around.say(`relay: ${printableLines(error.message)}`);
+      const stack = (error.cause as Error | undefined)?.stack;
+      if (stack !== undefined && DETAILED.has(around.env["RELAY_LOG_LEVEL"] ?? "")) around.say(printableLines(stack));
       return error.exitCode;
     }
     if ((error as Error | undefined)?.name === "CACError") {
@@ -142,6 +144,8 @@ function commandWords(argv: readonly string[]): readonly string[] {
   return group ? words : words.slice(0, 1);
 }
 
+/** Log levels at which the stack of an error's cause is shown too: for those who write a plug-in. */
+const DETAILED: ReadonlySet<string> = new Set(["debug", "trace"]);
 const GROUPS: ReadonlySet<string> = new Set(["subscriptions", "events", "users", "secrets"]);
 const nameOf = (text: string): string => text.replace(/ *[<[].*/, "");
 const takesValue = (flags: string): boolean => flags.includes("<");

@@ -106,6 +106,40 @@ describe("relay start", () => {
     expect(existsSync(join(folder, "data"))).toBe(false);
   });
 
+  const failing = (kind: string, key: string, body: string): void =>
+    writeFileSync(
+      join(folder, "relay.config.ts"),
+      `const broken = { kind: "${kind}", name: "my-plugin", ${body} };
+export default { server: { port: 0 }, ${key} };`,
+    );
+
+  it.each([
+    ["storage", "storage: broken", `setup() { throw new TypeError("x is not a function"); }`, 78],
+    ["source", "sources: [broken]", `setup: async () => { throw new Error("no folder is given"); }`, 78],
+    ["auth", "auth: broken", `setup() { throw "no error at all"; }`, 78],
+    ["transport", "transports: [broken]", `setup() { process.kill(999999999, 0); }`, 69],
+    ["source", "sources: [broken]", `setup: () => ({ start() { throw new Error("cannot begin"); }, stop() {} })`, 78],
+  ])("names a %s plug-in that cannot start, as no fault of the relay (%s, %s)", async (kind, key, body, code) => {
+    failing(kind, key, body);
+    const refused = await runCommand(["start"], { cwd: folder });
+    expect(refused.code).toBe(code);
+    expect(refused.stderr).toContain(`the ${kind} plug-in my-plugin cannot start: `);
+    expect(refused.stderr).not.toMatch(/fault of relay|\n +at /);
+  });
+
+  it("shows where a plug-in threw at the log level debug", async () => {
+    failing("source", "sources: [broken]", `setup() { throw new Error("no folder is given"); }`);
+    const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_LOG_LEVEL: "debug" } });
+    expect(refused.stderr).toMatch(/Error: no folder is given\n +at .*relay\.config\.ts/);
+  });
+
+  it("refuses two http() sources as a mistake of the config", async () => {
+    const text = `import { http } from "relaybox"; export default { server: { port: 0 }, sources: [http(), http()] };`;
+    writeFileSync(join(folder, "relay.config.ts"), text);
+    const refused = await runCommand(["start"], { cwd: folder });
+    expect(refused).toMatchObject({ code: 78, stderr: expect.stringContaining("sources[1]") });
+  });
+
   it("ends at once at a second signal", async () => {
     // A source whose stop takes for ever keeps the first signal busy.
     const stuck = `const stuck = { kind: "source", name: "stuck", setup: () => ({ start() {}, stop: () => new Promise(() => setInterval(() => {}, 1000)) }) };

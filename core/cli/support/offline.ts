@@ -4,6 +4,7 @@ import type { Keys, Log, PluginContext } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { contextOf } from "../../runtime/plugin-context.ts";
 import type { ContextParts } from "../../runtime/plugin-context.ts";
+import { startOf } from "../../runtime/plugin-faults.ts";
 import { loadKeys } from "../../runtime/keys/keyring.ts";
 import { hasMasterKey } from "../../runtime/keys/rekey.ts";
 import { nullMetrics } from "../../runtime/observability/metrics.ts";
@@ -13,7 +14,8 @@ import { EX_SOFTWARE, ExitError } from "./exit.ts";
 
 /** @throws StartError 75 when a relay uses the folder, 78 when what is stored is not ours */
 export async function openStorage(plan: Plan, around: CliEnvironment): Promise<Storage> {
-  return plan.storage.setup(contextOf(plan.storage, surroundings(plan, around, noKeys), undefined));
+  const { storage } = plan;
+  return startOf(storage, () => storage.setup(contextOf(storage, surroundings(plan, around, noKeys), undefined)));
 }
 
 /** What the auth plug-in is handed, over a storage that is open. Keys that are not there yet are made, as at a first start. */

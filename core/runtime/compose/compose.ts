@@ -11,7 +11,8 @@ import { METRICS_READ, metricsStep } from "./metrics-route.ts";
 import { setUpPlugins, type SetupContext } from "./plugin-setup.ts";
 import { clusterActions } from "./cluster.ts";
 import * as path from "./delivery-path.ts";
-import type { Job, Plan } from "../../ports/plan.ts";
+import { startOf } from "../plugin-faults.ts";
+import type { Job, Plan, SourcePlugin } from "../../ports/plan.ts";
 import { CATALOGUE, createReload, type Reload } from "./reload.ts";
 import { listen, type Listening } from "../server.ts";
 import { AUTH, registerRoutes, OPERATIONS, readiness, ROUTES, SOURCES } from "./routes.ts";
@@ -111,7 +112,8 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
           },
           admit,
         };
-        for (const source of house.get(SOURCES)) await source.start(accept, info);
+        for (const [i, source] of house.get(SOURCES).entries())
+          await startOf(plan.sources[i] as SourcePlugin, async () => source.start(accept, info));
       },
       async stop() {
         await Promise.all(house.get(SOURCES).map((source) => source.stop()));

@@ -4,6 +4,7 @@ import { createGuard } from "../../guard/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Keys } from "../../ports/plugin.ts";
 import { contextOf, type ContextParts } from "../plugin-context.ts";
+import { startOf } from "../plugin-faults.ts";
 import { makeDataDir } from "../data-dir.ts";
 import { registerGateway, LIMITER } from "./gateway.ts";
 import { loadKeys } from "../keys/keyring.ts";
@@ -70,7 +71,7 @@ export function setUpPlugins(
       registerGateway(house, plan, ca);
 
       // Before the keys: whether a key may be made is for the storage to say.
-      const opened = await plan.storage.setup(contextOf(plan.storage, bare, undefined));
+      const opened = await startOf(plan.storage, () => plan.storage.setup(contextOf(plan.storage, bare, undefined)));
       const storage = watchedStorage(opened, around.clock, around.metrics);
       closing.unshift(() => storage.dispose());
       await ensureSchema(storage);
@@ -88,19 +89,20 @@ export function setUpPlugins(
 
       const transports = [];
       for (const plugin of plan.transports) {
-        const transport = await plugin.setup(contextOf(plugin, surroundings, storage));
+        const transport = await startOf(plugin, () => plugin.setup(contextOf(plugin, surroundings, storage)));
         closing.unshift(() => transport.dispose());
         transports.push(transport);
       }
       house.put(path.TRANSPORTS, transports);
-      const auth = await plan.auth.setup(contextOf(plan.auth, surroundings, storage));
+      const auth = await startOf(plan.auth, () => plan.auth.setup(contextOf(plan.auth, surroundings, storage)));
       closing.unshift(() => auth.dispose?.());
       house.put(AUTH, auth);
       const rekey = createRekey({ ...around, keys, storage, auth, dataDir: keyFiles });
       closing.unshift(() => rekey.stop());
       house.put(REKEY, rekey);
       const sources = [];
-      for (const plugin of plan.sources) sources.push(await plugin.setup(contextOf(plugin, surroundings, storage)));
+      for (const plugin of plan.sources)
+        sources.push(await startOf(plugin, () => plugin.setup(contextOf(plugin, surroundings, storage))));
       house.put(SOURCES, sources);
     },
     async stop() {
