@@ -35,6 +35,8 @@ async function examples(): Promise<readonly Example[]> {
   }
   return found;
 }
+/** Receivers in other languages: test/documents/verify-guide.test.ts runs them. */
+const RECEIVERS = ["js", "python", "go", "php", "ruby", "java", "csharp", "sh"].map((language) => `${language} verify`);
 const all = await examples();
 const of = (info: string): readonly Example[] => all.filter((one) => one.info === info);
 const place = ({ file, line }: Example): string => `${file}:${line}`;
@@ -113,13 +115,31 @@ describe("links", () => {
 
 describe("examples", () => {
   it("are of kinds that this test knows how to try", () => {
-    const known = ["sh", "json", "text", "ts config", "ts run", "js run", "yaml", "nginx", "ini", "http"];
+    const known = [
+      "sh",
+      "sh run",
+      "json",
+      "json answer",
+      "text",
+      "text body",
+      "ts config",
+      "ts run",
+      "js run",
+      "yaml",
+      "nginx",
+      "ini",
+      "http",
+      "mermaid",
+      "ts storage",
+      ...RECEIVERS,
+    ];
     const odd = all.filter(({ info }) => !known.includes(info)).map((one) => `${place(one)}: ${one.info}`);
     expect(odd).toEqual([]);
   });
 
   it("in JSON can be parsed", () => {
-    for (const one of of("json")) expect(() => JSON.parse(one.code) as unknown, place(one)).not.toThrow();
+    for (const one of [...of("json"), ...of("json answer")])
+      expect(() => JSON.parse(one.code) as unknown, place(one)).not.toThrow();
   });
 
   for (const one of of("ts config")) {
