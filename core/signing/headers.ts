@@ -4,7 +4,7 @@
  * Two families, each over the same body: `X-Relay-Webhook-Signature` (hex HMAC-SHA256 of the raw body) and Standard
  * Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
  */
-import { hash } from "node:crypto";
+import { createHmac, hash } from "node:crypto";
 import type { Signable } from "../model/signable.ts";
 import { VERSION } from "../model/version.ts";
 import type { SigningKey } from "./secret.ts";
@@ -48,7 +48,8 @@ export function signedHeaders(
   return headers;
 }
 
-const hexSignature = (key: SigningKey, body: Uint8Array): string => key.whole.sign("", body, "hex");
+const hexSignature = (key: SigningKey, body: Uint8Array): string =>
+  createHmac("sha256", key.whole).update(body).digest("hex");
 
 const standardSignature = (key: SigningKey, id: string, timestamp: string, body: Uint8Array): string =>
-  `v1,${key.decoded.sign(`${id}.${timestamp}.`, body, "base64")}`;
+  `v1,${createHmac("sha256", key.decoded).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;

@@ -1,6 +1,5 @@
 /** Signing secrets: `whsec_` + base64 of 32 random bytes, and the two keys that are read from one. */
-import { randomBytes } from "node:crypto";
-import { HmacKey } from "./hmac.ts";
+import { createSecretKey, randomBytes, type KeyObject } from "node:crypto";
 
 const PREFIX = "whsec_";
 
@@ -9,15 +8,15 @@ export const newSecret = (): string => PREFIX + randomBytes(32).toString("base64
 /** A secret, ready to sign with. */
 export interface SigningKey {
   /** The whole secret text in UTF-8: the key of the hex signature. */
-  readonly whole: HmacKey;
+  readonly whole: KeyObject;
   /** The decoded part after `whsec_`: the key of the Standard Webhooks signature. */
-  readonly decoded: HmacKey;
+  readonly decoded: KeyObject;
 }
 
 export function signingKey(secret: string): SigningKey {
   const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret;
   return {
-    whole: new HmacKey(Buffer.from(secret, "utf8")),
-    decoded: new HmacKey(Buffer.from(encoded, "base64")),
+    whole: createSecretKey(Buffer.from(secret, "utf8")),
+    decoded: createSecretKey(Buffer.from(encoded, "base64")),
   };
 }
