@@ -27,35 +27,57 @@ const WAITS: Readonly<Record<ClusterMessage, { readonly mostMs: number; readonly
 };
 
 export interface ClusterMessages {
-  /** Resolves when every other node has done it, or its time is over. @throws StorageError when they cannot be told */
+  /** Sets what this node does at each message, its own included. Called once, before the first message. */
+  act(acts: ClusterActions): void;
+  /**
+   * Resolves when this node has done it, and every other node has too or its time is over.
+   * @throws StorageError when the other nodes cannot be reached, and what this node's own action throws
+   */
   ask(word: ClusterMessage, subscriptionId: string): Promise<void>;
-  /** The same for what is stored already, so that a failure would say the wrong thing: it is only noted. */
+  /**
+   * The same for what is stored already, so that a failure of the other nodes would say the wrong thing: it is only logged.
+   * @throws what this node's own action throws
+   */
   tell(word: ClusterMessage, subscriptionId: string): Promise<void>;
   /** From now on this node does what others ask. Returns what ends it. */
-  listen(acts: ClusterActions): () => void;
+  listen(): () => void;
 }
 
 export function createClusterMessages(nodes: Nodes | undefined, log: Log): ClusterMessages {
-  async function ask(word: ClusterMessage, subscriptionId: string): Promise<void> {
+  let acts: Partial<ClusterActions> = {};
+
+  /** What this node does at a message; `known` takes no action. */
+  async function here(word: string, subscriptionId: string): Promise<void> {
+    if (isAct(word, acts)) await acts[word]?.(subscriptionId);
+  }
+
+  async function others(word: ClusterMessage, subscriptionId: string): Promise<void> {
     if (nodes === undefined) return;
     const all = await nodes.ask(`${word} ${subscriptionId}`, WAITS[word]);
     if (!all) log.warn("a node did not answer", { reason: word, subscriptionId });
   }
 
+  const noted = (word: ClusterMessage, subscriptionId: string): Promise<void> =>
+    others(word, subscriptionId).catch((error: unknown) =>
+      log.warn("other nodes were not told", { reason: word, subscriptionId, error: String(error) }),
+    );
+
   return {
-    ask,
-    tell: (word, subscriptionId) =>
-      ask(word, subscriptionId).catch((error: unknown) =>
-        log.warn("other nodes were not told", { reason: word, subscriptionId, error: String(error) }),
-      ),
-    listen(acts) {
+    act: (all) => void (acts = all),
+    async ask(word, id) {
+      await Promise.all([others(word, id), here(word, id)]);
+    },
+    async tell(word, id) {
+      await Promise.all([noted(word, id), here(word, id)]);
+    },
+    listen() {
       if (nodes === undefined) return () => {};
       return nodes.answer(async (text) => {
         const [word = "", subscriptionId = ""] = text.split(" ");
-        if (isAct(word, acts)) await acts[word](subscriptionId);
+        await here(word, subscriptionId);
       });
     },
   };
 }
 
-const isAct = (word: string, acts: ClusterActions): word is keyof ClusterActions => Object.hasOwn(acts, word);
+const isAct = (word: string, acts: Partial<ClusterActions>): word is keyof ClusterActions => Object.hasOwn(acts, word);

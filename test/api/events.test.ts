@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Delivery } from "../../core/model/delivery.ts";
-import { HISTORY } from "../../core/runtime/compose/delivery-path.ts";
 import { replied } from "../support/path.ts";
 import { HOOK, PUBLISH_TOKEN, serve } from "./serve.ts";
 import type { Got, Served } from "./serve.ts";
@@ -257,7 +256,7 @@ describe("one subscription's deliveries", () => {
     expect([dry.status, dry.json.data]).toEqual([202, { matched: 4, replayed: 0, more: false }]);
     const some = await api.ask("POST", `/api-keys/${keyId}/replay`, { body: { limit: 3, perSecond: 1 } });
     expect(some.json.data).toEqual({ matched: 3, replayed: 3, more: true });
-    const { items } = await api.path.get(HISTORY).events(keyId, { status: "pending" }, { limit: 10 });
+    const { items } = await api.path.parts.history.events(keyId, { status: "pending" }, { limit: 10 });
     expect(items.length).toBeGreaterThan(0);
     for (let i = 0; i < 5; i++) await api.path.clock.advance(1_000);
     for (const { event } of items) await until(keyId, event.id, "delivered");

@@ -1,6 +1,5 @@
 /** The whole API on a real socket, over memory storage, with tokens that say what they are. */
 import { request as send } from "node:http";
-import { ATTEMPT_HISTORY } from "../../core/runtime/compose/replay.ts";
 import type { IncomingHttpHeaders } from "node:http";
 import { connect } from "node:net";
 import { createApp } from "../../core/api/http/app.ts";
@@ -15,7 +14,6 @@ import { createLimiter } from "../../core/limits/limiter.ts";
 import type { Auth, Principal } from "../../core/ports/auth.ts";
 import type { Route } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { listen } from "../../core/runtime/server.ts";
 import type { Listening } from "../../core/runtime/server.ts";
 import type { LimitRows } from "../../core/ports/plan.ts";
@@ -101,33 +99,33 @@ export function tokenAuth(now: () => number): Auth {
 
 export async function serve(options: ServeOptions = {}): Promise<Served> {
   const made = await testPath({ storage: options.storage });
-  const { get, clock, storage } = made;
+  const { parts, clock, storage } = made;
   const log = quietLog();
   const auth = options.auth ?? tokenAuth(clock.now);
   const source = await http({ tokens: [PUBLISH_TOKEN] }).setup({ clock, log } as never);
-  const { accept, admit } = get(path.ACCEPT);
+  const { accept, admit } = parts.publisher;
   await source.start(accept, { durability: storage.durability, admit });
   const limits = createLimiter({ counters: storage.counters, rows: options.rows ?? {}, abuse: false, clock });
   const operations = createOperations({
     storage,
     clock,
-    keys: get(path.KEYS),
+    keys: parts.keys,
     auth,
-    directory: get(path.SUBSCRIPTION_CACHE),
+    directory: parts.subscriptionCache,
     subscriptions: options.registerUrl
       ? createSubscriptions({
           storage,
           clock,
-          keys: get(path.KEYS),
+          keys: parts.keys,
           registerUrl: options.registerUrl,
           retry: RETRY,
           perKey: 1_000,
           abort: () => Promise.resolve(),
         })
-      : get(path.SUBSCRIPTIONS),
-    history: get(path.HISTORY),
-    attempts: get(ATTEMPT_HISTORY),
-    replay: get(path.REPLAY),
+      : parts.subscriptions,
+    history: parts.history,
+    attempts: parts.attemptHistory,
+    replay: parts.replay,
     schemes: ["https"],
     ...options.more,
   });

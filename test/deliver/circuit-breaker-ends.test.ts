@@ -1,6 +1,5 @@
 // What is remembered of a subscription's health ends with it.
 import { expect, it } from "vitest";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { replied, testPath } from "../support/path.ts";
 
 const HEALTH = { breakerAfter: 3, breakerPauseMs: 60_000, breakerMaxPauseMs: 60_000, disableAfterMs: 432_000_000 };
@@ -13,9 +12,9 @@ it("a deleted subscription leaves no health behind, in storage or in memory", as
   await test.start();
   await test.whenSent(3);
   await test.clock.advance(0);
-  await test.get(path.CIRCUIT_BREAKER).settled();
+  await test.parts.circuitBreaker.settled();
   expect(await test.storage.range("health:")).toHaveLength(1);
-  await test.get(path.SUBSCRIPTIONS).remove("key_1", sub, { sub: "t" });
+  await test.parts.subscriptions.remove("key_1", sub, { sub: "t" });
   expect(await test.storage.range("health:")).toEqual([]);
-  expect(test.get(path.CIRCUIT_BREAKER).state(sub)).toEqual({ failures: 0 });
+  expect(test.parts.circuitBreaker.state(sub)).toEqual({ failures: 0 });
 });

@@ -2,7 +2,6 @@
 import { expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
 import { healthKey } from "../../core/model/keys.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const DAY_MS = 86_400_000;
@@ -15,11 +14,11 @@ async function deliver(test: TestPath, reply: Parameters<typeof replied>[0]): Pr
   await test.publish();
   await test.whenSent(before + 1);
   await test.clock.advance(0);
-  await test.get(path.CIRCUIT_BREAKER).settled();
+  await test.parts.circuitBreaker.settled();
 }
 
 const isActive = async (test: TestPath, id: string): Promise<boolean> =>
-  (await test.get(path.SUBSCRIPTION_CACHE).get("key_1", id))?.status === "active";
+  (await test.parts.subscriptionCache.get("key_1", id))?.status === "active";
 
 it("a row that a node left behind neither disables nor rests a subscription that has been well since", async () => {
   await using test = await testPath(OPTIONS);
@@ -27,13 +26,13 @@ it("a row that a node left behind neither disables nor rests a subscription that
   await test.storage.commit([{ op: "put", key: healthKey(id), value: String(test.clock.now() - 6 * DAY_MS) }]);
   const other = await testPath({ ...OPTIONS, clock: test.clock, storage: test.storage });
   await using _ = other;
-  other.get(path.DISPATCHER).start();
+  other.parts.dispatcher.start();
   await deliver(other, 200);
-  await other.get(path.DISPATCHER).stop(0);
+  await other.parts.dispatcher.stop(0);
   await test.start();
   await deliver(test, 500);
   expect(await isActive(test, id)).toBe(true);
-  expect(test.get(path.CIRCUIT_BREAKER).state(id)).toEqual({ failures: 1, failingSince: test.clock.now() });
+  expect(test.parts.circuitBreaker.state(id)).toEqual({ failures: 1, failingSince: test.clock.now() });
   expect(await test.storage.range("health:")).toEqual([]);
 });
 
@@ -45,7 +44,7 @@ it("a row that was taken away meanwhile does not either", async () => {
   await test.storage.commit([{ op: "delete", key: healthKey(id) }]);
   await deliver(test, 500);
   expect(await isActive(test, id)).toBe(true);
-  expect(test.get(path.CIRCUIT_BREAKER).state(id)).toMatchObject({ failures: 1 });
+  expect(test.parts.circuitBreaker.state(id)).toMatchObject({ failures: 1 });
 });
 
 it("what only failed for five days is disabled after a restart, at its first failure", async () => {
@@ -63,20 +62,20 @@ it("a receiver that is well for another node is not disabled by the one that see
   await test.start();
   await deliver(test, 500);
   await test.clock.advance(2 * DAY_MS);
-  await test.get(path.DISPATCHER).stop(0);
+  await test.parts.dispatcher.stop(0);
   const other = await testPath({ ...OPTIONS, clock: test.clock, storage: test.storage });
   await using _ = other;
-  other.get(path.DISPATCHER).start();
+  other.parts.dispatcher.start();
   await deliver(other, 200);
-  await other.get(path.DISPATCHER).stop(0);
+  await other.parts.dispatcher.stop(0);
   await test.clock.advance(4 * DAY_MS);
-  const sub = await test.get(path.SUBSCRIPTION_CACHE).get("key_1", id);
+  const sub = await test.parts.subscriptionCache.get("key_1", id);
   if (sub === undefined) throw new Error("no subscription");
   const attempt = { cycle: 0, number: 1, startedAt: test.clock.now(), durationMs: 1, statusCode: 500 };
-  test.get(path.CIRCUIT_BREAKER).seen(sub, { ordinal: "x" } as never, attempt, { kind: "exhausted" });
-  await test.get(path.CIRCUIT_BREAKER).settled();
+  test.parts.circuitBreaker.seen(sub, { ordinal: "x" } as never, attempt, { kind: "exhausted" });
+  await test.parts.circuitBreaker.settled();
   expect(await isActive(test, id)).toBe(true);
-  expect(test.get(path.CIRCUIT_BREAKER).state(id)).toEqual({ failures: 0 });
+  expect(test.parts.circuitBreaker.state(id)).toEqual({ failures: 0 });
 });
 
 it("a subscription that could not be disabled is disabled at its next failure, not five days later", async () => {
@@ -102,7 +101,7 @@ it("five time-outs in a row open the breaker, where other failures take twenty",
   const id = await test.subscribe();
   await test.start();
   for (let i = 0; i < 19; i++) await deliver(test, 500);
-  const rests = (): boolean => test.get(path.CIRCUIT_BREAKER).state(id).restsUntil !== undefined;
+  const rests = (): boolean => test.parts.circuitBreaker.state(id).restsUntil !== undefined;
   expect(rests()).toBe(false);
   await deliver(test, 200);
   for (let i = 1; i <= 5; i++) {

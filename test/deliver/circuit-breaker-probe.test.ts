@@ -1,6 +1,5 @@
 // After a rest the breaker lets one attempt through. What becomes of the rest when that attempt is never made?
 import { describe, expect, it } from "vitest";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { LeaseLostError, StorageError } from "../../core/model/errors.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
@@ -64,7 +63,7 @@ describe("the attempt that a breaker lets through", () => {
     await test.whenSent(3);
     replies[0]!.resolve();
     await test.clock.advance(0);
-    expect(test.get(path.CIRCUIT_BREAKER).state(sub).restsUntil).toBeUndefined();
+    expect(test.parts.circuitBreaker.state(sub).restsUntil).toBeUndefined();
     replies[1]!.resolve();
     await test.clock.advance(0);
     await test.clock.advance(0);

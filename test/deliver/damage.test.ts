@@ -8,7 +8,6 @@ import { decodeEvent } from "../../core/model/event.ts";
 import { deliveriesOf, deliveryKey, eventKey, failedKey } from "../../core/model/keys.ts";
 import type { Metrics } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { testClock } from "../support/clock.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
 import { everyStorage } from "../support/storages.ts";
@@ -47,7 +46,7 @@ async function settled(test: TestPath): Promise<void> {
   await expect
     .poll(async () => {
       await test.clock.advance(20_000);
-      return (await test.storage.range("due:")).length + test.get(path.DISPATCHER).underWay();
+      return (await test.storage.range("due:")).length + test.parts.dispatcher.underWay();
     }, PATIENCE)
     .toBe(0);
 }
@@ -104,12 +103,14 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       expect(sentIds(test).toSorted()).toEqual(healthy.toSorted());
       expect(count("records_damaged event")).toBe(10);
       expect(count("deliveries damaged")).toBe(10);
-      const subscription = await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub);
-      const { items } = await test
-        .get(path.HISTORY)
-        .deliveries(subscription as NonNullable<typeof subscription>, "failed", { limit: 200 });
+      const subscription = await test.parts.subscriptionCache.get("key_1", sub);
+      const { items } = await test.parts.history.deliveries(
+        subscription as NonNullable<typeof subscription>,
+        "failed",
+        { limit: 200 },
+      );
       expect(items.map(({ delivery }) => delivery.reason)).toEqual(Array(10).fill("record_damaged"));
-      const events = (await test.get(path.HISTORY).events("key_1", {}, { limit: 200 })).items;
+      const events = (await test.parts.history.events("key_1", {}, { limit: 200 })).items;
       expect(events).toHaveLength(20);
       expect(
         events
@@ -123,14 +124,14 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       );
 
       // A replay sends none of them…
-      await expect(test.get(path.REPLAY).event("key_1", ids[1] as string)).rejects.toMatchObject({
+      await expect(test.parts.replay.event("key_1", ids[1] as string)).rejects.toMatchObject({
         code: "NOT_REPLAYABLE",
       });
       const bulk = { subscription: subscription as NonNullable<typeof subscription>, limit: 100, perSecond: 1_000 };
-      expect(await test.get(path.REPLAY).failed(bulk)).toMatchObject({ matched: 10, replayed: 0 });
+      expect(await test.parts.replay.failed(bulk)).toMatchObject({ matched: 10, replayed: 0 });
       // …until they are as they were.
       for (const [key, value] of good) await put(storage, key, value);
-      expect(await test.get(path.REPLAY).failed(bulk)).toMatchObject({ replayed: 10 });
+      expect(await test.parts.replay.failed(bulk)).toMatchObject({ replayed: 10 });
       await settled(test);
       expect(sentIds(test).toSorted()).toEqual(ids.toSorted());
       expect((await survey(storage)).faults).toEqual([]);
@@ -187,9 +188,9 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     expect(test.sent).toHaveLength(18);
     expect(count("records_damaged delivery")).toBe(6);
     expect((await survey(storage)).faults).toEqual([]);
-    const subscription = await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub);
+    const subscription = await test.parts.subscriptionCache.get("key_1", sub);
     const bulk = { subscription: subscription as NonNullable<typeof subscription>, limit: 100, perSecond: 1_000 };
-    expect(await test.get(path.REPLAY).failed(bulk)).toMatchObject({ replayed: 6 });
+    expect(await test.parts.replay.failed(bulk)).toMatchObject({ replayed: 6 });
     await settled(test);
     expect(test.sent).toHaveLength(24);
   });
@@ -202,14 +203,14 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     const ids: string[] = [];
     for (let n = 0; n < 4; n++) ids.push(await test.publish("deposit:paid", { data: n }));
     await settled(test);
-    await test.get(path.REPLAY).event("key_1", ids[0] as string, { force: true });
+    await test.parts.replay.event("key_1", ids[0] as string, { force: true });
     await settled(test);
     for (const prefix of ["attempts:", deliveriesOf(sub)]) {
       const [row] = await storage.range(prefix, { limit: 1, reverse: prefix !== "attempts:" });
       await put(storage, row?.key ?? "", flipped(row?.value ?? "", bits(1)[0] as number));
     }
-    const history = test.get(path.HISTORY);
-    const subscription = await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub);
+    const history = test.parts.history;
+    const subscription = await test.parts.subscriptionCache.get("key_1", sub);
     const { items } = await history.deliveries(subscription as NonNullable<typeof subscription>, undefined, {
       limit: 9,
     });
@@ -227,9 +228,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       "delivered",
     ]);
     expect((await history.event("key_1", ids[3] as string))?.deliveries[0]?.delivery.reason).toBe("record_damaged");
-    expect((await test.get(path.STATS_QUERY).ofKey("key_1", "1h")).subscriptions[0]?.last?.reason).toBe(
-      "record_damaged",
-    );
+    expect((await test.parts.statsQuery.ofKey("key_1", "1h")).subscriptions[0]?.last?.reason).toBe("record_damaged");
     const faults = (await survey(storage)).faults.map(({ key }) => key.split(":")[0]);
     expect(faults.toSorted()).toEqual(["attempts", "delivery"]);
   });
@@ -244,7 +243,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     for (let n = 0; n < 10; n++) await before.publish("deposit:paid", { data: n });
     await before.whenSent(10);
     await expect.poll(async () => (await storage.range("delivery:")).length, PATIENCE).toBe(10);
-    await before.get(path.DISPATCHER).stop(0);
+    await before.parts.dispatcher.stop(0);
     for (let n = 10; n < 20; n++) await before.publish("deposit:paid", { data: n });
     const lines = await storage.range("due:");
     expect(lines).toHaveLength(20);
@@ -252,7 +251,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     const spared = lines.at(-1)?.key ?? "";
     for (const { key, value } of lines)
       if (key !== spared) await put(storage, key, flipped(value, bits(1)[0] as number));
-    await before.get(path.SWEEPER).stop();
+    await before.parts.sweeper.stop();
 
     const { metrics, count } = counting();
     await again();
@@ -300,7 +299,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       const failed = { ...record, status: "failed", reason: "exhausted" } as const;
       await put(storage, key, JSON.stringify(failed));
       await put(storage, failedKey(sub, record.ordinal), "key_1 1 exhausted 0");
-      await test.get(path.REPLAY).event("key_1", id);
+      await test.parts.replay.event("key_1", id);
       await settled(test);
       const text = (await storage.getItem(key)) ?? "";
       expect(text).toBe(encodeDelivery(decodeDelivery(text)));

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { turn } from "../support/clock.ts";
 import { replied, testPath, type Answer } from "../support/path.ts";
 
@@ -29,7 +28,7 @@ describe("a relay that stops", () => {
     await test.whenSent(1);
 
     let stopped = false;
-    const stop = test.get(path.DISPATCHER).stop(1_000);
+    const stop = test.parts.dispatcher.stop(1_000);
     void stop.then(() => (stopped = true));
     // The claiming loop ends first, in a few turns of the event loop.
     for (let i = 0; i < 5; i++) await turn();
@@ -38,14 +37,14 @@ describe("a relay that stops", () => {
     await test.clock.advance(1);
     await turn();
 
-    expect({ stopped, aborted: aborted(), underWay: test.get(path.DISPATCHER).underWay() }).toEqual({
+    expect({ stopped, aborted: aborted(), underWay: test.parts.dispatcher.underWay() }).toEqual({
       stopped: true,
       aborted: 1,
       underWay: 0,
     });
     const { leased, waiting } = await test.storage.queue.depth();
     expect({ leased, waiting }).toEqual({ leased: 0, waiting: 1 });
-    const found = await test.get(path.HISTORY).event("key_1", eventId);
+    const found = await test.parts.history.event("key_1", eventId);
     expect(found?.deliveries.map(({ delivery, attempts }) => ({ status: delivery.status, attempts }))).toEqual([
       { status: "pending", attempts: [] },
     ]);
@@ -67,7 +66,7 @@ describe("a relay that stops", () => {
     const eventId = await test.publish();
     await test.whenSent(1);
 
-    const stop = test.get(path.DISPATCHER).stop(60_000);
+    const stop = test.parts.dispatcher.stop(60_000);
     await turn();
     answered.resolve();
     await stop;

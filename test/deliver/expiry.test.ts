@@ -1,7 +1,6 @@
 // What is remembered for a day and then dropped: whoever uses a key again in that very moment keeps it.
 import { describe, expect, it } from "vitest";
 import type { AcceptRequest } from "../../core/ports/source.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { testPath, type TestPath } from "../support/path.ts";
 
 const DAY_MS = 86_400_000;
@@ -11,7 +10,7 @@ const request = (n: number): AcceptRequest => ({
   source: "test",
   idempotency: { scope: "s", key: "k", digest: `digest-${n}` },
 });
-const accept = (test: TestPath, n: number) => test.get(path.ACCEPT).accept(request(n));
+const accept = (test: TestPath, n: number) => test.parts.publisher.accept(request(n));
 const rows = async (test: TestPath) =>
   (await Promise.all(["idempotency:", "expiry:"].map((prefix) => test.storage.range(prefix)))).map(
     (page) => page.length,

@@ -1,7 +1,6 @@
 // Operational events: what the relay tells of its own doing, to those who ask for names that start with `relay:`.
 import { describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const ONCE = { attempts: 1 };
@@ -107,7 +106,7 @@ describe("a subscription that the relay disables", () => {
     await test.clock.advance(60_000);
     await test.publish();
     await test.clock.advance(1_000);
-    await test.get(path.CIRCUIT_BREAKER).settled();
+    await test.parts.circuitBreaker.settled();
     await test.clock.advance(1_000);
     expect(told(test).filter(({ type }) => type === "relay:subscription.disabled")).toEqual([
       {
@@ -131,15 +130,15 @@ describe("a subscription that the relay disables", () => {
     await test.subscribe(["relay:*"]);
     test.otherwise = (request) => Promise.resolve(replied(request.subscriptionId === first ? 410 : 200));
     await test.start();
-    await test.get(path.ACCEPT).acceptOperational("key_1", "relay:delivery.failed", {});
+    await test.parts.publisher.acceptOperational("key_1", "relay:delivery.failed", {});
     await test.clock.advance(1_000);
     expect(told(test)).toHaveLength(2);
-    expect(await test.get(path.SUBSCRIPTION_CACHE).get("key_1", first)).toMatchObject({ status: "disabled" });
+    expect(await test.parts.subscriptionCache.get("key_1", first)).toMatchObject({ status: "disabled" });
   });
 
   it("by hand is told of to nobody", async () => {
     await using test = await listening(200);
-    await test.get(path.SUBSCRIPTIONS).update("key_1", test.bad, { status: "disabled" }, { sub: "t" });
+    await test.parts.subscriptions.update("key_1", test.bad, { status: "disabled" }, { sub: "t" });
     await test.clock.advance(1_000);
     expect(told(test)).toEqual([]);
   });

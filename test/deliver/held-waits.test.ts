@@ -1,7 +1,6 @@
 // Waits between attempts: short ones are held under their lease up to a number, the others go back; nobody is forgotten.
 import { describe, expect, it } from "vitest";
 import { parseDue } from "../../core/model/keys.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 const QUICK = { attempts: 2, firstDelayMs: 10_000, factor: 1, maxDelayMs: 10_000 };
@@ -13,7 +12,7 @@ async function failedOnce(count: number, test: TestPath): Promise<void> {
   for (let i = 0; i < count; i++) await test.publish();
   await test.whenSent(count);
   // Until what came of the last ones is stored.
-  const { underWay } = test.get(path.DISPATCHER);
+  const { underWay } = test.parts.dispatcher;
   for (let before = -1; before !== underWay();) {
     before = underWay();
     await test.clock.advance(0);
@@ -25,9 +24,9 @@ describe("waits", () => {
     await using test = await testPath({ retry: QUICK });
     await failedOnce(1_200, test);
     expect(await test.storage.queue.depth()).toMatchObject({ leased: 1_000, waiting: 200 });
-    expect(test.get(path.DISPATCHER).underWay()).toBe(1_000);
+    expect(test.parts.dispatcher.underWay()).toBe(1_000);
     // They hold leases, but no slot.
-    expect(test.get(path.SLOTS).free()).toBe(512);
+    expect(test.parts.slots.free()).toBe(512);
     test.otherwise = replied(200);
     await test.clock.advance(9_900);
     expect(test.sent).toHaveLength(1_200);
@@ -43,7 +42,7 @@ describe("waits", () => {
     await using test = await testPath({ retry: QUICK, delivery: { holdMs: 9_999 } });
     await failedOnce(5, test);
     expect(await test.storage.queue.depth()).toMatchObject({ leased: 0, waiting: 5 });
-    expect(test.get(path.DISPATCHER).underWay()).toBe(0);
+    expect(test.parts.dispatcher.underWay()).toBe(0);
     await test.clock.advance(11_100);
     await test.whenSent(10);
   });
@@ -67,7 +66,7 @@ describe("a relay that stops", () => {
     await failedOnce(1, test);
     await test.clock.advance(6_000);
     await test.clock.step(-3_600_000);
-    const stopped = test.get(path.DISPATCHER).stop(5_000);
+    const stopped = test.parts.dispatcher.stop(5_000);
     await test.clock.advance(0);
     await stopped;
     const claim = () => test.storage.queue.claim({ limit: 9, perSubscription: 9, busy: new Map() });
@@ -84,7 +83,7 @@ describe("a relay that stops", () => {
     test.answers = [() => hanging.promise.then(() => replied(200))];
     await test.clock.advance(11_100);
     await test.whenSent(3);
-    const stopped = test.get(path.DISPATCHER).stop(5_000);
+    const stopped = test.parts.dispatcher.stop(5_000);
     await test.clock.advance(0);
     hanging.resolve();
     test.otherwise = replied(200);

@@ -1,6 +1,5 @@
 // A node keeps the leases of what takes long, by one call now and then for all of them.
 import { describe, expect, it } from "vitest";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import type { Lease, Storage } from "../../core/ports/storage.ts";
 import { testClock, turn } from "../support/clock.ts";
@@ -50,6 +49,6 @@ describe("the leases of deliveries that take long", () => {
     const after = renewed.length;
     await clock.advance(EVERY_MS * 3);
     expect(renewed).toHaveLength(after);
-    await test.get(path.DISPATCHER).stop(0);
+    await test.parts.dispatcher.stop(0);
   });
 });

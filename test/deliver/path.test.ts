@@ -1,7 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
-import { ATTEMPT_HISTORY } from "../../core/runtime/compose/replay.ts";
 import { replied, testPath, type Answer, type TestPath } from "../support/path.ts";
 
 /** Every attempt of a delivery in one page. */
@@ -11,7 +9,7 @@ const ACTOR = { sub: "tester" };
 
 /** One event's only delivery as it reads now. */
 async function delivery(test: TestPath, eventId: string) {
-  const found = await test.get(path.HISTORY).event("key_1", eventId);
+  const found = await test.parts.history.event("key_1", eventId);
   return found?.deliveries[0];
 }
 
@@ -102,13 +100,13 @@ describe("a delivery", () => {
     await test.whenSent(1);
     await settle(test);
     expect((await delivery(test, id))?.delivery).toMatchObject({ status: "failed", reason: "endpoint_gone" });
-    expect(await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub)).toMatchObject({
+    expect(await test.parts.subscriptionCache.get("key_1", sub)).toMatchObject({
       status: "disabled",
       disabledReason: "endpoint_gone",
     });
-    await expect(test.get(path.REPLAY).event("key_1", id)).rejects.toMatchObject({ code: "NOT_REPLAYABLE" });
-    await test.get(path.SUBSCRIPTIONS).update("key_1", sub, { status: "active" }, ACTOR);
-    expect(await test.get(path.REPLAY).event("key_1", id)).toBe(1);
+    await expect(test.parts.replay.event("key_1", id)).rejects.toMatchObject({ code: "NOT_REPLAYABLE" });
+    await test.parts.subscriptions.update("key_1", sub, { status: "active" }, ACTOR);
+    expect(await test.parts.replay.event("key_1", id)).toBe(1);
     await test.whenSent(2);
     await settle(test);
     expect(await test.status(id)).toBe("delivered");
@@ -210,9 +208,9 @@ describe("a delivery", () => {
     await test.start();
     const id = await test.publish();
     await test.whenSent(1);
-    await test.get(path.SUBSCRIPTIONS).update("key_1", sub, { status: "disabled" }, ACTOR);
-    await test.get(path.SUBSCRIPTIONS).update("key_1", sub, { status: "active" }, ACTOR);
-    expect(await test.get(path.REPLAY).event("key_1", id)).toBe(1);
+    await test.parts.subscriptions.update("key_1", sub, { status: "disabled" }, ACTOR);
+    await test.parts.subscriptions.update("key_1", sub, { status: "active" }, ACTOR);
+    expect(await test.parts.replay.event("key_1", id)).toBe(1);
     held.resolve();
     await test.whenSent(2);
     await settle(test);
@@ -304,14 +302,14 @@ describe("replay", () => {
     await test.whenSent(1);
     await settle(test);
     expect(await test.status(id)).toBe("failed");
-    expect(await test.get(path.REPLAY).event("key_1", id)).toBe(1);
+    expect(await test.parts.replay.event("key_1", id)).toBe(1);
     await test.whenSent(2);
     await settle(test);
     expect(test.sent[1]?.headers["x-relay-replay"]).toBe("1");
     const detail = await delivery(test, id);
     expect(detail?.delivery).toMatchObject({ status: "delivered", cycle: 1 });
     expect(detail?.attempts.map(({ cycle, number }) => [cycle, number])).toEqual([[1, 1]]);
-    const all = await test.get(ATTEMPT_HISTORY).page("key_1", id, detail?.delivery.subscriptionId ?? "", ALL);
+    const all = await test.parts.attemptHistory.page("key_1", id, detail?.delivery.subscriptionId ?? "", ALL);
     expect(all?.attempts.map(({ cycle, number }) => [cycle, number])).toEqual([
       [1, 1],
       [0, 1],
@@ -325,7 +323,7 @@ describe("replay", () => {
     const id = await test.publish();
     await test.whenSent(1);
     await settle(test);
-    const replay = test.get(path.REPLAY);
+    const replay = test.parts.replay;
     await expect(replay.event("key_1", id)).rejects.toMatchObject({ code: "NOT_REPLAYABLE" });
     await expect(replay.event("key_1", "evt_none")).rejects.toMatchObject({ code: "NOT_FOUND" });
     await expect(replay.event("key_2", id)).rejects.toMatchObject({ code: "NOT_FOUND" });
@@ -344,13 +342,13 @@ describe("replay", () => {
     await test.whenSent(1);
     const late = await test.subscribe(["deposit:*"]);
     const other = await test.subscribe(["withdraw:sent"]);
-    await expect(test.get(path.REPLAY).event("key_1", id, { subscriptionId: other })).rejects.toMatchObject({
+    await expect(test.parts.replay.event("key_1", id, { subscriptionId: other })).rejects.toMatchObject({
       code: "NOT_REPLAYABLE",
     });
-    expect(await test.get(path.REPLAY).event("key_1", id, { subscriptionId: late })).toBe(1);
+    expect(await test.parts.replay.event("key_1", id, { subscriptionId: late })).toBe(1);
     await test.whenSent(2);
     await settle(test);
-    const found = await test.get(path.HISTORY).event("key_1", id);
+    const found = await test.parts.history.event("key_1", id);
     expect(found?.deliveries.map((one) => one.delivery.status)).toEqual(["delivered", "delivered"]);
   });
 
@@ -364,8 +362,8 @@ describe("replay", () => {
     await test.whenSent(5);
     await settle(test);
     test.otherwise = replied(200);
-    const subscription = (await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub))!;
-    const replay = test.get(path.REPLAY);
+    const subscription = (await test.parts.subscriptionCache.get("key_1", sub))!;
+    const replay = test.parts.replay;
     expect(await replay.failed({ subscription, limit: 3, perSecond: 1, dryRun: true })).toEqual({
       matched: 3,
       replayed: 0,
@@ -393,7 +391,7 @@ describe("disable and delete", () => {
     const id = await test.publish();
     await test.whenSent(1);
     await settle(test);
-    const subscriptions = test.get(path.SUBSCRIPTIONS);
+    const subscriptions = test.parts.subscriptions;
     await subscriptions.update("key_1", sub, { status: "disabled" }, ACTOR);
     expect((await delivery(test, id))?.delivery).toMatchObject({ status: "failed", reason: "subscription_disabled" });
     const meanwhile = await test.publish();
@@ -406,8 +404,8 @@ describe("disable and delete", () => {
     expect(test.sent).toHaveLength(1);
     expect(await test.status(id)).toBe("failed");
     test.otherwise = replied(200);
-    expect(await test.get(path.REPLAY).event("key_1", id)).toBe(1);
-    expect(await test.get(path.REPLAY).event("key_1", meanwhile)).toBe(1);
+    expect(await test.parts.replay.event("key_1", id)).toBe(1);
+    expect(await test.parts.replay.event("key_1", meanwhile)).toBe(1);
     await test.whenSent(3);
     await settle(test);
     expect([await test.status(id), await test.status(meanwhile)]).toEqual(["delivered", "delivered"]);
@@ -427,7 +425,7 @@ describe("disable and delete", () => {
     await test.start();
     const id = await test.publish();
     await test.whenSent(1);
-    await test.get(path.SUBSCRIPTIONS).remove("key_1", sub, ACTOR);
+    await test.parts.subscriptions.remove("key_1", sub, ACTOR);
     expect(aborted).toBe(true);
     expect((await delivery(test, id))?.delivery).toMatchObject({ status: "cancelled", reason: "subscription_deleted" });
     await test.clock.advance(60_000);
@@ -472,8 +470,8 @@ describe("the breaker", () => {
     await test.publish();
     await test.whenSent(2);
     await settle(test);
-    await test.get(path.CIRCUIT_BREAKER).settled();
-    expect(await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub)).toMatchObject({
+    await test.parts.circuitBreaker.settled();
+    expect(await test.parts.subscriptionCache.get("key_1", sub)).toMatchObject({
       status: "disabled",
       disabledReason: "endpoint_failing",
     });

@@ -1,7 +1,6 @@
 // A receiver that asks for rest (Retry-After) gets it from everything of its subscription, whatever else happens.
 import { describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { holdSettles, replied, testPath } from "../support/path.ts";
 
 const HEALTH = { breakerAfter: 3, breakerPauseMs: 10_000, breakerMaxPauseMs: 10_000, disableAfterMs: 432_000_000 };
@@ -134,7 +133,7 @@ describe("a subscription whose receiver asks for rest", () => {
     await test.whenSent(1);
     await test.clock.advance(0);
     for (const status of ["disabled", "active"] as const)
-      await test.get(path.SUBSCRIPTIONS).update("key_1", sub, { status }, { sub: "tester" });
+      await test.parts.subscriptions.update("key_1", sub, { status }, { sub: "tester" });
     await test.publish();
     await test.whenSent(2);
   });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import type { Slot } from "../../core/deliver/slots.ts";
 import { slotTable as table, type SlotTable } from "../support/slots.ts";
 import { holdSettles, replied, testPath } from "../support/path.ts";
@@ -164,7 +163,7 @@ describe("the wire", () => {
     await test.clock.advance(100);
     // Two wait to be stored without a slot, two hold theirs until they are.
     expect(test.sent).toHaveLength(4);
-    expect(test.get(path.DISPATCHER).underWay()).toBe(4);
+    expect(test.parts.dispatcher.underWay()).toBe(4);
     stored.letGo();
     await test.whenSent(10);
   });

@@ -3,7 +3,6 @@ import { decodeDelivery, encodeDelivery } from "../../core/records/delivery-reco
 import { survey } from "../../core/maintenance/verify-storage.ts";
 import { deliveryKey, failedKey } from "../../core/model/keys.ts";
 import type { Change } from "../../core/ports/storage.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
 /** A relay with every kind of record: delivered, failed, replayed, pending, never tried, ids of the publisher's own. */
@@ -18,9 +17,9 @@ async function lived(): Promise<TestPath> {
   const failed = await test.publish("deposit:paid", { id: "own:1" });
   await test.clock.advance(1_000);
   await test.whenSent(6);
-  await test.get(path.REPLAY).event("key_1", failed);
+  await test.parts.replay.event("key_1", failed);
   await test.clock.advance(20);
-  await test.get(path.DISPATCHER).stop(0);
+  await test.parts.dispatcher.stop(0);
   await test.publish("deposit:paid", { id: "own:2" });
   return test;
 }

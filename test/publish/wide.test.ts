@@ -4,7 +4,6 @@ import fsDriver from "unstorage/drivers/fs-lite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Reply } from "../../core/ports/transport.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { redisAt } from "../../plugins/storage/redis.ts";
@@ -185,7 +184,7 @@ describe.each(Object.entries(STORAGES))(
         const clock = testClock();
         await using storage = disposed(await harness.open(clock));
         await using test = await wide.widePath(clock, storage.of);
-        const subscriptions = test.get(path.SUBSCRIPTIONS);
+        const subscriptions = test.parts.subscriptions;
         const [off = "", gone = "", paused = "", stopped = "", renamed = "", ...rest] = await wide.subscribers(
           test,
           16,

@@ -1,7 +1,6 @@
 // What becomes of an event for more subscriptions than a commit holds: read, replayed, removed.
 import { describe, expect, it } from "vitest";
 import { snapshotsOf } from "../../core/model/keys.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { holdSettles, replied } from "../support/path.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock } from "../support/clock.ts";
@@ -22,14 +21,14 @@ const prefixes = async ({ storage }: TestPath): Promise<readonly string[]> => [
   ...new Set((await storage.range("", { limit: 100_000 })).map(({ key }) => key.slice(0, key.indexOf(":")))),
 ];
 const retain = (test: TestPath): Promise<number> =>
-  test.get(path.RETENTION).run({ deliveredAfterMs: DAY_MS }, new AbortController().signal);
+  test.parts.retention.run({ deliveredAfterMs: DAY_MS }, new AbortController().signal);
 
 describe("an event for more subscriptions than a commit holds", () => {
   it("is shown with its deliveries in pages, and is pending until the last has ended", async () => {
     const { test, ids } = await room(17);
     await using _ = test;
     const id = await publish(test);
-    const history = test.get(path.HISTORY);
+    const history = test.parts.history;
     const seen: string[] = [];
     for (let from: number | undefined = 0; from !== undefined;) {
       const page = await history.event("key_1", id, { from, limit: 6 });
@@ -60,7 +59,7 @@ describe("an event for more subscriptions than a commit holds", () => {
     const id = await publish(test);
     const other = await test.subscribe(["withdraw:sent"]);
     const list = async (filter: object): Promise<readonly string[]> =>
-      (await test.get(path.HISTORY).events("key_1", filter, { limit: 10 })).items.map(({ event }) => event.id);
+      (await test.parts.history.events("key_1", filter, { limit: 10 })).items.map(({ event }) => event.id);
     expect(await list({ subscriptionId: ids[8] })).toEqual([id]);
     expect(await list({ subscriptionId: other })).toEqual([]);
     expect(await list({ status: "delivered" })).toEqual([]);
@@ -97,7 +96,7 @@ describe("an event for more subscriptions than a commit holds", () => {
     expect(await test.status(id)).toBe("failed");
     test.otherwise = replied(200);
     const held = holdSettles(test.storage);
-    expect(await test.get(path.REPLAY).event("key_1", id)).toBe(2);
+    expect(await test.parts.replay.event("key_1", id)).toBe(2);
     expect(await test.status(id)).toBe("pending");
     held.letGo();
     await wide.until(wide.ended(test, id));
@@ -115,11 +114,11 @@ describe("an event for more subscriptions than a commit holds", () => {
     await wide.until(wide.ended(test, id));
     expect(await test.status(id)).toBe("failed");
     test.otherwise = replied(200);
-    const [subscription] = await test.get(path.SUBSCRIPTION_CACHE).of("key_1");
-    await test.get(path.REPLAY).failed({ subscription: subscription as never, limit: 10, perSecond: 1_000 });
+    const [subscription] = await test.parts.subscriptionCache.of("key_1");
+    await test.parts.replay.failed({ subscription: subscription as never, limit: 10, perSecond: 1_000 });
     await wide.until(async () => (await wide.outcomes(test, id))[ids[0] as string] === "delivered");
     expect(await test.status(id)).toBe("failed");
-    expect(await test.get(path.REPLAY).event("key_1", id, { force: true })).toBe(8);
+    expect(await test.parts.replay.event("key_1", id, { force: true })).toBe(8);
     await wide.until(wide.ended(test, id));
     expect(await test.status(id)).toBe("delivered");
   });
@@ -132,7 +131,7 @@ describe("an event for more subscriptions than a commit holds", () => {
     await wide.until(wide.ended(test, id));
     expect(await test.status(id)).toBe("delivered");
     const late = await test.subscribe();
-    expect(await test.get(path.REPLAY).event("key_1", id, { subscriptionId: late })).toBe(1);
+    expect(await test.parts.replay.event("key_1", id, { subscriptionId: late })).toBe(1);
     await wide.until(wide.ended(test, id));
     expect(await wide.outcomes(test, id)).toEqual(wide.everyOne([...ids, late], "delivered"));
     expect(await wide.faults(test.storage)).toEqual([]);
@@ -206,7 +205,7 @@ describe("retention of events for many subscriptions", () => {
     expect(rest.length).toBeGreaterThan(0);
     expect(rest.length).toBeLessThan(1_100);
     expect(await wide.faults(test.storage)).toEqual([]);
-    expect(await test.get(path.HISTORY).event("key_1", id)).toBeUndefined();
+    expect(await test.parts.history.event("key_1", id)).toBeUndefined();
     await retain(test);
     expect(await test.storage.range("delivery:")).toEqual([]);
     expect(await test.storage.range("fanout:")).toEqual([]);
@@ -251,7 +250,7 @@ describe("retention of events for many subscriptions", () => {
     const { commit } = test.storage;
     test.storage.commit = async (changes) => {
       test.storage.commit = commit;
-      await test.get(path.REPLAY).event("key_1", id, { subscriptionId: ids[4], force: true });
+      await test.parts.replay.event("key_1", id, { subscriptionId: ids[4], force: true });
       await commit(changes);
     };
     expect(await retain(test)).toBe(0);

@@ -1,6 +1,5 @@
 // Jobs over one storage: a tick runs once whoever wakes, a crash in its middle leaves nothing half done, a stop is prompt.
 import { describe, expect, it } from "vitest";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { createJobs } from "../../core/runtime/jobs.ts";
 import type { Job } from "../../core/ports/plan.ts";
 import { quietLog } from "../support/quiet.ts";
@@ -86,7 +85,7 @@ describe("a tick", () => {
 describe("the replay job", () => {
   it("takes what is exhausted, old enough, young enough, and was not replayed too often", async () => {
     await using test = await failing(3);
-    const run = test.get(path.REPLAY_JOB);
+    const run = test.parts.replayJob;
     expect(await run({ ...REPLAY, olderThanMs: 600_000 }, now)).toBe(0);
     await test.clock.advance(600_000);
     expect(await run({ ...REPLAY, olderThanMs: 600_000, maxAgeMs: 599_000 }, now)).toBe(0);
@@ -107,12 +106,12 @@ describe("the replay job", () => {
 
   it("leaves alone what failed because its subscription was disabled, and whatever belongs to a disabled one", async () => {
     await using test = await failing(2);
-    const { update } = test.get(path.SUBSCRIPTIONS);
+    const { update } = test.parts.subscriptions;
     await update("key_1", test.sub, { status: "disabled" }, { sub: "t" });
     await test.publish();
-    expect(await test.get(path.REPLAY_JOB)(REPLAY, now)).toBe(0);
+    expect(await test.parts.replayJob(REPLAY, now)).toBe(0);
     await update("key_1", test.sub, { status: "active" }, { sub: "t" });
-    expect(await test.get(path.REPLAY_JOB)(REPLAY, now)).toBe(2);
+    expect(await test.parts.replayJob(REPLAY, now)).toBe(2);
   });
 
   it("spreads what it moves over time, and over subscriptions together", async () => {
@@ -125,7 +124,7 @@ describe("the replay job", () => {
     await settle(test);
     test.otherwise = replied(200);
     const began = test.clock.now();
-    expect(await test.get(path.REPLAY_JOB)({ ...REPLAY, perSecond: 2 }, now)).toBe(10);
+    expect(await test.parts.replayJob({ ...REPLAY, perSecond: 2 }, now)).toBe(10);
     expect(test.clock.now()).toBe(began);
     await test.clock.advance(2_400);
     expect(test.sent).toHaveLength(15);
@@ -136,7 +135,7 @@ describe("the replay job", () => {
   it("stops at once when the relay does, though its pace would make it wait for long", async () => {
     await using test = await failing(201);
     const stop = new AbortController();
-    const running = test.get(path.REPLAY_JOB)({ ...REPLAY, perSecond: 1 }, stop.signal);
+    const running = test.parts.replayJob({ ...REPLAY, perSecond: 1 }, stop.signal);
     await expect.poll(async () => (await failedLines(test)).length).toBeLessThan(110);
     stop.abort();
     const began = performance.now();
@@ -153,12 +152,12 @@ describe("the replay job", () => {
       if (commits++ === 1) throw new Error("killed");
       await commit(changes);
     };
-    await expect(test.get(path.REPLAY_JOB)(REPLAY, now)).rejects.toThrow("killed");
+    await expect(test.parts.replayJob(REPLAY, now)).rejects.toThrow("killed");
     test.storage.commit = commit;
     await settle(test);
     expect(test.sent).toHaveLength(250);
     test.otherwise = replied(200);
-    expect(await test.get(path.REPLAY_JOB)(REPLAY, now)).toBe(150);
+    expect(await test.parts.replayJob(REPLAY, now)).toBe(150);
     await settle(test);
     expect(test.sent).toHaveLength(400);
     expect(await failedLines(test)).toEqual([]);
@@ -173,31 +172,31 @@ describe("the replay job", () => {
       if (commits++ === 0) {
         const [first] = await failedLines(test);
         const ordinal = first?.key.split(":")[2] ?? "";
-        await test.get(path.REPLAY).event("key_1", `evt_${ordinal}`);
+        await test.parts.replay.event("key_1", `evt_${ordinal}`);
       }
       await commit(changes);
     };
-    expect(await test.get(path.REPLAY_JOB)(REPLAY, now)).toBe(49);
+    expect(await test.parts.replayJob(REPLAY, now)).toBe(49);
     await settle(test);
     expect(test.sent).toHaveLength(100);
     commits = 0;
-    expect(await test.get(path.REPLAY_JOB)({ ...REPLAY, limit: 20 }, now)).toBe(20);
+    expect(await test.parts.replayJob({ ...REPLAY, limit: 20 }, now)).toBe(20);
     expect(commits).toBeLessThan(25);
   });
 
   it("does not read again what can come into question no more", async () => {
     await using test = await failing(300);
-    await test.get(path.REPLAY_JOB)(REPLAY, now);
+    await test.parts.replayJob(REPLAY, now);
     await settle(test);
     const rule = { ...REPLAY, maxReplays: 1 };
-    expect(await test.get(path.REPLAY_JOB)(rule, now)).toBe(0);
+    expect(await test.parts.replayJob(rule, now)).toBe(0);
     const rows = countReads(test);
-    expect(await test.get(path.REPLAY_JOB)(rule, now)).toBe(0);
+    expect(await test.parts.replayJob(rule, now)).toBe(0);
     expect(rows()).toBeLessThan(10);
     await test.clock.advance(DAY_MS + 1);
     expect(await failedLines(test)).toHaveLength(300);
     // The clock stands still during a run, so that the first may have failed again within it.
-    expect(await test.get(path.REPLAY_JOB)({ ...rule, maxReplays: 2, maxAgeMs: 9 * DAY_MS }, now)).toBeGreaterThan(290);
+    expect(await test.parts.replayJob({ ...rule, maxReplays: 2, maxAgeMs: 9 * DAY_MS }, now)).toBeGreaterThan(290);
   });
 });
 
@@ -229,13 +228,13 @@ describe("retention", () => {
     test.otherwise = hangs;
     await test.publish("doomed");
     await test.whenSent(3);
-    await test.get(path.SUBSCRIPTIONS).remove("key_1", doomed, { sub: "t" });
+    await test.parts.subscriptions.remove("key_1", doomed, { sub: "t" });
     await settle(test);
     const pending = await test.publish("late");
     await test.whenSent(4);
     // No attempt lasts for days: this one goes back as it was.
-    await test.get(path.DISPATCHER).stop(0);
-    const { run } = test.get(path.RETENTION);
+    await test.parts.dispatcher.stop(0);
+    const { run } = test.parts.retention;
     expect(await run({ deliveredAfterMs: 30 * DAY_MS }, now)).toBe(0);
     await test.clock.advance(31 * DAY_MS);
     expect(await run({ deliveredAfterMs: 30 * DAY_MS }, now)).toBe(3);
@@ -245,7 +244,7 @@ describe("retention", () => {
     await test.clock.advance(30 * DAY_MS);
     expect(await run({ deliveredAfterMs: 30 * DAY_MS, failedAfterMs: 60 * DAY_MS }, now)).toBe(1);
     expect(await test.status(pending)).toBe("pending");
-    expect(await test.get(path.SUBSCRIPTION_CACHE).get("key_1", sub)).toMatchObject({ status: "active" });
+    expect(await test.parts.subscriptionCache.get("key_1", sub)).toMatchObject({ status: "active" });
   });
 
   it("never removes anything within a day, whatever it is told: repeats are recognised for that long", async () => {
@@ -255,7 +254,7 @@ describe("retention", () => {
     await test.publish("deposit:paid", { id: "own:1" });
     await test.whenSent(1);
     await test.clock.advance(DAY_MS - 1_000);
-    const { run } = test.get(path.RETENTION);
+    const { run } = test.parts.retention;
     expect(await run({ deliveredAfterMs: 0, failedAfterMs: 0 }, now)).toBe(0);
     await test.clock.advance(2_000);
     expect(await run({ deliveredAfterMs: 0, failedAfterMs: 0 }, now)).toBe(1);
@@ -267,12 +266,12 @@ describe("retention", () => {
     await using test = await failing(1);
     await test.clock.advance(40 * DAY_MS);
     test.otherwise = replied(200);
-    await test.get(path.REPLAY_JOB)({ ...REPLAY, maxAgeMs: 100 * DAY_MS }, now);
+    await test.parts.replayJob({ ...REPLAY, maxAgeMs: 100 * DAY_MS }, now);
     await test.whenSent(2);
     await settle(test);
-    expect(await test.get(path.RETENTION).run({ deliveredAfterMs: 30 * DAY_MS }, now)).toBe(0);
+    expect(await test.parts.retention.run({ deliveredAfterMs: 30 * DAY_MS }, now)).toBe(0);
     await test.clock.advance(31 * DAY_MS);
-    expect(await test.get(path.RETENTION).run({ deliveredAfterMs: 30 * DAY_MS }, now)).toBe(1);
+    expect(await test.parts.retention.run({ deliveredAfterMs: 30 * DAY_MS }, now)).toBe(1);
     expect(await left(test)).toEqual({ event: 0, eventid: 0, delivery: 0, attempts: 0, failed: 0, due: 0 });
   });
 
@@ -284,10 +283,10 @@ describe("retention", () => {
       test.storage.commit = commit;
       const [line] = await failedLines(test);
       expect(line).toBeDefined();
-      await test.get(path.REPLAY_JOB)(REPLAY, now);
+      await test.parts.replayJob(REPLAY, now);
       await commit(changes);
     };
-    expect(await test.get(path.RETENTION).run({ failedAfterMs: DAY_MS }, now)).toBe(0);
+    expect(await test.parts.retention.run({ failedAfterMs: DAY_MS }, now)).toBe(0);
     await test.whenSent(2);
   });
 
@@ -298,7 +297,7 @@ describe("retention", () => {
     await test.publish();
     await test.whenSent(301);
     await settle(test);
-    const { run } = test.get(path.RETENTION);
+    const { run } = test.parts.retention;
     expect(await run({ deliveredAfterMs: DAY_MS }, now)).toBe(0);
     const rows = countReads(test);
     expect(await run({ deliveredAfterMs: DAY_MS }, now)).toBe(0);
@@ -323,10 +322,7 @@ describe("retention", () => {
         if (commits++ === at) throw new Error("killed");
         await commit(changes);
       };
-      const ended = await test
-        .get(path.RETENTION)
-        .run({ deliveredAfterMs: DAY_MS }, now)
-        .catch(() => undefined);
+      const ended = await test.parts.retention.run({ deliveredAfterMs: DAY_MS }, now).catch(() => undefined);
       const { event, eventid, delivery } = await left(test);
       expect([eventid, delivery]).toEqual([event, event]);
       if (ended !== undefined) break;
@@ -337,12 +333,12 @@ describe("retention", () => {
   it("takes an event that a replay has delivered since it was passed by as failed", async () => {
     await using test = await failing(3);
     await test.clock.advance(2 * DAY_MS);
-    const { run } = test.get(path.RETENTION);
+    const { run } = test.parts.retention;
     const rule = { deliveredAfterMs: DAY_MS };
     expect(await run(rule, now)).toBe(0);
     test.otherwise = replied(200);
-    await test.get(path.REPLAY).failed({
-      subscription: (await test.get(path.SUBSCRIPTION_CACHE).get("key_1", test.sub)) as never,
+    await test.parts.replay.failed({
+      subscription: (await test.parts.subscriptionCache.get("key_1", test.sub)) as never,
       limit: 2,
       perSecond: 1_000,
     });
@@ -356,13 +352,13 @@ describe("retention", () => {
 
   it("removes nothing that was changed since it was looked at, whatever changed it", async () => {
     const changes: Record<string, (test: TestPath, id: string, sub: string) => Promise<unknown>> = {
-      "a forced replay": (test, id) => test.get(path.REPLAY).event("key_1", id, { force: true }),
+      "a forced replay": (test, id) => test.parts.replay.event("key_1", id, { force: true }),
       "a replay for a new subscriber": async (test, id) => {
         const subscriptionId = await test.subscribe();
-        return test.get(path.REPLAY).event("key_1", id, { subscriptionId });
+        return test.parts.replay.event("key_1", id, { subscriptionId });
       },
       "a replay of one of two deliveries": (test, id, subscriptionId) =>
-        test.get(path.REPLAY).event("key_1", id, { subscriptionId, force: true }),
+        test.parts.replay.event("key_1", id, { subscriptionId, force: true }),
     };
     for (const [what, change] of Object.entries(changes)) {
       await using test = await testPath();
@@ -381,9 +377,7 @@ describe("retention", () => {
         await change(test, id, sub);
         return commit(removal);
       };
-      expect(await test.get(path.RETENTION).run({ deliveredAfterMs: DAY_MS, failedAfterMs: DAY_MS }, now), what).toBe(
-        0,
-      );
+      expect(await test.parts.retention.run({ deliveredAfterMs: DAY_MS, failedAfterMs: DAY_MS }, now), what).toBe(0);
       expect(await test.status(id), what).toBe("pending");
       const { event, due, delivery } = await left(test);
       expect([event, due, (delivery ?? 0) >= 2], what).toEqual([1, what.includes("forced") ? 2 : 1, true]);
@@ -394,7 +388,7 @@ describe("retention", () => {
     await using test = await testPath();
     const sub = await test.subscribe();
     await test.start();
-    await test.get(path.SUBSCRIPTIONS).remove("key_1", sub, { sub: "t" });
+    await test.parts.subscriptions.remove("key_1", sub, { sub: "t" });
     const tombstones = async (): Promise<number> => (await test.storage.range("subscription:")).length;
     await test.clock.advance(29 * DAY_MS);
     expect(await tombstones()).toBe(1);

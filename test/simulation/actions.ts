@@ -1,6 +1,5 @@
 /** What is asked of a simulated relay: events, subscriptions, changes of them, replays. Each is drawn by the world's own dice. */
 import { Problem } from "../../core/model/problem.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import { MOODS, type SimNet } from "./network.ts";
 import type { SimNode } from "./node.ts";
 import type { KnownSubscription, Published } from "./oracle.ts";
@@ -85,7 +84,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
         const before = made.map(({ event }) => event.open);
         // Until the answer is there, it may be stored.
         for (const { event } of made) event.open = true;
-        const answer = await ask((node) => node.get(path.ACCEPT).accept({ publications, idempotency, source: "sim" }));
+        const answer = await ask((node) => node.parts.publisher.accept({ publications, idempotency, source: "sim" }));
         for (const [i, accepted] of (answer?.value ?? []).entries()) {
           const { event } = made[i] as (typeof made)[0];
           event.accepted.add(accepted.id);
@@ -108,7 +107,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
     const keyId = random.pick(KEYS);
     const type = random.pick(TYPES);
     const made = await ask((node) =>
-      node.get(path.SUBSCRIPTIONS).create(keyId, { url: "https://receiver.example/hook", events: [type] }, ACTOR),
+      node.parts.subscriptions.create(keyId, { url: "https://receiver.example/hook", events: [type] }, ACTOR),
     );
     if (made === undefined) return;
     const { subscription, secret } = made.value;
@@ -137,7 +136,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
     try {
       if (what === "rotate") {
         const answer = await ask((node) =>
-          node.get(path.SUBSCRIPTIONS).rotate(sub.keyId, sub.id, random.pick([0, 60_000]), ACTOR),
+          node.parts.subscriptions.rotate(sub.keyId, sub.id, random.pick([0, 60_000]), ACTOR),
         );
         if (answer !== undefined) sub.secrets.push(answer.value.secret);
         else unknownSecret.add(sub.id);
@@ -147,15 +146,15 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
         for (const quiet of sub.quiet) quiet.over = Math.min(quiet.over, asked);
         sub.enabledAt = Infinity;
         const answer = await ask((node) =>
-          node.get(path.SUBSCRIPTIONS).update(sub.keyId, sub.id, { status: "active" }, ACTOR),
+          node.parts.subscriptions.update(sub.keyId, sub.id, { status: "active" }, ACTOR),
         );
         if (answer !== undefined) sub.enabledAt = world.now();
         return;
       }
       const answer = await ask<unknown>((node) =>
         what === "delete"
-          ? node.get(path.SUBSCRIPTIONS).remove(sub.keyId, sub.id, ACTOR)
-          : node.get(path.SUBSCRIPTIONS).update(sub.keyId, sub.id, { status: "disabled" }, ACTOR),
+          ? node.parts.subscriptions.remove(sub.keyId, sub.id, ACTOR)
+          : node.parts.subscriptions.update(sub.keyId, sub.id, { status: "disabled" }, ACTOR),
       );
       if (answer === undefined || (what === "disable" && sub.enabledAt >= asked)) return;
       say(`${what} ${sub.id} is answered`);
@@ -174,18 +173,18 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
     const [id] = event.accepted;
     const options = { force: random.chance(0.3), subscriptionId: sub?.id };
     say(`replay ${id} ${JSON.stringify(options)}`);
-    await ask((node) => node.get(path.REPLAY).event(event.keyId, id as string, options)).catch((error: unknown) =>
+    await ask((node) => node.parts.replay.event(event.keyId, id as string, options)).catch((error: unknown) =>
       say(`replay of ${id} failed: ${String(error)}`),
     );
   }
 
   async function replayAll(sub: KnownSubscription): Promise<void> {
     await ask(async (node) => {
-      const subscription = await node.get(path.SUBSCRIPTION_CACHE).get(sub.keyId, sub.id);
+      const subscription = await node.parts.subscriptionCache.get(sub.keyId, sub.id);
       if (subscription === undefined || subscription.status !== "active" || subscription.deletedAt !== undefined)
         return;
       say(`replay all that failed at ${sub.id}`);
-      await node.get(path.REPLAY).failed({ subscription, limit: REPLAYED, perSecond: random.pick(PACES) });
+      await node.parts.replay.failed({ subscription, limit: REPLAYED, perSecond: random.pick(PACES) });
     }).catch((error: unknown) => say(`replay failed: ${String(error)}`));
   }
 

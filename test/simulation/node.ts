@@ -1,9 +1,8 @@
 /** A node of the simulated relay: the whole path, composed as in a real one, on simulated ports. */
 import type { Log } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import type { Plan } from "../../core/ports/plan.ts";
-import type { Get } from "../../core/runtime/compose/container.ts";
+import type { DeliveryPath } from "../../core/runtime/compose/parts.ts";
 import type { TestClock } from "../support/clock.ts";
 import { testPath, type PathOptions } from "../support/path.ts";
 import type { SimNet } from "./network.ts";
@@ -11,7 +10,7 @@ import type { Life, World } from "./world.ts";
 
 export interface SimNode {
   readonly life: Life;
-  readonly get: Get;
+  readonly parts: DeliveryPath;
   /** Drains and lets go, as a relay that is told to stop. */
   stop(graceMs: number): Promise<void>;
 }
@@ -35,12 +34,12 @@ export async function startNode(
   await test.start();
   return {
     life,
-    get: test.get,
+    parts: test.parts,
     async stop(graceMs) {
-      await test.get(path.SWEEPER).stop();
-      await test.get(path.DISPATCHER).stop(graceMs);
-      await test.get(path.CIRCUIT_BREAKER).settled();
-      await test.get(path.RATE_LIMIT).dispose();
+      await test.parts.sweeper.stop();
+      await test.parts.dispatcher.stop(graceMs);
+      await test.parts.circuitBreaker.settled();
+      await test.parts.rateLimit.dispose();
       await storage.dispose();
     },
   };

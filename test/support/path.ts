@@ -3,12 +3,12 @@ import { FANOUT_BOUNDS, type FanoutBounds } from "../../core/publish/write-event
 import type { EventStatus } from "../../core/model/delivery.ts";
 import type { Log, Metrics, Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import type { Reply, TransportRequest } from "../../core/ports/transport.ts";
+import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { nullMetrics } from "../../core/runtime/observability/index.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
+import { composePath } from "../../core/runtime/compose/delivery-path.ts";
+import type { DeliveryPath } from "../../core/runtime/compose/parts.ts";
 import type { HealthOptions, Plan } from "../../core/ports/plan.ts";
-import { createContainer, type Get } from "../../core/runtime/compose/container.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock, type TestClock } from "./clock.ts";
 
@@ -36,7 +36,8 @@ export interface PathOptions {
 }
 
 export interface TestPath extends AsyncDisposable {
-  readonly get: Get;
+  /** The rooms of the path, as a relay composes them. */
+  readonly parts: DeliveryPath;
   readonly clock: TestClock;
   readonly storage: Storage;
   /** Every request on the wire, in order. */
@@ -64,7 +65,6 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
   const storage = options.storage ?? (await plugin.setup({ clock, log, metrics: nullMetrics } as never));
   const sent: TransportRequest[] = [];
   const waiting: { readonly count: number; readonly tell: () => void }[] = [];
-  const house = createContainer();
   const plan = {
     retry: { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000, ...options.retry },
     delivery: { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000, ...options.delivery },
@@ -73,8 +73,33 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     subscriptions: { perKey: options.perKey ?? 50 },
   } as Plan;
 
+  const transport: Transport = {
+    schemes: ["https"],
+    async send(request, signal) {
+      sent.push(request);
+      for (const { count, tell } of waiting.splice(0)) {
+        if (sent.length >= count) tell();
+        else waiting.push({ count, tell });
+      }
+      const answer = test.answers.shift() ?? test.otherwise;
+      return typeof answer === "function" ? await answer(request, signal) : answer;
+    },
+    dispose: () => Promise.resolve(),
+  };
+  const parts = composePath({
+    plan,
+    clock,
+    log,
+    metrics: options.metrics ?? nullMetrics,
+    keys: makeKeys({ master: key, signing: key, publishToken: "t" }),
+    guard: { register: (href: string) => Promise.resolve({ ok: true, href }) } as never,
+    storage,
+    transports: [transport],
+    tracing: undefined,
+    fanoutBounds: { ...FANOUT_BOUNDS, ...options.fanout },
+  });
   const test: TestPath = {
-    get: house.get,
+    parts,
     clock,
     storage,
     sent,
@@ -83,12 +108,12 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     whenSent: (count) =>
       sent.length >= count ? Promise.resolve() : new Promise((tell) => waiting.push({ count, tell })),
     async subscribe(events = ["deposit:paid"], keyId = "key_1", url = "https://receiver.example/hook") {
-      const made = await house.get(path.SUBSCRIPTIONS).create(keyId, { url, events }, ACTOR);
+      const made = await parts.subscriptions.create(keyId, { url, events }, ACTOR);
       return made.subscription.id;
     },
     async publish(type = "deposit:paid", more = {}) {
       const text = JSON.stringify({ type, keyId: "key_1", data: { n: 1 }, ...more });
-      const [accepted] = await house.get(path.ACCEPT).accept({ publications: [{ text, path: "" }], source: "test" });
+      const [accepted] = await parts.publisher.accept({ publications: [{ text, path: "" }], source: "test" });
       return accepted?.id as string;
     },
     async publishRefused(answer) {
@@ -101,44 +126,21 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
       return id;
     },
     async status(eventId) {
-      const page = await house.get(path.HISTORY).events("key_1", {}, { limit: 200 });
+      const page = await parts.history.events("key_1", {}, { limit: 200 });
       return page.items.find((item) => item.event.id === eventId)?.status as EventStatus;
     },
     async start() {
-      await house.get(path.CIRCUIT_BREAKER).start();
-      await house.get(path.SWEEPER).start();
-      house.get(path.DISPATCHER).start();
+      await parts.circuitBreaker.start();
+      await parts.sweeper.start();
+      parts.dispatcher.start();
     },
     async [Symbol.asyncDispose]() {
-      await house.get(path.SWEEPER).stop();
-      await house.get(path.DISPATCHER).stop(0);
-      await house.get(path.RATE_LIMIT).dispose();
+      await parts.sweeper.stop();
+      await parts.dispatcher.stop(0);
+      await parts.rateLimit.dispose();
     },
   };
 
-  house.put(path.PLAN, plan);
-  house.put(path.CLOCK_TOKEN, clock);
-  house.put(path.LOG, log);
-  house.put(path.METRICS, options.metrics ?? nullMetrics);
-  house.put(path.KEYS, makeKeys({ master: key, signing: key, publishToken: "t" }));
-  house.put(path.OUTBOUND_GUARD, { register: (href: string) => Promise.resolve({ ok: true, href }) } as never);
-  house.put(path.STORAGE, storage);
-  house.put(path.TRANSPORTS, [
-    {
-      schemes: ["https"],
-      async send(request, signal) {
-        sent.push(request);
-        for (const { count, tell } of waiting.splice(0)) {
-          if (sent.length >= count) tell();
-          else waiting.push({ count, tell });
-        }
-        const answer = test.answers.shift() ?? test.otherwise;
-        return typeof answer === "function" ? await answer(request, signal) : answer;
-      },
-      dispose: () => Promise.resolve(),
-    },
-  ]);
-  path.registerPath(house, { ...FANOUT_BOUNDS, ...options.fanout });
   return test;
 }
 

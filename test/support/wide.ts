@@ -5,7 +5,6 @@ import { StorageError } from "../../core/model/errors.ts";
 import { isFanoutLane } from "../../core/model/keys.ts";
 import type { Accepted } from "../../core/ports/source.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import * as path from "../../core/runtime/compose/delivery-path.ts";
 import type { TestClock } from "./clock.ts";
 import { testPath, type PathOptions, type TestPath } from "./path.ts";
 
@@ -37,7 +36,7 @@ export async function subscribers(test: TestPath, count: number, keyId = "key_1"
 export async function publishMany(test: TestPath, count: number, over: object = {}): Promise<readonly Accepted[]> {
   const text = JSON.stringify({ type: "deposit:paid", keyId: "key_1", data: { n: 1 }, ...over });
   const publications = Array.from({ length: count }, (_, i) => ({ text, path: count === 1 ? "" : `[${i}]` }));
-  return await test.get(path.ACCEPT).accept({ publications, source: "test" });
+  return await test.parts.publisher.accept({ publications, source: "test" });
 }
 
 /** Resolves when it holds; looked at again and again, for a storage works in real time. */
@@ -48,12 +47,12 @@ export async function until(holds: () => Promise<boolean> | boolean): Promise<vo
 export const ended =
   (test: TestPath, id: string, keyId = "key_1") =>
   async (): Promise<boolean> =>
-    (await test.get(path.HISTORY).event(keyId, id))?.status !== "pending";
+    (await test.parts.history.event(keyId, id))?.status !== "pending";
 
 /** The status of each delivery of an event, by subscription. */
 export async function outcomes(test: TestPath, id: string, keyId = "key_1"): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
-  for await (const page of test.get(path.HISTORY).everyDelivery(keyId, id)) {
+  for await (const page of test.parts.history.everyDelivery(keyId, id)) {
     for (const one of page)
       found[one.subscriptionId] = one.reason === undefined ? one.status : `${one.status}: ${one.reason}`;
   }

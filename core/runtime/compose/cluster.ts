@@ -1,35 +1,40 @@
-/** What a change of a subscription starts on this node, and how it is asked of the other nodes. */
+/** What this node's parts do when a subscription changes, on this node or on another one. */
 import type { ClusterActions } from "../../subscriptions/cluster-messages.ts";
-import * as path from "./delivery-path.ts";
-import type { Get } from "./container.ts";
+import type { DeliveryPath } from "./parts.ts";
 
 /** How long a rotation waits for attempts that the old secret alone has signed, ms. */
 const ROTATION_MS = 2_000;
 
-/** What this node does of its own when a subscription changes, here or on another node. */
-export const clusterActions = (get: Get): ClusterActions => ({
-  quiet: (id) => get(path.IN_FLIGHT).quiet(id, ROTATION_MS),
+type Affected = Pick<
+  DeliveryPath,
+  "inFlight" | "dispatcher" | "testEvent" | "transports" | "retryAfter" | "circuitBreaker" | "log"
+>;
+
+export const clusterActions = ({
+  inFlight,
+  dispatcher,
+  testEvent,
+  transports,
+  retryAfter,
+  circuitBreaker,
+  log,
+}: Affected): ClusterActions => ({
+  quiet: (id) => inFlight.quiet(id, ROTATION_MS),
   async stop(id) {
-    await Promise.all([get(path.DISPATCHER).abort(id), get(path.TEST_EVENT).abort(id)]);
-    for (const transport of get(path.TRANSPORTS)) transport.forget?.(id);
-    get(path.RETRY_AFTER).forget(id);
-    // It is deleted all the same when this cannot be stored now.
-    await get(path.CIRCUIT_BREAKER)
-      .forget(id)
-      .catch((error: unknown) =>
-        get(path.LOG).warn("health was not forgotten", { subscriptionId: id, error: String(error) }),
-      );
+    await Promise.all([dispatcher.abort(id), testEvent.abort(id)]);
+    for (const transport of transports) transport.forget?.(id);
+    retryAfter.forget(id);
+    // The subscription is deleted even when this cannot be stored now.
+    await circuitBreaker.forget(id).catch((error: unknown) =>
+      log.warn("the stored health of a deleted subscription was not removed", {
+        subscriptionId: id,
+        error: String(error),
+      }),
+    );
   },
   async revive(id) {
-    get(path.RETRY_AFTER).forget(id);
-    await get(path.CIRCUIT_BREAKER).forget(id);
+    retryAfter.forget(id);
+    await circuitBreaker.forget(id);
   },
-  probe: (id) => get(path.CIRCUIT_BREAKER).probe(id),
+  probe: (id) => circuitBreaker.probe(id),
 });
-
-/** Asked of the others and done here at once; resolves when both are done. */
-export const both =
-  (others: (id: string) => Promise<void>, here: (id: string) => Promise<unknown>) =>
-  async (id: string): Promise<void> => {
-    await Promise.all([others(id), here(id)]);
-  };

@@ -1,25 +1,24 @@
-/** Composition: from a plan to a relay, in the order in which things come to life. Read it downwards. */
+/** Composes a relay from a plan, in the order in which its parts come to life. */
 import { createApp, type AppDeps } from "../../api/http/app.ts";
-import type { SourceInfo } from "../../ports/source.ts";
-import { createLimiter } from "../../limits/limiter.ts";
+import type { Gateway } from "../../api/gateway/gateway.ts";
 import { StartError } from "../../model/errors.ts";
-import { refreshGauges } from "./gauges.ts";
-import { closeGateway, LIMITER } from "./gateway.ts";
+import type { Job, Plan, SourcePlugin } from "../../ports/plan.ts";
+import type { SourceInfo } from "../../ports/source.ts";
+import { FANOUT_BOUNDS } from "../../publish/write-event.ts";
 import { createJobs, type Jobs } from "../jobs.ts";
 import { createLifecycle, type Step } from "../lifecycle.ts";
-import { METRICS_READ, metricsStep } from "./metrics-route.ts";
-import { setUpPlugins, type SetupContext } from "./plugin-setup.ts";
-import { clusterActions } from "./cluster.ts";
-import * as path from "./delivery-path.ts";
 import { startOf } from "../plugin-faults.ts";
-import type { Job, Plan, SourcePlugin } from "../../ports/plan.ts";
-import { CATALOGUE, createReload, type Reload } from "./reload.ts";
 import { listen, type Listening } from "../server.ts";
-import { AUTH, registerRoutes, OPERATIONS, readiness, ROUTES, SOURCES } from "./routes.ts";
-import { TELEMETRY } from "./telemetry.ts";
-import { createContainer, token, type Container } from "./container.ts";
+import { composePath } from "./delivery-path.ts";
+import { refreshGauges } from "./gauges.ts";
+import { composeGateway } from "./gateway.ts";
+import { metricsStep } from "./metrics-route.ts";
+import { createPorts, type OpenPorts, type SetupContext } from "./open-ports.ts";
+import type { DeliveryPath } from "./parts.ts";
+import { createReload, type Reload } from "./reload.ts";
+import { composeOperations, composeRoutes, readiness } from "./routes.ts";
 
-export type { SetupContext } from "./plugin-setup.ts";
+export type { SetupContext } from "./open-ports.ts";
 
 export interface Relay {
   /** Resolves when events are taken in and delivered. @throws StartError with the exit code that fits */
@@ -32,94 +31,124 @@ export interface Relay {
 
 export interface Started {
   readonly url: string;
-  /** Files made at this start: to be told once, by path. */
+  /** Key files made at this start, by path: to be shown once. */
   readonly made: readonly string[];
 }
 
-const JOBS = token<Jobs>("jobs");
+/** What a start has built once the ports are open. */
+interface Built {
+  readonly ports: OpenPorts;
+  readonly path: DeliveryPath;
+  readonly jobs: Jobs;
+  readonly gateway: Gateway;
+  readonly app: AppDeps;
+}
 
 export function composeRelay(plan: Plan, around: SetupContext): Relay {
   const { clock, log, metrics } = around;
-  const house = createContainer();
-  house.put(path.PLAN, plan);
-  house.put(path.CLOCK_TOKEN, clock);
-  house.put(path.LOG, log);
-  house.put(path.METRICS, metrics);
-  house.put(METRICS_READ, metrics);
-  let made: readonly string[] = [];
+  const opening = createPorts(plan, around);
+  let current: Built | undefined;
   let listening: Listening | undefined;
 
-  const app = (): AppDeps => ({
-    ...around,
-    auth: house.get(AUTH),
-    limits: house.get(LIMITER),
-    stepUp: plan.stepUp,
-    maxBodyBytes: plan.intake.maxBodyBytes,
-    trail: house.get(path.AUDIT_TRAIL).refused,
-    trustedProxies: plan.server.trustedProxies,
-    operations: house.get(OPERATIONS),
-    refused: house.get(path.STATS_COLLECTOR).refused,
-    routes: house.get(ROUTES),
-  });
+  /** @throws Error before the ports are open */
+  function built(): Built {
+    if (current === undefined) throw new Error("the relay has not been started");
+    return current;
+  }
+
+  function build(ports: OpenPorts): Built {
+    const { keys, guard, storage, transports, tracing } = ports;
+    const surroundings = { plan, clock, log, metrics };
+    const path = composePath({
+      ...surroundings,
+      keys,
+      guard,
+      storage,
+      transports,
+      tracing,
+      fanoutBounds: FANOUT_BOUNDS,
+    });
+    const jobs = createJobs({ jobs: plan.jobs, storage, run: runJob(path), log });
+    const gateway = composeGateway({ ...ports, ...surroundings });
+    const served = { ports, path, gateway: gateway.routes, metrics, state: () => lifecycle.state() };
+    const operations = composeOperations(served);
+    const app: AppDeps = {
+      ...around,
+      auth: ports.auth,
+      limits: ports.limiter,
+      stepUp: plan.stepUp,
+      maxBodyBytes: plan.intake.maxBodyBytes,
+      trail: path.auditTrail.refused,
+      trustedProxies: plan.server.trustedProxies,
+      operations,
+      refused: path.statsCollector.refused,
+      routes: composeRoutes(served, operations),
+    };
+    return { ports, path, jobs, gateway, app };
+  }
 
   const steps: readonly Step[] = [
-    setUpPlugins(plan, house, around, (files) => (made = files)),
+    {
+      name: "ports",
+      async start() {
+        current = build(await opening.open());
+      },
+      stop: () => opening.close(),
+    },
     {
       name: "worker",
       async start() {
-        await house.get(LIMITER).load();
-        await house.get(path.CIRCUIT_BREAKER).start();
-        await house.get(path.SWEEPER).start();
-        house.get(path.STATS_COLLECTOR).start();
-        house.get(path.CLUSTER).listen(clusterActions(house.get));
-        house.get(path.DISPATCHER).start();
-        refreshGauges({
-          metrics,
-          get: house.get,
-          readiness: () => readiness(house, lifecycle.state()),
-          dropped: log.dropped,
-        });
+        const { ports, path } = built();
+        await ports.limiter.load();
+        await path.circuitBreaker.start();
+        await path.sweeper.start();
+        path.statsCollector.start();
+        path.cluster.listen();
+        path.dispatcher.start();
+        refreshGauges({ metrics, path, readiness: () => readiness(ports, lifecycle.state()), dropped: log.dropped });
       },
       async stop(graceMs) {
+        const { sweeper, dispatcher, circuitBreaker, statsCollector, rateLimit } = built().path;
         // Three quarters for attempts under way; the rest is for giving back what they leave.
-        await Promise.all([house.get(path.SWEEPER).stop(), house.get(path.DISPATCHER).stop((graceMs * 3) / 4)]);
-        await house.get(path.CIRCUIT_BREAKER).settled();
-        await house.get(path.STATS_COLLECTOR).stop();
-        await house.get(path.RATE_LIMIT).dispose();
+        await Promise.all([sweeper.stop(), dispatcher.stop((graceMs * 3) / 4)]);
+        await circuitBreaker.settled();
+        await statsCollector.stop();
+        await rateLimit.dispose();
       },
     },
-    metricsStep(plan, metrics, app),
+    metricsStep(plan, metrics, () => built().app),
     {
       name: "server",
       async start() {
-        listening = await listen(createApp(app()), plan.server);
+        listening = await listen(createApp(built().app), plan.server);
       },
       async stop(graceMs) {
         await listening?.close(graceMs / 4);
-        await closeGateway(house);
+        await built().gateway.dispose();
       },
     },
     {
       name: "sources",
       share: 1 / 4,
       async start() {
-        const { accept: intake, admit } = house.get(path.ACCEPT);
-        const accept = house.get(TELEMETRY).tracing?.accept(intake) ?? intake;
-        const storage = house.get(path.STORAGE);
+        const { ports, path } = built();
+        const { publisher, storage } = path;
+        const accept = ports.tracing?.accept(publisher.accept) ?? publisher.accept;
         const info: SourceInfo = {
           get durability() {
             return storage.durability;
           },
-          admit,
+          admit: publisher.admit,
         };
-        for (const [i, source] of house.get(SOURCES).entries())
+        for (const [i, source] of ports.sources.entries()) {
           await startOf(plan.sources[i] as SourcePlugin, async () => source.start(accept, info));
+        }
       },
       async stop() {
-        await Promise.all(house.get(SOURCES).map((source) => source.stop()));
+        await Promise.all(built().ports.sources.map((source) => source.stop()));
       },
     },
-    { name: "jobs", share: 1 / 4, start: () => house.get(JOBS).start(), stop: () => house.get(JOBS).stop() },
+    { name: "jobs", share: 1 / 4, start: () => built().jobs.start(), stop: () => built().jobs.stop() },
   ];
 
   const lifecycle = createLifecycle({
@@ -130,39 +159,28 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
     failed: (part, error) => log.error("a part did not stop well", { part, error: String(error) }),
   });
 
-  path.registerPath(house);
-  registerRoutes(house, { state: lifecycle.state });
-  house.make(LIMITER, (get) =>
-    createLimiter({
-      counters: get(path.STORAGE).counters,
-      rows: plan.limits,
-      abuse: plan.abuse,
-      clock,
-      storage: get(path.STORAGE),
-      log,
-      metrics,
-    }),
-  );
-  house.make(JOBS, (get) => createJobs({ jobs: plan.jobs, storage: get(path.STORAGE), run: runJob(house), log }));
-
   return {
     async start() {
       await lifecycle.start();
       if (listening === undefined) throw new StartError(75, "stopped before the start was over");
-      return { url: listening.url, made };
+      return { url: listening.url, made: built().ports.made };
     },
     stop: () => lifecycle.stop(),
-    reload: createReload(plan, { limiter: () => house.get(LIMITER), catalogue: () => house.get(CATALOGUE), log }),
+    reload: createReload(plan, {
+      limiter: () => built().ports.limiter,
+      catalogue: () => built().path.catalogue,
+      log,
+    }),
   };
 }
 
 const runJob =
-  (house: Container) =>
+  ({ replayJob, retention }: DeliveryPath) =>
   async (job: Job, signal: AbortSignal): Promise<number> => {
     switch (job.name) {
       case "replay":
-        return await house.get(path.REPLAY_JOB)(job, signal);
+        return await replayJob(job, signal);
       case "retention":
-        return await house.get(path.RETENTION).run(job, signal);
+        return await retention.run(job, signal);
     }
   };

@@ -1,33 +1,51 @@
-/** The names under which compose keeps the rooms. tsyringe is known in this folder alone. */
+/**
+ * The container that composition builds a relay's parts in: tsyringe behind names that have types. It never leaves this
+ * folder; the rest of the code takes the few parts that it needs as plain values.
+ */
 import "reflect-metadata";
 import { container, instanceCachingFactory } from "tsyringe";
-import type { InjectionToken } from "tsyringe";
 
-/** A name for one `T` in the container. */
-export interface Token<T> {
-  readonly id: symbol;
-  /** Never there: it only carries the type. */
-  readonly of?: T;
+/** Holds parts by the names of `Parts`. */
+export interface Container<Parts extends object> {
+  /** Puts a part in that exists already. */
+  put<Name extends keyof Parts>(name: Name, part: Parts[Name]): void;
+  /**
+   * Says how to make a part from others; it is made once. Only parts that are registered already may be needed, so a
+   * composition reads downwards and has no circle.
+   * @throws Error naming a needed part that is not registered yet
+   */
+  make<Name extends keyof Parts, Need extends keyof Parts>(
+    name: Name,
+    needs: readonly Need[],
+    build: (parts: Pick<Parts, Need>) => Parts[Name],
+  ): void;
+  /** Every part that was registered, made. */
+  parts(): Parts;
 }
 
-export const token = <T>(name: string): Token<T> => ({ id: Symbol(name) });
+export function createContainer<Parts extends object>(): Container<Parts> {
+  type Name = keyof Parts & string;
+  const registry = container.createChildContainer();
+  const names: Name[] = [];
 
-/** A container that knows types. */
-export interface Container {
-  /** Puts in what exists already. */
-  put<T>(at: Token<T>, value: T): void;
-  /** Says how to make it; made once, when it is first asked for. */
-  make<T>(at: Token<T>, build: (get: Get) => T): void;
-  get: Get;
-}
-export type Get = <T>(at: Token<T>) => T;
+  function pick<Need extends keyof Parts>(needs: readonly Need[]): Pick<Parts, Need> {
+    return Object.fromEntries(needs.map((name) => [name, registry.resolve(name as Name)])) as Pick<Parts, Need>;
+  }
 
-export function createContainer(): Container {
-  const rooms = container.createChildContainer();
-  const get: Get = <T>(at: Token<T>): T => rooms.resolve<T>(at.id as InjectionToken<T>);
   return {
-    get,
-    put: (at, value) => void rooms.register(at.id, { useValue: value }),
-    make: (at, build) => void rooms.register(at.id, { useFactory: instanceCachingFactory(() => build(get)) }),
+    put(name, part) {
+      names.push(name as Name);
+      // A factory, for tsyringe takes no value that is undefined.
+      registry.register(name as Name, { useFactory: () => part });
+    },
+    make(name, needs, build) {
+      const missing = needs.find((need) => !registry.isRegistered(need as Name));
+      if (missing !== undefined) {
+        throw new Error(`${String(name)} needs ${String(missing)}, which is not registered before it`);
+      }
+      names.push(name as Name);
+      registry.register(name as Name, { useFactory: instanceCachingFactory(() => build(pick(needs))) });
+    },
+    parts: () => pick(names) as Parts,
   };
 }

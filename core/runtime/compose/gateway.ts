@@ -1,56 +1,48 @@
-/** The gateway, composed: a guard of its own opens the configured upstream, and nothing else. */
+/** Composes the gateway: a guard of its own opens the configured upstream and nothing else. */
 import { createGateway, type Gateway } from "../../api/gateway/gateway.ts";
 import { limitsCheckRoutes } from "../../api/gateway/limits-check.ts";
 import { checkAllow, createGuard } from "../../guard/index.ts";
 import type { Limiter } from "../../limits/limiter.ts";
 import { StartError } from "../../model/errors.ts";
-import type { Route } from "../../ports/plugin.ts";
-import * as path from "./delivery-path.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
-import { token, type Container } from "./container.ts";
+import type { Log, Route } from "../../ports/plugin.ts";
 
-export const LIMITER = token<Limiter>("limiter");
-const GATEWAY = token<Gateway>("gateway");
-
-/** @param ca PEM certificates that are trusted beside the system's */
-export function registerGateway(house: Container, plan: Plan, ca: string | undefined): void {
-  house.make(GATEWAY, (get) =>
-    createGateway({
-      rows: Object.keys(plan.limits),
-      upstream: plan.gateway && upstreamOf(plan.gateway, get(path.CLOCK_TOKEN), ca),
-      limits: get(LIMITER),
-      trustedProxies: plan.server.trustedProxies,
-      clock: get(path.CLOCK_TOKEN),
-      log: get(path.LOG),
-    }),
-  );
+export interface GatewayParts {
+  readonly plan: Plan;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limiter: Limiter;
+  /** PEM certificates that are trusted beside the system's. */
+  readonly ca: string | undefined;
 }
 
-/** `/v1`, and `/limits/check` where it is switched on. */
-export function composedGatewayRoutes(house: Container, { limitsCheck, limits, gateway }: Plan): readonly Route[] {
-  const check =
-    limitsCheck &&
-    limitsCheckRoutes({
-      token: limitsCheck.token,
-      rows: Object.keys(limits),
-      keyHeader: gateway?.keyHeader,
-      limits: house.get(LIMITER),
-      clock: house.get(path.CLOCK_TOKEN),
-    });
-  return [...house.get(GATEWAY).routes, ...(check ?? [])];
+/** `/v1`, and `/limits/check` where it is switched on. @throws StartError 78 when the upstream may not be called */
+export function composeGateway({ plan, clock, log, limiter: limits, ca }: GatewayParts): Gateway {
+  const rows = Object.keys(plan.limits);
+  const { routes, dispose } = createGateway({
+    rows,
+    upstream: plan.gateway && upstreamOf(plan.gateway, clock, ca),
+    limits,
+    trustedProxies: plan.server.trustedProxies,
+    clock,
+    log,
+  });
+  if (plan.limitsCheck === undefined) return { routes, dispose };
+  const { token } = plan.limitsCheck;
+  const check = limitsCheckRoutes({ token, rows, keyHeader: plan.gateway?.keyHeader, limits, clock });
+  return { routes: [...routes, ...check], dispose };
 }
 
-/** Of those, the ones that lead somewhere: without an upstream `/v1` is `GET /v1/health` alone. */
+/** The routes that lead somewhere: without an upstream `/v1` is `GET /v1/health` alone. */
 export const servedRoutes = (routes: readonly Route[], { gateway }: Pick<Plan, "gateway">): readonly Route[] =>
   gateway === undefined ? routes.filter(({ path: at }) => !at.startsWith("/v1/") || at === "/v1/health") : routes;
-
-export const closeGateway = (house: Container): Promise<void> => house.get(GATEWAY).dispose();
 
 type UpstreamDeps = NonNullable<Parameters<typeof createGateway>[0]["upstream"]>;
 
 function upstreamOf(
   { upstream, keyHeader }: NonNullable<Plan["gateway"]>,
-  clock: Parameters<typeof createGuard>[0]["clock"],
+  clock: Clock,
   ca: string | undefined,
 ): UpstreamDeps {
   const url = new URL(upstream);

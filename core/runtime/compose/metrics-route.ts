@@ -8,11 +8,8 @@ import type { RelayMetrics } from "../observability/index.ts";
 import { METRICS_TYPE } from "../observability/metrics.ts";
 import type { Plan } from "../../ports/plan.ts";
 import { listen, type Listening } from "../server.ts";
-import { token } from "./container.ts";
 
-export const METRICS_READ = token<Pick<RelayMetrics, "text">>("figures read");
-
-/** @param token asked for as Bearer; without one everybody who reaches the route may read */
+/** @param token asked for as Bearer; without one anybody who reaches the route may read */
 export function metricsRoute(metrics: Pick<RelayMetrics, "text">, token: string | undefined): Route {
   const wanted = token === undefined ? undefined : digest(token);
   return {
@@ -37,7 +34,7 @@ const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 export const metricsRoutes = (metrics: Pick<RelayMetrics, "text">, { token: set, port }: Plan["metrics"]): Route[] =>
   port === undefined && set !== undefined ? [metricsRoute(metrics, set)] : [];
 
-/** The listener of its own. It ends late, so that a drain can be watched. */
+/** The listener of its own. It is closed late, so that a drain can be watched. */
 export function metricsStep(plan: Plan, metrics: Pick<RelayMetrics, "text">, deps: () => AppDeps): Step {
   let listening: Listening | undefined;
   return {

@@ -2,7 +2,6 @@
 import type { Limiter } from "../../limits/limiter.ts";
 import type { RelayLog } from "../observability/index.ts";
 import type { Plan } from "../../ports/plan.ts";
-import { token } from "./container.ts";
 
 /** The parts of a plan that a reload takes over. */
 export type Reloadable = Pick<Plan, "limits" | "abuse" | "events" | "log">;
@@ -13,8 +12,6 @@ export interface Catalogue {
   readonly now: () => readonly string[] | undefined;
   replace(names: readonly string[] | undefined): void;
 }
-
-export const CATALOGUE = token<Catalogue>("catalogue");
 
 export function createCatalogue(names: readonly string[] | undefined): Catalogue {
   let current = names;

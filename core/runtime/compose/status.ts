@@ -1,19 +1,17 @@
-/** What `/relay/status` and `relay status` show: this node, the storage, the backlog. */
+/** What `/relay/status` and `relay status` show: this node, its parts, the storage and the backlog. */
 import { hostname } from "node:os";
 import type { HealthPart } from "../../api/resources/health.ts";
 import { isoTime } from "../../model/time.ts";
 import { VERSION } from "../../model/version.ts";
 import type { Lifecycle } from "../lifecycle.ts";
-import * as path from "./delivery-path.ts";
-import type { Get } from "./container.ts";
+import type { DeliveryPath } from "./parts.ts";
 
 export async function relayStatus(
-  get: Get,
+  { plan, storage, dispatcher }: Pick<DeliveryPath, "plan" | "storage" | "dispatcher">,
   state: ReturnType<Lifecycle["state"]>,
   parts: Readonly<Record<string, HealthPart>>,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const storage = get(path.STORAGE);
-  const [figures, depth] = await Promise.all([storage.status(), storage.queue.depth()]);
+  const [usage, depth] = await Promise.all([storage.status(), storage.queue.depth()]);
   const { waiting, leased, oldestDueAt } = depth;
   return {
     node: {
@@ -26,11 +24,11 @@ export async function relayStatus(
       rssBytes: process.memoryUsage.rss(),
     },
     parts,
-    storage: { name: get(path.PLAN).storage.name, durability: storage.durability, ...figures },
+    storage: { name: plan.storage.name, durability: storage.durability, ...usage },
     backlog: {
       waiting,
       leased,
-      underWay: get(path.DISPATCHER).underWay(),
+      underWay: dispatcher.underWay(),
       oldestDueAt: oldestDueAt === undefined ? undefined : isoTime(oldestDueAt),
     },
   };

@@ -4,7 +4,6 @@ import { VERSION } from "../../model/version.ts";
 import type { ContextParts } from "../plugin-context.ts";
 import type { Tracing } from "../telemetry/spans.ts";
 import { readTraceSettings, type TraceSettings } from "../telemetry/settings.ts";
-import { token } from "./container.ts";
 
 export { readTraceSettings, type TraceSettings };
 
@@ -14,8 +13,6 @@ export interface Telemetry {
   /** Sends what is left, for at most `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
-
-export const TELEMETRY = token<Telemetry>("telemetry");
 
 export const noTelemetry: Telemetry = { tracing: undefined, close: () => Promise.resolve() };
 

@@ -12,7 +12,6 @@ import type { Storage } from "../../ports/storage.ts";
 import { promoteKeyFile, readKeyFile } from "./key-file.ts";
 import type { RelayKeys } from "./keyring.ts";
 import { keyFolder, MASTER, NEXT_MASTER, OLD_MASTER } from "./master-keys.ts";
-import { token } from "../compose/container.ts";
 
 /** How it stands: `blocked` when something can be opened by none of the keys; then nothing is switched. */
 export interface Rekeyed {
@@ -29,8 +28,6 @@ export interface Rekey {
   /** Breaks off; what was sealed anew stays so, and the next run goes on. */
   stop(): Promise<void>;
 }
-
-export const REKEY = token<Rekey>("rekey");
 
 const FINGERPRINT = metaKey("master-key");
 const RETIRED = metaKey("master-keys-retired");

@@ -1,4 +1,7 @@
-/** What the relay tells about itself: one wide log line a step, and figures for Prometheus. Handed to rooms and plug-ins. */
+/**
+ * The entry of this folder: it exports the log (one JSON line for each step of an event) and the metrics (for Prometheus).
+ * A relay makes one of each and hands them to its rooms and plug-ins.
+ */
 export { createLog } from "./log.ts";
 export type { LogLevel, LogOptions, RelayLog } from "./log.ts";
 export { createMetrics, nullMetrics } from "./metrics.ts";

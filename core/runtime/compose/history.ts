@@ -1,0 +1,36 @@
+/** Composes what reads, replays and removes stored events. */
+import { createAttemptHistory } from "../../history/attempts.ts";
+import { createHistory } from "../../history/events.ts";
+import { createReplay } from "../../replay/replay.ts";
+import { createReplayJob } from "../../replay/replay-job.ts";
+import { createRetention } from "../../retention/retention.ts";
+import { countedReplay } from "../log-replays.ts";
+import type { Container } from "./container.ts";
+import type { DeliveryPath } from "./parts.ts";
+
+const RECORDS = ["storage", "clock", "subscriptionCache", "recipients"] as const;
+const recordsOf = ({
+  storage,
+  clock,
+  subscriptionCache: directory,
+  recipients,
+}: Pick<DeliveryPath, (typeof RECORDS)[number]>) => ({ storage, clock, directory, recipients });
+
+export function composeHistory(container: Container<DeliveryPath>): void {
+  container.make("history", RECORDS, (parts) => createHistory(recordsOf(parts)));
+  container.make("attemptHistory", RECORDS, (parts) => createAttemptHistory(recordsOf(parts)));
+  container.make("replay", [...RECORDS, "metrics"], (parts) =>
+    countedReplay(createReplay(recordsOf(parts)), parts.metrics, "api"),
+  );
+  container.make("replayJob", [...RECORDS, "metrics"], (parts) => {
+    const records = recordsOf(parts);
+    return createReplayJob({ ...records, replay: countedReplay(createReplay(records), parts.metrics, "job") });
+  });
+  container.make("retention", [...RECORDS, "metrics", "plan"], (parts) =>
+    createRetention({
+      ...recordsOf(parts),
+      metrics: parts.metrics,
+      rules: (parts.plan.jobs ?? []).filter((job) => job.name === "retention"),
+    }),
+  );
+}

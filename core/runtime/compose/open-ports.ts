@@ -1,0 +1,130 @@
+/** Opens what a relay stands on: folder, keys, guard, storage, then the plug-ins that use them. Closes in reverse order. */
+import { readFile } from "node:fs/promises";
+import { createGuard, type Guard } from "../../guard/index.ts";
+import { createLimiter, type Limiter } from "../../limits/limiter.ts";
+import type { Auth } from "../../ports/auth.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Keys, Plugin } from "../../ports/plugin.ts";
+import type { Source } from "../../ports/source.ts";
+import type { Storage } from "../../ports/storage.ts";
+import type { Transport } from "../../ports/transport.ts";
+import { makeDataDir } from "../data-dir.ts";
+import { createFetch } from "../fetch.ts";
+import { loadKeys, type RelayKeys } from "../keys/keyring.ts";
+import { createRekey, hasMasterKey, ownMasterKey, settleKeyFiles, type Rekey } from "../keys/rekey.ts";
+import type { RelayLog, RelayMetrics } from "../observability/index.ts";
+import { contextOf, type ContextParts } from "../plugin-context.ts";
+import { startOf } from "../plugin-faults.ts";
+import { ensureSchema } from "../storage-schema.ts";
+import { watchedStorage } from "../storage-watch.ts";
+import type { Tracing } from "../telemetry/spans.ts";
+import { openTelemetry, type TraceSettings } from "./telemetry.ts";
+
+/** What a relay uses of the process around it. */
+export interface SetupContext {
+  readonly clock: Clock;
+  readonly log: RelayLog;
+  readonly metrics: RelayMetrics;
+  /** Where traces go. @default nowhere */
+  readonly traces?: TraceSettings;
+}
+
+/** What is open after a start. */
+export interface OpenPorts {
+  readonly guard: Guard;
+  /** PEM certificates that are trusted beside the system's. */
+  readonly ca: string | undefined;
+  readonly storage: Storage;
+  readonly keys: RelayKeys;
+  /** Key files made at this start, by path. */
+  readonly made: readonly string[];
+  readonly limiter: Limiter;
+  readonly transports: readonly Transport[];
+  readonly auth: Auth;
+  readonly rekey: Rekey;
+  readonly sources: readonly Source[];
+  readonly tracing: Tracing | undefined;
+}
+
+const refuse = (what: string) => (): never => {
+  throw new Error(`a storage is set up before there are ${what}`);
+};
+const noKeys = refuse("keys");
+const NO_KEYS: Keys = { seal: noKeys, open: noKeys, signToken: noKeys, publicJwk: noKeys };
+
+/** Time for traces that have not left yet when everything else has stopped, ms. */
+const FLUSH_MS = 500;
+
+export interface Ports {
+  /** @throws StartError, or what a plug-in throws; then `close` closes what was opened until then */
+  open(): Promise<OpenPorts>;
+  /** Closes what is open, the last one first. One that fails does not keep the others open. @throws the first failure */
+  close(): Promise<void>;
+}
+
+export function createPorts(plan: Plan, around: SetupContext): Ports {
+  const { clock, log, metrics } = around;
+  const closing: (() => Promise<unknown> | undefined)[] = [];
+  return {
+    async open() {
+      const { dataDir, configDir } = plan;
+      makeDataDir(dataDir);
+      const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
+      const guard = createGuard({ ...plan.guard, ca, clock });
+      const outbound = createFetch(guard.connect);
+      closing.unshift(() => outbound.dispose());
+      const telemetry = await openTelemetry(around.traces, { ...around, fetch: outbound.fetch });
+      closing.unshift(() => telemetry.close(FLUSH_MS));
+
+      const bare: ContextParts = {
+        ...around,
+        connect: guard.connect,
+        fetch: outbound.fetch,
+        keys: NO_KEYS,
+        guess: refuse("limits"),
+        dataDir,
+        configDir,
+      };
+      const opened = await startOf(plan.storage, () => plan.storage.setup(contextOf(plan.storage, bare, undefined)));
+      const storage = watchedStorage(opened, clock, metrics);
+      closing.unshift(() => storage.dispose());
+      await ensureSchema(storage);
+
+      // After the storage, which says whether a key may be made.
+      const { older } = plan.keys;
+      const shared = plan.storage.shared === true;
+      const claimed = await hasMasterKey(storage);
+      const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared, older, claimed });
+      const keyFiles = plan.keys.master === undefined ? dataDir : undefined;
+      await ownMasterKey(storage, keys, log);
+      await settleKeyFiles(keys, storage, keyFiles);
+
+      const { counters } = storage;
+      const limiter = createLimiter({ counters, rows: plan.limits, abuse: plan.abuse, clock, storage, log, metrics });
+      const surroundings: ContextParts = { ...bare, keys, guess: limiter.guess, publishToken: keys.publishToken };
+      const open = <Port>(plugin: Plugin<string, Port>): Promise<Port> =>
+        startOf(plugin, () => plugin.setup(contextOf(plugin, surroundings, storage)));
+
+      const transports: Transport[] = [];
+      for (const plugin of plan.transports) {
+        const transport = await open(plugin);
+        closing.unshift(() => transport.dispose());
+        transports.push(transport);
+      }
+      const auth = await open(plan.auth);
+      closing.unshift(() => auth.dispose?.());
+      const rekey = createRekey({ ...around, keys, storage, auth, dataDir: keyFiles });
+      closing.unshift(() => rekey.stop());
+      const sources: Source[] = [];
+      for (const plugin of plan.sources) sources.push(await open(plugin));
+      return { guard, ca, storage, keys, made, limiter, transports, auth, rekey, sources, tracing: telemetry.tracing };
+    },
+    async close() {
+      const results = [];
+      for (const close of closing.splice(0)) results.push(await Promise.allSettled([close()]));
+      const failed = results.flat().find((result) => result.status === "rejected");
+      if (failed !== undefined) throw failed.reason;
+    },
+  };
+}

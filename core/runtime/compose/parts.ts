@@ -1,0 +1,84 @@
+/** The parts of the delivery path by name: what must exist before it, and the rooms that are composed from that. */
+import type { Dispatcher } from "../../deliver/dispatcher.ts";
+import type { CircuitBreaker } from "../../deliver/circuit-breaker.ts";
+import type { Deliver } from "../../deliver/deliveries.ts";
+import type { EventCache } from "../../deliver/event-cache.ts";
+import type { InFlight } from "../../deliver/in-flight.ts";
+import type { RateLimit } from "../../deliver/rate-limit.ts";
+import type { RetryAfter } from "../../deliver/retry-after.ts";
+import type { Send } from "../../deliver/send.ts";
+import type { Slots } from "../../deliver/slots.ts";
+import type { Sweeper } from "../../deliver/sweeper.ts";
+import type { SendTestEvent } from "../../deliver/test-event.ts";
+import type { Guard } from "../../guard/index.ts";
+import type { AttemptHistory } from "../../history/attempts.ts";
+import type { History } from "../../history/events.ts";
+import type { LiveFeed } from "../../history/live-feed.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Keys, Log, Metrics } from "../../ports/plugin.ts";
+import type { Storage } from "../../ports/storage.ts";
+import type { Transport } from "../../ports/transport.ts";
+import type { Publisher } from "../../publish/accept.ts";
+import type { FanoutBounds } from "../../publish/write-event.ts";
+import type { AuditTrail } from "../../records/audit-trail.ts";
+import type { Recipients } from "../../records/recipients.ts";
+import type { SubscriptionCache } from "../../records/subscription-cache.ts";
+import type { Replay } from "../../replay/replay.ts";
+import type { ReplayJob } from "../../replay/replay-job.ts";
+import type { Retention } from "../../retention/retention.ts";
+import type { Signer } from "../../signing/signer.ts";
+import type { StatsCollector } from "../../stats/collect.ts";
+import type { StatsQuery } from "../../stats/query.ts";
+import type { ClusterMessages } from "../../subscriptions/cluster-messages.ts";
+import type { Subscriptions } from "../../subscriptions/subscriptions.ts";
+import type { Tracing } from "../telemetry/spans.ts";
+import type { Catalogue } from "./reload.ts";
+
+/** What exists before the path: the plan, the ports that are open, and the process around them. */
+export interface PathPorts {
+  readonly plan: Plan;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly keys: Keys;
+  readonly guard: Pick<Guard, "register">;
+  readonly storage: Storage;
+  readonly transports: readonly Transport[];
+  readonly tracing: Tracing | undefined;
+  readonly fanoutBounds: FanoutBounds;
+}
+
+/** Every part of the path, its ports included. */
+export interface DeliveryPath extends PathPorts {
+  readonly catalogue: Catalogue;
+  readonly auditTrail: AuditTrail;
+  readonly subscriptionCache: SubscriptionCache & Disposable;
+  readonly recipients: Recipients;
+  readonly eventCache: EventCache;
+  readonly liveFeed: LiveFeed;
+  readonly statsCollector: StatsCollector;
+  readonly publisher: Publisher;
+  readonly signer: Signer;
+  readonly send: Send;
+  readonly inFlight: InFlight;
+  readonly testEvent: SendTestEvent;
+  readonly cluster: ClusterMessages;
+  readonly subscriptions: Subscriptions;
+  readonly slots: Slots;
+  readonly retryAfter: RetryAfter;
+  readonly rateLimit: RateLimit;
+  readonly circuitBreaker: CircuitBreaker;
+  readonly statsQuery: StatsQuery;
+  /** Makes the attempts of a delivery. */
+  readonly deliver: Deliver;
+  /** Writes a page of a wide event's deliveries. */
+  readonly expand: Deliver;
+  readonly dispatcher: Dispatcher;
+  readonly sweeper: Sweeper;
+  readonly history: History;
+  readonly attemptHistory: AttemptHistory;
+  readonly replay: Replay;
+  readonly replayJob: ReplayJob;
+  readonly retention: Retention;
+}
