@@ -55,7 +55,10 @@ export const section = <Shape extends z.ZodRawShape>(shape: Shape): z.ZodType<z.
 
 export const plugin = <T>(kind: string, example: string): z.ZodType<T> =>
   z
-    .custom<T>((value) => isPlugin(value, kind), `must be a ${kind} plug-in, such as ${example}`)
+    .custom<T>(
+      (value) => isPlugin(value, kind),
+      `must be ${kind === "auth" ? "an" : "a"} ${kind} plug-in, such as ${example}`,
+    )
     .superRefine((value, ctx) => {
       for (const { path, message } of (value as { problems?: { path: string; message: string }[] }).problems ?? []) {
         ctx.addIssue({ code: "custom", path: pathParts(path), message });

@@ -38,7 +38,12 @@ export interface RelayConfig {
     /** Open connections beyond this are closed at once. @default 10000 */
     readonly maxConnections?: number;
     /** PEM files to serve HTTPS with. @default plain HTTP */
-    readonly tls?: { readonly cert: string; readonly key: string };
+    readonly tls?: {
+      /** PEM file with the certificate and those that lead to its authority. */
+      readonly cert: string;
+      /** PEM file with the private key. */
+      readonly key: string;
+    };
   };
   /** Where everything is kept. @default sqlite(), or redis({ url }) where RELAY_REDIS_URL is set */
   readonly storage?: StoragePlugin;
@@ -110,7 +115,7 @@ export interface RelayConfig {
     readonly port?: number;
   };
   readonly log?: {
-    /** @default "info" */
+    /** The least severe lines that are written. @default "info" */
     readonly level?: Plan["log"]["level"];
   };
   readonly gateway?: {

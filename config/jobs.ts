@@ -7,7 +7,7 @@ type Options<J extends Job> = Partial<Omit<J, "kind" | "name">>;
 
 /**
  * Replays deliveries that failed because their attempts were used up, of active subscriptions.
- * @param options.schedule @default "*\/15 * * * *"
+ * @param options.schedule when it runs @default "*\/15 * * * *"
  * @param options.olderThanMs failed at least this long ago @default 600000 (10 min)
  * @param options.maxAgeMs of events accepted within this time @default 259200000 (3 days)
  * @param options.maxReplays replayed fewer than this many times @default 24
@@ -30,7 +30,7 @@ export function replay(options: Options<ReplayJob> = {}): ReplayJob {
 
 /**
  * Removes old events with all that belongs to them. What is pending is never removed.
- * @param options.schedule @default "0 3 * * *"
+ * @param options.schedule when it runs @default "0 3 * * *"
  * @param options.deliveredAfterMs delivered (or cancelled, or wanted by nobody) this long ago; `undefined`, when written out: never
  *   @default 2592000000 (30 days)
  * @param options.failedAfterMs failed this long ago @default undefined: never

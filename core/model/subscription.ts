@@ -6,10 +6,13 @@ export type SubscriptionStatus = "active" | "disabled";
 export type DisabledReason = "endpoint_gone" | "endpoint_failing";
 
 export interface RetryOptions {
-  /** 1…5, in all. */
+  /** Attempts in all, the first one included. */
   readonly attempts: number;
+  /** The wait after the first attempt. */
   readonly firstDelayMs: number;
+  /** Each further wait is so many times as long as the one before. */
   readonly factor: number;
+  /** The longest wait. A subscription of its own may have up to a day. */
   readonly maxDelayMs: number;
 }
 

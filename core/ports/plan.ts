@@ -47,19 +47,30 @@ export type Job =
     };
 
 export interface HealthOptions {
+  /** Failed attempts in a row that open the circuit breaker of a subscription; a quarter as many time-outs do. */
   readonly breakerAfter: number;
+  /** The first pause, before one attempt is let through. Each further pause is twice as long. */
   readonly breakerPauseMs: number;
+  /** The longest pause. */
   readonly breakerMaxPauseMs: number;
+  /** A subscription that only failed for so long is disabled. */
   readonly disableAfterMs: number;
 }
 
 export interface AbuseOptions {
+  /** A caller is suspended when so many times the sustained limit of a row was refused within `windowMs`. */
   readonly factor: number;
+  /** See `factor`. */
   readonly windowMs: number;
+  /** So many wrong codes of a second factor within `failuresWindowMs` suspend the account there. */
   readonly failures: number;
+  /** See `failures`. */
   readonly failuresWindowMs: number;
+  /** The first suspension. Each further one is twice as long. */
   readonly suspendMs: number;
+  /** The longest suspension. */
   readonly maxSuspendMs: number;
+  /** A suspension longer ago than this does not lengthen the next one. */
   readonly forgetMs: number;
 }
 

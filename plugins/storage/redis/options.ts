@@ -14,8 +14,11 @@ export interface RedisOptions {
   readonly name?: string;
   /** Some nodes of a cluster. All keys carry one hash tag: a cluster gives availability, and spreads nothing. */
   readonly cluster?: readonly RedisNode[];
+  /** For sentinels and clusters. */
   readonly username?: string;
+  /** For sentinels and clusters. */
   readonly password?: string;
+  /** Of the sentinels themselves. */
   readonly sentinelPassword?: string;
   /** For sentinels and clusters, where no URL says it. `ca`: PEM text, in place of the system's authorities. */
   readonly tls?: boolean | { readonly ca: string };

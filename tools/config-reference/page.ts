@@ -1,0 +1,172 @@
+// The text of docs/config.md: every key of the config, every variable, and the options of the plug-ins and jobs.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { defaultRows } from "../../config/limits.ts";
+import { documentation, interfaceFields, type Field } from "./interfaces.ts";
+import { defaultOf, mayBeFalse, ruleOf, topKeys } from "./rules.ts";
+import { VARIABLES } from "./variables.ts";
+
+/** Where the fields of options with a name of their own are written. */
+const NAMED: Readonly<Record<string, string>> = {
+  RetryOptions: "core/model/subscription.ts",
+  HealthOptions: "core/ports/plan.ts",
+  AbuseOptions: "core/ports/plan.ts",
+};
+
+/** Plug-ins: how they are called, and the interface of their options. */
+const PLUGINS = [
+  ["sqlite({ … })", "SqliteOptions", "plugins/storage/sqlite.ts"],
+  ["filesystem({ … })", "FilesystemOptions", "plugins/storage/filesystem.ts"],
+  ["redis({ … })", "RedisOptions", "plugins/storage/redis/options.ts"],
+  ["http({ … })", "HttpOptions", "plugins/source/http.ts"],
+  ["spool({ … })", "SpoolOptions", "plugins/source/spool.ts"],
+  ["https({ … })", "HttpsOptions", "plugins/transport/https.ts"],
+  ["accounts({ … })", "AccountsOptions", "plugins/auth/accounts.ts"],
+  ["jwt({ … })", "JwtOptions", "plugins/auth/jwt/options.ts"],
+] as const;
+
+/**
+ * @param root the checkout
+ * @throws Error when the schema and the docstrings do not name the same keys, or give different defaults
+ */
+export function pageOf(root: string): string {
+  const read = (file: string): string => readFileSync(join(root, file), "utf8");
+  const keys = interfaceFields(read("config/define.ts"), "RelayConfig");
+  const missing = topKeys().filter((name) => !keys.some((field) => field.name === name));
+  if (missing.length > 0) throw new Error(`config/define.ts does not describe ${missing.join(", ")}`);
+  const inside = ({ type }: Field): readonly Field[] | undefined => {
+    if (typeof type !== "string") return type;
+    const name = /^Partial<(\w+)>/.exec(type)?.[1] ?? "";
+    const file = NAMED[name];
+    return file === undefined
+      ? undefined
+      : interfaceFields(read(file), name).map((one) => ({ ...one, optional: true }));
+  };
+  return [
+    read("tools/config-reference/head.md").trim(),
+    environment(),
+    `## Top level\n\n${configTable(
+      keys.filter((field) => inside(field) === undefined && field.name !== "limits"),
+      [],
+    )}`,
+    ...keys.flatMap((field) => {
+      if (field.name === "limits") return [limits()];
+      const fields = inside(field);
+      return fields === undefined ? [] : [section(field, fields)];
+    }),
+    jobs(read("config/jobs.ts")),
+    "## Plug-ins\n\nOptions of the plug-ins that come with the relay. `memory()` has none that need setting, and `unstorage(driver)` takes a driver: [storage](storage.md).",
+    ...PLUGINS.map(([call, name, file]) => `### ${call}\n\n${optionTable(interfaceFields(read(file), name))}`),
+  ]
+    .join("\n\n")
+    .concat("\n");
+}
+
+function section(field: Field, fields: readonly Field[]): string {
+  const about = [field.text, mayBeFalse([field.name]) ? "" : undefined].filter(
+    (text) => text !== undefined && text !== "",
+  );
+  return [`## ${field.name}`, ...about, configTable(fields, [field.name])].join("\n\n");
+}
+
+function configTable(fields: readonly Field[], above: readonly string[]): string {
+  const rows = fields.flatMap((field): string[][] => {
+    const path = [...above, field.name];
+    if (typeof field.type !== "string") return nested(field, path);
+    const rule = withDurations(ruleOf(path), field.name);
+    return [[`\`${path.join(".")}\``, rule, defaultText(field, path), field.text]];
+  });
+  return table(["Key", "Value", "Default", "Means"], rows);
+}
+
+/** An object inside a section, such as `server.tls`: a row for itself and one for each of its keys. */
+const nested = (field: Field, path: readonly string[]): string[][] => [
+  [`\`${path.join(".")}\``, "an object", field.default ?? "", field.text],
+  ...(field.type as readonly Field[]).map((inner) => [`\`${[...path, inner.name].join(".")}\``, ruleOf([...path, inner.name]), "required", inner.text]),
+]; // prettier-ignore
+
+/** The default that the code holds; where it holds none, what the docstring says. The two may not differ. */
+function defaultText(field: Field, path: readonly string[]): string {
+  const value = field.optional ? defaultOf(path) : undefined;
+  if (value === undefined) return optionDefault(field);
+  const written = JSON.stringify(value);
+  const told = field.default?.replaceAll("_", "");
+  if (told !== undefined && told !== written)
+    throw new Error(`${path.join(".")}: the docstring says ${told}, the default is ${written}`);
+  return code(written, field.name);
+}
+
+/** What the docstring says of the default; numbers, texts and lists as code. */
+function optionDefault({ name, optional, default: told }: Field): string {
+  if (!optional) return "required";
+  if (told === undefined) return "none";
+  const [, value = "", rest = ""] = /^([\d_]+|".*?"|\[.*?\]|\w+\(\))((?:,| \(| in ).*)?$/.exec(told) ?? [];
+  return value === ""
+    ? told
+    : `${code(value.replaceAll(/(?<=\d)_(?=\d)/g, ""), name)}${rest.startsWith(" (") ? "" : rest}`;
+}
+
+function code(value: string, name: string): string {
+  const human = /^\d+$/.test(value) ? duration(Number(value), name) : undefined;
+  return `\`${value}\`${human === undefined ? "" : ` (${human})`}`;
+}
+
+function limits(): string {
+  const rows = Object.entries(defaultRows).map(([name, row]) => [`\`${name}\``, row === false ? "off" : String(row.perMinute), row === false ? "off" : String(row.per5s)]); // prettier-ignore
+  return [
+    "## limits",
+    'Requests that one caller may make in 60 seconds and in 5 seconds, by operation. A row in the config replaces the row here: `"GET /v1/qr": { perMinute: 60, per5s: 10 }`. `false` switches a row off, `"*": false` all of them (rows named beside it stay on). `POST /events` has no row unless the config gives it one. `check: { token }` opens `GET /limits/check`: [external rate-limit check](proxies.md).',
+    table(["Operation", "perMinute", "per5s"], rows),
+  ].join("\n\n");
+}
+
+function jobs(source: string): string {
+  const made = [...source.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\nexport function (\w+)/g)].map(
+    ([, comment = "", name]) => {
+      const [text = "", ...parameters] = comment.split(/ ?@param options\./);
+      const rows = parameters.map((parameter) => {
+        const [, option = "", rest = ""] = /^(\w+) ?([\s\S]*)$/.exec(parameter) ?? [];
+        const told = documentation(rest);
+        const value = told.default?.replaceAll("\\/", "/");
+        return [
+          `\`${option}\``,
+          optionDefault({ ...told, name: option, optional: true, type: "", default: value }),
+          told.text,
+        ];
+      });
+      return `### ${name}({ … })\n\n${documentation(text).text}\n\n${table(["Option", "Default", "Means"], rows)}`;
+    },
+  );
+  return ["## Jobs\n\nWhat runs by the clock, in `jobs`. Schedules are cron expressions in UTC.", ...made].join("\n\n");
+}
+
+const environment = (): string =>
+  `## Environment\n\n${table(
+    ["Variable", "Sets"],
+    Object.entries(VARIABLES).map(([name, text]) => [`\`${name}\``, text]),
+  )}`;
+
+const optionTable = (fields: readonly Field[]): string =>
+  table(
+    ["Option", "Default", "Means"],
+    fields.map((field) => [`\`${field.name}\``, optionDefault(field), field.text]),
+  );
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`).join("\n"); // prettier-ignore
+
+const UNITS = [[31_536_000_000, "years"], [86_400_000, "days"], [3_600_000, "h"], [60_000, "min"], [1_000, "s"]] as const; // prettier-ignore
+
+/** A number of milliseconds for people; `undefined` where it is short, or no time at all. */
+function duration(ms: number, name: string): string | undefined {
+  if (!name.endsWith("Ms")) return undefined;
+  const [size, unit] = UNITS.find(([each]) => ms >= each && ms % each === 0) ?? [];
+  return size === undefined ? undefined : `${ms / size} ${ms === size ? unit?.replace(/s$/, "") || unit : unit}`;
+}
+
+/** `from 1000 to 86400000` with what that is in larger units. */
+const withDurations = (rule: string, name: string): string =>
+  rule.replaceAll(/\d{4,}/g, (digits) => {
+    const human = duration(Number(digits), name);
+    return human === undefined ? digits : `${digits} (${human})`;
+  });
