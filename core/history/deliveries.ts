@@ -5,7 +5,7 @@ import { deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, parseDue } from ".
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, readText, unlessDamaged, unlessDamagedLater } from "../records/damage.ts";
-import type { DeliveryDetail, History } from "./events.ts";
+import type { DeliveryDetail, History } from "./history.ts";
 import { newest } from "../records/newest-first.ts";
 import { readDelivery, type DeliveryReader, type WantedDelivery } from "../records/delivery-view.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";

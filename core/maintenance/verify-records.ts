@@ -4,7 +4,7 @@ import type { Delivery } from "../model/delivery.ts";
 import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
 import * as keys from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
-import type { Entry, Storage } from "../ports/storage.ts";
+import type { Entry } from "../ports/storage.ts";
 import { readEvent, readRecord, unlessDamaged } from "../records/damage.ts";
 import { decodeAttempts, decodeDelivery, parseFailed } from "../records/delivery-records.ts";
 import {
@@ -15,9 +15,8 @@ import {
   isRemoving,
   recipientsNow,
   recipientsOf,
+  type Readable,
 } from "./verify-wide.ts";
-
-export type Readable = Pick<Storage, "getItem" | "getMany" | "range">;
 
 /** What is wrong with a record; nothing when it is in order. A DamagedRecordError, SyntaxError or TypeError says that it cannot be read. */
 export type Check = (entry: Entry, storage: Readable) => Promise<string | undefined> | string | undefined;

@@ -3,7 +3,8 @@ import type { Delivery, DeliveryStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
 import type { Entry } from "../ports/storage.ts";
-import { checkEvent, CHECKS, OTHER_CHECKS, type Check, type Readable } from "./verify-records.ts";
+import { checkEvent, CHECKS, OTHER_CHECKS, type Check } from "./verify-records.ts";
+import type { Readable } from "./verify-wide.ts";
 
 export interface Fault {
   readonly key: string;

@@ -2,13 +2,14 @@
 import { StorageError } from "../model/errors.ts";
 import { decodeEvent, type RelayEvent } from "../model/event.ts";
 import * as keys from "../model/keys.ts";
-import type { Entry } from "../ports/storage.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
 import { parseFanout } from "../records/fanout-row.ts";
 import { createRecipients, decodeMembers, everyRecipient, type Recipients } from "../records/recipients.ts";
 import { isLiveText } from "../records/snapshots.ts";
-import type { Readable } from "./verify-records.ts";
 
 const known = new WeakMap<Readable, Recipients>();
+
+export type Readable = Pick<Storage, "getItem" | "getMany" | "range">;
 
 /** Of one storage, so that a snapshot is read once for many events. */
 export function recipientsOf(storage: Readable): Recipients {

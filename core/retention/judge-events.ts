@@ -8,7 +8,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
-import type { RetentionOptions } from "./retention.ts";
+import type { RetentionOptions } from "./options.ts";
 import { endedBy } from "../records/ended-by.ts";
 
 /** An event and its record's text. */

@@ -13,7 +13,7 @@ import {
   retentionsOf,
 } from "../model/keys.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
-import type { RetentionOptions } from "./retention.ts";
+import type { RetentionOptions } from "./options.ts";
 
 const PAGE = 200;
 /** Above every key that begins with what stands before it. */

@@ -15,14 +15,9 @@ import { createRecipients, type Recipients } from "../records/recipients.ts";
 import { createWideRemoval, type WideRemoval } from "./remove-wide.ts";
 import { createJudge, type StoredEvent, type RetentionVerdict } from "./judge-events.ts";
 import { createMarks, ruleOf, type Marks } from "./marks.ts";
+import type { RetentionOptions } from "./options.ts";
 import { TOMBSTONE_MS } from "../model/subscription.ts";
 import { createWideStatus } from "../records/wide-status.ts";
-
-export interface RetentionOptions {
-  /** Age at which delivered, cancelled and unmatched events go, ms. `undefined`: never. */
-  readonly deliveredAfterMs?: number;
-  readonly failedAfterMs?: number;
-}
 
 export interface Retention {
   /** Looks at what has become old enough since the last run. @returns how many events were removed */

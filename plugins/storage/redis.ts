@@ -17,10 +17,9 @@ import { nodes as otherNodes } from "./redis/nodes.ts";
 import { problemsOf } from "./redis/options.ts";
 import type { RedisOptions } from "./redis/options.ts";
 import { sharedQueue } from "./redis/queue.ts";
-import type { Now } from "./redis/queue.ts";
 import { manyValues, ranges } from "./redis/range.ts";
 import { replicated } from "./redis/replicated.ts";
-import { timeArgument } from "./redis/time-argument.ts";
+import { timeArgument, type Now } from "./redis/time-argument.ts";
 import { batchCalls } from "./redis/batch-calls.ts";
 import { liveProbe, survey } from "./redis/probe.ts";
 

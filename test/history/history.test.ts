@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { createSubscriptionCache } from "../../core/records/subscription-cache.ts";
 import { createAttemptHistory } from "../../core/history/attempts.ts";
 import { createHistory, readDelivery } from "../../core/history/events.ts";
-import type { HistoryPage } from "../../core/history/events.ts";
+import type { HistoryPage } from "../../core/history/history.ts";
 import { encodeAttempts, encodeDelivery } from "../../core/records/delivery-records.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { deliveryBody, encodeEvent } from "../../core/model/event.ts";

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { auditChange } from "../../records/audit-trail.ts";
 import type { Actor } from "../../model/audit.ts";
-import type { History } from "../../history/events.ts";
+import type { History } from "../../history/history.ts";
 import type { Replay, BulkReplayed } from "../../replay/replay.ts";
 import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import { isLive } from "../../model/subscription.ts";

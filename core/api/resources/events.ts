@@ -1,7 +1,7 @@
 /** The events of a key: listed, shown with what became of them, replayed. */
 import { z } from "zod";
 import { auditChange } from "../../records/audit-trail.ts";
-import type { History } from "../../history/events.ts";
+import type { History } from "../../history/history.ts";
 import type { Replay } from "../../replay/replay.ts";
 import { bodyData } from "../../model/event.ts";
 import type { Clock } from "../../ports/clock.ts";

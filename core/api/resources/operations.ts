@@ -1,6 +1,6 @@
 /** Every operation of the management API, from the rooms that they use. */
 import type { AttemptHistory } from "../../history/attempts.ts";
-import type { History } from "../../history/events.ts";
+import type { History } from "../../history/history.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
 import { ordinals } from "../../model/ids.ts";

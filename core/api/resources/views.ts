@@ -5,7 +5,7 @@ import type { Delivery } from "../../model/delivery.ts";
 import type { RelayEvent } from "../../model/event.ts";
 import type { Subscription } from "../../model/subscription.ts";
 import { isoTime } from "../../model/time.ts";
-import type { DeliveryDetail, EventSummary } from "../../history/events.ts";
+import type { DeliveryDetail, EventSummary } from "../../history/history.ts";
 
 const basics = ({ id, url, events, status }: Subscription) => ({ id, url, events, status });
 

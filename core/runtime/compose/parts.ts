@@ -12,7 +12,7 @@ import type { Sweeper } from "../../deliver/sweeper.ts";
 import type { SendTestEvent } from "../../deliver/test-event.ts";
 import type { Guard } from "../../guard/index.ts";
 import type { AttemptHistory } from "../../history/attempts.ts";
-import type { History } from "../../history/events.ts";
+import type { History } from "../../history/history.ts";
 import type { LiveFeed } from "../../history/live-feed.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";

@@ -7,7 +7,7 @@ import { STEPS } from "./commit-lua.ts";
 import type { Large } from "./large.ts";
 import { isLarge, sizeOf } from "./packed.ts";
 import type { Size } from "./packed.ts";
-import type { Now } from "./queue.ts";
+import type { Now } from "./time-argument.ts";
 
 const SCRIPT = script(STEPS);
 /** Steps a call, and no more than is large together: Redis does nothing else meanwhile. */

@@ -4,7 +4,7 @@ import type { Counters } from "../../../core/ports/storage.ts";
 import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
 import { GIVE_BACK, TAKE } from "./limiter-lua.ts";
-import type { Now } from "./queue.ts";
+import type { Now } from "./time-argument.ts";
 
 const SCRIPTS = { take: script(TAKE), giveBack: script(GIVE_BACK) };
 const CODES: readonly (LimitCode | undefined)[] = [undefined, "ABUSE_SUSPEND", "RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED"];

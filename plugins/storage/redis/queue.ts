@@ -9,7 +9,7 @@ import type { Channel } from "./channel.ts";
 import type { Commits } from "./commits.ts";
 import type { BatchCalls } from "./batch-calls.ts";
 import { CANCEL, CLAIM, DEPTH, PAUSE, PENDING, RELEASE, RENEW, SWEEP } from "./queue-lua.ts";
-import type { TimeArgument } from "./time-argument.ts";
+import type { Now, TimeArgument } from "./time-argument.ts";
 
 const SCRIPTS = {
   claim: script(CLAIM),
@@ -30,9 +30,6 @@ const SWEEP_PAGE = 500;
 const PENDING_GROUP = 1_000;
 /** Leases renewed by one script. */
 const RENEWED = 500;
-
-/** Empty: Redis decides by its own clock, which all nodes share. Tests hand in theirs; for what scripts get, see `stamp.ts`. */
-export type Now = () => number | "" | { toString(): string };
 
 export interface SharedQueue extends Queue {
   /** Something will be due so soon; 0 for now. */

@@ -3,7 +3,7 @@ import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
 import { MANY, RANGE } from "./commit-lua.ts";
-import type { Now } from "./queue.ts";
+import type { Now } from "./time-argument.ts";
 
 const READ = script(RANGE);
 const READ_MANY = script(MANY);

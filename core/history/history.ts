@@ -1,0 +1,65 @@
+/** What may be asked of the history of events and deliveries. */
+import type { Attempt } from "../model/attempt.ts";
+import type { Delivery, DeliveryStatus, EventStatus } from "../model/delivery.ts";
+import type { RelayEvent } from "../model/event.ts";
+import type { Subscription } from "../model/subscription.ts";
+
+export interface EventFilter {
+  readonly status?: EventStatus;
+  readonly type?: string;
+  readonly subscriptionId?: string;
+  /** Epoch ms of acceptance: from (inclusive) … to (exclusive). */
+  readonly since?: number;
+  readonly until?: number;
+}
+
+export interface EventSummary {
+  readonly event: RelayEvent;
+  /** Its record is damaged: of `event` only key, ordinal and times are certain, and it has no body. */
+  readonly damaged: boolean;
+  readonly status: EventStatus;
+}
+
+/** A delivery as it reads now, with the attempts of its newest cycle; those before it are read in pages of their own. */
+export interface DeliveryDetail {
+  readonly delivery: Delivery;
+  readonly attempts: readonly Attempt[];
+}
+
+export interface DeliveriesRequest {
+  /** How many to pass over. */
+  readonly from: number;
+  readonly limit: number;
+}
+
+export interface EventDetail extends EventSummary {
+  readonly deliveries: readonly DeliveryDetail[];
+  /** How many to pass over for the next page; absent when there is none. */
+  readonly next?: number;
+}
+
+export interface HistoryPage<Item> {
+  readonly items: readonly Item[];
+  /** Where the next page begins; absent when there is no more. A page may be empty and still have a next one. */
+  readonly next?: string;
+}
+
+export interface PageRequest {
+  readonly after?: string;
+  readonly limit: number;
+}
+
+export interface History {
+  /** Newest first. */
+  events(keyId: string, filter: EventFilter, page: PageRequest): Promise<HistoryPage<EventSummary>>;
+  /** With a page of its deliveries, in the order of its list. */
+  event(keyId: string, eventId: string, page?: DeliveriesRequest): Promise<EventDetail | undefined>;
+  /** Every delivery of an event as it reads now, in pages, without attempts of earlier cycles. */
+  everyDelivery(keyId: string, eventId: string): AsyncGenerator<readonly Delivery[]>;
+  /** Those of one subscription, newest event first. */
+  deliveries(
+    subscription: Subscription,
+    status: DeliveryStatus | undefined,
+    page: PageRequest,
+  ): Promise<HistoryPage<DeliveryDetail>>;
+}
