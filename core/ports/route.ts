@@ -1,4 +1,5 @@
 /** HTTP routes of plug-ins: what they are asked, what they answer, and how they describe themselves. */
+import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { ProblemCode } from "../model/problem.ts";
 
 /** A request as a plug-in's route gets it. Header names are lower case. */
@@ -26,8 +27,16 @@ export interface RouteReply {
   readonly body?: string | Uint8Array;
 }
 
+/** Who sends a request, as its route finds out before the limits are checked. */
+export interface Identified<Caller = unknown> {
+  /** The names that the limits count; with several, each must pass. */
+  readonly counted: string | readonly string[];
+  /** Handed on to `handle`, so that nothing is looked up twice. */
+  readonly caller: Caller;
+}
+
 /** An HTTP route of a plug-in. The server matches, limits, times and logs it; the route answers or throws a Problem. */
-export interface Route {
+export interface Route<Caller = unknown> {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Segments may be `{name}`; a parameter is one segment. */
   readonly path: string;
@@ -36,11 +45,13 @@ export interface Route {
   /** How it stands in `/openapi.json`. Left out, its path is listed there and nothing more. */
   readonly describe?: RouteDescription;
   /**
-   * The callers that the limits count, found before the check; with several, each must pass. @throws Problem
-   * UNAUTHENTICATED
+   * Finds out who asks: once, before the limits are checked. Left out, the limits count the client's address, and
+   * `handle` gets no caller.
+   * @throws Problem UNAUTHENTICATED
    */
-  principal?(request: RouteRequest): Promise<string | readonly string[]> | string | readonly string[];
-  handle(request: RouteRequest): Promise<RouteReply>;
+  identify?(request: RouteRequest): MaybePromise<Identified<Caller>>;
+  /** @param caller what `identify` found */
+  handle(request: RouteRequest, caller: Caller): Promise<RouteReply>;
 }
 
 /** What a route takes and answers, for `/openapi.json`. */

@@ -21,6 +21,8 @@ export interface AcceptRequest {
   readonly traceparent?: string;
   readonly requestId?: string;
   readonly source: string;
+  /** What `SourceInfo.admit` returned for it: a publication that follows at once is not asked about again. */
+  readonly admittedAt?: number;
 }
 
 export interface Accepted {
@@ -44,10 +46,12 @@ export interface SourceInfo {
   /** The storage's durability at this moment: read it for each answer. */
   readonly durability: Durability;
   /**
-   * Call it before reading a body, so that a busy relay refuses early. `accept` checks the same again.
+   * Call it before reading a body, so that a busy relay refuses early. Hand what it returns to `accept`, which checks the
+   * same again only for a body that took its time.
+   * @returns the moment of the check, ms on the monotonic clock
    * @throws Problem PROVIDER_BACKPRESSURE
    */
-  readonly admit?: () => void;
+  readonly admit?: () => number;
 }
 
 export interface Source {

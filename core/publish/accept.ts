@@ -50,7 +50,7 @@ export interface Operational {
 export interface Publisher {
   readonly accept: Accept;
   /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused */
-  admit(): void;
+  admit(): number;
   /**
    * Prepares an operational event (`relay:…`) for a commit of the caller's own. `undefined` when no subscription wants
    * it: then it is not stored. Skips back-pressure and catalogue.
@@ -76,9 +76,8 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   const accept: Accept = async (request) => {
     const began = clock.monotonic();
     try {
-      const looking = admission.look(request);
-      if (looking !== undefined) await looking;
-      admission.admit();
+      const passing = admission.pass(request, began);
+      if (passing !== undefined) await passing;
       const { publications } = request;
       if (publications.length > MAX_BATCH_EVENTS) {
         throw new Problem("PAYLOAD_TOO_LARGE", `At most ${MAX_BATCH_EVENTS} events may be published at once.`);
@@ -223,10 +222,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
 
   return {
     accept,
-    admit() {
-      void admission.look();
-      admission.admit();
-    },
+    admit: admission.admit,
     operational,
     async acceptOperational(keyId, type, data) {
       const event = await operational(keyId, type, data);

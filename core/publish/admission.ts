@@ -27,10 +27,18 @@ export interface AdmissionDeps {
 }
 
 export interface Admission extends Pick<Backpressure, "began" | "ended"> {
-  /** Refreshes readings that are out of date, for a request or for none. Never rejects. */
-  look(request?: AcceptRequest): Promise<unknown> | undefined;
-  /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused */
-  admit(): void;
+  /**
+   * Admits a request before its body is read.
+   * @returns the moment, ms on the monotonic clock
+   * @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused
+   */
+  admit(): number;
+  /**
+   * Admits a request whose body is read. Back-pressure is checked only where `admit` was not asked a moment ago.
+   * @param now ms on the monotonic clock
+   * @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused, now or by a rejection
+   */
+  pass(request: AcceptRequest, now: number): Promise<void> | undefined;
   /**
    * Waits for the turn of the first of the keys; a batch takes one turn. Returns a function to call once it is stored
    * or has failed. @throws Problem PROVIDER_BACKPRESSURE while one of the keys has to wait
@@ -61,13 +69,26 @@ export function createAdmission(deps: AdmissionDeps): Admission {
   return {
     began: pressure.began,
     ended: pressure.ended,
-    look(request) {
-      const [one, other] = [pressure.look(), room.look(request === undefined ? 0 : sizeOf(request))];
-      return one !== undefined && other !== undefined ? Promise.all([one, other]) : (one ?? other);
-    },
     admit() {
+      void pressure.look();
+      void room.look();
       room.admit();
       pressure.admit();
+      return clock.monotonic();
+    },
+    pass(request, now) {
+      const admitted = request.admittedAt !== undefined && now - request.admittedAt < ADMITTED_MS;
+      const admit = (): void => {
+        room.admit();
+        if (!admitted) pressure.admit();
+      };
+      const looking = admitted ? undefined : pressure.look();
+      const measuring = room.look(sizeOf(request));
+      if (looking === undefined && measuring === undefined) {
+        admit();
+        return undefined;
+      }
+      return Promise.all([looking, measuring]).then(admit);
     },
     async enter(request, keys) {
       if (ofKeys !== undefined) {
@@ -91,6 +112,9 @@ export function createAdmission(deps: AdmissionDeps): Admission {
     },
   };
 }
+
+/** How long an early admission holds, ms: as long as the body of nearly every event takes. */
+const ADMITTED_MS = 50;
 
 const sizeOf = ({ publications }: AcceptRequest): number =>
   publications.length === 1

@@ -4,7 +4,7 @@ import { StartError } from "../../core/model/errors.ts";
 import { Problem, type FieldError } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/model/time.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
-import type { RouteDescription, RouteReply, RouteRequest } from "../../core/ports/route.ts";
+import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../core/ports/route.ts";
 import type { Accept, Accepted, Source, SourceInfo } from "../../core/ports/source.ts";
 import { readBody } from "./http/event-body.ts";
 import { idempotencyOf, traceparentOf } from "./http/answer-headers.ts";
@@ -58,16 +58,6 @@ function createHttpSource(
   let accept: Accept | undefined;
   let info: SourceInfo = { durability: "volatile" };
   const underWay = new LinkedList<Promise<unknown>>();
-  // The server asks for the principal first: the same request is not hashed twice.
-  const authenticated = new WeakMap<RouteRequest, PublishToken>();
-
-  function authenticate(request: RouteRequest): PublishToken {
-    const known = authenticated.get(request);
-    if (known !== undefined) return known;
-    const token = presentedToken(request.header("authorization"), tokens);
-    authenticated.set(request, token);
-    return token;
-  }
 
   function open(): Accept {
     if (accept !== undefined) return accept;
@@ -79,13 +69,11 @@ function createHttpSource(
     });
   }
 
-  async function handle(request: RouteRequest): Promise<RouteReply> {
-    const token = authenticate(request);
-    open();
-    info.admit?.();
+  async function handle(request: RouteRequest, token: PublishToken): Promise<RouteReply> {
+    const admittedAt = info.admit?.();
     const body = await readBody(request, token.scope);
     const idempotency = idempotencyOf(request.header("idempotency-key"), token, body);
-    // Asked again whether we are open: the body may have taken its time.
+    // Only now: the body may have taken its time, and the relay may stop meanwhile.
     const work = open()({
       publications: body.publications,
       keys: token.keys,
@@ -93,6 +81,7 @@ function createHttpSource(
       traceparent: traceparentOf(request.header("traceparent")),
       requestId: request.requestId,
       source: "http",
+      ...(admittedAt !== undefined && { admittedAt }),
     });
     const link = underWay.add(work);
     let accepted: readonly Accepted[];
@@ -111,17 +100,20 @@ function createHttpSource(
     };
   }
 
+  const route: Route<PublishToken> = {
+    method: "POST",
+    path: "/events",
+    limit: "POST /events",
+    describe,
+    identify(request) {
+      const token = presentedToken(request.header("authorization"), tokens);
+      return { counted: `publish:${token.scope}`, caller: token };
+    },
+    handle,
+  };
+
   return {
-    routes: [
-      {
-        method: "POST",
-        path: "/events",
-        limit: "POST /events",
-        describe,
-        principal: (request) => `publish:${authenticate(request).scope}`,
-        handle,
-      },
-    ],
+    routes: [route],
     start(given, about) {
       accept = given;
       info = about;

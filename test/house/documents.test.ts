@@ -1,6 +1,6 @@
 // What the documents say is what the code has: error codes, figures, examples, links.
 import { execFile } from "node:child_process";
-import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -220,6 +220,8 @@ function byLetters(a: string, b: string): number {
 
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "relay-example-"));
+  // An example may use a library that its reader has installed.
+  await symlink(join(root, "node_modules"), join(folder, "node_modules"));
   try {
     await use(folder);
   } finally {

@@ -17,7 +17,7 @@ import { testClock } from "../support/clock.ts";
 import type { TestClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 import { quietLog } from "../support/quiet.ts";
-import { routeRequest } from "../support/request.ts";
+import { answered, routeRequest } from "../support/request.ts";
 import { shelf } from "../support/shelf.ts";
 
 const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
@@ -92,8 +92,7 @@ async function call(method: string, path: string, sent: Sent = {}): Promise<Got>
   const params: Readonly<Record<string, string>> = sent.username === undefined ? {} : { username: sent.username };
   const request: RouteRequest = { ...routeRequest(text, headers), method, path, params };
   try {
-    await route.principal?.(request);
-    const reply = await route.handle(request);
+    const reply = await answered(route, request);
     const data = typeof reply.body === "string" ? (JSON.parse(reply.body) as { data: Got["data"] }).data : undefined;
     const cookie = /^__Host-relay=([^;]*)/.exec(String(reply.headers?.["set-cookie"] ?? ""))?.[1];
     return { status: reply.status, reply, ...(data && { data }), ...(cookie !== undefined && { cookie }) };
@@ -295,8 +294,8 @@ describe("a login", () => {
 
   it("is counted by address, and by account at that address", async () => {
     const route = auth.routes?.find(({ path }) => path === "/auth/login") as Route;
-    const ask = (body: string, address: string) =>
-      route.principal?.({ ...routeRequest(body, { "content-type": "application/json" }), address });
+    const ask = async (body: string, address: string) =>
+      (await route.identify?.({ ...routeRequest(body, { "content-type": "application/json" }), address }))?.counted;
     expect(await ask('{"username":"Alice"}', "203.0.113.7")).toEqual(["203.0.113.7", "alice at 203.0.113.7"]);
     expect(await ask("junk", "2001:db8:1:2:3::4")).toEqual(["2001:db8:1:2::/64"]);
     expect(await ask("null", "203.0.113.7")).toEqual(["203.0.113.7"]);

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { Problem } from "../../core/model/problem.ts";
-import type { RouteReply } from "../../core/ports/plugin.ts";
+import type { Identified, RouteReply } from "../../core/ports/route.ts";
 import type { Accepted, Source } from "../../core/ports/source.ts";
 import { http, type HttpOptions } from "../../plugins/source/http.ts";
 import { describeSource } from "../conformance/source.ts";
 import { context } from "../support/context.ts";
 import { desk, paid, type Desk } from "../support/intake.ts";
 import { refusal } from "../support/refusal.ts";
-import { routeRequest } from "../support/request.ts";
+import { answered, routeRequest } from "../support/request.ts";
 
 const TOKEN = "publish-token-of-a-test";
 const HEADERS = { Authorization: `Bearer ${TOKEN}`, "Content-Type": "application/json" };
@@ -26,7 +26,7 @@ async function bench(options?: HttpOptions): Promise<Bench> {
   await source.start(made.intake.accept, { durability: "fsync", admit: () => made.intake.admit() });
   return Object.assign(made, {
     post: (body: string | Uint8Array, headers = {}) =>
-      route(source).handle(routeRequest(body, { ...HEADERS, ...headers })),
+      answered(route(source), routeRequest(body, { ...HEADERS, ...headers })),
   });
 }
 
@@ -41,7 +41,7 @@ describe("http() keeps the law of a source:", () => {
         source,
         async publish(text) {
           try {
-            const { status } = await route(source).handle(routeRequest(text, HEADERS));
+            const { status } = await answered(route(source), routeRequest(text, HEADERS));
             return status === 202 ? "acknowledged" : "refused";
           } catch (error) {
             return error instanceof Problem && error.status < 429 ? "refused" : "later";
@@ -202,16 +202,16 @@ describe("POST /events", () => {
       },
     });
     const request = { ...routeRequest(event, HEADERS), body: () => Promise.reject(new Error("read")) };
-    expect((await refusal(route(source).handle(request))).code).toBe("PROVIDER_BACKPRESSURE");
+    expect((await refusal(answered(route(source), request))).code).toBe("PROVIDER_BACKPRESSURE");
   });
 
   it("is 503 before it is started and after it is stopped, also for bodies on their way", async () => {
     const source = await open();
-    const handle = () => route(source).handle(routeRequest(event, HEADERS));
+    const handle = () => answered(route(source), routeRequest(event, HEADERS));
     expect((await refusal(handle())).code).toBe("SHUTTING_DOWN");
     await source.start(desk().intake.accept, { durability: "fsync" });
     const body = Promise.withResolvers<Uint8Array>();
-    const work = route(source).handle({ ...routeRequest(event, HEADERS), body: () => body.promise });
+    const work = answered(route(source), { ...routeRequest(event, HEADERS), body: () => body.promise });
     await source.stop();
     body.resolve(Buffer.from(event));
     expect((await refusal(work)).code).toBe("SHUTTING_DOWN");
@@ -276,11 +276,13 @@ describe("publish tokens", () => {
 
   it("are counted each for itself, by a name that does not tell the token", async () => {
     const source = await open({ tokens: ["a", "b"] });
-    const principal = (token: string) =>
-      route(source).principal?.(routeRequest("", { Authorization: `Bearer ${token}` })) as string;
-    expect(principal("a")).toMatch(/^publish:[0-9a-f]{32}$/);
-    expect(principal("a")).not.toBe(principal("b"));
-    expect(() => principal("c")).toThrow(/UNAUTHENTICATED/);
+    const counted = (token: string) => {
+      const found = route(source).identify?.(routeRequest("", { Authorization: `Bearer ${token}` }));
+      return (found as Identified | undefined)?.counted;
+    };
+    expect(counted("a")).toMatch(/^publish:[0-9a-f]{32}$/);
+    expect(counted("a")).not.toBe(counted("b"));
+    expect(() => counted("c")).toThrow(/UNAUTHENTICATED/);
   });
 
   it("that cannot work are told as problems of the config, all at once, and no factory throws", () => {
@@ -316,7 +318,7 @@ describe("publish tokens", () => {
 
   it("left out are the relay's own, and without any the relay does not start", async () => {
     const source = await http().setup(context({ publishToken: "own" }));
-    expect(route(source).principal?.(routeRequest("", { Authorization: "Bearer own" }))).toBeDefined();
+    expect(route(source).identify?.(routeRequest("", { Authorization: "Bearer own" }))).toBeDefined();
     await expect(http().setup(context())).rejects.toThrow(/no publish token/);
     await expect(http().setup(context({ publishToken: "" }))).rejects.toThrow(/no publish token/);
   });

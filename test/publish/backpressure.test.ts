@@ -26,6 +26,18 @@ describe("a backlog beyond intake.maxPending", () => {
     expect((await refusal(made.intake.accept(publish([paid()])))).code).toBe("PROVIDER_BACKPRESSURE");
   });
 
+  it("is checked once for a body that comes at once, and again for one that takes its time", async () => {
+    const made = desk({ maxPending: 3 });
+    made.subscriptions = [subscription("a")];
+    const admittedAt = made.intake.admit();
+    await made.intake.accept(publish([paid(), paid(), paid(), paid()]));
+    await made.intake.accept({ ...publish([paid()]), admittedAt });
+    await made.clock.advance(100);
+    expect((await refusal(made.intake.accept({ ...publish([paid()]), admittedAt }))).code).toBe(
+      "PROVIDER_BACKPRESSURE",
+    );
+  });
+
   it("opens the door by itself for those who only ask", async () => {
     const made = desk({ maxPending: 3 });
     made.shelf.depth = { waiting: 4, leased: 0 };

@@ -1,6 +1,6 @@
 /** A request as a plug-in's route sees it, made without a server. */
 import { Problem } from "../../core/model/problem.ts";
-import type { RouteRequest } from "../../core/ports/plugin.ts";
+import type { Route, RouteReply, RouteRequest } from "../../core/ports/route.ts";
 
 export function routeRequest(body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}): RouteRequest {
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
@@ -19,4 +19,10 @@ export function routeRequest(body: string | Uint8Array, headers: Readonly<Record
     requestId: "req_test",
     signal: new AbortController().signal,
   };
+}
+
+/** Asks a route as the server does: who it is, then the answer. */
+export async function answered(route: Route, request: RouteRequest): Promise<RouteReply> {
+  const found = await route.identify?.(request);
+  return route.handle(request, found?.caller);
 }

@@ -9,7 +9,8 @@ import { Problem, type ProblemCode } from "../../model/problem.ts";
 import type { MaybePromise } from "../../model/maybe-promise.ts";
 import type { Auth, Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Log, Metrics, Route, RouteReply } from "../../ports/plugin.ts";
+import type { Log, Metrics } from "../../ports/plugin.ts";
+import type { Identified, Route, RouteReply } from "../../ports/route.ts";
 import { createAddressOf } from "./client-address.ts";
 import { createBodyBudgets } from "./body-budget.ts";
 import { Gone } from "./body.ts";
@@ -78,7 +79,7 @@ export function createApp(deps: AppDeps): NodeHandler {
       const soon = endpoint.route ? countRoute(endpoint.route, call) : countOperation(endpoint.operation, call);
       counted = soon instanceof Promise ? await soon : soon;
       limitHeaders = counted.verdict?.headers;
-      if (endpoint.route) reply = await endpoint.route.handle(call);
+      if (endpoint.route) reply = await endpoint.route.handle(call, counted.caller);
       else {
         const principal = counted.principal as Principal;
         const ask = await readAsk(endpoint.operation, call, principal, checks);
@@ -144,20 +145,24 @@ export function createApp(deps: AppDeps): NodeHandler {
   }
 
   function countRoute(route: Route, call: Call): MaybePromise<Counted> {
-    const { limit, principal } = route;
-    if (limit === undefined) return NOT_COUNTED;
-    const who = principal === undefined ? addressGroup(call.address) : principal(call);
-    return who instanceof Promise ? who.then((name) => countCaller(route, name)) : countCaller(route, who);
+    const { limit } = route;
+    if (route.identify === undefined)
+      return limit === undefined ? NOT_COUNTED : countCaller(limit, addressGroup(call.address), undefined);
+    const found = route.identify(call);
+    return found instanceof Promise ? found.then((who) => countIdentified(limit, who)) : countIdentified(limit, found);
   }
 
-  function countCaller({ limit }: Route, who: string | readonly string[]): MaybePromise<Counted> {
-    const verdict = limits.check(limit as string, who);
-    return verdict instanceof Promise ? verdict.then(passed) : passed(verdict);
+  const countIdentified = (limit: string | undefined, { counted, caller }: Identified): MaybePromise<Counted> =>
+    limit === undefined ? { caller } : countCaller(limit, counted, caller);
+
+  function countCaller(limit: string, counted: Identified["counted"], caller: unknown): MaybePromise<Counted> {
+    const verdict = limits.check(limit, counted);
+    return verdict instanceof Promise ? verdict.then((one) => passed(one, caller)) : passed(verdict, caller);
   }
 
-  function passed(verdict: LimitVerdict | undefined): Counted {
+  function passed(verdict: LimitVerdict | undefined, caller: unknown): Counted {
     if (verdict?.code) throw new Refused(verdict);
-    return verdict === undefined ? NOT_COUNTED : { verdict };
+    return { verdict, caller };
   }
 
   /** What the client is told of an error, and what is counted and logged because of it. */
@@ -219,7 +224,10 @@ const MAX_BODY_BYTES = 67_108_864;
 const CLOSE = { headers: { connection: "close" } } as const;
 
 interface Counted {
+  /** Who asks for an operation. */
   readonly principal?: Principal;
+  /** Who asks for a route, as that found out. */
+  readonly caller?: unknown;
   readonly verdict?: LimitVerdict | undefined;
 }
 const NOT_COUNTED: Counted = {};

@@ -6,7 +6,8 @@ import { ownClaims } from "../../../core/model/token.ts";
 import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
 import type { Auth, Principal } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { Keys, Log, PluginContext, RouteRequest, ScopedStorage } from "../../../core/ports/plugin.ts";
+import type { Keys, Log, PluginContext, ScopedStorage } from "../../../core/ports/plugin.ts";
+import type { Identified, RouteRequest } from "../../../core/ports/route.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Session, Sessions } from "./sessions.ts";
@@ -54,27 +55,26 @@ export const ownAuditEntry = (
 export const unauthenticated = (detail: string): Problem => new Problem("UNAUTHENTICATED", detail);
 
 /** @throws Problem UNAUTHENTICATED */
-export async function caller(parts: AccountsDeps, request: RouteRequest): Promise<Principal> {
+async function owner(parts: AccountsDeps, request: RouteRequest): Promise<Principal> {
   const found = await parts.authenticate(request);
   if ("refused" in found) throw unauthenticated("Send a valid access token as Authorization: Bearer.");
   return found;
 }
 
-/** Counted: the account, then the address. */
-export const accountAndAddress =
+/** The owner of the access token. The limits count the account and the address. */
+export const identifyOwner =
   (parts: AccountsDeps) =>
-  async (request: RouteRequest): Promise<readonly string[]> => [
-    (await caller(parts, request)).sub,
-    // A name has no spaces in it, so nobody can be named like somebody's address.
-    `from ${addressGroup(request.address)}`,
-  ];
+  async (request: RouteRequest): Promise<Identified<Principal>> => {
+    const caller = await owner(parts, request);
+    // A name has no spaces in it, so no account can be named like an address.
+    return { counted: [caller.sub, `from ${addressGroup(request.address)}`], caller };
+  };
 
-/** Whose session and account a request belongs to. @throws Problem UNAUTHENTICATED; CONFLICT for tokens without a session */
-export async function seat(
+/** The session and the account of a caller. @throws Problem UNAUTHENTICATED; CONFLICT for tokens without a session */
+export async function sessionOf(
   parts: AccountsDeps,
-  request: RouteRequest,
+  { sessionId }: Principal,
 ): Promise<{ readonly session: Session; readonly read: Read }> {
-  const { sessionId } = await caller(parts, request);
   if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session: log in first.");
   const session = await parts.sessions.find(sessionId);
   const read = session && (await parts.users.read(session.username));

@@ -2,6 +2,7 @@
 import type { AuditAction } from "../../../core/model/audit.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
 import { Problem } from "../../../core/model/problem.ts";
+import type { Principal } from "../../../core/ports/auth.ts";
 import type { Route, RouteRequest } from "../../../core/ports/route.ts";
 import { readBody, reply } from "./login-body.ts";
 import { setCookie } from "./cookie.ts";
@@ -9,12 +10,12 @@ import { beginTotp, useCode } from "./factors.ts";
 import { describeOpen, describeOwn } from "./describe.ts";
 import { codeBody, grant as grantSchema, grantWithCodes, otpauth, setupBody, totpBody } from "./schemas.ts";
 import {
-  accountAndAddress,
+  identifyOwner,
   actorOf,
   grant,
   ownAuditEntry,
   PASSWORD,
-  seat,
+  sessionOf,
   surely,
   TWO_FACTORS,
   unauthenticated,
@@ -76,10 +77,10 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
   }
 
   /** Begins an enrolment. What is in force stays so until the new one is confirmed. */
-  async function begin(request: RouteRequest): ReturnType<Route["handle"]> {
+  async function begin(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
     const body = await readBody(request, totpBody);
     const uri = await surely(storage, async () => {
-      const { read } = await seat(parts, request);
+      const { read } = await sessionOf(parts, caller);
       await brake.wait(read.user.username, request.signal);
       const allowed = await guess("POST /auth/totp", read.user.username, () => proven(read.user, body, request));
       const { user, uri } = beginTotp(allowed, keys, clock.now());
@@ -93,10 +94,10 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
   }
 
   /** Confirms it with a first code; other sessions of the account end. The recovery codes are shown this once. */
-  async function confirm(request: RouteRequest): ReturnType<Route["handle"]> {
+  async function confirm(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
     const body = await readBody(request, codeBody);
     const { user, session, codes } = await surely(storage, async () => {
-      const { read, session } = await seat(parts, request);
+      const { read, session } = await sessionOf(parts, caller);
       const { user, codes } = await guess("PUT /auth/totp", read.user.username, async () => {
         try {
           return confirmed(read.user, body.code, keys, clock.now());
@@ -119,19 +120,18 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
     return reply({ ...(await grant(parts, user, session)), recoveryCodes: codes }, clock.now());
   }
 
-  const counted = accountAndAddress(parts);
-  const totp = { path: "/auth/totp", principal: counted } as const;
-  return [
-    {
-      method: "POST",
-      path: "/auth/setup",
-      limit: "POST /auth/setup",
-      describe: describeOpen(
-        "Make the first account, with the code in the data folder; there is no such path once there is one",
-        { body: setupBody, answer: [201, grantSchema], problems: ["NOT_FOUND"] },
-      ),
-      handle: first,
-    },
+  const totp = { path: "/auth/totp", identify: identifyOwner(parts) } as const;
+  const start: Route = {
+    method: "POST",
+    path: "/auth/setup",
+    limit: "POST /auth/setup",
+    describe: describeOpen(
+      "Make the first account, with the code in the data folder; there is no such path once there is one",
+      { body: setupBody, answer: [201, grantSchema], problems: ["NOT_FOUND"] },
+    ),
+    handle: first,
+  };
+  const factor: readonly Route<Principal>[] = [
     {
       ...totp,
       method: "POST",
@@ -155,4 +155,5 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
       handle: confirm,
     },
   ];
+  return [start, ...factor];
 }

@@ -7,27 +7,24 @@ import { isoTime } from "../../../core/model/time.ts";
 import type { RouteReply, RouteRequest } from "../../../core/ports/route.ts";
 
 const MAX_BYTES = 8_192;
-const read = new WeakMap<RouteRequest, Promise<unknown>>();
 
 /**
  * The body, checked by the schema that also documents it.
  * @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, VALIDATION_FAILED with every problem at once
  */
-export async function readBody<T>(request: RouteRequest, schema: z.ZodType<T>): Promise<T> {
-  const result = schema.safeParse(await readJson(request));
+export const readBody = async <T>(request: RouteRequest, schema: z.ZodType<T>): Promise<T> =>
+  checked(await readJson(request), schema);
+
+/** @throws Problem VALIDATION_FAILED with every problem at once */
+export function checked<T>(value: unknown, schema: z.ZodType<T>): T {
+  const result = schema.safeParse(value);
   if (result.success) return result.data;
   const errors = fieldErrors(result.error.issues);
   throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
 }
 
-/** Read once a request, however often it is asked for: limits look at it before the route does. */
-export function readJson(request: RouteRequest): Promise<unknown> {
-  let reading = read.get(request);
-  if (reading === undefined) read.set(request, (reading = parse(request)));
-  return reading;
-}
-
-async function parse(request: RouteRequest): Promise<unknown> {
+/** @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, VALIDATION_FAILED for names that repeat */
+export async function readJson(request: RouteRequest): Promise<unknown> {
   const [type = "", ...parameters] = (request.header("content-type") ?? "").toLowerCase().split(";");
   const charset = parameters.map((one) => one.trim()).find((one) => one.startsWith("charset="));
   const utf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);

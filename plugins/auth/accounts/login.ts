@@ -2,20 +2,20 @@
 import { addressGroup } from "../../../core/model/address.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { stepUpChallenge } from "../../../core/model/token.ts";
-import type { Route, RouteRequest } from "../../../core/ports/route.ts";
-import { readBody, readJson, reply } from "./login-body.ts";
+import type { Principal } from "../../../core/ports/auth.ts";
+import type { Identified, Route, RouteRequest } from "../../../core/ports/route.ts";
+import { checked, readBody, readJson, reply } from "./login-body.ts";
 import { clearCookie, isOwnOrigin, readCookie, setCookie } from "./cookie.ts";
 import { useCode } from "./factors.ts";
 import { describeOpen, describeOwn } from "./describe.ts";
 import { codeBody, grant as grantSchema, loginBody } from "./schemas.ts";
 import {
-  accountAndAddress,
+  identifyOwner,
   actorOf,
-  caller,
   grant,
   ownAuditEntry,
   PASSWORD,
-  seat,
+  sessionOf,
   surely,
   TWO_FACTORS,
   unauthenticated,
@@ -31,11 +31,15 @@ const NOBODY = { username: "unknown account", keys: ["*"] };
 const WRONG = "The username, the password or the code is wrong.";
 const WRONG_CODE = "The code is wrong, or was used before: take the next one.";
 
+/** The body of a login, read before the limits: they count the account that it names. */
+type LoginRead = { readonly json: unknown } | { readonly error: Problem };
+
 export function loginRoutes(parts: AccountsDeps): readonly Route[] {
   const { storage, users, sessions, passwords, brake, guess, keys, clock, log } = parts;
 
-  async function login(request: RouteRequest): ReturnType<Route["handle"]> {
-    const body = await readBody(request, loginBody);
+  async function login(request: RouteRequest, read: LoginRead): ReturnType<Route["handle"]> {
+    if ("error" in read) throw read.error;
+    const body = checked(read.json, loginBody);
     const name = normalName(body.username);
     await brake.wait(name, request.signal);
     await sessions.tidy();
@@ -80,10 +84,10 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
     return unauthenticated(WRONG);
   }
 
-  async function stepUp(request: RouteRequest): ReturnType<Route["handle"]> {
+  async function stepUp(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
     const body = await readBody(request, codeBody);
     const { user, session } = await surely(storage, async () => {
-      const { read, session } = await seat(parts, request);
+      const { read, session } = await sessionOf(parts, caller);
       if (read.user.totp === undefined)
         throw new Problem("CONFLICT", "This account has no second factor: turn one on with POST /auth/totp.");
       const used = await guess("POST /auth/step-up", read.user.username, async () => {
@@ -110,41 +114,52 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
     return reply(await grant(parts, read.user, session), clock.now());
   }
 
-  async function logout(request: RouteRequest): ReturnType<Route["handle"]> {
-    const { sessionId, sub, keys: owned } = await caller(parts, request);
+  async function logout(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
+    const { sessionId, sub, keys: owned } = caller;
     if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session: it ends by time.");
     await sessions.end(sessionId, { action: "logout", target: sub, actor: actorOf(sub, request), keys: owned });
     log.info("logout", { sub, address: request.address, requestId: request.requestId });
     return { status: 204, headers: { "set-cookie": clearCookie() } };
   }
 
-  /** The address, and the account at that address, when the body names one. */
-  async function whoLogsIn(request: RouteRequest): Promise<readonly string[]> {
+  /** Counts the address, and the account at that address when the body names one. */
+  async function identifyLogin(request: RouteRequest): Promise<Identified<LoginRead>> {
     const address = addressGroup(request.address);
     try {
-      const { username } = (await readJson(request)) as { readonly username?: unknown };
-      return typeof username === "string" ? [address, `${normalName(username)} at ${address}`] : [address];
+      const json = await readJson(request);
+      const { username } = (json ?? {}) as { readonly username?: unknown };
+      const counted = typeof username === "string" ? [address, `${normalName(username)} at ${address}`] : [address];
+      return { counted, caller: { json } };
     } catch (error) {
-      // The route itself says what is wrong with the body, once the request has been counted.
-      if (error instanceof Problem || error instanceof TypeError) return [address];
+      // What is wrong with the body is said once the request has been counted.
+      if (error instanceof Problem) return { counted: [address], caller: { error } };
       throw error;
     }
   }
 
-  const counted = accountAndAddress(parts);
-  return [
-    {
-      method: "POST",
-      path: "/auth/login",
-      limit: "POST /auth/login",
-      describe: describeOpen("Log in; the answer also sets the refresh cookie", {
-        body: loginBody,
-        answer: [200, grantSchema],
-        problems: ["STEP_UP_REQUIRED", "PROVIDER_BACKPRESSURE", "CONFLICT"],
-      }),
-      principal: whoLogsIn,
-      handle: login,
-    },
+  const begin: Route<LoginRead> = {
+    method: "POST",
+    path: "/auth/login",
+    limit: "POST /auth/login",
+    describe: describeOpen("Log in; the answer also sets the refresh cookie", {
+      body: loginBody,
+      answer: [200, grantSchema],
+      problems: ["STEP_UP_REQUIRED", "PROVIDER_BACKPRESSURE", "CONFLICT"],
+    }),
+    identify: identifyLogin,
+    handle: login,
+  };
+  const goOn: Route = {
+    method: "POST",
+    path: "/auth/refresh",
+    limit: "POST /auth/refresh",
+    describe: describeOpen("A new token by the refresh cookie, from a page of the relay itself", {
+      answer: [200, grantSchema],
+    }),
+    handle: refresh,
+  };
+  const identify = identifyOwner(parts);
+  const owned: readonly Route<Principal>[] = [
     {
       method: "POST",
       path: "/auth/step-up",
@@ -154,17 +169,8 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
         answer: [200, grantSchema],
         problems: ["CONFLICT"],
       }),
-      principal: counted,
+      identify,
       handle: stepUp,
-    },
-    {
-      method: "POST",
-      path: "/auth/refresh",
-      limit: "POST /auth/refresh",
-      describe: describeOpen("A new token by the refresh cookie, from a page of the relay itself", {
-        answer: [200, grantSchema],
-      }),
-      handle: refresh,
     },
     {
       method: "POST",
@@ -174,8 +180,9 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
         answer: [204],
         problems: ["CONFLICT"],
       }),
-      principal: counted,
+      identify,
       handle: logout,
     },
   ];
+  return [begin, goOn, ...owned];
 }

@@ -1,6 +1,7 @@
 /** `/auth/users`: what `relay users` does while the relay runs. For tokens that own every key, with a fresh second factor. */
 import type { Actor, AuditAction } from "../../../core/model/audit.ts";
 import { Problem } from "../../../core/model/problem.ts";
+import type { Principal } from "../../../core/ports/auth.ts";
 import { isSteppedUp, stepUpChallenge } from "../../../core/model/token.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../../core/ports/route.ts";
 import { z } from "zod";
@@ -8,15 +9,14 @@ import { describeAdmin } from "./describe.ts";
 import { readBody, reply } from "./login-body.ts";
 import { STEP_UP } from "./login.ts";
 import { account, codeBody, codesOnly, newAccount, newUserBody, otpauth, resetBody } from "./schemas.ts";
-import { accountAndAddress, actorOf, caller } from "./dependencies.ts";
+import { actorOf, identifyOwner } from "./dependencies.ts";
 import type { AccountsDeps } from "./dependencies.ts";
 
 export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
   const { users, clock, log } = parts;
 
   /** Others are told that there is nothing here; who may, must have shown a second factor just now. */
-  async function admin(request: RouteRequest, action: AuditAction): Promise<Actor> {
-    const principal = await caller(parts, request);
+  async function admin(request: RouteRequest, principal: Principal, action: AuditAction): Promise<Actor> {
     if (principal.keys !== "*") throw new Problem("NOT_FOUND", "There is no such path.");
     const actor = actorOf(principal.sub, request);
     if (isSteppedUp(principal, STEP_UP, clock.now())) return actor;
@@ -36,45 +36,52 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
     method: Route["method"],
     path: string,
     describe: RouteDescription,
-    handle: (request: RouteRequest) => ReturnType<Route["handle"]>,
-  ): Route => ({ method, path, limit: `${method} ${path}`, describe, principal: accountAndAddress(parts), handle });
+    handle: Route<Principal>["handle"],
+  ): Route<Principal> => ({
+    method,
+    path,
+    limit: `${method} ${path}`,
+    describe,
+    identify: identifyOwner(parts),
+    handle,
+  });
 
   return [
-    route("GET", "/auth/users", listed, async (request) => {
-      await admin(request, "accounts.listed");
+    route("GET", "/auth/users", listed, async (request, principal) => {
+      await admin(request, principal, "accounts.listed");
       const list = await users.list();
       return reply(
         list.map((account) => ({ ...account, createdAt: new Date(account.createdAt).toISOString() })),
         clock.now(),
       );
     }),
-    route("POST", "/auth/users", created, async (request) => {
+    route("POST", "/auth/users", created, async (request, principal) => {
       const { username, password, keys = ["*"] } = await readBody(request, newUserBody);
-      const by = await admin(request, "account.created");
+      const by = await admin(request, principal, "account.created");
       await users.add({ username, password, keys }, by);
       done(by, "account.created", username);
       return reply({ username: username.trim().toLowerCase(), keys }, clock.now(), {}, 201);
     }),
-    route("DELETE", "/auth/users/{username}", removed, async (request) => {
-      const by = await admin(request, "account.removed");
+    route("DELETE", "/auth/users/{username}", removed, async (request, principal) => {
+      const by = await admin(request, principal, "account.removed");
       await users.remove(name(request), by);
       return done(by, "account.removed", name(request));
     }),
-    route("POST", "/auth/users/{username}/reset", reset, async (request) => {
+    route("POST", "/auth/users/{username}/reset", reset, async (request, principal) => {
       const body = await readBody(request, resetBody);
-      const by = await admin(request, "account.reset");
+      const by = await admin(request, principal, "account.reset");
       await users.reset(name(request), body, by);
       return done(by, "account.reset", name(request));
     }),
-    route("POST", "/auth/users/{username}/totp", begun, async (request) => {
-      const by = await admin(request, "second_factor.begun");
+    route("POST", "/auth/users/{username}/totp", begun, async (request, principal) => {
+      const by = await admin(request, principal, "second_factor.begun");
       const shown = await users.beginTotp(name(request), by);
       done(by, "second_factor.begun", name(request));
       return reply(shown, clock.now());
     }),
-    route("PUT", "/auth/users/{username}/totp", confirmed, async (request) => {
+    route("PUT", "/auth/users/{username}/totp", confirmed, async (request, principal) => {
       const body = await readBody(request, codeBody);
-      const by = await admin(request, "second_factor.on");
+      const by = await admin(request, principal, "second_factor.on");
       const on = await users.confirmTotp(name(request), body.code, by);
       done(by, "second_factor.on", name(request));
       return reply(on, clock.now());
