@@ -209,7 +209,7 @@ export class DeliveryRun {
 
   /** A held wait keeps its lease but gives back its slot and drops the body. */
   async #wait(until: number): Promise<void> {
-    const { clock, slots, holdMs, storage } = this.#deps;
+    const { clock, slots, holdMs, storage, log } = this.#deps;
     const { waitMs = holdMs } = this.#line;
     // The clock may be set at any time: what is left of the wait that was asked for is the longest.
     const began = clock.monotonic();
@@ -222,7 +222,11 @@ export class DeliveryRun {
       this.#slot = await slots.wait(this.#lease, ends);
       if (this.#slot === undefined) throw new Error("no slot for a while");
     } catch {
-      await storage.queue.release(this.#lease, clock.now() + left());
+      const { subscriptionId } = this.#lease;
+      // Not repeated with another time: the lease lapses, and storage has the line with its own.
+      await storage.queue
+        .release(this.#lease, clock.now() + left())
+        .catch((error: unknown) => log.warn("a lease was not given back", { subscriptionId, error: String(error) }));
       throw new NotDelivered(until, false);
     } finally {
       this.#unhold();

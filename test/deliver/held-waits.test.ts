@@ -1,5 +1,6 @@
 // Waits between attempts: short ones are held under their lease up to a number, the others go back; nobody is forgotten.
 import { describe, expect, it } from "vitest";
+import { StorageError } from "../../core/model/errors.ts";
 import { parseDue } from "../../core/model/keys.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
 
@@ -61,6 +62,22 @@ describe("waits", () => {
 });
 
 describe("a relay that stops", () => {
+  it("gives no wait back for less than what is left of it, although the storage fails at that moment", async () => {
+    await using test = await testPath({ retry: QUICK });
+    await failedOnce(1, test);
+    const { queue } = test.storage;
+    const asked: (number | undefined)[] = [];
+    queue.release = async (_lease, dueAt) => {
+      asked.push(dueAt);
+      throw new StorageError("unavailable", "for a moment");
+    };
+    const stopped = test.get(path.DISPATCHER).stop(5_000);
+    await test.clock.advance(0);
+    await stopped;
+    expect(asked).toHaveLength(1);
+    expect(asked[0]).toBeGreaterThan(test.clock.now() + 8_000);
+  });
+
   it("gives a wait back with what is left of it, although its clock was set back meanwhile", async () => {
     await using test = await testPath({ retry: QUICK });
     await failedOnce(1, test);
