@@ -6,6 +6,7 @@ import type {
   Job,
   Plan,
   LimitRow,
+  ObserverPlugin,
   SourcePlugin,
   StoragePlugin,
   TransportPlugin,
@@ -53,6 +54,8 @@ export interface RelayConfig {
   readonly transports?: readonly TransportPlugin[];
   /** Who may use the management API. @default accounts() */
   readonly auth?: AuthPlugin;
+  /** What watches events and attempts. @default otlp() where OTEL_EXPORTER_OTLP_ENDPOINT is set, beside those named here */
+  readonly observers?: readonly ObserverPlugin[];
   /** The catalogue of event names. @default any well-formed name */
   readonly events?: readonly string[];
   /** When a failed attempt is made again; each part has its own default. @default 5 attempts, 5 s × 4, at most 1 h */

@@ -10,6 +10,7 @@ export { unstorage } from "../plugins/storage/unstorage.ts";
 export { http } from "../plugins/source/http.ts";
 export { spool } from "../plugins/source/spool.ts";
 export { https } from "../plugins/transport/https.ts";
+export { otlp } from "../plugins/observer/otlp.ts";
 export { accounts } from "../plugins/auth/accounts.ts";
 export { jwt } from "../plugins/auth/jwt.ts";
 export * from "../core/index.ts";

@@ -51,7 +51,7 @@ export async function loadConfig({ flags = {}, env, cwd }: LoadOptions): Promise
   }
   const configDir = file === undefined ? cwd : dirname(file);
   const { problems } = read;
-  const plan = resolvePlan(config, { configDir, cwd, settings, problems, ...(file !== undefined && { file }) });
+  const plan = resolvePlan(config, { configDir, cwd, settings, env, problems, ...(file !== undefined && { file }) });
   return { plan, file, settings };
 }
 

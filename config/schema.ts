@@ -1,7 +1,7 @@
 /** The shape of the whole config, as one zod schema. */
 import { z } from "zod";
 import { isEventName, OPERATIONAL } from "../core/model/names.ts";
-import type { AuthPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/ports/plan.ts";
+import type { AuthPlugin, ObserverPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/ports/plan.ts";
 import {
   choiceValue,
   flag,
@@ -73,6 +73,7 @@ export function configSchema(around: ConfigSurroundings) {
       .refine((value) => value.length > 0, "must name at least one, such as https()")
       .optional(),
     auth: plugin<AuthPlugin>("auth", "accounts() or jwt({ … })").optional(),
+    observers: list(plugin<ObserverPlugin>("observer", "otlp()")).optional(),
     events: list(eventName).optional(),
     retry: section({
       attempts: whole(1, 5).optional(),

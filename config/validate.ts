@@ -3,9 +3,10 @@ import { resolve } from "node:path";
 import { validate as cronValid } from "node-cron";
 import { checkAllow } from "../core/guard/allow.ts";
 import { STRANGERS_ROW } from "../core/limits/takes.ts";
-import type { Plan, LimitRows } from "../core/ports/plan.ts";
+import type { LimitRows, ObserverPlugin, Plan } from "../core/ports/plan.ts";
 import * as defaults from "./defaults.ts";
-import type { Settings } from "./environment.ts";
+import type { Environment, Settings } from "./environment.ts";
+import { otlpOfEnvironment } from "../plugins/observer/otlp.ts";
 import { accounts, http, https, jwt, redis, retention, sqlite } from "./index.ts";
 import { defaultRows } from "./limits.ts";
 import { HOST_RULE, isHost } from "./check-plan.ts";
@@ -20,6 +21,8 @@ export interface Frame {
   /** Paths given by flag or environment begin here. */
   readonly cwd: string;
   readonly settings: Settings;
+  /** Where OpenTelemetry's variables are read. @default none of them is set */
+  readonly env?: Environment;
   /** Problems found before, to be told together with ours. */
   readonly problems?: readonly ConfigProblem[];
   /** The file, for the message. */
@@ -36,6 +39,8 @@ const UNLIMITED = ["POST /events"];
 /** @throws ConfigError naming every problem; nothing else, whatever the config is */
 export function resolvePlan(config: unknown, frame: Frame): Plan {
   const problems = [...(frame.problems ?? []), ...settingsProblems(frame.settings)];
+  const traces = otlpOfEnvironment(frame.env ?? {});
+  problems.push(...(traces?.problems ?? []));
   const schema = configSchema({
     configDir: frame.configDir,
     endpoints: [...Object.keys(defaultRows), ...UNLIMITED],
@@ -51,13 +56,13 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
     // Getters and proxies of the config may throw whatever they like.
     throw new ConfigError([{ path: "", message: "cannot be read: it throws" }], frame.file, { cause: error });
   }
-  const plan = problems.length === 0 ? build(checked, frame) : undefined;
+  const plan = problems.length === 0 ? build(checked, frame, traces) : undefined;
   if (plan !== undefined) problems.push(...missingKeys(plan), ...shortLease(plan));
   if (plan === undefined || problems.length > 0) throw new ConfigError(problems, frame.file);
   return plan;
 }
 
-function build(config: CheckedConfig, frame: Frame): Plan {
+function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | undefined): Plan {
   const { settings, configDir, cwd } = frame;
   const { server = {}, guard = {}, metrics = {} } = config;
   const limitsCheck = config.limits?.["check"] as { token: string } | undefined;
@@ -76,6 +81,7 @@ function build(config: CheckedConfig, frame: Frame): Plan {
     sources: config.sources ?? [http()],
     transports: config.transports ?? [https()],
     auth: config.auth ?? chooseAuth(settings),
+    observers: observers(config.observers ?? [], traces),
     ...(config.events && { events: config.events }),
     retry: over(defaults.RETRY, config.retry),
     delivery: delivery(config),
@@ -113,6 +119,11 @@ function chooseStorage(given: Plan["storage"] | undefined, { redisUrl }: Setting
 function chooseAuth({ jwtSecret }: Settings): Plan["auth"] {
   if (jwtSecret === undefined) return accounts();
   return jwt({ secret: jwtSecret, algorithms: ["HS256"], issuer: "relaybox", audience: "relaybox" });
+}
+
+/** Traces go where the environment says, unless the config names its own exporter. */
+function observers(given: Plan["observers"], traces: ObserverPlugin | undefined): Plan["observers"] {
+  return traces === undefined || given.some(({ name }) => name === traces.name) ? given : [...given, traces];
 }
 
 /** A smaller total brings the default per subscription down with it. */

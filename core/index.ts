@@ -1,13 +1,14 @@
 /** Names for people who write plug-ins: the ports, the nouns they speak of, and the errors they may throw. */
 export type * from "./ports/auth.ts";
 export type * from "./ports/clock.ts";
+export type * from "./ports/observer.ts";
 export type * from "./ports/plugin.ts";
 export type * from "./ports/route.ts";
 export type * from "./ports/source.ts";
 export type * from "./ports/storage.ts";
 export type * from "./ports/transport.ts";
 export type * from "./model/windows.ts";
-export type { Attempt, AttemptError } from "./model/attempt.ts";
+export type { Attempt, AttemptError, Outcome } from "./model/attempt.ts";
 export type { Delivery, DeliveryStatus, Due, EndReason, EventStatus } from "./model/delivery.ts";
 export type { RelayEvent } from "./model/event.ts";
 export type { RetryOptions, Subscription } from "./model/subscription.ts";
@@ -18,6 +19,7 @@ export type {
   Plan,
   LimitRow,
   LimitRows,
+  ObserverPlugin,
   SourcePlugin,
   StoragePlugin,
   TransportPlugin,

@@ -24,13 +24,13 @@ export interface CircuitBreaker {
   /** The delivery is no longer under way here. If it was let through and nothing was seen of it, another may be. */
   left(subscriptionId: string, ordinal: string): void;
   /** Takes note of an attempt, after its commit. */
-  seen(sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome): void;
+  attempted(sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome): void;
   /** Starts afresh: re-enabled. */
   forget(subscriptionId: string): Promise<void>;
   /** A replay by hand is the probe: the next attempt goes through now. */
   probe(subscriptionId: string): Promise<void>;
   state(subscriptionId: string): EndpointHealth;
-  /** Resolves when what `seen` began is stored. */
+  /** Resolves when what `attempted` began is stored. */
   settled(): Promise<void>;
 }
 
@@ -200,7 +200,7 @@ export function createCircuitBreaker(deps: {
       streak.probe = undefined;
       streak.restEnds = 0;
     },
-    seen(sub, { ordinal }, attempt, outcome) {
+    attempted(sub, { ordinal }, attempt, outcome) {
       if (options === false) return;
       if (outcome.kind !== "delivered") return failed(sub, ordinal, attempt, options);
       const streak = streaks.get(sub.id);

@@ -8,7 +8,8 @@ import { createReport } from "./report.ts";
 import type { AttemptObserver } from "../ports/observer.ts";
 
 export interface DeliveriesDeps extends Omit<DeliveryDeps, "tell" | "heldWaits" | "faults"> {
-  readonly seen: readonly AttemptObserver[];
+  /** Called for each attempt once its outcome is stored. */
+  readonly attempted: AttemptObserver;
 }
 
 /**

@@ -1,4 +1,4 @@
-/** What is told of an attempt once its result is stored: figures, its one log line, and whoever else wants to know. */
+/** Reports an attempt once its result is stored: metrics, its one log line, then the observers. */
 import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { ordinalTime } from "../model/ids.ts";
@@ -17,13 +17,13 @@ export type Report = (
   traceparent: string | undefined,
 ) => void;
 
-/** @param deps.seen called in this order, after figures and log */
+/** @param deps.attempted called last, after the metrics and the log line */
 export function createReport(deps: {
   readonly metrics: Metrics;
   readonly log: Log;
-  readonly seen: readonly AttemptObserver[];
+  readonly attempted: AttemptObserver;
 }): Report {
-  const { metrics, log, seen } = deps;
+  const { metrics, log, attempted } = deps;
   return (sub, delivery, made, outcome, traceparent) => {
     const result = made.statusCode === undefined ? (made.error as string) : `${Math.floor(made.statusCode / 100)}xx`;
     metrics.count("attempts", { result });
@@ -33,6 +33,6 @@ export function createReport(deps: {
     }
     if (outcome.kind !== "retry") metrics.count("deliveries", { outcome: outcome.kind });
     log.info("attempt", attemptLine(delivery, made, outcome, traceparent));
-    for (const one of seen) one(sub, delivery, made, outcome);
+    attempted(sub, delivery, made, outcome);
   };
 }

@@ -15,7 +15,7 @@ export interface LiveFeed {
   /** An event was stored. */
   accepted(event: RelayEvent): void;
   /** An attempt was made, and its outcome stored. */
-  readonly seen: AttemptObserver;
+  readonly attempted: AttemptObserver;
   /** A subscription was changed, by any node. */
   changed(keyId: string, subscriptionId: string): void;
 }
@@ -52,7 +52,7 @@ export function createFeed(): LiveFeed {
         },
       });
     },
-    seen(sub, { eventId, ordinal, status, reason, nextAttemptAt }, made) {
+    attempted(sub, { eventId, ordinal, status, reason, nextAttemptAt }, made) {
       if (!listeners.has(sub.keyId)) return;
       tell(sub.keyId, {
         event: "attempt",

@@ -3,6 +3,7 @@
  * from it.
  */
 import type { Auth } from "./auth.ts";
+import type { Observer } from "./observer.ts";
 import type { Plugin } from "./plugin.ts";
 import type { Source } from "./source.ts";
 import type { Storage } from "./storage.ts";
@@ -14,6 +15,7 @@ export type StoragePlugin = Plugin<"storage", Storage> & { readonly shared?: boo
 export type SourcePlugin = Plugin<"source", Source>;
 export type TransportPlugin = Plugin<"transport", Transport>;
 export type AuthPlugin = Plugin<"auth", Auth>;
+export type ObserverPlugin = Plugin<"observer", Observer>;
 
 /** A limits row: requests per 60 s and per 5 s. */
 export interface LimitRow {
@@ -92,6 +94,7 @@ export interface Plan {
   readonly sources: readonly SourcePlugin[];
   readonly transports: readonly TransportPlugin[];
   readonly auth: AuthPlugin;
+  readonly observers: readonly ObserverPlugin[];
   /** The catalogue of event names; `undefined` for any well-formed name. */
   readonly events?: readonly string[];
   readonly retry: RetryOptions;

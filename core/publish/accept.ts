@@ -38,7 +38,7 @@ export interface PublisherDeps extends AdmissionDeps {
   /** @default FANOUT_BOUNDS */
   readonly fanout?: FanoutBounds;
   /** Called for each event right after its commit, before its deliveries are queued. */
-  readonly onAccepted?: (event: RelayEvent) => void;
+  readonly accepted?: (event: RelayEvent) => void;
 }
 
 export interface Operational {
@@ -189,7 +189,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
    */
   function announce({ events, dues }: Writing, fresh = true): void {
     names.written(events);
-    if (deps.onAccepted !== undefined) for (const event of events) deps.onAccepted(event);
+    if (deps.accepted !== undefined) for (const event of events) deps.accepted(event);
     if (dues.length === 0 || !fresh) return;
     storage.queue.add(dues);
     admission.added(dues);

@@ -29,7 +29,7 @@ export interface StatsCollector {
   /** The same for the subscriptions of a wide event, a page at a time. */
   matched(keyId: string, subscriptionIds: readonly string[]): void;
   /** Called for each attempt, right after its commit. */
-  readonly seen: AttemptObserver;
+  readonly attempted: AttemptObserver;
   /** A 429 was answered; on a key, when the caller owned it. */
   readonly refused: (code: CountedRefusal, keyId: string | undefined) => void;
   start(): void;
@@ -193,7 +193,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       matched(keyId, subscriptionIds);
     },
     matched,
-    seen(sub, _delivery, attempt, outcome) {
+    attempted(sub, _delivery, attempt, outcome) {
       const counts = tally.countsOf(of(sub.keyId), sub.id);
       tally.bump(counts, tally.ATTEMPTED);
       tally.addLatency(counts, latencyCell(attempt.durationMs));

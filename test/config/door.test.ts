@@ -23,6 +23,16 @@ it("loads no library when it is imported", async () => {
 
 it("hands out every factory, and the errors that a plug-in may throw", () => {
   const names = ["defineRelay", "memory", "sqlite", "filesystem", "redis", "unstorage", "http", "spool", "https"];
-  for (const name of [...names, "accounts", "jwt", "replay", "retention", "Problem", "StartError", "StorageError"])
+  for (const name of [
+    ...names,
+    "accounts",
+    "jwt",
+    "otlp",
+    "replay",
+    "retention",
+    "Problem",
+    "StartError",
+    "StorageError",
+  ])
     expect(door).toHaveProperty(name);
 });

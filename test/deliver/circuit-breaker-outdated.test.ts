@@ -72,7 +72,7 @@ it("a receiver that is well for another node is not disabled by the one that see
   const sub = await test.parts.subscriptionCache.get("key_1", id);
   if (sub === undefined) throw new Error("no subscription");
   const attempt = { cycle: 0, number: 1, startedAt: test.clock.now(), durationMs: 1, statusCode: 500 };
-  test.parts.circuitBreaker.seen(sub, { ordinal: "x" } as never, attempt, { kind: "exhausted" });
+  test.parts.circuitBreaker.attempted(sub, { ordinal: "x" } as never, attempt, { kind: "exhausted" });
   await test.parts.circuitBreaker.settled();
   expect(await isActive(test, id)).toBe(true);
   expect(test.parts.circuitBreaker.state(id)).toEqual({ failures: 0 });

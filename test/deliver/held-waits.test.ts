@@ -71,7 +71,7 @@ describe("a relay that stops", () => {
       asked.push(dueAt);
       throw new StorageError("unavailable", "for a moment");
     };
-    const stopped = test.get(path.DISPATCHER).stop(5_000);
+    const stopped = test.parts.dispatcher.stop(5_000);
     await test.clock.advance(0);
     await stopped;
     expect(asked).toHaveLength(1);

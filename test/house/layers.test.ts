@@ -162,6 +162,10 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
     ],
     passed: ["./queue.ts", "../sqlite/worker.ts", "../../../core/ports/storage.ts"],
   },
+  "plugins/observer/planted.ts": {
+    refused: ["../transport/https.ts", "../../core/deliver/send.ts", "../../core/runtime/fetch.ts", "pino"],
+    passed: ["./otlp/spans.ts", "../../core/ports/observer.ts", "../../core/model/delivery.ts"],
+  },
   "config/planted.ts": {
     refused: ["../test/support/x.ts"],
     passed: ["../core/ports/plan.ts", "../plugins/storage/sqlite.ts"],

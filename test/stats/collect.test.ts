@@ -47,7 +47,7 @@ function build(storage: Shelf = shelf(), clock = testClock()) {
   });
   const event = (...subscriptionIds: string[]) => figures.accepted({ keyId: "key_1", subscriptionIds });
   const tried = (kind: "delivered" | "exhausted" | "retry", ms: number, id = "sub_a") =>
-    figures.seen(sub(id), delivery, attempt(ms), kind === "retry" ? { kind, at: 1 } : { kind });
+    figures.attempted(sub(id), delivery, attempt(ms), kind === "retry" ? { kind, at: 1 } : { kind });
   return { figures, stats, event, tried, clock, storage };
 }
 const statsRows = ({ rows }: Shelf): string[] => [...rows.keys()].filter((key) => key.startsWith("stats:"));

@@ -75,7 +75,7 @@ export function desk({
       ...options,
       log,
       metrics,
-      onAccepted: (event) => void told.push(event),
+      accepted: (event) => void told.push(event),
     });
   }
   return Object.assign(made, { intake: another() });

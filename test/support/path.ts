@@ -7,6 +7,7 @@ import type { Reply, Transport, TransportRequest } from "../../core/ports/transp
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { nullMetrics } from "../../core/runtime/observability/index.ts";
 import { composePath } from "../../core/runtime/compose/delivery-path.ts";
+import type { NamedObserver } from "../../core/runtime/compose/observers.ts";
 import type { DeliveryPath } from "../../core/runtime/compose/parts.ts";
 import type { HealthOptions, Plan } from "../../core/ports/plan.ts";
 import { memory } from "../../plugins/storage/memory.ts";
@@ -31,6 +32,7 @@ export interface PathOptions {
   readonly log?: Log;
   readonly metrics?: Metrics;
   readonly fanout?: Partial<FanoutBounds>;
+  readonly observers?: readonly NamedObserver[];
   /** Most subscriptions of one key. @default 50 */
   readonly perKey?: number;
 }
@@ -95,7 +97,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     guard: { register: (href: string) => Promise.resolve({ ok: true, href }) } as never,
     storage,
     transports: [transport],
-    tracing: undefined,
+    observerPlugins: options.observers ?? [],
     fanoutBounds: { ...FANOUT_BOUNDS, ...options.fanout },
   });
   const test: TestPath = {

@@ -6,7 +6,7 @@ import { Agent, request } from "undici";
 import type { RelayConfig } from "../../config/define.ts";
 import { resolvePlan } from "../../config/validate.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { composeRelay, type SetupContext } from "../../core/runtime/compose/compose.ts";
+import { composeRelay } from "../../core/runtime/compose/compose.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
@@ -44,13 +44,11 @@ export const TEST_KEYS = { master: key(1), signing: key(2), publishToken: "publi
  * Loopback may be called, the test authority is trusted, every limit is off, and retries come soon, unless `config` says
  * otherwise.
  * @param clock the relay's; one that a test moves must be moved for everything that waits
- * @param traces where they go. @default nowhere
  */
 export async function startRelay(
   config: RelayConfig = {},
   folder?: string,
   clock: Clock = systemClock(),
-  traces?: SetupContext["traces"],
 ): Promise<TestRelay> {
   const dataDir = folder ?? (await mkdtemp(join(tmpdir(), "relay-e2e-")));
   const { ca } = await testAuthority();
@@ -74,7 +72,7 @@ export async function startRelay(
     },
   );
   const metrics = createMetrics();
-  const relay = composeRelay(plan, { clock, log: createLog(plan.log.level), metrics, traces });
+  const relay = composeRelay(plan, { clock, log: createLog(plan.log.level), metrics });
   const { url } = await relay.start();
   const agent = new Agent();
   const keys = makeKeys(TEST_KEYS);

@@ -49,14 +49,12 @@ export async function runRelay(
   file?: string,
   reread?: ReturnType<typeof rereader>,
 ): Promise<number> {
-  const [{ composeRelay }, { createLog, createMetrics }, { readTraceSettings }] = await Promise.all([
+  const [{ composeRelay }, { createLog, createMetrics }] = await Promise.all([
     import("../../runtime/compose/compose.ts"),
     import("../../runtime/observability/index.ts"),
-    import("../../runtime/compose/telemetry.ts"),
   ]);
-  const traces = readTraceSettings(around.env);
   const log = createLog(plan.log.level);
-  const relay = composeRelay(plan, { clock: around.clock, log, metrics: createMetrics(), traces });
+  const relay = composeRelay(plan, { clock: around.clock, log, metrics: createMetrics() });
   const asked = Promise.withResolvers<void>();
   let signals = 0;
   const signal = (name: NodeJS.Signals): void => {

@@ -13,6 +13,7 @@ import { composePath } from "./delivery-path.ts";
 import { refreshGauges } from "./gauges.ts";
 import { composeGateway } from "./gateway.ts";
 import { metricsStep } from "./metrics-route.ts";
+import { wrapped } from "./observers.ts";
 import { createPorts, type OpenPorts, type SetupContext } from "./open-ports.ts";
 import type { DeliveryPath } from "./parts.ts";
 import { createReload, type Reload } from "./reload.ts";
@@ -57,7 +58,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
   }
 
   function build(ports: OpenPorts): Built {
-    const { keys, guard, storage, transports, tracing } = ports;
+    const { keys, guard, storage, transports, observers: observerPlugins } = ports;
     const surroundings = { plan, clock, log, metrics };
     const path = composePath({
       ...surroundings,
@@ -65,7 +66,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
       guard,
       storage,
       transports,
-      tracing,
+      observerPlugins,
       fanoutBounds: FANOUT_BOUNDS,
     });
     const jobs = createJobs({ jobs: plan.jobs, storage, run: runJob(path), log });
@@ -81,7 +82,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
       trail: path.auditTrail.refused,
       trustedProxies: plan.server.trustedProxies,
       operations,
-      refused: path.statsCollector.refused,
+      refused: path.observer.refused,
       routes: composeRoutes(served, operations),
     };
     return { ports, path, jobs, gateway, app };
@@ -133,7 +134,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
       async start() {
         const { ports, path } = built();
         const { publisher, storage } = path;
-        const accept = ports.tracing?.accept(publisher.accept) ?? publisher.accept;
+        const accept = wrapped(ports.observers, (one) => one.wrapAccept, publisher.accept);
         const info: SourceInfo = {
           get durability() {
             return storage.durability;

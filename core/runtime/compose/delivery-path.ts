@@ -29,6 +29,7 @@ import { createContainer, type Container } from "./container.ts";
 import { composeHistory } from "./history.ts";
 import { watchedFeed } from "./live-feed.ts";
 import type { DeliveryPath, PathPorts } from "./parts.ts";
+import { createObservers, wrapped } from "./observers.ts";
 import { createCatalogue } from "./reload.ts";
 
 /** Waits that one node holds at once; beyond it they go back to the queue. */
@@ -43,7 +44,15 @@ export function composePath(ports: PathPorts): DeliveryPath {
   composeDeliver(container);
   composeHistory(container);
   const path = container.parts();
-  // The one arrow back up: a changed subscription reaches the parts that were built from the subscriptions.
+  // Two arrows lead back up, and both are drawn here. What happens is reported to parts that report to others themselves;
+  path.observer.connect([
+    { name: "event cache", observer: { accepted: path.eventCache.put } },
+    { name: "circuit breaker", observer: path.circuitBreaker },
+    { name: "live feed", observer: path.liveFeed },
+    { name: "stats", observer: path.statsCollector },
+    ...path.observerPlugins,
+  ]);
+  // and a changed subscription reaches the parts that were built from the subscriptions.
   path.cluster.act(clusterActions(path));
   return path;
 }
@@ -55,15 +64,16 @@ function composePublish(container: Container<DeliveryPath>): void {
   container.make("subscriptionCache", ["storage"], ({ storage }) => createSubscriptionCache(storage));
   container.make("recipients", ["storage"], ({ storage }) => createRecipients(storage));
   container.make("eventCache", ["storage"], ({ storage }) => createEventCache(storage));
+  container.make("observer", ["log"], ({ log }) => createObservers(log));
   container.make("liveFeed", ["storage"], ({ storage }) => watchedFeed(storage));
   container.make("statsCollector", ["storage", "clock", "log"], createStatsCollector);
   container.make(
     "publisher",
     [
       ...(["plan", "storage", "clock", "log", "metrics", "fanoutBounds"] as const),
-      ...(["catalogue", "subscriptionCache", "eventCache", "liveFeed", "statsCollector"] as const),
+      ...(["catalogue", "subscriptionCache", "observer"] as const),
     ],
-    ({ plan, fanoutBounds, catalogue, subscriptionCache, eventCache, liveFeed, statsCollector, ...base }) =>
+    ({ plan, fanoutBounds, catalogue, subscriptionCache, observer, ...base }) =>
       createPublisher({
         ...base,
         directory: subscriptionCache,
@@ -72,11 +82,7 @@ function composePublish(container: Container<DeliveryPath>): void {
         maxPendingPerKey: plan.intake.maxPendingPerKey,
         reserveBytes: plan.intake.reserveBytes,
         fanout: fanoutBounds,
-        onAccepted: (event) => {
-          eventCache.put(event);
-          liveFeed.accepted(event);
-          statsCollector.accepted(event);
-        },
+        accepted: observer.accepted,
       }),
   );
 }
@@ -86,10 +92,10 @@ function composeSend(container: Container<DeliveryPath>): void {
   container.make("signer", ["keys"], ({ keys }) => createSigner(keys));
   container.make(
     "send",
-    ["plan", "clock", "transports", "signer", "tracing"],
-    ({ plan, clock, transports, signer, tracing }) => {
+    ["plan", "clock", "transports", "signer", "observerPlugins"],
+    ({ plan, clock, transports, signer, observerPlugins }) => {
       const send = createSend({ transports, signer, clock, timeoutMs: plan.delivery.timeoutMs });
-      return tracing?.send(send) ?? send;
+      return wrapped(observerPlugins, (one) => one.wrapSend, send);
     },
   );
   container.make("inFlight", ["send", "clock"], ({ send, clock }) => createInFlight(send, clock));
@@ -150,9 +156,9 @@ function composeDeliver(container: Container<DeliveryPath>): void {
   container.make(
     "deliver",
     [
-      ...(["plan", "storage", "clock", "log", "metrics", "tracing", "recipients", "subscriptionCache"] as const),
+      ...(["plan", "storage", "clock", "log", "metrics", "recipients", "subscriptionCache"] as const),
       ...(["eventCache", "inFlight", "slots", "subscriptions", "retryAfter", "circuitBreaker", "rateLimit"] as const),
-      ...(["liveFeed", "statsCollector", "publisher"] as const),
+      ...(["observer", "publisher"] as const),
     ],
     ({ plan, circuitBreaker, retryAfter, subscriptions, ...parts }) =>
       createDeliveries({
@@ -168,7 +174,7 @@ function composeDeliver(container: Container<DeliveryPath>): void {
         // The breaker takes what it lets through for its probe: it comes after the receiver's own Retry-After.
         gates: [retryAfter.admit, circuitBreaker.admit, parts.rateLimit.admit],
         left: circuitBreaker.left,
-        seen: [circuitBreaker.seen, parts.liveFeed.seen, parts.statsCollector.seen, ...seenBy(parts)],
+        attempted: parts.observer.attempted,
         notice: failureEvent(parts.publisher),
         rests: retryAfter.note,
       }),
@@ -194,5 +200,3 @@ function composeDeliver(container: Container<DeliveryPath>): void {
   );
   container.make("sweeper", ["storage", "clock", "log", "metrics"], createSweeper);
 }
-
-const seenBy = ({ tracing }: Pick<PathPorts, "tracing">) => (tracing === undefined ? [] : [tracing.seen]);

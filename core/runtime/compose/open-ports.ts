@@ -18,16 +18,13 @@ import { contextOf, type ContextParts } from "../plugin-context.ts";
 import { startOf } from "../plugin-faults.ts";
 import { ensureSchema } from "../storage-schema.ts";
 import { watchedStorage } from "../storage-watch.ts";
-import type { Tracing } from "../telemetry/spans.ts";
-import { openTelemetry, type TraceSettings } from "./telemetry.ts";
+import type { NamedObserver } from "./observers.ts";
 
 /** What a relay uses of the process around it. */
 export interface SetupContext {
   readonly clock: Clock;
   readonly log: RelayLog;
   readonly metrics: RelayMetrics;
-  /** Where traces go. @default nowhere */
-  readonly traces?: TraceSettings;
 }
 
 /** What is open after a start. */
@@ -44,7 +41,7 @@ export interface OpenPorts {
   readonly auth: Auth;
   readonly rekey: Rekey;
   readonly sources: readonly Source[];
-  readonly tracing: Tracing | undefined;
+  readonly observers: readonly NamedObserver[];
 }
 
 const refuse = (what: string) => (): never => {
@@ -52,9 +49,6 @@ const refuse = (what: string) => (): never => {
 };
 const noKeys = refuse("keys");
 const NO_KEYS: Keys = { seal: noKeys, open: noKeys, signToken: noKeys, publicJwk: noKeys };
-
-/** Time for traces that have not left yet when everything else has stopped, ms. */
-const FLUSH_MS = 500;
 
 export interface Ports {
   /** @throws StartError, or what a plug-in throws; then `close` closes what was opened until then */
@@ -74,8 +68,6 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       const guard = createGuard({ ...plan.guard, ca, clock });
       const outbound = createFetch(guard.connect);
       closing.unshift(() => outbound.dispose());
-      const telemetry = await openTelemetry(around.traces, { ...around, fetch: outbound.fetch });
-      closing.unshift(() => telemetry.close(FLUSH_MS));
 
       const bare: ContextParts = {
         ...around,
@@ -106,6 +98,12 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       const open = <Port>(plugin: Plugin<string, Port>): Promise<Port> =>
         startOf(plugin, () => plugin.setup(contextOf(plugin, surroundings, storage)));
 
+      const observers: NamedObserver[] = [];
+      for (const plugin of plan.observers) {
+        const observer = await open(plugin);
+        closing.unshift(() => observer.dispose?.());
+        observers.push({ name: plugin.name, observer });
+      }
       const transports: Transport[] = [];
       for (const plugin of plan.transports) {
         const transport = await open(plugin);
@@ -118,7 +116,7 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       closing.unshift(() => rekey.stop());
       const sources: Source[] = [];
       for (const plugin of plan.sources) sources.push(await open(plugin));
-      return { guard, ca, storage, keys, made, limiter, transports, auth, rekey, sources, tracing: telemetry.tracing };
+      return { guard, ca, storage, keys, made, limiter, transports, auth, rekey, sources, observers };
     },
     async close() {
       const results = [];

@@ -32,7 +32,7 @@ import type { StatsCollector } from "../../stats/collect.ts";
 import type { StatsQuery } from "../../stats/query.ts";
 import type { ClusterMessages } from "../../subscriptions/cluster-messages.ts";
 import type { Subscriptions } from "../../subscriptions/subscriptions.ts";
-import type { Tracing } from "../telemetry/spans.ts";
+import type { NamedObserver, Observers } from "./observers.ts";
 import type { Catalogue } from "./reload.ts";
 
 /** What exists before the path: the plan, the ports that are open, and the process around them. */
@@ -45,7 +45,8 @@ export interface PathPorts {
   readonly guard: Pick<Guard, "register">;
   readonly storage: Storage;
   readonly transports: readonly Transport[];
-  readonly tracing: Tracing | undefined;
+  /** Observers of plug-ins. */
+  readonly observerPlugins: readonly NamedObserver[];
   readonly fanoutBounds: FanoutBounds;
 }
 
@@ -56,6 +57,8 @@ export interface DeliveryPath extends PathPorts {
   readonly subscriptionCache: SubscriptionCache & Disposable;
   readonly recipients: Recipients;
   readonly eventCache: EventCache;
+  /** All observers as one. */
+  readonly observer: Observers;
   readonly liveFeed: LiveFeed;
   readonly statsCollector: StatsCollector;
   readonly publisher: Publisher;

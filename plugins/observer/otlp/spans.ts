@@ -1,28 +1,26 @@
 /**
- * The spans of the path: publish → delivery → attempt, each a decorator around a port or a hook of it.
+ * Makes the spans of an event: publish → delivery → attempt.
  *
- * The publish span's context is what is stored with the event, so that deliveries find their way up from any node at any
- * time. What nobody published (operational events) has no trace.
+ * The context of the publish span is stored with the event, so that every node finds the parent of a delivery at any time.
+ * Operational events, which the relay publishes itself, have no trace.
  */
-import type { AttemptObserver } from "../../ports/observer.ts";
-import type { Send, SentAttempt } from "../../deliver/send.ts";
-import type { Attempt } from "../../model/attempt.ts";
-import { attemptId, deliveryId } from "../../model/delivery.ts";
-import { ordinalTime } from "../../model/ids.ts";
-import { Problem } from "../../model/problem.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { Accept } from "../../ports/source.ts";
-import { childOf, derivedFrom, parseTraceparent, traceparent, type Sampling, type SpanContext } from "./context.ts";
-import type { OtlpSpan } from "./otlp.ts";
+import type { Observer } from "../../../core/ports/observer.ts";
+import type { Attempt } from "../../../core/model/attempt.ts";
+import { attemptId, deliveryId } from "../../../core/model/delivery.ts";
+import { ordinalTime } from "../../../core/model/ids.ts";
+import { Problem } from "../../../core/model/problem.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import {
+  childOf,
+  derivedFrom,
+  parseTraceparent,
+  traceparent,
+  type Sampling,
+  type SpanContext,
+} from "./trace-context.ts";
+import type { OtlpSpan } from "./encode.ts";
 
-export interface Tracing {
-  /** Each publication is a span; what is stored with its events leads to it. */
-  accept(accept: Accept): Accept;
-  /** Each attempt is a span; the receiver is told of it. */
-  send(send: Send): Send;
-  /** Each delivery is a span, told when its cycle has ended. */
-  readonly seen: AttemptObserver;
-}
+export type Tracing = Required<Pick<Observer, "wrapAccept" | "wrapSend" | "attempted">>;
 
 export function createTracing(deps: {
   readonly sampling: Sampling;
@@ -30,19 +28,19 @@ export function createTracing(deps: {
   readonly take: (span: OtlpSpan) => void;
 }): Tracing {
   const { sampling, clock, take } = deps;
-  /** The way up from an attempt, for as long as somebody holds the attempt. */
+  /** The publish span of each attempt that was sent, until `attempted` has seen it. */
   const parents = new WeakMap<Attempt, SpanContext>();
 
   const deliveryContext = (publish: SpanContext, ordinal: string, sub: string, cycle: number): SpanContext =>
     derivedFrom(publish, `${deliveryId(ordinal, sub)} ${cycle}`);
 
   return {
-    accept: (accept) => async (request) => {
+    wrapAccept: (accept) => async (request) => {
       const parent = request.traceparent === undefined ? undefined : parseTraceparent(request.traceparent);
       const context = childOf(parent, sampling);
       const startedAt = clock.now();
       const began = clock.monotonic();
-      const tell = (attributes: OtlpSpan["attributes"], error?: string): void => {
+      const record = (attributes: OtlpSpan["attributes"], error?: string): void => {
         if (!context.sampled) return;
         const endedAt = startedAt + clock.monotonic() - began;
         const more = {
@@ -66,7 +64,7 @@ export function createTracing(deps: {
         const accepted = await accept({ ...request, traceparent: traceparent(context) });
         const [first] = accepted;
         const one = accepted.length === 1 ? first : undefined;
-        tell({
+        record({
           "messaging.batch.message_count": accepted.length,
           "messaging.message.id": one?.id,
           "relay.event_type": one?.type,
@@ -75,7 +73,7 @@ export function createTracing(deps: {
         });
         return accepted;
       } catch (error) {
-        tell(
+        record(
           { "error.type": error instanceof Problem ? error.code : "fault" },
           error instanceof Problem ? error.code : "fault",
         );
@@ -83,14 +81,14 @@ export function createTracing(deps: {
       }
     },
 
-    send: (send) => async (sub, loaded, turn, signal) => {
+    wrapSend: (send) => async (sub, loaded, turn, signal) => {
       const { traceparent: text, ordinal } = loaded.event;
       if (text === undefined) return await send(sub, loaded, turn, signal);
       const publish = parseTraceparent(text);
       const delivery = deliveryContext(publish, ordinal, sub.id, turn.cycle);
       const context = derivedFrom(delivery, attemptId(ordinal, sub.id, turn.cycle, turn.number));
       const event = { ...loaded.event, traceparent: traceparent(context) };
-      const sent: SentAttempt = await send(sub, { ...loaded, event }, turn, signal);
+      const sent = await send(sub, { ...loaded, event }, turn, signal);
       if (!context.sampled) return sent;
       const { attempt } = sent;
       parents.set(attempt, publish);
@@ -117,7 +115,7 @@ export function createTracing(deps: {
       return sent;
     },
 
-    seen(sub, delivery, attempt, outcome) {
+    attempted(sub, delivery, attempt, outcome) {
       if (outcome.kind === "retry") return;
       const publish = parents.get(attempt);
       if (publish === undefined) return;

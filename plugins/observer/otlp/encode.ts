@@ -3,7 +3,7 @@
  *
  * OpenTelemetry's own packages would do it too, but they are 20 MB, load in 90 ms, and open their sockets past the guard.
  */
-import type { SpanContext } from "./context.ts";
+import type { SpanContext } from "./trace-context.ts";
 
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 

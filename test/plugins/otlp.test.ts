@@ -2,11 +2,12 @@
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { StartError } from "../../core/model/errors.ts";
-import { readTraceSettings } from "../../core/runtime/compose/telemetry.ts";
-import { childOf, derivedFrom, parseTraceparent, traceparent } from "../../core/runtime/telemetry/context.ts";
-import { createExporter } from "../../core/runtime/telemetry/exporter.ts";
-import type { OtlpSpan } from "../../core/runtime/telemetry/otlp.ts";
+import { resolvePlan } from "../../config/validate.ts";
+import { otlp, otlpOfEnvironment, type OtlpOptions } from "../../plugins/observer/otlp.ts";
+import type { OtlpSpan } from "../../plugins/observer/otlp/encode.ts";
+import { createExporter } from "../../plugins/observer/otlp/exporter.ts";
+import { readSettings } from "../../plugins/observer/otlp/settings.ts";
+import { childOf, derivedFrom, parseTraceparent, traceparent } from "../../plugins/observer/otlp/trace-context.ts";
 import { testClock } from "../support/clock.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
@@ -95,14 +96,12 @@ describe("the spans of a relay", () => {
 
   it("go from the publisher's over publish, delivery and attempts to the receiver", async () => {
     await using collector = await startCollector();
-    const traces = readTraceSettings(
-      env(collector, {
-        OTEL_SERVICE_NAME: "hooks",
-        OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test,team=a%2Cb",
-        OTEL_EXPORTER_OTLP_HEADERS: "x-tenant=t%201,x-other=2",
-      }),
-    );
-    await using relay = await startRelay({}, undefined, undefined, traces);
+    const traces = env(collector, {
+      OTEL_SERVICE_NAME: "hooks",
+      OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test,team=a%2Cb",
+      OTEL_EXPORTER_OTLP_HEADERS: "x-tenant=t%201,x-other=2",
+    });
+    await using relay = await startRelay({ observers: [otlp({ env: traces })] });
     receiver.answer([500]);
     const first = receiver.requests.length;
     await relay.call("POST", "/api-keys/key_1/webhooks", {
@@ -146,7 +145,7 @@ describe("the spans of a relay", () => {
 
   it("begin a trace where the publisher has none, and follow its decision not to be recorded", async () => {
     await using collector = await startCollector();
-    await using relay = await startRelay({}, undefined, undefined, readTraceSettings(env(collector)));
+    await using relay = await startRelay({ observers: [otlp({ env: env(collector) })] });
     receiver.answer(() => 200);
     const first = receiver.requests.length;
     await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(), events: ["*"] } });
@@ -169,8 +168,8 @@ describe("the spans of a relay", () => {
 
   it("are sent when the relay stops, and are none for what is refused but the refusal itself", async () => {
     await using collector = await startCollector();
-    const traces = readTraceSettings(env(collector, { OTEL_BSP_SCHEDULE_DELAY: "600000" }));
-    await using relay = await startRelay({}, undefined, undefined, traces);
+    const traces = env(collector, { OTEL_BSP_SCHEDULE_DELAY: "600000" });
+    await using relay = await startRelay({ observers: [otlp({ env: traces })] });
     expect((await relay.publish({ type: "not a name", keyId: "key_1", data: 1 })).status).toBe(400);
     expect(collector.spans).toEqual([]);
     await relay.stop();
@@ -181,8 +180,8 @@ describe("the spans of a relay", () => {
 
   it("are kept in by the guard when the collector is not allowed, and the relay goes on", async () => {
     await using collector = await startCollector();
-    const folderless = { guard: { allow: [`127.0.0.1:${receiver.port}`] } };
-    await using relay = await startRelay(folderless, undefined, undefined, readTraceSettings(env(collector)));
+    const guard = { allow: [`127.0.0.1:${receiver.port}`] };
+    await using relay = await startRelay({ guard, observers: [otlp({ env: env(collector) })] });
     for (let i = 0; i < 3; i++)
       expect((await relay.publish({ type: "a:b", keyId: "key_1", data: i })).status).toBe(202);
     await relay.stop();
@@ -336,15 +335,22 @@ describe("the exporter", () => {
   });
 });
 
+const read = (env: Record<string, string>, options: OtlpOptions = {}) => {
+  const settings = readSettings(options, env);
+  if (settings === "off" || "message" in settings) throw new Error(JSON.stringify(settings));
+  return settings;
+};
+
 describe("the environment", () => {
   const base = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/" };
 
   it("names the endpoint, whole or as a base, and nothing means no traces", () => {
-    expect(readTraceSettings({})).toBeUndefined();
-    expect(readTraceSettings({ OTEL_EXPORTER_OTLP_ENDPOINT: " " })).toBeUndefined();
-    expect(readTraceSettings({ ...base, OTEL_SDK_DISABLED: "TRUE" })).toBeUndefined();
-    expect(readTraceSettings({ ...base, OTEL_TRACES_EXPORTER: "none" })).toBeUndefined();
-    expect(readTraceSettings(base)).toMatchObject({
+    expect(otlpOfEnvironment({})).toBeUndefined();
+    expect(otlpOfEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: " " })).toBeUndefined();
+    expect(otlpOfEnvironment({ ...base, OTEL_SDK_DISABLED: "TRUE" })).toBeUndefined();
+    expect(otlpOfEnvironment({ ...base, OTEL_TRACES_EXPORTER: "none" })).toBeUndefined();
+    expect(otlpOfEnvironment(base)).toMatchObject({ kind: "observer", name: "otlp" });
+    expect(read(base)).toMatchObject({
       url: "http://collector:4318/v1/traces",
       batch: 512,
       queue: 2_048,
@@ -354,24 +360,35 @@ describe("the environment", () => {
       parentBased: true,
     });
     const own = { ...base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://in.example.com/otlp?x=1" };
-    expect(readTraceSettings(own)?.url).toBe("https://in.example.com/otlp?x=1");
+    expect(read(own).url).toBe("https://in.example.com/otlp?x=1");
   });
 
   it("sets sampling, headers and times", () => {
-    const read = (more: Record<string, string>) => readTraceSettings({ ...base, ...more });
-    expect(read({ OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0.1" })).toMatchObject({
+    expect(read({ ...base, OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0.1" })).toMatchObject({
       ratio: 0.1,
       parentBased: false,
     });
-    expect(read({ OTEL_TRACES_SAMPLER: "parentbased_always_off" })).toMatchObject({ ratio: 0, parentBased: true });
-    expect(
-      read({ OTEL_EXPORTER_OTLP_HEADERS: "a=1, b = x%3Dy ,", OTEL_EXPORTER_OTLP_TRACES_HEADERS: "a=2" })?.headers,
-    ).toEqual({ a: "2", b: "x=y" });
-    expect(read({ OTEL_EXPORTER_OTLP_TIMEOUT: "5", OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: "7" })?.timeoutMs).toBe(7);
-    expect(read({ OTEL_SERVICE_NAME: "s", OTEL_RESOURCE_ATTRIBUTES: "service.name=other,a=b" })?.resource).toEqual({
-      "service.name": "s",
-      a: "b",
+    expect(read({ ...base, OTEL_TRACES_SAMPLER: "parentbased_always_off" })).toMatchObject({
+      ratio: 0,
+      parentBased: true,
     });
+    const headers = { OTEL_EXPORTER_OTLP_HEADERS: "a=1, b = x%3Dy ,", OTEL_EXPORTER_OTLP_TRACES_HEADERS: "a=2" };
+    expect(read({ ...base, ...headers }).headers).toEqual({ a: "2", b: "x=y" });
+    const times = { OTEL_EXPORTER_OTLP_TIMEOUT: "5", OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: "7" };
+    expect(read({ ...base, ...times }).timeoutMs).toBe(7);
+    const service = { OTEL_SERVICE_NAME: "s", OTEL_RESOURCE_ATTRIBUTES: "service.name=other,a=b" };
+    expect(read({ ...base, ...service }).resource).toEqual({ "service.name": "s", a: "b" });
+  });
+
+  it("adds the observer to a config that names none of it, and only there", () => {
+    const frame = { configDir: "/nowhere", cwd: "/nowhere", settings: {} };
+    const names = (config: object, env: Record<string, string>) =>
+      resolvePlan(config, { ...frame, env }).observers.map(({ name }) => name);
+    expect(names({}, {})).toEqual([]);
+    expect(names({}, base)).toEqual(["otlp"]);
+    expect(names({ observers: [otlp({ url: "https://own.example.com/v1/traces", env: {} })] }, base)).toEqual(["otlp"]);
+    const other = { kind: "observer", name: "other", setup: () => ({}) };
+    expect(names({ observers: [other] }, base)).toEqual(["other", "otlp"]);
   });
 
   it("is refused with the variable's name when it cannot be used", () => {
@@ -388,10 +405,41 @@ describe("the environment", () => {
     ];
     for (const one of wrong) {
       const name = Object.keys(one).at(-1) as string;
-      const read = (): unknown => readTraceSettings({ ...base, ...one });
-      expect(read, name).toThrow(StartError);
-      expect(read, name).toThrow(name);
-      expect(read, name).not.toThrow("secret");
+      const frame = { configDir: "/nowhere", cwd: "/nowhere", settings: {}, env: { ...base, ...one } };
+      const resolve = (): unknown => resolvePlan({}, frame);
+      expect(resolve, name).toThrow(expect.objectContaining({ exitCode: 78 }));
+      expect(resolve, name).toThrow(name);
+      expect(resolve, name).not.toThrow("secret");
     }
+  });
+});
+
+describe("the options", () => {
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318", OTEL_BSP_MAX_QUEUE_SIZE: "7" };
+
+  it("go before the environment, which says what they leave out", () => {
+    const url = "https://own.example.com/v1/traces";
+    expect(read(env, { url, ratio: 0.5, resource: { "service.name": "hooks" } })).toMatchObject({
+      url,
+      ratio: 0.5,
+      queue: 7,
+      resource: { "service.name": "hooks" },
+    });
+  });
+
+  it("are refused by name when they cannot be used, or name no collector", () => {
+    const problem = (options: OtlpOptions) => otlp({ env: {}, ...options }).problems?.[0]?.path;
+    expect(problem({ url: "collector:4318" })).toBe("url");
+    expect(problem({})).toBe("url");
+    const url = "https://own.example.com/v1/traces";
+    expect(problem({ url })).toBeUndefined();
+    expect(problem({ url, ratio: 2 })).toBe("ratio");
+    expect(problem({ url, queue: 0 })).toBe("queue");
+  });
+
+  it("are switched off by the environment", async () => {
+    const off = otlp({ url: "https://own.example.com/v1/traces", env: { OTEL_SDK_DISABLED: "true" } });
+    expect(off.problems).toBeUndefined();
+    expect(await off.setup({} as never)).toEqual({});
   });
 });

@@ -1,8 +1,8 @@
-/** Spans on their way out: gathered, sent in batches through the guard, dropped when nobody takes them. Never in the way. */
-import type { Clock } from "../../ports/clock.ts";
-import type { Log, Metrics, PluginContext } from "../../ports/plugin.ts";
-import { VERSION } from "../../model/version.ts";
-import { encodeSpans, type Attributes, type OtlpSpan } from "./otlp.ts";
+/** Sends spans: gathers them, posts them in batches through the guard, and drops what is not taken. It never holds up an event. */
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Log, Metrics, PluginContext } from "../../../core/ports/plugin.ts";
+import { VERSION } from "../../../core/model/version.ts";
+import { encodeSpans, type Attributes, type OtlpSpan } from "./encode.ts";
 import type { TraceSettings } from "./settings.ts";
 
 export interface Exporter {
@@ -12,7 +12,7 @@ export interface Exporter {
   close(graceMs: number): Promise<void>;
 }
 
-/** Answers after which the same batch is sent again (OTLP: retryable), and how often. */
+/** Answers after which the same batch is sent again (OTLP calls them retryable), and how often. */
 const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const TRIES = 3;
 const MOST_WAIT_MS = 30_000;
@@ -29,7 +29,7 @@ export function createExporter(
 ): Exporter {
   const { clock, log, metrics, fetch } = around;
   const closing = new AbortController();
-  /** Aborts the request under way: nobody waits for it any more. */
+  /** Aborts the request that is under way when the time to close is over. */
   const left = new AbortController();
   let spans: OtlpSpan[] = [];
   let full = Promise.withResolvers<void>();
@@ -69,7 +69,7 @@ export function createExporter(
         return true;
       }
       if (waitMs === undefined || tries === TRIES || closing.signal.aborted) {
-        // Once, not with every batch: this must not fill the log.
+        // Logged once, not with every batch, which would fill the log.
         if (!failing)
           log.warn("traces are not taken; an internal address must stand in guard.allow", {
             target: url,

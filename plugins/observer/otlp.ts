@@ -1,0 +1,47 @@
+/**
+ * The otlp observer: sends the spans of events, deliveries and attempts to an OpenTelemetry collector, over OTLP/HTTP in
+ * JSON and through the guard.
+ */
+import { hostname } from "node:os";
+import { VERSION } from "../../core/model/version.ts";
+import type { Observer } from "../../core/ports/observer.ts";
+import type { Plugin } from "../../core/ports/plugin.ts";
+import { isNamed, readSettings, type Environment, type OtlpOptions } from "./otlp/settings.ts";
+
+export type { OtlpOptions } from "./otlp/settings.ts";
+
+/** Time for spans that have not left yet when everything else has stopped, ms. */
+const FLUSH_MS = 500;
+
+/**
+ * What the options leave out is read from OpenTelemetry's environment variables; `OTEL_SDK_DISABLED=true` and
+ * `OTEL_TRACES_EXPORTER=none` switch it off whatever the options say.
+ */
+export function otlp(options: OtlpOptions = {}): Plugin<"observer", Observer> {
+  const settings = readSettings(options, options.env ?? process.env);
+  return {
+    kind: "observer",
+    name: "otlp",
+    ...(typeof settings === "object" && "message" in settings && { problems: [settings] }),
+    async setup({ clock, log, metrics, fetch }) {
+      if (settings === "off" || "message" in settings) return {};
+      const [{ createExporter }, { createTracing }] = await Promise.all([
+        import("./otlp/exporter.ts"),
+        import("./otlp/spans.ts"),
+      ]);
+      const resource = {
+        "service.name": "relaybox",
+        "service.version": VERSION,
+        "service.instance.id": `${hostname()}-${process.pid}`,
+        ...settings.resource,
+      };
+      const exporter = createExporter(settings, resource, { clock, log, metrics, fetch });
+      const tracing = createTracing({ sampling: settings, clock, take: exporter.take });
+      return { ...tracing, dispose: () => exporter.close(FLUSH_MS) };
+    },
+  };
+}
+
+/** The observer that the environment asks for; `undefined` where it names no collector, or switches traces off. */
+export const otlpOfEnvironment = (env: Environment): Plugin<"observer", Observer> | undefined =>
+  isNamed(env) ? otlp({ env }) : undefined;
