@@ -65,7 +65,7 @@ export function addCounts(into: Counts, from: Counts): void {
 
 /** The latency histogram, a count for each cell. */
 export function latenciesOf(counts: Counts): readonly number[] {
-  const cells = new Array<number>(LATENCY_CELLS).fill(0);
+  const cells = Array.from<number>({ length: LATENCY_CELLS }).fill(0);
   for (let i = LATENCY; i < counts.length; i += 2) cells[counts[i] as number] = counts[i + 1] as number;
   return cells;
 }
