@@ -2,6 +2,7 @@
  * Counts the faults of our own that a delivery has met in a row. Such a fault gives the delivery back uncounted; without a
  * bound, one that meets it each time (a secret that cannot be opened, say) would never end.
  */
+import { setNewest } from "../model/bounded-map.ts";
 import type { Attempt } from "../model/attempt.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
@@ -26,10 +27,11 @@ export function createOwnFaults(): OwnFaults {
     note(subscriptionId, ordinal) {
       const key = `${subscriptionId}:${ordinal}`;
       const count = (counts.get(key) ?? 0) + 1;
-      counts.delete(key);
-      if (count >= MOST) return true;
-      if (counts.size >= HELD) counts.delete(counts.keys().next().value as string);
-      counts.set(key, count);
+      if (count >= MOST) {
+        counts.delete(key);
+        return true;
+      }
+      setNewest(counts, key, count, HELD);
       return false;
     },
     clear(subscriptionId, ordinal) {

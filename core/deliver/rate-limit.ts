@@ -2,6 +2,7 @@
  * Pacing: a subscription's own `rateLimit`, kept by bottleneck. It refuses and never queues: what it refuses goes back
  * with a later due time, so that nothing sleeps under a lease.
  */
+import { setNewest } from "../model/bounded-map.ts";
 import Bottleneck from "bottleneck";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -21,13 +22,12 @@ export function createRateLimit(): RateLimit {
   function limiterOf(id: string, perSecond: number): Bottleneck {
     const known = held.get(id);
     if (known?.perSecond === perSecond) return known.limiter;
-    if (held.size >= HELD) held.delete(held.keys().next().value as string);
     const limiter = new Bottleneck({
       minTime: 1_000 / perSecond,
       highWater: 0,
       strategy: Bottleneck.strategy.OVERFLOW,
     });
-    held.set(id, { perSecond, limiter });
+    setNewest(held, id, { perSecond, limiter }, HELD);
     return limiter;
   }
 

@@ -2,6 +2,7 @@
  * How long receivers have asked for rest: their own `Retry-After`, as this node heard it. The queue claims nothing of them
  * meanwhile; this also stops what was claimed before. Losing it loses nothing.
  */
+import { setNewest } from "../model/bounded-map.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 
@@ -37,9 +38,7 @@ export function createRetryAfter(clock: Pick<Clock, "monotonic">): RetryAfter {
       return left > 0 ? left : undefined;
     },
     note(subscriptionId, ms) {
-      rests.delete(subscriptionId);
-      if (rests.size >= HELD) rests.delete(rests.keys().next().value as string);
-      rests.set(subscriptionId, clock.monotonic() + ms);
+      setNewest(rests, subscriptionId, clock.monotonic() + ms, HELD);
     },
     forget: (subscriptionId) => void rests.delete(subscriptionId),
   };

@@ -1,4 +1,11 @@
-/** A map with a soft bound on its size. */
+/** Maps with a bound on their size. */
+
+/** Sets a value as the newest of the map, and drops the oldest when there are more than `most`. */
+export function setNewest<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > most) map.delete(map.keys().next().value as K);
+}
 
 /** Holds about `most` values. Beyond that it drops idle values, the oldest first. */
 export class BoundedMap<T> {

@@ -1,4 +1,5 @@
 /** Caches the subscriptions of a key, as they are in storage, until a commit touches them. */
+import { setNewest } from "../model/bounded-map.ts";
 import { StorageError } from "../model/errors.ts";
 import { parseSubscriptionKey, subscriptionKey, subscriptionsOf } from "../model/keys.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
@@ -86,13 +87,12 @@ export function createSubscriptionCache(
       return known;
     }
     const made: Shelf = { live: [], byId: new Map() };
-    shelves.set(keyId, made);
+    setNewest(shelves, keyId, made, KEYS_HELD);
     const reading = read(keyId, made);
     made.live = reading;
     reading.catch(() => {
       if (shelves.get(keyId) === made) shelves.delete(keyId);
     });
-    if (shelves.size > KEYS_HELD) shelves.delete(shelves.keys().next().value as string);
     return made;
   }
 
@@ -103,13 +103,12 @@ export function createSubscriptionCache(
     const reading = storage
       .getItem(subscriptionKey(keyId, id))
       .then((text) => (text === undefined ? undefined : decodeSubscription(text)));
-    tombstones.set(name, reading);
+    setNewest(tombstones, name, reading, TOMBSTONES_HELD);
     reading.then(
       // Only a permanent state is worth keeping: anybody can invent names that never existed.
       (found) => found?.deletedAt === undefined && tombstones.delete(name),
       () => tombstones.delete(name),
     );
-    if (tombstones.size > TOMBSTONES_HELD) tombstones.delete(tombstones.keys().next().value as string);
     return reading;
   }
 

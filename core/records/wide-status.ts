@@ -5,6 +5,7 @@
  * one. That position is remembered, because ended deliveries stay ended until a replay, which changes the event's row.
  * Once all have ended, the row says so, and no delivery is read any more.
  */
+import { setNewest } from "../model/bounded-map.ts";
 import type { Delivery, EventStatus } from "../model/delivery.ts";
 import { eventStatus } from "../model/delivery.ts";
 import { ConflictError, StorageError } from "../model/errors.ts";
@@ -51,9 +52,7 @@ export function createWideStatus(deps: {
   const held = new Map<string, Progress>();
 
   function remember(name: string, progress: Progress): void {
-    held.delete(name);
-    held.set(name, progress);
-    if (held.size > HELD) held.delete(held.keys().next().value as string);
+    setNewest(held, name, progress, HELD);
   }
 
   /** Writes that all have ended, unless a replay came meanwhile. If it is not written, the next reader reads again. */

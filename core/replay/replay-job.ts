@@ -1,4 +1,5 @@
 /** The replay job: what is exhausted gets another cycle, by the clock instead of by hand. */
+import { setNewest } from "../model/bounded-map.ts";
 import Bottleneck from "bottleneck";
 import { failedOf } from "../model/keys.ts";
 import { isLive, type Subscription } from "../model/subscription.ts";
@@ -61,9 +62,7 @@ export function createReplayJob(deps: {
     if (after === undefined) return;
     const known = starts.get(id);
     const since = startOf(id) === undefined ? clock.monotonic() : (known?.since ?? 0);
-    starts.delete(id);
-    if (starts.size >= STARTS_HELD) starts.delete(starts.keys().next().value as string);
-    starts.set(id, { after, since });
+    setNewest(starts, id, { after, since }, STARTS_HELD);
   }
 
   return async ({ olderThanMs, maxAgeMs, maxReplays, limit, perSecond }, signal) => {

@@ -1,4 +1,5 @@
 /** Signs attempts with the secrets that are live at that moment; opened secrets are kept in memory, bounded. */
+import { setNewest } from "../model/bounded-map.ts";
 import { isReservedHeader } from "../model/header-names.ts";
 import type { Signable } from "../model/signable.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
@@ -50,9 +51,7 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
       extra,
       hidden: [...Object.values(extra ?? {}), ...secrets.flatMap(({ plain }) => spellings(plain))],
     };
-    if (held.size >= HELD) held.delete(held.keys().next().value as string);
-    held.delete(sub.id);
-    held.set(sub.id, opened);
+    setNewest(held, sub.id, opened, HELD);
     return opened;
   }
 

@@ -1,4 +1,5 @@
 /** The rows of the figures: how long each grain is kept, what is written again when it could not be, what is thrown away. */
+import { setNewest } from "../model/bounded-map.ts";
 import { parseStatsKey, type Grain } from "../model/keys.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 
@@ -32,9 +33,7 @@ export function createRollups(storage: Pick<Storage, "range" | "commit">): Rollu
   const unwritten = new Map<string, string>();
   return {
     put(key, value) {
-      unwritten.delete(key);
-      if (unwritten.size >= MOST_UNWRITTEN) unwritten.delete(unwritten.keys().next().value as string);
-      unwritten.set(key, value);
+      setNewest(unwritten, key, value, MOST_UNWRITTEN);
     },
     async write() {
       while (unwritten.size > 0) {

@@ -1,4 +1,5 @@
 /** What the upstream asked for with `Retry-After`: nothing goes there for as long, of one row and key, or at all. */
+import { setNewest } from "../../model/bounded-map.ts";
 import { routeShape } from "../../limits/route-limits.ts";
 import type { Clock } from "../../ports/clock.ts";
 
@@ -28,10 +29,7 @@ export function createUpstreamRest(clock: Pick<Clock, "monotonic">): UpstreamRes
       return Math.max(0, until - now, allUntil - now);
     },
     row(row, key, ms) {
-      const name = nameOf(row, key);
-      rows.delete(name);
-      if (rows.size >= HELD) rows.delete(rows.keys().next().value as string);
-      rows.set(name, clock.monotonic() + ms);
+      setNewest(rows, nameOf(row, key), clock.monotonic() + ms, HELD);
     },
     all(ms) {
       allUntil = Math.max(allUntil, clock.monotonic() + ms);

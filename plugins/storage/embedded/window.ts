@@ -2,6 +2,7 @@
  * What the queue holds in memory: up to `size` waiting lines, shared out over subscriptions, so that no backlog can fill
  * it. What there is no room for stays in storage and is read by the page when there is.
  */
+import { setNewest } from "../../../core/model/bounded-map.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import { dueKey } from "../../../core/model/keys.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
@@ -73,8 +74,7 @@ export function createWindow(deps: {
   function evict(lane: SubscriptionQueue): void {
     const line = evictLast(lane, time);
     if (line !== undefined && restsUntil(line, time) !== undefined) {
-      rests.set(dueKey(line.due), line.at);
-      if (rests.size > size) rests.delete(rests.keys().next().value as string);
+      setNewest(rests, dueKey(line.due), line.at, size);
     }
     waiting--;
     left();

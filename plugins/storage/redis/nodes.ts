@@ -1,4 +1,5 @@
 /** Words between nodes: one asks, the others act and say so. Lost words are said again; the dead are not waited for. */
+import { setNewest } from "../../../core/model/bounded-map.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Nodes } from "../../../core/ports/storage.ts";
 import { script } from "./calls.ts";
@@ -83,8 +84,7 @@ export function nodes(
     if (before === undefined) {
       acted.set(id, "under way");
       await Promise.allSettled([...actors].map((actor) => actor(word)));
-      acted.set(id, "done");
-      if (acted.size > REMEMBERED) acted.delete(acted.keys().next().value as string);
+      setNewest(acted, id, "done", REMEMBERED);
     }
     const answer: Message = { id, from: node, to: from };
     await calls.ask((client) => client.publish(`${tag}:words`, `${NO_EPOCH} ${JSON.stringify(answer)}`), SAID);
