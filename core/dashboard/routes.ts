@@ -1,4 +1,4 @@
-/** The routes of the page: itself at `/developers`, and its parts, which never change under their names. */
+/** The routes of the page: itself at `/developers`, which `/` leads to, and its parts, which never change under their names. */
 import type { Route, RouteReply, RouteRequest } from "../ports/plugin.ts";
 import { loadAssets, type Assets } from "./assets.ts";
 
@@ -39,6 +39,14 @@ export function dashboardRoutes(deps: DashboardDeps): readonly Route[] {
     }));
 
   return [
+    {
+      method: "GET",
+      path: "/",
+      async handle() {
+        const headers = { location: "/developers", "cache-control": "no-cache", "content-type": "text/plain" };
+        return { status: 302, headers, body: "The dashboard is at /developers\n" };
+      },
+    },
     {
       method: "GET",
       path: "/developers",

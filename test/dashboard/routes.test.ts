@@ -35,6 +35,13 @@ describe("the page at /developers", () => {
     expect(page.headers["x-ratelimit-limit"]).toBeUndefined();
   });
 
+  it("is what the bare address leads to", async () => {
+    const { status, headers } = await get("/");
+    expect([status, headers["location"]]).toEqual([302, "/developers"]);
+    await using without = await startRelay({ dashboard: false });
+    expect((await without.call("GET", "/", { token: null })).status).toBe(404);
+  });
+
   it("says whether there is an account yet, and under another tag", async () => {
     const etag = (await get("/developers")).headers["etag"] as string;
     expect(html).toContain('data-first-run="yes"');

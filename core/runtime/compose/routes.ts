@@ -62,6 +62,7 @@ export function composeRoutes(parts: ServedParts, operations: readonly AnyOperat
   const { plan, clock, storage } = path;
   const own = healthRoutes({ clock, readiness: () => readiness({ storage, auth }, state()) });
   const fromPlugins = [...(auth.routes ?? []), ...sources.flatMap((source) => source.routes ?? [])];
+  const page = plan.dashboard ? dashboardRoutes({ firstRun: auth.firstRun, userAgent: `Relay/${VERSION}` }) : [];
   const documented = openApiRoutes({
     operations,
     routes: [...own, ...fromPlugins, ...servedRoutes(gateway, plan)],
@@ -72,7 +73,8 @@ export function composeRoutes(parts: ServedParts, operations: readonly AnyOperat
     ...fromPlugins,
     ...documented,
     ...docsRoutes(),
-    ...(plan.dashboard ? dashboardRoutes({ firstRun: auth.firstRun, userAgent: `Relay/${VERSION}` }) : []),
+    // A plug-in may have the bare address for itself.
+    ...page.filter((route) => !fromPlugins.some(({ path: taken }) => taken === route.path)),
     ...metricsRoutes(metrics, plan.metrics),
     ...gateway,
   ];
