@@ -74,9 +74,10 @@ const pathParts = (path: string): PropertyKey[] =>
 
 function isPlugin(value: unknown, kind: string): boolean {
   if (typeof value !== "object" || value === null) return false;
-  const { kind: given, name, setup, problems } = value as Record<string, unknown>;
+  const { kind: given, name, setup, problems, warnings } = value as Record<string, unknown>;
   const named = typeof name === "string" && /^[\w.@/:-]{1,100}$/.test(name);
-  return given === kind && named && typeof setup === "function" && (problems === undefined || Array.isArray(problems));
+  if (given !== kind || !named || typeof setup !== "function") return false;
+  return (problems === undefined || Array.isArray(problems)) && ["undefined", "function"].includes(typeof warnings);
 }
 
 /** An address or CIDR, as `BlockList` would take it. */

@@ -57,7 +57,7 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
     throw new ConfigError([{ path: "", message: "cannot be read: it throws" }], frame.file, { cause: error });
   }
   const plan = problems.length === 0 ? build(checked, frame, traces) : undefined;
-  if (plan !== undefined) problems.push(...missingKeys(plan), ...shortLease(plan));
+  if (plan !== undefined) problems.push(...missingKeys(plan), ...shortLease(plan), ...samePort(plan));
   if (plan === undefined || problems.length > 0) throw new ConfigError(problems, frame.file);
   return plan;
 }
@@ -185,6 +185,13 @@ function shortLease({ storage, delivery }: Plan): ConfigProblem[] {
   if (storage.leaseMs === undefined || storage.leaseMs >= least) return [];
   const message = `must be at least ${least}: an attempt may take as long as delivery.timeoutMs (${delivery.timeoutMs}) or a subscription's own timeoutMs (up to ${MOST_TIMEOUT_MS}), and ${LEASE_SPARE_MS} ms more are needed to store its result`;
   return [{ path: "storage.leaseMs", message }];
+}
+
+/** Only one of two listeners can have a port. */
+function samePort({ server, metrics }: Plan): ConfigProblem[] {
+  if (metrics.port === undefined || metrics.port === 0 || metrics.port !== server.port) return [];
+  const message = `must not be the server's own port (${server.port}); without a port of their own, metrics are served there with metrics.token`;
+  return [{ path: "metrics.port", message }];
 }
 
 /** Nodes that share one storage must hold the same keys, so that none can be made by one of them. */

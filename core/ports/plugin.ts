@@ -18,6 +18,11 @@ export interface Plugin<Kind extends string, Port> {
    */
   readonly problems?: readonly { readonly path: string; readonly message: string }[];
   /**
+   * What the options allow but hardly mean, for `relay check`; paths are of the options. Must not throw.
+   * @param configDir where relative paths begin
+   */
+  readonly warnings?: (configDir: string) => readonly { readonly path: string; readonly message: string }[];
+  /**
    * For a storage: how long a claimed delivery belongs to its node without a renewal, ms. `undefined`: as long as the
    * process lives.
    */

@@ -8,7 +8,14 @@ import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../co
 import type { Accept, Accepted, Source, SourceInfo } from "../../core/ports/source.ts";
 import { readBody } from "./http/event-body.ts";
 import { idempotencyOf, traceparentOf } from "./http/answer-headers.ts";
-import { presentedToken, readTokens, tokenProblems, type PublishToken, type TokenOption } from "./http/tokens.ts";
+import {
+  presentedToken,
+  readTokens,
+  shortTokens,
+  tokenProblems,
+  type PublishToken,
+  type TokenOption,
+} from "./http/tokens.ts";
 
 export interface HttpOptions {
   /**
@@ -29,6 +36,7 @@ export function http(options: HttpOptions = {}): Plugin<"source", Source> {
     name: "http",
     once: true,
     problems,
+    warnings: () => shortTokens(options.tokens),
     async setup(ctx) {
       if (problems.length > 0)
         throw new StartError(78, problems.map(({ path, message }) => `${path} ${message}`).join("; "));

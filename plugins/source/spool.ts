@@ -2,9 +2,9 @@
  * The spool source: NDJSON files dropped into a folder. A file whose events are all stored moves to `done/`, one with
  * mistakes to `rejected/` with a list of them; one that cannot be stored now stays and is tried again.
  */
-import { watch, type FSWatcher } from "node:fs";
+import { existsSync, watch, type FSWatcher } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
-import { isAbsolute, resolve } from "node:path";
+import { resolve } from "node:path";
 import { StartError } from "../../core/model/errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
@@ -31,9 +31,13 @@ export function spool(options: SpoolOptions): Plugin<"source", Source> {
     kind: "source",
     name: "spool",
     problems,
+    warnings: (configDir) => {
+      const dir = resolve(configDir, options.dir);
+      return existsSync(dir) ? [] : [{ path: "dir", message: `is not there yet and is made at the start: ${dir}` }];
+    },
     async setup(ctx) {
       if (problems.length > 0) throw new StartError(78, problems.map((one) => `${one.path} ${one.message}`).join("; "));
-      const dir = isAbsolute(options.dir) ? options.dir : resolve(ctx.configDir, options.dir);
+      const dir = resolve(ctx.configDir, options.dir);
       const folder = await makeFolder(dir).catch((cause: unknown) => {
         throw new StartError(78, `spool: ${dir} cannot be used: ${(cause as Error).message}`, { cause });
       });

@@ -21,8 +21,12 @@ const check: Command = {
     try {
       const { plan, file } = await loadFor(given, around);
       if (given.flag("data")) return await checkStored(plan, given, around);
-      if (given.flag("json")) around.print(json({ ok: true, file, problems: [], plan: effective(plan) }));
+      const { configWarnings } = await import("../../../config/warnings.ts");
+      const warnings = configWarnings(plan);
+      if (given.flag("json")) around.print(json({ ok: true, file, problems: [], warnings, plan: effective(plan) }));
       else around.print(summary(plan, file));
+      if (!given.flag("json"))
+        for (const { path, message } of warnings) around.say(`relay: warning: ${printable(`${path}: ${message}`)}`);
       return EX_OK;
     } catch (error) {
       if (!(error instanceof ConfigError) || !given.flag("json")) throw error;

@@ -3,7 +3,7 @@ import { paint } from "../support/environment.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
-import { bad, exitCode, good, reasonOf, type DoctorFinding } from "../doctor/finding.ts";
+import { bad, exitCode, good, reasonOf, warn, type DoctorFinding } from "../doctor/finding.ts";
 import { json, printable } from "../support/output.ts";
 import { loadFor } from "../support/load-config.ts";
 
@@ -50,6 +50,9 @@ async function* examine(given: Parameters<Command["run"]>[0], around: CliEnviron
   }
   const { plan, file } = loaded;
   yield good("config", file ?? "built in");
+  const { configWarnings } = await import("../../../config/warnings.ts");
+  for (const { path, message } of configWarnings(plan))
+    yield warn("config", `${path}: ${message}`, `see that it is meant, in ${file ?? "the environment"}`);
   const [{ checkFolder }, { checkStorage }, outside] = await Promise.all([
     import("../doctor/folder.ts"),
     import("../doctor/store.ts"),

@@ -53,6 +53,17 @@ export function tokenProblems(tokens: unknown): readonly FieldError[] {
   return found;
 }
 
+/** A shorter token can be guessed. */
+const SHORT = 16;
+
+/** The tokens that can be guessed. @param tokens without problems */
+export const shortTokens = (tokens: readonly TokenOption[] = []): readonly FieldError[] =>
+  tokens.flatMap((option, i) => {
+    const token = typeof option === "string" ? option : option.token;
+    const message = `has fewer than ${SHORT} characters and can be guessed; \`relay keys\` prints a safe one`;
+    return token.length < SHORT ? [{ path: `tokens[${i}]`, message }] : [];
+  });
+
 export const readTokens = (tokens: readonly TokenOption[]): readonly PublishToken[] =>
   tokens.map((option) => (typeof option === "string" ? publishToken(option) : publishToken(option.token, option.keys)));
 

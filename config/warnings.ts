@@ -1,0 +1,37 @@
+/** Finds what a config allows but hardly means: `relay check` and `relay doctor` say it, and the relay starts all the same. */
+import type { Plan } from "../core/ports/plan.ts";
+import type { Plugin } from "../core/ports/plugin.ts";
+import type { ConfigProblem } from "./problems.ts";
+
+/** A shorter token can be guessed. */
+const SHORT_TOKEN = 16;
+const GUESSABLE = `has fewer than ${SHORT_TOKEN} characters and can be guessed; \`relay keys\` prints a safe one`;
+
+/** Every warning, with its place in the config. */
+export function configWarnings(plan: Plan): readonly ConfigProblem[] {
+  const found: ConfigProblem[] = [];
+  for (const [i, network] of plan.server.trustedProxies.entries()) {
+    if (!/\/0+$/.test(network)) continue;
+    const message = "believes the X-Forwarded-For of everybody, so that every caller can pose as another address";
+    found.push({ path: `server.trustedProxies[${i}]`, message });
+  }
+  const tokens: readonly (readonly [string, string | undefined])[] = [
+    ["metrics.token", plan.metrics.token],
+    ["limits.check.token", plan.limitsCheck?.token],
+    ["RELAY_PUBLISH_TOKEN", plan.keys.publishToken],
+  ];
+  for (const [path, token] of tokens) {
+    if (token !== undefined && token.length < SHORT_TOKEN) found.push({ path, message: GUESSABLE });
+  }
+  const plugins: readonly (readonly [string, Plugin<string, unknown>])[] = [
+    ["storage", plan.storage],
+    ...plan.sources.map((one, i) => [`sources[${i}]`, one] as const),
+    ...plan.transports.map((one, i) => [`transports[${i}]`, one] as const),
+    ["auth", plan.auth],
+  ];
+  for (const [place, plugin] of plugins) {
+    for (const { path, message } of plugin.warnings?.(plan.configDir) ?? [])
+      found.push({ path: path === "" ? place : `${place}.${path}`, message });
+  }
+  return found;
+}
