@@ -25,6 +25,7 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
   users: () => import("./commands/users.ts"),
   token: () => import("./commands/token.ts"),
   keys: () => import("./commands/keys.ts"),
+  "api-keys": () => import("./commands/api-keys.ts"),
   status: () => import("./commands/status.ts"),
   backup: () => import("./commands/backup.ts"),
   restore: () => import("./commands/restore.ts"),
@@ -162,7 +163,7 @@ function mark(argv: readonly string[], options: readonly Option[]): string[] {
     const arg = argv[i] as string;
     if (arg === "--") return [...out, ...argv.slice(i)];
     const [name = "", ...rest] = arg.split("=");
-    if (plain.has(arg)) out.push(`${arg}=true`);
+    if (plain.has(arg)) out.push(arg.startsWith("--no-") ? arg : `${arg}=true`);
     else if (!valued.has(name)) out.push(arg);
     else if (rest.length > 0) out.push(`${name}=${MARK}${rest.join("=")}`);
     else if (isValue(argv[i + 1])) out.push(`${name}=${MARK}${argv[++i]}`);

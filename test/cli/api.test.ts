@@ -1,4 +1,7 @@
 // Commands that ask the API, against a relay and a receiver that run as commands too.
+import { createServer } from "node:http";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -109,6 +112,55 @@ describe("against a running relay", () => {
     expect(await run("subscriptions", "list", "--key", "key_1")).toMatchObject({ code: 0, stdout: "" });
   });
 
+  it("creates and changes headers, retry, rate limit and time-out", async () => {
+    writeFileSync(join(folder, "headers"), "X-Tenant: 7\n\nX-Note: a, b: c\n");
+    const given = ["--header", "@headers", "--header", "X-More:1", "--retry", "attempts=3,factor=1.5"];
+    const limits = ["--rate-limit", "0.5", "--timeout-ms", "2500"];
+    const hook = ["--key", "key_2", "--events", "a:b"];
+    const made = await data<{ id: string }>(
+      "subscriptions",
+      "create",
+      `${receiverUrl}/set`,
+      ...hook,
+      ...given,
+      ...limits,
+    );
+    expect(made).toMatchObject({
+      headers: { "X-Tenant": null, "X-Note": null, "X-More": null },
+      retry: { attempts: 3, firstDelayMs: 5_000, factor: 1.5, maxDelayMs: 3_600_000 },
+      rateLimit: { perSecond: 0.5 },
+      timeoutMs: 2_500,
+    });
+    const update = (...args: string[]) => run("subscriptions", "update", made.id, "--key", "key_2", ...args);
+    const text = await update("--header", "X-Tenant", "--header", "X-New: 2", "--timeout-ms", "none");
+    expect(text.stdout).toMatch(/^headers +X-Tenant, X-New$/m);
+    expect(text.stdout).toMatch(/^retry +attempts=3 firstDelayMs=5000 factor=1.5 maxDelayMs=3600000$/m);
+    expect(text.stdout).toMatch(/^rate limit +0.5 attempts a second$/m);
+    expect(text.stdout).not.toMatch(/^time-out/m);
+    const bare = await update("--header", "none", "--retry", "none", "--rate-limit", "none");
+    expect(bare.stdout).not.toMatch(/^(?:headers|retry|rate limit) /m);
+    const wrong = await update("--retry", "attempts=6");
+    expect(wrong).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining("retry.attempts: must be a whole number from 1 to 5"),
+    });
+  });
+
+  it("says when two subscriptions have the same URL", async () => {
+    const twice = ["subscriptions", "create", `${receiverUrl}/twice`, "--key", "key_2", "--events", "a:b"];
+    const first = await data<{ id: string }>(...twice);
+    const second = await run(...twice);
+    expect(second.code).toBe(0);
+    expect(second.stderr).toContain(`${first.id} has the same URL`);
+  });
+
+  it("lists the keys that are in use, and says what the id of a key looks like", async () => {
+    expect(await run("api-keys")).toMatchObject({ code: 0, stdout: "key_1\nkey_2\n" });
+    const wrong = await run("subscriptions", "list", "--key", "my key");
+    expect(wrong).toMatchObject({ code: 64, stdout: "" });
+    expect(wrong.stderr).toContain('--key: "my key" is no id of an API key: it has 1 to 64 letters');
+  });
+
   it("prints an error of the API with title, detail and every field, and nothing on stdout", async () => {
     const wrong = await run("subscriptions", "create", "http://a.example/", "--key", "key_1", "--events", "a b");
     expect(wrong).toMatchObject({ code: 64, stdout: "" });
@@ -118,6 +170,54 @@ describe("against a running relay", () => {
     expect((await run("subscriptions", "delete", "sub_nothing", "--key", "key_1")).code).toBe(1);
     expect((await run("replay", "007", "--key", "key_1", "--token", "wrong")).stderr).toContain("401 UNAUTHENTICATED");
     expect((await run("publish", "a:b", "--key", "key_1", "--token", "wrong")).code).toBe(1);
+  });
+
+  describe("told to come back later", () => {
+    let busy: Server;
+    let asked: string[];
+    let answers: (readonly [status: number, retryAfter: string | undefined])[];
+    beforeAll(async () => {
+      busy = createServer((request, response) => {
+        asked.push(request.headers.authorization ?? "");
+        const [status, retryAfter] = answers.shift() ?? [200, undefined];
+        if (retryAfter !== undefined) response.setHeader("retry-after", retryAfter);
+        const body = status === 200 ? { data: [] } : { title: "Too many requests at once", code: "BURST_EXCEEDED" };
+        response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+      });
+      await new Promise<void>((resolve) => busy.listen(0, "127.0.0.1", resolve));
+    });
+    afterAll(() => new Promise((resolve) => busy.close(resolve)));
+    const list = (...more: string[]): Promise<Ran> => {
+      asked = [];
+      const { port } = busy.address() as AddressInfo;
+      const env = { RELAY_URL: `http://127.0.0.1:${port}` };
+      return runCommand(["subscriptions", "list", "--key", "key_1", ...more], { cwd: folder, env });
+    };
+
+    it("waits as long as the answer says, then tries again with a token of its own", async () => {
+      answers = [
+        [429, "1"],
+        [429, "1"],
+      ];
+      const began = performance.now();
+      const ran = await list();
+      expect(ran.code).toBe(0);
+      expect(performance.now() - began).toBeGreaterThan(1_900);
+      expect(ran.stderr.match(/Too many requests at once; trying again in 1 s/g)).toHaveLength(2);
+      expect(asked).toHaveLength(3);
+      expect(new Set(asked).size).toBeGreaterThan(1);
+    });
+
+    it.each([
+      ["--no-wait is given", [429, "1"], ["--no-wait"], 75],
+      ["the wait is long", [429, "300"], [], 75],
+      ["no time is named", [429, undefined], [], 75],
+      ["it is no 429", [503, "1"], [], 75],
+    ] as const)("gives up at once where %s", async (_, answer, more, code) => {
+      answers = [answer];
+      expect(await list(...more)).toMatchObject({ code, stdout: "" });
+      expect(asked).toHaveLength(1);
+    });
   });
 
   it("stops cleanly at SIGTERM", async () => {

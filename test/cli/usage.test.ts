@@ -56,6 +56,10 @@ describe("the command line", () => {
     [["start", "now"], "now"],
     [["publish"], "publish <type>"],
     [["publish", "a:b"], "--key is missing"],
+    [["publish", "a:b", "--key", "my key"], '--key: "my key" is no id of an API key'],
+    [["subscriptions", "update", "sub_1", "--key", "k", "--retry", "tries=3"], "--retry: tries=3 is none of attempts="],
+    [["subscriptions", "update", "sub_1", "--key", "k", "--rate-limit", "fast"], "--rate-limit must be a number"],
+    [["subscriptions", "update", "sub_1", "--key", "k", "--header", ": x"], '--header must be "Name: value"'],
     [["publish", "a:b", "--key", "k", "--data", "{"], "--data is not JSON"],
     [["publish", "a:b", "--key", "k", "--data", "@nowhere.json"], "ENOENT"],
     [["subscriptions", "update", "sub_1", "--key", "k"], "nothing to change"],
@@ -110,6 +114,18 @@ describe("relay check", () => {
     const { code, stdout } = await run("check");
     expect(code).toBe(0);
     expect(stdout).toMatch(/^storage +sqlite$/m);
+  });
+
+  it("warns of what is allowed but hardly meant, and still ends with 0", async () => {
+    const text = `import { http } from "relaybox"; export default { sources: [http({ tokens: ["abc"] })] };`;
+    writeFileSync(join(folder, "short.ts"), text);
+    const plain = await run("check", "--config", "short.ts");
+    expect(plain).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^relay: warning: sources\[0\]\.tokens\[0\]: /),
+    });
+    const { stdout } = await run("check", "--config", "short.ts", "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings: [{ path: "sources[0].tokens[0]" }] });
   });
 
   it("ends with 78 and every problem, also as JSON", async () => {

@@ -35,7 +35,7 @@ const audit: Command = {
     const cursor = given.text("cursor");
     if (limit !== undefined) query.set("limit", String(limit));
     if (cursor !== undefined) query.set("cursor", cursor);
-    const path = `/api-keys/${encodeURIComponent(given.required("key"))}/audit${query.size > 0 ? `?${query}` : ""}`;
+    const path = `/api-keys/${encodeURIComponent(given.key())}/audit${query.size > 0 ? `?${query}` : ""}`;
     const answer = await (await openApi(given, around)).ask("GET", path);
     const lines = rows<Line>(answer, LINE);
     const { nextCursor } = answer;

@@ -61,7 +61,7 @@ const list: Command = {
     if (subscription !== undefined) query.set("subscriptionId", subscription);
     const limit = given.whole("limit", 1, 200);
     if (limit !== undefined) query.set("limit", String(limit));
-    const path = `/api-keys/${encodeURIComponent(given.required("key"))}/events${query.size > 0 ? `?${query}` : ""}`;
+    const path = `/api-keys/${encodeURIComponent(given.key())}/events${query.size > 0 ? `?${query}` : ""}`;
     const answer = await (await openApi(given, around)).ask("GET", path);
     const all = rows<Head>(answer, HEAD);
     const { nextCursor } = answer;
@@ -85,7 +85,7 @@ const show: Command = {
     ...COMMON,
   ],
   async run(given, around) {
-    const path = `/api-keys/${encodeURIComponent(given.required("key"))}/events/${encodeURIComponent(given.args[0] ?? "")}`;
+    const path = `/api-keys/${encodeURIComponent(given.key())}/events/${encodeURIComponent(given.args[0] ?? "")}`;
     const query = new URLSearchParams();
     const limit = given.whole("limit", 1, 200);
     if (limit !== undefined) query.set("limit", String(limit));

@@ -30,7 +30,7 @@ const publish: Command = {
   examples: [`relay publish deposit:paid --key key_1 --data '{"amount":"12.50"}'`],
   async run(given, around) {
     const type = given.args[0] ?? "";
-    const key = given.required("key");
+    const key = given.key();
     const data = await readData(given.text("data") ?? "null", around);
     const api = await openApi(given, around, "publish");
     const head = JSON.stringify({ type, keyId: key, id: given.text("id"), createdAt: given.text("created-at") });

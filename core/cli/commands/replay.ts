@@ -6,6 +6,7 @@ import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { EX_OK, usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";
+import { waitFor } from "../support/wait.ts";
 
 interface Moved {
   readonly matched: number;
@@ -48,7 +49,7 @@ async function one(given: Given, around: CliEnvironment, id: string): Promise<nu
     ...(given.flag("dry-run") ? ["dry-run"] : []),
   ];
   if (alone.length > 0) throw usage(`--${alone[0]} is for many events, not for one`);
-  const path = `/api-keys/${encodeURIComponent(given.required("key"))}/events/${encodeURIComponent(id)}/replay`;
+  const path = `/api-keys/${encodeURIComponent(given.key())}/events/${encodeURIComponent(id)}/replay`;
   const subscriptionId = given.text("subscription");
   const body = {
     ...(subscriptionId !== undefined && { subscriptionId }),
@@ -63,7 +64,7 @@ async function one(given: Given, around: CliEnvironment, id: string): Promise<nu
 
 async function many(given: Given, around: CliEnvironment): Promise<number> {
   if (given.flag("force")) throw usage("--force is for one event, not for many");
-  const key = `/api-keys/${encodeURIComponent(given.required("key"))}`;
+  const key = `/api-keys/${encodeURIComponent(given.key())}`;
   const subscription = given.text("subscription");
   const path =
     subscription === undefined ? `${key}/replay` : `${key}/webhooks/${encodeURIComponent(subscription)}/replay`;
@@ -86,7 +87,7 @@ async function many(given: Given, around: CliEnvironment): Promise<number> {
     replayed += step.replayed;
     more = step.more && step.replayed > 0;
     progress(around, replayed, found.matched);
-    if (more && replayed < limit) await around.clock.sleep(around.clock.now() + (step.replayed * 1_000) / perSecond);
+    if (more && replayed < limit) await waitFor(around.clock, (step.replayed * 1_000) / perSecond);
   }
   if (around.stderr.isTTY) around.stderr.write("\n");
   return told(given, around, { matched: found.matched, replayed, more: found.more || more });

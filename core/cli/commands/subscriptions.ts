@@ -6,6 +6,7 @@ import type { Command, Given, Option } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
 import { fields, json, printable, printTable } from "../support/output.ts";
+import { FIELD_OPTIONS, fieldOptions } from "../support/subscription-options.ts";
 import { record, rows } from "../support/response-shape.ts";
 import type { Shape } from "../support/response-shape.ts";
 
@@ -20,6 +21,10 @@ interface Shown {
   readonly updatedAt?: string;
   readonly secret?: string;
   readonly previousSecretExpiresAt?: string | null;
+  readonly headers?: Readonly<Record<string, null>>;
+  readonly retry?: Readonly<Record<string, number>>;
+  readonly rateLimit?: { readonly perSecond?: number };
+  readonly timeoutMs?: number;
 }
 
 interface Sent {
@@ -38,7 +43,7 @@ const EVENTS: Option = {
 };
 const DESCRIPTION: Option = { flags: "--description <text>", about: "a note for people" };
 
-const webhooks = (given: Given): string => `/api-keys/${encodeURIComponent(given.required("key"))}/webhooks`;
+const webhooks = (given: Given): string => `/api-keys/${encodeURIComponent(given.key())}/webhooks`;
 const webhook = (given: Given): string => `${webhooks(given)}/${encodeURIComponent(given.args[0] ?? "")}`;
 
 const list: Command = {
@@ -61,14 +66,31 @@ const list: Command = {
 const create: Command = {
   usage: "subscriptions create <url>",
   about: "subscribe a URL to events; prints its secret once",
-  options: [EVENTS, DESCRIPTION, ...COMMON],
-  examples: ["relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid"],
+  options: [EVENTS, DESCRIPTION, ...FIELD_OPTIONS, ...COMMON],
+  examples: [
+    "relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid",
+    'relay subscriptions create https://example.com/hook --key key_1 --events "*" --retry attempts=3 --rate-limit 10',
+  ],
   async run(given, around) {
     const events = given.list("events");
     if (events === undefined) throw usage("--events is missing");
-    const body = { url: given.args[0], events, description: given.text("description") };
+    const description = given.text("description");
+    const body = { url: given.args[0], events, description, ...fieldOptions(given, around) };
     const path = webhooks(given);
-    return show(await (await openApi(given, around)).ask("POST", path, body), given, around);
+    const api = await openApi(given, around);
+    const answer = await api.ask("POST", path, body);
+    const code = show(answer, given, around);
+    const made = record<Shown>(answer, SHOWN);
+    // It is made already: a list that cannot be had is no failure.
+    const others = await api.ask("GET", path).then(
+      (found) => rows<Shown>(found, SHOWN),
+      () => [],
+    );
+    for (const { id, url } of others) {
+      if (url !== made.url || id === made.id) continue;
+      around.say(`relay: ${printable(id)} has the same URL: an event that both want is sent to it twice`);
+    }
+    return code;
   },
 };
 
@@ -80,7 +102,12 @@ const update: Command = {
     EVENTS,
     { flags: "--status <status>", about: "active or disabled" },
     DESCRIPTION,
+    ...FIELD_OPTIONS,
     ...COMMON,
+  ],
+  examples: [
+    "relay subscriptions update sub_1 --key key_1 --status active",
+    "relay subscriptions update sub_1 --key key_1 --header 'X-Tenant: 7' --retry none",
   ],
   async run(given, around) {
     const body = {
@@ -88,9 +115,12 @@ const update: Command = {
       events: given.list("events"),
       status: given.text("status"),
       description: given.text("description"),
+      ...fieldOptions(given, around),
     };
     if (Object.values(body).every((value) => value === undefined)) {
-      throw usage("nothing to change: give --to, --events, --status or --description");
+      throw usage(
+        "nothing to change: give --to, --events, --status, --description, --header, --retry, --rate-limit or --timeout-ms",
+      );
     }
     const path = webhook(given);
     return show(await (await openApi(given, around)).ask("PATCH", path, body), given, around);
@@ -160,6 +190,16 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
         ["events", one.events.join(", ")],
         ["status", status(one)],
         ["description", one.description],
+        ["headers", one.headers && Object.keys(one.headers).join(", ")],
+        [
+          "retry",
+          one.retry &&
+            Object.entries(one.retry)
+              .map(([name, value]) => `${name}=${value}`)
+              .join(" "),
+        ],
+        ["rate limit", one.rateLimit && `${one.rateLimit.perSecond ?? "?"} attempts a second`],
+        ["time-out", one.timeoutMs === undefined ? undefined : `${one.timeoutMs} ms`],
         ["created", one.createdAt],
         ["updated", one.updatedAt],
         ["secret", one.secret],

@@ -42,7 +42,7 @@ const tail: Command = {
 
 /** Resolves when enough was printed. @throws ExitError when the relay was never there, or refuses us */
 async function follow(given: Given, around: CliEnvironment): Promise<void> {
-  const key = given.required("key");
+  const key = given.key();
   const path = `/api-keys/${encodeURIComponent(key)}/stream`;
   let left = given.whole("count", 1, 1_000_000_000) ?? Number.POSITIVE_INFINITY;
   const enough = Promise.withResolvers<void>();

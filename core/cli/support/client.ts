@@ -1,13 +1,13 @@
-/** The API's client, as the commands use it: ofetch, one request, no redirect, errors as one readable exit. */
+/** The API's client of the commands: no redirects, waits when asked to come back later, and one readable error at the end. */
 import { isIP } from "node:net";
 import { readEnvironment } from "../../../config/environment.ts";
 import { ConfigError } from "../../../config/problems.ts";
-import type { FieldError } from "../../model/problem.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { CliEnvironment } from "./environment.ts";
 import type { Given } from "./command.ts";
-import { EX_REFUSED, EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE, ExitError, usage } from "./exit.ts";
+import { EX_UNAVAILABLE, ExitError, usage } from "./exit.ts";
 import { parseExact } from "./output.ts";
+import { patiently, problem } from "./refusal.ts";
 import { loadFor } from "./load-config.ts";
 
 export interface ApiAnswer {
@@ -22,6 +22,7 @@ export interface ApiAnswer {
 export interface Api {
   readonly base: string;
   /**
+   * Waits as long as a 429 asks for and tries again, unless `--no-wait` is given.
    * @throws ExitError: 69 when nobody answers, 75 when it is worth trying later, 64 for wrong fields, 1 for other refusals
    */
   ask(method: string, path: string, body?: unknown): Promise<ApiAnswer>;
@@ -40,15 +41,23 @@ export async function openApi(given: Given, around: CliEnvironment, right: Right
   const loaded = async (): Promise<Plan> => (plan ??= (await loadFor(given, around)).plan);
   const base = checkBase(given.text("url") ?? settings.url ?? localUrl(await loaded()));
   const named = given.text("token") ?? (right === "publish" ? settings.publishToken : settings.token);
-  const token = named ?? (await localToken(await loaded(), right, around));
+  // A token that is signed here lives for a minute, so each try has its own.
+  const sign = async (): Promise<string> => named ?? (await localToken(await loaded(), right, around));
+  let token: string | undefined = await sign();
   if (!/^[\x21-\x7e]+$/.test(token)) throw usage("the token must be visible ASCII text without spaces");
   if (base.startsWith("http:") && !isLoopback(new URL(base).hostname)) {
     around.say(`relay: the token goes to ${base} unencrypted`);
   }
+  const next = async (): Promise<string> => {
+    const first = token;
+    token = undefined;
+    return first ?? (await sign());
+  };
+  const patient = given.flag("no-wait") ? <T>(ask: () => Promise<T>): Promise<T> => ask() : patiently(around);
   return {
     base,
-    ask: (method, path, body) => request(base, token, method, path, body),
-    follow: (path, signal) => follow(base, token, path, signal),
+    ask: (method, path, body) => patient(async () => request(base, await next(), method, path, body)),
+    follow: (path, signal) => patient(async () => follow(base, await next(), path, signal)),
   };
 }
 
@@ -150,29 +159,6 @@ function parse(text: string): object {
   } catch {
     return {};
   }
-}
-
-/** A problem answer as one readable error: title, detail, every field. */
-function problem(status: number, body: object, retryAfter: string | null): ExitError {
-  const { title, detail, code, errors } = body as {
-    title?: string;
-    detail?: string;
-    code?: string;
-    errors?: readonly FieldError[];
-  };
-  const lines = [`${title ?? "the relay refused"} (${status}${code === undefined ? "" : ` ${code}`})`];
-  if (detail !== undefined) lines.push(`  ${detail}`);
-  for (const { path, message } of Array.isArray(errors) ? (errors as readonly FieldError[]) : []) {
-    lines.push(`  ${path === "" ? "" : `${path}: `}${message}`);
-  }
-  if (retryAfter !== null) lines.push(`  Try again in ${retryAfter} s.`);
-  return new ExitError(exitCode(status), lines.join("\n"));
-}
-
-function exitCode(status: number): number {
-  if (status === 429 || status === 503) return EX_TEMPFAIL;
-  if (status >= 500) return EX_UNAVAILABLE;
-  return [400, 413, 415, 422].includes(status) ? EX_USAGE : EX_REFUSED;
 }
 
 function cause(error: unknown): string {

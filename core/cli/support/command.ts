@@ -1,5 +1,6 @@
 /** What a command is, and how it reads its command line. */
 import type { CliEnvironment } from "./environment.ts";
+import { isKeyId } from "../../model/names.ts";
 import { usage } from "./exit.ts";
 
 export interface Option {
@@ -27,6 +28,10 @@ export interface Given {
   flag(name: string): boolean;
   text(name: string): string | undefined;
   required(name: string): string;
+  /** `--key`, the id of an API key. */
+  key(): string;
+  /** Values of an option that may be repeated, as they were given. */
+  all(name: string): readonly string[];
   /** Values of an option that may be repeated, each also split at commas. */
   list(name: string): readonly string[] | undefined;
   whole(name: string, min: number, max: number): number | undefined;
@@ -45,15 +50,26 @@ export function readGiven(args: readonly string[], options: Readonly<Record<stri
     if (value === "") throw usage(`--${name} is empty`);
     return value;
   };
+  const required = (name: string): string => {
+    const value = text(name);
+    if (value === undefined) throw usage(`--${name} is missing`);
+    return value;
+  };
   return {
     args,
     text,
-    // cac leaves the value of a name with a hyphen in it as text.
-    flag: (name) => options[camel(name)] === true || options[camel(name)] === "true",
-    required: (name) => {
-      const value = text(name);
-      if (value === undefined) throw usage(`--${name} is missing`);
-      return value;
+    required,
+    all: values,
+    flag: (name) =>
+      name.startsWith("no-")
+        ? // cac reads `--no-wait` as the opposite of `--wait`.
+          options[camel(name.slice(3))] === false
+        : // It leaves the value of a name with a hyphen in it as text.
+          options[camel(name)] === true || options[camel(name)] === "true",
+    key: () => {
+      const key = required("key");
+      if (!isKeyId(key)) throw usage(`--key: ${JSON.stringify(key)} is no id of an API key: ${KEY_FORM}`);
+      return key;
     },
     list: (name) => {
       const items = values(name).flatMap((value) => value.split(",").map((item) => item.trim()));
@@ -69,11 +85,14 @@ export function readGiven(args: readonly string[], options: Readonly<Record<stri
   };
 }
 
+const KEY_FORM = "it has 1 to 64 letters, digits, _ - and :, and begins with a letter or digit";
+
 export const camel = (name: string): string =>
   name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 /** Options of every command that asks the relay's API. */
 export const API_OPTIONS: readonly Option[] = [
+  { flags: "--no-wait", about: "give up when the relay says to come back later (it waits up to 60 s, ten times)" },
   { flags: "--url <url>", about: "where the relay is (RELAY_URL; else from the config)" },
   { flags: "--token <token>", about: "access token (RELAY_TOKEN; else one signed with the local key)" },
   { flags: "--config <file>", about: "config file (RELAY_CONFIG; else ./relay.config.ts)" },

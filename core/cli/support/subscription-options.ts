@@ -1,0 +1,75 @@
+/** The optional fields of a subscription as command-line options: headers, retry, rate limit and time-out. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { CliEnvironment } from "./environment.ts";
+import type { Given, Option } from "./command.ts";
+import { usage } from "./exit.ts";
+
+/** The word that clears a field. */
+const NONE = "none";
+
+export const FIELD_OPTIONS: readonly Option[] = [
+  {
+    flags: "--header <header>",
+    about: 'a request header, "Name: value", or @file with one a line; may be repeated',
+    many: true,
+  },
+  { flags: "--retry <policy>", about: "such as attempts=3,firstDelayMs=1000,factor=2,maxDelayMs=60000, or some of it" },
+  { flags: "--rate-limit <n>", about: "most attempts a second" },
+  { flags: "--timeout-ms <ms>", about: "how long one attempt may take, 1000 to 30000" },
+];
+
+/** What is set by these options. `none` clears a field; a header's name alone keeps its stored value in an update. */
+export function fieldOptions(given: Given, { cwd }: CliEnvironment): Readonly<Record<string, unknown>> {
+  return {
+    headers: headersOf(given.all("header"), cwd),
+    retry: retryOf(given.list("retry")),
+    rateLimit: clearable(given.text("rate-limit"), (text) => ({ perSecond: numeric("rate-limit", text) })),
+    timeoutMs: clearable(given.text("timeout-ms"), (text) => numeric("timeout-ms", text)),
+  };
+}
+
+const clearable = <T>(text: string | undefined, read: (text: string) => T): T | null | undefined =>
+  text === undefined ? undefined : text === NONE ? null : read(text);
+
+function numeric(option: string, text: string): number {
+  if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text);
+  throw usage(`--${option} must be a number, or none`);
+}
+
+const POLICY = ["attempts", "firstDelayMs", "factor", "maxDelayMs"];
+
+function retryOf(items: readonly string[] | undefined): Readonly<Record<string, number>> | null | undefined {
+  if (items === undefined) return undefined;
+  if (items.length === 1 && items[0] === NONE) return null;
+  const pairs = items.map((item): [string, number] => {
+    const [name = "", text = ""] = item.split("=");
+    if (!POLICY.includes(name)) throw usage(`--retry: ${item} is none of ${POLICY.join("=, ")}=`);
+    return [name, numeric("retry", text)];
+  });
+  return Object.fromEntries(pairs);
+}
+
+function headersOf(given: readonly string[], cwd: string): Readonly<Record<string, string | null>> | null | undefined {
+  if (given.length === 0) return undefined;
+  if (given.length === 1 && given[0] === NONE) return null;
+  const lines = given.flatMap((text) => (text.startsWith("@") ? linesOf(resolve(cwd, text.slice(1))) : [text]));
+  return Object.fromEntries(
+    lines.map((line): [string, string | null] => {
+      const [, name = "", value] = /^([^:]*)(?::(.*))?$/s.exec(line) ?? [];
+      if (name.trim() === "") throw usage('--header must be "Name: value"');
+      return [name.trim(), value === undefined ? null : value.trim()];
+    }),
+  );
+}
+
+function linesOf(file: string): readonly string[] {
+  try {
+    return readFileSync(file, "utf8")
+      .split(/\r?\n/)
+      .filter((line) => line.trim() !== "");
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
+    throw usage(`--header names a file that cannot be read (${code}): ${file}`);
+  }
+}
