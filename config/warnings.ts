@@ -28,6 +28,7 @@ export function configWarnings(plan: Plan): readonly ConfigProblem[] {
     ...plan.sources.map((one, i) => [`sources[${i}]`, one] as const),
     ...plan.transports.map((one, i) => [`transports[${i}]`, one] as const),
     ["auth", plan.auth],
+    ...plan.observers.map((one, i) => [`observers[${i}]`, one] as const),
   ];
   for (const [place, plugin] of plugins) {
     for (const { path, message } of plugin.warnings?.(plan.configDir) ?? [])
