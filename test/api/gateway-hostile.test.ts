@@ -212,7 +212,6 @@ describe("a request line", () => {
     "/v1/links/..%3b/transactions",
     "/v1/qr/a;v=1",
     "/v1/%71r",
-    "/v1/qr/%63reate",
     "/v1/qr/create%2f",
     "/%761/qr",
     "/V1/qr",
@@ -225,6 +224,17 @@ describe("a request line", () => {
     const answer = await sendRaw(gateway.port, head([`GET ${path} HTTP/1.1`, "Host: x", "Connection: close"]));
     expect([400, 404]).toContain(statusOf(answer));
     expect(upstream.seen).toEqual([]);
+  });
+
+  it("that encodes the name of an operation is the slug of that name, and never the operation", async () => {
+    await using upstream = await startUpstream();
+    await using gateway = await startGateway({ upstream: upstream.url });
+    const send = (method: string) =>
+      sendRaw(gateway.port, head([`${method} /v1/qr/%63reate HTTP/1.1`, "Host: x", "Connection: close"]));
+    expect(await send("GET")).toMatch(/^HTTP\/1.1 200[^]*X-RateLimit-Limit: 60\r\n/);
+    expect(upstream.seen.map(({ method, url }) => [method, url])).toEqual([["GET", "/v1/qr/create"]]);
+    expect(statusOf(await send("POST"))).toBe(405);
+    expect(upstream.seen).toHaveLength(1);
   });
 });
 

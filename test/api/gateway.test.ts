@@ -56,6 +56,23 @@ describe("every operation of the table", () => {
     expect(upstream.seen).toHaveLength(seen);
   });
 
+  it("is found by a slug that is named like another operation", async () => {
+    await using upstream = await startUpstream();
+    await using gateway = await startGateway({ upstream: upstream.url });
+    for (const [method, path, limit] of [
+      ["GET", "/v1/links/pay", 60],
+      ["GET", "/v1/qr/create", 60],
+      ["GET", "/v1/links/update/transactions", 30],
+      ["DELETE", "/v1/qr/update", 10],
+    ] as const) {
+      const got = await ask(gateway.port, method, path, { headers: KEY });
+      expect([path, got.status, got.headers["x-ratelimit-limit"]]).toEqual([path, 200, String(limit)]);
+      expect([last(upstream).method, last(upstream).url]).toEqual([method, path]);
+    }
+    const refused = await ask(gateway.port, "PUT", "/v1/links/pay", { headers: KEY });
+    expect([refused.status, refused.headers["allow"]]).toEqual([405, "POST, GET, HEAD, PATCH, DELETE"]);
+  });
+
   it("that has two forms counts both in one pair of windows", async () => {
     await using upstream = await startUpstream();
     await using gateway = await startGateway({ upstream: upstream.url });

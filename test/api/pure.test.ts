@@ -16,7 +16,7 @@ const paths = [
   "/docs/{name}",
 ];
 const table = createTable(paths.map((path) => ({ method: "GET", path })));
-const found = (path: string): string | undefined => table.find(path)?.methods.get("GET")?.path;
+const found = (path: string): string | undefined => table.find(path, "GET")?.endpoint?.path;
 
 const ids = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_:-]{0,63}$/);
 
@@ -35,9 +35,8 @@ describe("the route table", () => {
             const value = (params[name] = values.shift() ?? "");
             return encoded ? value.replaceAll(/[:A]/g, (one) => `%${one.charCodeAt(0).toString(16)}`) : value;
           });
-          const match = table.find(target);
-          expect(match?.methods.get("GET")?.path).toBe(path);
-          expect(match?.params).toEqual(params);
+          const match = table.find(target, "GET");
+          expect(match).toEqual({ endpoint: { method: "GET", path }, params });
         },
       ),
     );
@@ -77,8 +76,9 @@ describe("the route table", () => {
         fc.string({ unit: "binary", maxLength: 80 }),
         fc.constantFrom("", "/api-keys/", "/docs/"),
         (text, front) => {
-          const match = table.find(front + text);
-          for (const value of Object.values(match?.params ?? {})) expect(value).toMatch(/^[^/\\]+$/);
+          const match = table.find(front + text, "GET");
+          const params = match?.endpoint === undefined ? {} : match.params;
+          for (const value of Object.values(params)) expect(value).toMatch(/^[^/\\]+$/);
         },
       ),
       { numRuns: 2_000 },
@@ -87,6 +87,17 @@ describe("the route table", () => {
 
   it("prefers what is written out to a parameter, and takes no route twice", () => {
     expect([found("/docs/page.js"), found("/docs/other.js")]).toEqual(["/docs/page.js", "/docs/{name}"]);
+    const methods = createTable([
+      { method: "POST", path: "/links/pay" },
+      { method: "GET", path: "/links/{slug}" },
+      { method: "DELETE", path: "/links/{slug}" },
+    ]);
+    expect(methods.find("/links/pay", "POST")?.endpoint?.path).toBe("/links/pay");
+    expect(methods.find("/links/pay", "HEAD")).toMatchObject({
+      endpoint: { path: "/links/{slug}" },
+      params: { slug: "pay" },
+    });
+    expect(methods.find("/links/pay", "PUT")).toEqual({ methods: ["POST", "GET", "DELETE"] });
     const twice = [1, 2].map(() => ({ method: "GET", path: "/a/{b}" }));
     expect(() => createTable(twice)).toThrow("two routes are GET /a/{b}");
   });

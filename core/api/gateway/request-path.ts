@@ -31,7 +31,7 @@ export type FindRoute = (method: string, path: string) => GatewayRoute | undefin
 
 export function createFindRoute(routes: readonly GatewayRoute[]): FindRoute {
   const table = createTable(routes);
-  return (method, path) => table.find(path)?.methods.get(method === "HEAD" ? "GET" : method);
+  return (method, path) => table.find(path, method)?.endpoint;
 }
 
 /** What would mean something to a server behind us: separators, `;` parameters, a second round of decoding. */

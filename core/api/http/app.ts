@@ -125,15 +125,14 @@ export function createApp(deps: AppDeps): NodeHandler {
     const coding = req.headers["transfer-encoding"];
     if (coding !== undefined && coding.toLowerCase() !== "chunked")
       throw new Problem("VALIDATION_FAILED", "Send Transfer-Encoding: chunked, or none.", CLOSE);
-    const found = table.find(call.path);
+    const found = table.find(call.path, call.method);
     if (found === undefined) throw new Problem("NOT_FOUND", "There is no such path.");
-    const endpoint = found.methods.get(call.method === "HEAD" ? "GET" : call.method);
-    if (endpoint === undefined) {
-      const allow = [...found.methods.keys()].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
-      throw new Problem("METHOD_NOT_ALLOWED", `Use ${allow.join(", ")}.`, { headers: { allow: allow.join(", ") } });
+    if (found.endpoint === undefined) {
+      const allow = found.methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+      throw new Problem("METHOD_NOT_ALLOWED", `Use ${allow.join(", ")}.`, { headers: { Allow: allow.join(", ") } });
     }
     call.params = found.params;
-    return endpoint;
+    return found.endpoint;
   }
 
   async function countOperation({ method, path, limit }: AnyOperation, call: Call): Promise<Counted> {
@@ -221,7 +220,7 @@ export function createApp(deps: AppDeps): NodeHandler {
 }
 
 const MAX_BODY_BYTES = 67_108_864;
-const CLOSE = { headers: { connection: "close" } } as const;
+const CLOSE = { headers: { Connection: "close" } } as const;
 
 interface Counted {
   /** Who asks for an operation. */

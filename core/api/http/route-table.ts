@@ -1,17 +1,21 @@
 /**
- * The route table: exact paths, one segment per parameter, nothing folded, nothing guessed. A path that ends in `/{*}`
- * takes whatever follows, as it stands, where no other path fits.
+ * Finds the endpoint of a method and a path. Paths match exactly, one segment per parameter. A literal segment goes before
+ * a parameter; where it has no such method, the parameter is tried. A path that ends in `/{*}` takes whatever follows, as
+ * it stands, where no other path fits.
  */
 
-/** What a path has: handlers by method. HEAD is served by GET. */
-export interface Found<Endpoint> {
-  readonly methods: ReadonlyMap<string, Endpoint>;
-  readonly params: Readonly<Record<string, string>>;
-}
+/** The endpoint with its parameters, or the methods that the path has instead. */
+export type Match<Endpoint> =
+  | { readonly endpoint: Endpoint; readonly params: Readonly<Record<string, string>>; readonly methods?: undefined }
+  | { readonly endpoint?: undefined; readonly methods: readonly string[] };
 
 export interface Table<Endpoint> {
-  /** @param path as it stands in the request line, without the query; `undefined`: there is no such path */
-  find(path: string): Found<Endpoint> | undefined;
+  /**
+   * @param path as it stands in the request line, without the query
+   * @param method HEAD is served by GET
+   * @returns undefined when there is no such path
+   */
+  find(path: string, method: string): Match<Endpoint> | undefined;
 }
 
 interface Node<Endpoint> {
@@ -33,7 +37,7 @@ export function createTable<Endpoint extends { readonly method: string; readonly
   endpoints: readonly Endpoint[],
 ): Table<Endpoint> {
   const root: Node<Endpoint> = { literal: new Map() };
-  const whole = new Map<string, Found<Endpoint>>();
+  const whole = new Map<string, ReadonlyMap<string, Endpoint>>();
   const below = new Map<string, Map<string, Endpoint>>();
 
   for (const endpoint of endpoints) {
@@ -57,24 +61,31 @@ export function createTable<Endpoint extends { readonly method: string; readonly
     node.methods ??= new Map();
     node.names ??= names;
     add(node.methods, endpoint);
-    if (names.length === 0) whole.set(endpoint.path, { methods: node.methods, params: NONE });
+    if (names.length === 0) whole.set(endpoint.path, node.methods);
   }
 
-  function rest(path: string): Found<Endpoint> | undefined {
-    for (const [prefix, methods] of below) if (path.startsWith(prefix)) return { methods, params: NONE };
+  function rest(path: string): ReadonlyMap<string, Endpoint> | undefined {
+    for (const [prefix, methods] of below) if (path.startsWith(prefix)) return methods;
     return undefined;
   }
 
   return {
-    find(path) {
-      const found = whole.get(path);
-      if (found !== undefined || path.charCodeAt(0) !== 47 || path.length > LONGEST) return found;
-      const values: string[] = [];
-      const node = walk(root, path.slice(1).split("/"), 0, values);
-      if (node?.methods === undefined) return rest(path);
-      const params: Record<string, string> = {};
-      for (const [i, name] of (node.names ?? []).entries()) params[name] = values[i] as string;
-      return { methods: node.methods, params };
+    find(path, method) {
+      const asked = method === "HEAD" ? "GET" : method;
+      const exact = whole.get(path)?.get(asked);
+      if (exact !== undefined) return { endpoint: exact, params: NONE };
+      if (path.charCodeAt(0) !== 47 || path.length > LONGEST) return undefined;
+      const walk: Walk = { segments: path.slice(1).split("/"), method: asked, values: [], others: [] };
+      const node = find(root, 0, walk);
+      if (node?.methods !== undefined) {
+        const params: Record<string, string> = {};
+        for (const [i, name] of (node.names ?? []).entries()) params[name] = walk.values[i] as string;
+        return { endpoint: node.methods.get(asked) as Endpoint, params };
+      }
+      if (walk.others.length > 0) return { methods: [...new Set(walk.others)] };
+      const open = rest(path);
+      const found = open?.get(asked);
+      return found === undefined ? open && { methods: [...open.keys()] } : { endpoint: found, params: NONE };
     },
   };
 }
@@ -90,18 +101,31 @@ function getOr<V>(map: Map<string, Map<string, V>>, key: string): Map<string, V>
   return found;
 }
 
-/** A literal segment goes before a parameter; where it leads nowhere, the parameter is tried. */
-function walk<E>(node: Node<E>, segments: readonly string[], at: number, values: string[]): Node<E> | undefined {
-  if (at === segments.length) return node.methods === undefined ? undefined : node;
-  const segment = segments[at] as string;
+interface Walk {
+  readonly segments: readonly string[];
+  readonly method: string;
+  /** Values of the parameters on the way. */
+  readonly values: string[];
+  /** Methods of the paths that fit but do not have this one. */
+  readonly others: string[];
+}
+
+/** The first node that fits and has the method: literal segments first. */
+function find<E>(node: Node<E>, at: number, walk: Walk): Node<E> | undefined {
+  if (at === walk.segments.length) {
+    if (node.methods?.has(walk.method)) return node;
+    walk.others.push(...(node.methods?.keys() ?? []));
+    return undefined;
+  }
+  const segment = walk.segments[at] as string;
   const literal = node.literal.get(segment);
-  const found = literal && walk(literal, segments, at + 1, values);
+  const found = literal && find(literal, at + 1, walk);
   if (found !== undefined || node.parameter === undefined) return found;
   const value = decodeSegment(segment);
   if (value === undefined) return undefined;
-  values.push(value);
-  const below = walk(node.parameter, segments, at + 1, values);
-  if (below === undefined) values.pop();
+  walk.values.push(value);
+  const below = find(node.parameter, at + 1, walk);
+  if (below === undefined) walk.values.pop();
   return below;
 }
 
