@@ -20,7 +20,7 @@ describe("a subscription", () => {
   it("is created with its secret, its place and exactly the fields of the interface", async () => {
     const got = await api.ask("POST", LIST, { body: HOOK });
     expect(got.status).toBe(201);
-    expect(Object.keys(view(got))).toEqual(["id", "url", "events", "status", "secret", "createdAt"]);
+    expect(Object.keys(view(got))).toEqual(["id", "url", "events", "secret", "status", "createdAt"]);
     expect(view(got)).toMatchObject({ ...HOOK, status: "active" });
     expect(view(got)["secret"]).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     expect(got.headers.location).toBe(`${LIST}/${String(view(got)["id"])}`);

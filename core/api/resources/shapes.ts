@@ -4,12 +4,9 @@ import { deliveryStatuses, eventStatuses } from "./schemas.ts";
 
 const time = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
 
-const subscription = {
-  id: z.string(),
-  url: z.string(),
-  events: z.array(z.string()),
-  status: z.enum(["active", "disabled"]),
-};
+const named = { id: z.string(), url: z.string(), events: z.array(z.string()) };
+const status = z.enum(["active", "disabled"]);
+const subscription = { ...named, status };
 const options = {
   description: z.string().optional(),
   rateLimit: z.strictObject({ perSecond: z.number() }).optional(),
@@ -23,7 +20,7 @@ const options = {
 const secret = z.string().meta({ description: "The signing secret. Shown once, here." });
 
 export const createdSubscription = z
-  .strictObject({ ...subscription, secret, createdAt: time, ...options })
+  .strictObject({ ...named, secret, status, createdAt: time, ...options })
   .meta({ id: "CreatedSubscription" });
 export const listedSubscription = z
   .strictObject({ ...subscription, createdAt: time, ...options })

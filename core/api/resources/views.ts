@@ -16,13 +16,12 @@ function optional(sub: Subscription): Record<string, unknown> {
   return { description, rateLimit, timeoutMs, retry, headers: names, disabledReason };
 }
 
-export const createdView = (sub: Subscription, secret: string): unknown => ({
-  ...basics(sub),
-  secret,
-  createdAt: isoTime(sub.createdAt),
-  ...optional(sub),
-});
-/** `status` stands before `createdAt`, as in all of them; `secret` is never a part. */
+/** In the order of the interface: `secret` stands before `status`. */
+export const createdView = (sub: Subscription, secret: string): unknown => {
+  const { status, ...rest } = basics(sub);
+  return { ...rest, secret, status, createdAt: isoTime(sub.createdAt), ...optional(sub) };
+};
+/** `secret` is never a part of it. */
 export const listedView = (sub: Subscription): unknown => ({
   ...basics(sub),
   createdAt: isoTime(sub.createdAt),
