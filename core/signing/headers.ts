@@ -5,6 +5,7 @@
  * Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
  */
 import { createHmac, hash } from "node:crypto";
+import { isReservedHeader } from "../model/header-names.ts";
 import type { Signable } from "../model/signable.ts";
 import { VERSION } from "../model/version.ts";
 import type { SigningKey } from "./secret.ts";
@@ -14,7 +15,7 @@ const USER_AGENT = `Relay/${VERSION}`;
 /**
  * @param keys newest first; the second one, if any, is the previous secret in its overlap
  * @param now epoch ms of this attempt
- * @param extra static headers of the subscription, in clear; they never win over ours
+ * @param extra static headers of the subscription, in clear, that may stand beside ours (`mayStandBeside`)
  */
 export function signedHeaders(
   event: Signable,
@@ -26,27 +27,30 @@ export function signedHeaders(
   if (current === undefined) throw new Error("a delivery needs at least one live secret");
   const timestamp = String(Math.floor(now / 1000));
   const own = {
-    "content-type": "application/json",
-    "accept-encoding": "identity",
-    "user-agent": USER_AGENT,
-    "x-relay-webhook-signature": hexSignature(current, event.body),
+    "Content-Type": "application/json",
+    "Accept-Encoding": "identity",
+    "User-Agent": USER_AGENT,
+    "X-Relay-Webhook-Signature": hexSignature(current, event.body),
     "webhook-id": event.eventId,
     "webhook-timestamp": timestamp,
     "webhook-signature": standardSignature(current, event.eventId, timestamp, event.body),
-    "x-relay-event": event.type,
-    "x-relay-attempt": String(event.attempt),
+    "X-Relay-Event": event.type,
+    "X-Relay-Attempt": String(event.attempt),
     // RFC 9530
-    "content-digest": `sha-256=:${hash("sha256", event.body, "base64")}:`,
+    "Content-Digest": `sha-256=:${hash("sha256", event.body, "base64")}:`,
   };
   const headers: Record<string, string> = extra === undefined ? own : { ...extra, ...own };
-  if (event.cycle > 0) headers["x-relay-replay"] = String(event.cycle);
+  if (event.cycle > 0) headers["X-Relay-Replay"] = String(event.cycle);
   if (event.traceparent !== undefined) headers["traceparent"] = event.traceparent;
   if (previous !== undefined) {
-    headers["x-relay-webhook-signature-previous"] = hexSignature(previous, event.body);
+    headers["X-Relay-Webhook-Signature-Previous"] = hexSignature(previous, event.body);
     headers["webhook-signature"] += ` ${standardSignature(previous, event.eventId, timestamp, event.body)}`;
   }
   return headers;
 }
+
+/** True unless a delivery has a header of that name by itself: a receiver would get it twice. */
+export const mayStandBeside = (name: string): boolean => !isReservedHeader(name) && !/^accept-encoding$/i.test(name);
 
 const hexSignature = (key: SigningKey, body: Uint8Array): string =>
   createHmac("sha256", key.whole).update(body).digest("hex");

@@ -1,10 +1,9 @@
 /** Signs attempts with the secrets that are live at that moment; opened secrets are kept in memory, bounded. */
 import { setNewest } from "../model/bounded-map.ts";
-import { isReservedHeader } from "../model/header-names.ts";
 import type { Signable } from "../model/signable.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
-import { signedHeaders } from "./headers.ts";
+import { mayStandBeside, signedHeaders } from "./headers.ts";
 import { signingKey, type SigningKey } from "./secret.ts";
 
 export interface Signer {
@@ -59,7 +58,7 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
     Object.fromEntries(
       Object.entries(sealed)
         // An older record may hold a name that is reserved by now: its attempts could not be sent with it.
-        .filter(([name]) => !isReservedHeader(name))
+        .filter(([name]) => mayStandBeside(name))
         .map(([name, value]) => [name.toLowerCase(), keys.open(value, headerAad(sub.keyId, sub.id, name))]),
     );
 

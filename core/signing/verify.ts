@@ -9,13 +9,13 @@ export const TOLERANCE_SECONDS = 300;
 /**
  * Checks the hex HMAC-SHA256 signature of the raw body, also that of a previous secret during a rotation.
  * @param body the raw, unparsed bytes
- * @param headers names in lower case, as node:http gives them
+ * @param headers names in any case: node:http gives them in lower case, other carriers as they were sent
  * @param secret the whole `whsec_…` text
  */
 export function verifyHex(body: Uint8Array, headers: Headers, secret: string): boolean {
   const expected = createHmac("sha256", secret).update(body).digest("hex");
   return ["x-relay-webhook-signature", "x-relay-webhook-signature-previous"].some((name) =>
-    same(one(headers[name]), expected),
+    same(one(headers, name), expected),
   );
 }
 
@@ -24,20 +24,23 @@ export function verifyHex(body: Uint8Array, headers: Headers, secret: string): b
  * @param now epoch ms, for tests
  */
 export function verifyStandard(body: Uint8Array, headers: Headers, secret: string, now = Date.now()): boolean {
-  const id = one(headers["webhook-id"]);
-  const timestamp = one(headers["webhook-timestamp"]);
+  const id = one(headers, "webhook-id");
+  const timestamp = one(headers, "webhook-timestamp");
   if (id === "" || !/^\d{1,12}$/.test(timestamp)) return false;
   if (Math.abs(now / 1000 - Number(timestamp)) > TOLERANCE_SECONDS) return false;
   const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
   const expected = `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;
-  return one(headers["webhook-signature"])
+  return one(headers, "webhook-signature")
     .split(" ")
     .map((candidate) => same(candidate, expected))
     .includes(true);
 }
 
-const one = (value: string | readonly string[] | undefined): string =>
-  typeof value === "string" ? value : (value?.[0] ?? "");
+/** @param name in lower case */
+function one(headers: Headers, name: string): string {
+  const value = headers[name] ?? headers[Object.keys(headers).find((key) => key.toLowerCase() === name) ?? name];
+  return typeof value === "string" ? value : (value?.[0] ?? "");
+}
 
 /** Compares hashes, because `timingSafeEqual` throws on different lengths. */
 const same = (a: string, b: string): boolean =>

@@ -70,7 +70,7 @@ function createHttpSource(
   function open(): Accept {
     if (accept !== undefined) return accept;
     // A kept connection would lead back here: the next one goes to a relay that takes events in.
-    const headers = { connection: "close" };
+    const headers = { Connection: "close" };
     throw new Problem("SHUTTING_DOWN", "Nothing is accepted now. Publish again in a moment.", {
       retryAfter: 5,
       headers,

@@ -15,7 +15,7 @@ interface Told {
 /** Operational events that were sent, in order. */
 const told = (test: TestPath): readonly Told[] =>
   test.sent.flatMap(({ subscriptionId, headers, body }) => {
-    const type = headers["x-relay-event"] ?? "";
+    const type = headers["X-Relay-Event"] ?? "";
     if (!type.startsWith("relay:")) return [];
     return [{ to: subscriptionId, type, data: (JSON.parse(Buffer.from(body).toString()) as { data: unknown }).data }];
   });

@@ -27,8 +27,8 @@ describe("a delivery", () => {
     expect(await test.status(id)).toBe("delivered");
     expect(test.sent[0]?.headers).toMatchObject({
       "webhook-id": id,
-      "x-relay-attempt": "1",
-      "x-relay-event": "deposit:paid",
+      "X-Relay-Attempt": "1",
+      "X-Relay-Event": "deposit:paid",
     });
     expect((await delivery(test, id))?.attempts).toMatchObject([{ number: 1, cycle: 0, statusCode: 200 }]);
     expect(await test.storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
@@ -214,7 +214,7 @@ describe("a delivery", () => {
     held.resolve();
     await test.whenSent(2);
     await settle(test);
-    expect(test.sent[1]?.headers["x-relay-replay"]).toBe("1");
+    expect(test.sent[1]?.headers["X-Relay-Replay"]).toBe("1");
     expect(await test.status(id)).toBe("delivered");
     expect(await test.storage.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
   });
@@ -278,7 +278,7 @@ describe("after a crash", () => {
     await second.clock.advance(22_000);
     await second.whenSent(1);
     await settle(second);
-    expect(second.sent[0]?.headers["x-relay-attempt"]).toBe("3");
+    expect(second.sent[0]?.headers["X-Relay-Attempt"]).toBe("3");
     expect(await second.status(id)).toBe("delivered");
   });
 });
@@ -305,7 +305,7 @@ describe("replay", () => {
     expect(await test.parts.replay.event("key_1", id)).toBe(1);
     await test.whenSent(2);
     await settle(test);
-    expect(test.sent[1]?.headers["x-relay-replay"]).toBe("1");
+    expect(test.sent[1]?.headers["X-Relay-Replay"]).toBe("1");
     const detail = await delivery(test, id);
     expect(detail?.delivery).toMatchObject({ status: "delivered", cycle: 1 });
     expect(detail?.attempts.map(({ cycle, number }) => [cycle, number])).toEqual([[1, 1]]);

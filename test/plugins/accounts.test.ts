@@ -416,7 +416,7 @@ describe("the second factor", () => {
     await nextStep();
     const without = await login();
     expect(without.code).toBe("STEP_UP_REQUIRED");
-    expect(without.problem?.extras.headers?.["www-authenticate"]).toContain("insufficient_user_authentication");
+    expect(without.problem?.extras.headers?.["WWW-Authenticate"]).toContain("insufficient_user_authentication");
     expect((await login({ password: "wrong horse battery" })).code).toBe("UNAUTHENTICATED");
     expect((await login({ code: "000000" })).code).toBe("UNAUTHENTICATED");
     const got = await login({ code: now(secret) });

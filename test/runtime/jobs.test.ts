@@ -101,7 +101,7 @@ describe("the replay job", () => {
     await settle(test);
     expect(test.sent).toHaveLength(9);
     expect(await failedLines(test)).toEqual([]);
-    expect(new Set(test.sent.slice(6).map(({ headers }) => headers["x-relay-replay"]))).toEqual(new Set(["2"]));
+    expect(new Set(test.sent.slice(6).map(({ headers }) => headers["X-Relay-Replay"]))).toEqual(new Set(["2"]));
   });
 
   it("leaves alone what failed because its subscription was disabled, and whatever belongs to a disabled one", async () => {

@@ -10,6 +10,18 @@ import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import { secretAad, type Subscription } from "../../core/model/subscription.ts";
 
 const event = { eventId: "evt_1", type: "deposit:paid", attempt: 1, cycle: 0 };
+const subscriptionOf = (over: Partial<Subscription>): Subscription => ({
+  id: "sub_1",
+  keyId: "key_1",
+  url: "https://hooks.example.com/",
+  events: ["*"],
+  status: "active",
+  createdAt: 0,
+  updatedAt: 0,
+  generation: 0,
+  secrets: [],
+  ...over,
+});
 const bodyOf = (text: string): Uint8Array => Buffer.from(text, "utf8");
 
 describe("signed headers", () => {
@@ -30,9 +42,9 @@ describe("signed headers", () => {
   it("carry the hex HMAC-SHA256 of the raw body under the whole secret text", () => {
     const secret = newSecret();
     const headers = signedHeaders({ ...event, body: bodyOf("{}") }, [signingKey(secret)], 0);
-    expect(headers["x-relay-webhook-signature"]).toBe(createHmac("sha256", secret).update("{}").digest("hex"));
-    expect(headers["content-digest"]).toBe(`sha-256=:${createHash("sha256").update("{}").digest("base64")}:`);
-    expect(headers["x-relay-replay"]).toBeUndefined();
+    expect(headers["X-Relay-Webhook-Signature"]).toBe(createHmac("sha256", secret).update("{}").digest("hex"));
+    expect(headers["Content-Digest"]).toBe(`sha-256=:${createHash("sha256").update("{}").digest("base64")}:`);
+    expect(headers["X-Relay-Replay"]).toBeUndefined();
   });
 
   it("are signed by both secrets during an overlap, each accepted alone", () => {
@@ -46,15 +58,23 @@ describe("signed headers", () => {
       new Webhook(secret).verify("{}", headers);
       expect(verifyHex(bodyOf("{}"), headers, secret)).toBe(true);
     }
-    expect(headers["x-relay-replay"]).toBe("2");
+    expect(headers["X-Relay-Replay"]).toBe("2");
     expect(verifyHex(bodyOf("{}"), headers, newSecret())).toBe(false);
   });
 
   it("cannot be overruled by static headers of the subscription", () => {
     const secret = newSecret();
-    const extra = { "webhook-id": "evil", "x-relay-attempt": "9", "x-mine": "yes" };
-    const headers = signedHeaders({ ...event, body: bodyOf("{}") }, [signingKey(secret)], 0, extra);
-    expect(headers).toMatchObject({ "webhook-id": "evt_1", "x-relay-attempt": "1", "x-mine": "yes" });
+    const names = ["webhook-id", "X-Relay-Attempt", "x-relay-event", "Accept-Encoding", "user-agent", "X-Mine"];
+    const sub = subscriptionOf({
+      secrets: [{ version: 1, sealed: secret, createdAt: 0 }],
+      headers: Object.fromEntries(names.map((name) => [name, "evil"])),
+    });
+    const signer = createSigner({ open: (sealed) => sealed });
+    const headers = signer.sign(sub, { ...event, body: bodyOf("{}") }, 0);
+    expect(headers).toMatchObject({ "webhook-id": "evt_1", "X-Relay-Attempt": "1", "x-mine": "evil" });
+    const lower = Object.keys(headers).map((name) => name.toLowerCase());
+    expect(new Set(lower).size).toBe(lower.length);
+    expect(Object.values(headers).filter((value) => value === "evil")).toHaveLength(1);
   });
 
   it("refuse to exist without a live secret", () => {
@@ -83,24 +103,16 @@ describe("the signer", () => {
         return secrets[sealed as "a" | "b"];
       },
     });
-    const sub: Subscription = {
-      id: "sub_1",
-      keyId: "key_1",
-      url: "https://example.com/",
-      events: ["*"],
-      status: "active",
-      createdAt: 0,
-      updatedAt: 0,
-      generation: 0,
+    const sub = subscriptionOf({
       secrets: [
         { version: 2, sealed: "a", createdAt: 0 },
         { version: 1, sealed: "b", createdAt: 0, expiresAt: 1_000 },
       ],
-    };
+    });
     const during = signer.sign(sub, { ...event, body: bodyOf("{}") }, 999);
     const after = signer.sign(sub, { ...event, body: bodyOf("{}") }, 1_000);
-    expect(during["x-relay-webhook-signature-previous"]).toBeDefined();
-    expect(after["x-relay-webhook-signature-previous"]).toBeUndefined();
+    expect(during["X-Relay-Webhook-Signature-Previous"]).toBeDefined();
+    expect(after["X-Relay-Webhook-Signature-Previous"]).toBeUndefined();
     expect(opened).toEqual([secretAad("key_1", "sub_1", 2), secretAad("key_1", "sub_1", 1)]);
   });
 

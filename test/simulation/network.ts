@@ -92,8 +92,8 @@ export function simNet(world: World, rests: readonly string[]): SimNet {
         const one: Seen = {
           subscriptionId: request.subscriptionId,
           eventId: headers["webhook-id"] as string,
-          cycle: Number(headers["x-relay-replay"] ?? 0),
-          number: Number(headers["x-relay-attempt"]),
+          cycle: Number(headers["X-Relay-Replay"] ?? 0),
+          number: Number(headers["X-Relay-Attempt"]),
           headers,
           body: Buffer.from(request.body).toString("utf8"),
           node: life,

@@ -79,7 +79,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const busy = verdict.code === "PROVIDER_BACKPRESSURE";
     const detail = busy ? UPSTREAM_BUSY : "Wait as long as Retry-After says, then go on slower.";
     const { retryAfter = WAIT_MIN_S } = verdict;
-    throw new Problem(verdict.code, detail, { retryAfter, headers: lowered(verdict.headers) });
+    throw new Problem(verdict.code, detail, { retryAfter, headers: limitsOnly(verdict.headers) });
   }
 
   /**
@@ -132,7 +132,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const { code, status, detail, extras } = problemOf(error);
     const free = status >= 500 || code === "PROVIDER_BACKPRESSURE";
     if (!(error instanceof Problem)) log.error("a request failed", { error: (error as Error).name });
-    const headers = lowered(free ? await verdict.giveBack() : verdict.headers);
+    const headers = limitsOnly(free ? await verdict.giveBack() : verdict.headers);
     return new Problem(code, detail, { ...extras, headers: { ...headers, ...extras.headers } });
   }
 
@@ -239,10 +239,10 @@ function full(): never {
   throw new Problem("PROVIDER_BACKPRESSURE", detail, { retryAfter: WAIT_MIN_S });
 }
 
-/** For an answer that says `Retry-After` itself. */
-function lowered(headers: Readonly<Record<string, string>>): Record<string, string> {
-  const entries = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
-  return Object.fromEntries(entries.filter(([name]) => name !== "retry-after"));
+/** The limit headers of a problem, which says `Retry-After` itself. */
+function limitsOnly(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const { "Retry-After": _, ...rest } = headers;
+  return rest;
 }
 
 /** The host of a request line in absolute form, which goes before `Host` (RFC 9112 §3.2.2). */

@@ -91,7 +91,7 @@ class Pieces {
   }
 }
 
-const CLOSE = { connection: "close" } as const;
+const CLOSE = { Connection: "close" } as const;
 const tooLarge = (maxBytes: number): Problem =>
   new Problem("PAYLOAD_TOO_LARGE", `Send at most ${maxBytes} bytes.`, { headers: CLOSE });
 const noRoom = (): Problem =>

@@ -79,5 +79,5 @@ function parsed(schema: z.ZodType, value: unknown, errors: FieldError[]): unknow
 /** RFC 9470: the answer says what would be enough. */
 const stepUpRequired = (rule: StepUpRule): Problem =>
   new Problem("STEP_UP_REQUIRED", "Prove your second factor again, then repeat the request with the new token.", {
-    headers: { "www-authenticate": stepUpChallenge(rule) },
+    headers: { "WWW-Authenticate": stepUpChallenge(rule) },
   });

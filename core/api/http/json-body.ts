@@ -70,7 +70,7 @@ function checkMedia(call: Call): void {
 
 /** The body is not read: the connection cannot be used again. */
 const unsupported = (detail: string): Problem =>
-  new Problem("UNSUPPORTED_MEDIA_TYPE", detail, { headers: { accept: "application/json" } });
+  new Problem("UNSUPPORTED_MEDIA_TYPE", detail, { headers: { Accept: "application/json" } });
 
 /** @throws Problem NOT_ACCEPTABLE when `Accept` leaves out `type` */
 export function checkAccept(call: Call, type: string): void {

@@ -1,4 +1,4 @@
-/** How an answer leaves: one head, one end, and an envelope or problem details (RFC 9457) in between. */
+/** Writes answers: the head once, and a body in an envelope or as problem details (RFC 9457). */
 import { ConflictError, StorageError } from "../../model/errors.ts";
 import { Problem, PROBLEMS, problemType } from "../../model/problem.ts";
 import { isoTime } from "../../model/time.ts";
@@ -23,7 +23,7 @@ export function envelope(answer: HttpAnswer, now: number): RouteReply {
   return { status, headers, body: `{"data":${data},"meta":{"timestamp":"${isoTime(now)}"${cursor}}}` };
 }
 
-/** What an error comes to for the client: nothing of ours, no text of an exception, no stack. */
+/** The problem that stands for an error: no text of an exception reaches the client, and no stack. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof StorageError && error.fault !== "broken") {
@@ -49,19 +49,27 @@ export function problemReply(problem: Problem, requestId: string): RouteReply {
     errors,
     retryAfter,
   });
-  const headers: Record<string, string | readonly string[]> = {
-    "content-type": "application/problem+json",
-    ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
-    ...(code === "UNAUTHENTICATED" && { "www-authenticate": 'Bearer realm="relay"' }),
-    ...extras.headers,
+  const headers: Record<string, string> = { ...extras.headers };
+  const add = (name: string, value: string): void => {
+    if (!hasHeader(headers, name)) headers[name] = value;
   };
+  add("Content-Type", "application/problem+json");
+  if (retryAfter !== undefined) add("Retry-After", String(retryAfter));
+  if (code === "UNAUTHENTICATED") add("WWW-Authenticate", 'Bearer realm="relay"');
   return { status, headers, body };
+}
+
+/** Whether a header is there, however its name is spelled. */
+function hasHeader(headers: NonNullable<RouteReply["headers"]>, name: string): boolean {
+  if (name in headers) return true;
+  const lower = name.toLowerCase();
+  return Object.keys(headers).some((one) => one.length === lower.length && one.toLowerCase() === lower);
 }
 
 const NO_HEADERS: Readonly<Record<string, string | readonly string[]>> = {};
 
 /**
- * Writes head and body at once. Headers of the reply go before ours of the same name (in lower case).
+ * Writes head and body at once. Names of headers go out as they are spelled here and in the reply, whose own headers win.
  * @param more the limit headers
  */
 export function send(call: Call, reply: RouteReply, more?: Readonly<Record<string, string>>): void {
@@ -73,16 +81,17 @@ export function send(call: Call, reply: RouteReply, more?: Readonly<Record<strin
   const head: string[] = ["X-Request-Id", call.requestId];
   let typed = false;
   let cached = false;
+  let closing = false;
   for (const name in own) {
     const value = own[name] as string | readonly string[];
     const lower = name.toLowerCase();
     if (lower === "content-type") typed = true;
     else if (lower === "cache-control") cached = true;
+    else if (lower === "connection") closing = value === "close";
     if (typeof value === "string") head.push(name, value);
     else for (const one of value) head.push(name, one);
   }
-  if (more !== undefined)
-    for (const name in more) if (!(name.toLowerCase() in own)) head.push(name, more[name] as string);
+  if (more !== undefined) for (const name in more) if (!hasHeader(own, name)) head.push(name, more[name] as string);
   if (!cached) head.push("Cache-Control", "no-store");
   head.push("X-Content-Type-Options", "nosniff");
   if (status === 204 || status === 304) {
@@ -94,11 +103,11 @@ export function send(call: Call, reply: RouteReply, more?: Readonly<Record<strin
   const length = body === undefined ? 0 : typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
   head.push("Content-Length", String(length));
   res.writeHead(status, head);
-  if (req.complete || own["connection"] !== "close") res.end(body);
+  if (req.complete || !closing) res.end(body);
   else endLate(call, body);
 }
 
-/** The longest rest of a refused body that is read and thrown away, bytes. */
+/** Most bytes of a refused body that are read and thrown away. */
 const DRAINED = 16 * 1024 * 1024;
 
 /**

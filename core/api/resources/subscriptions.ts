@@ -46,7 +46,7 @@ export function subscriptionOperations(deps: {
       async handle({ keyId, body, actor }) {
         const { subscription, secret } = await subscriptions.create(keyId, body, actor);
         const location = `/api-keys/${encodeURIComponent(keyId)}/webhooks/${subscription.id}`;
-        return { data: createdView(subscription, secret), headers: { location } };
+        return { data: createdView(subscription, secret), headers: { Location: location } };
       },
     }),
     operation({

@@ -101,17 +101,17 @@ const Request = part(({ event, data, attempt, sub }: SentProps) => {
   const headers: readonly (readonly [string, string])[] = [
     ["host", url?.host ?? "(of the subscription’s URL)"],
     ...own,
-    ["content-type", "application/json"],
-    ["accept-encoding", "identity"],
-    ["user-agent", userAgent],
-    ["x-relay-webhook-signature", signed?.hex ?? "(64 hex digits)"],
+    ["Content-Type", "application/json"],
+    ["Accept-Encoding", "identity"],
+    ["User-Agent", userAgent],
+    ["X-Relay-Webhook-Signature", signed?.hex ?? "(64 hex digits)"],
     ["webhook-id", event.id],
     ["webhook-timestamp", timestamp],
     ["webhook-signature", signed?.standard ?? "(v1,… in base64)"],
-    ["x-relay-event", event.type],
-    ["x-relay-attempt", String(attempt.number)],
-    ["content-digest", digest === undefined ? "(SHA-256 of the body)" : `sha-256=:${digest}:`],
-    ...(attempt.cycle > 0 ? [["x-relay-replay", String(attempt.cycle)] as const] : []),
+    ["X-Relay-Event", event.type],
+    ["X-Relay-Attempt", String(attempt.number)],
+    ["Content-Digest", digest === undefined ? "(SHA-256 of the body)" : `sha-256=:${digest}:`],
+    ...(attempt.cycle > 0 ? [["X-Relay-Replay", String(attempt.cycle)] as const] : []),
     ["content-length", String(text.encode(body).length)],
   ];
   const target = url === undefined ? "(path of the subscription’s URL)" : url.pathname + url.search;
@@ -133,7 +133,7 @@ const Request = part(({ event, data, attempt, sub }: SentProps) => {
         null,
         el.li(
           null,
-          el.code(null, "x-relay-webhook-signature"),
+          el.code(null, "X-Relay-Webhook-Signature"),
           " is the HMAC-SHA256 of the raw body in lower-case hex. Its key is the whole secret as text, ",
           el.code(null, "whsec_"),
           " and all.",
@@ -150,7 +150,7 @@ const Request = part(({ event, data, attempt, sub }: SentProps) => {
         el.li(
           null,
           "While an old secret overlaps, ",
-          el.code(null, "x-relay-webhook-signature-previous"),
+          el.code(null, "X-Relay-Webhook-Signature-Previous"),
           " and a second ",
           el.code(null, "v1,…"),
           " are made with it.",

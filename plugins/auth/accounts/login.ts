@@ -56,7 +56,7 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
         return { changes: [same, begun.change], audit, result: { user, ...begun } };
       }
       if (body.code === undefined) {
-        const headers = { "www-authenticate": stepUpChallenge(STEP_UP) };
+        const headers = { "WWW-Authenticate": stepUpChallenge(STEP_UP) };
         throw new Problem("STEP_UP_REQUIRED", "This account has a second factor: send its code too.", { headers });
       }
       const given = body.code;

@@ -22,7 +22,7 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
     if (isSteppedUp(principal, STEP_UP, clock.now())) return actor;
     const tried = { action, target: name(request), detail: "no fresh second factor", actor, keys: "*" } as const;
     await parts.refused(tried, principal.sub);
-    const headers = { "www-authenticate": stepUpChallenge(STEP_UP) };
+    const headers = { "WWW-Authenticate": stepUpChallenge(STEP_UP) };
     throw new Problem("STEP_UP_REQUIRED", "Prove your second factor again, then repeat the request.", { headers });
   }
 
