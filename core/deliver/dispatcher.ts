@@ -1,4 +1,5 @@
 /** The worker: claims what is due, runs each delivery in a slot, and gives back what it cannot finish. */
+import { within } from "../model/within.ts";
 import { setMaxListeners } from "node:events";
 import { StorageError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -177,11 +178,7 @@ export function createDispatcher(deps: {
       claiming.abort();
       await loop;
       const all = [...lanes.values()];
-      const done = Promise.all(all.map(quiet));
-      const over = new AbortController();
-      const grace = clock.sleep(clock.now() + graceMs, over.signal).catch(() => undefined);
-      await Promise.race([done, grace]);
-      over.abort();
+      await within(clock, graceMs, Promise.all(all.map(quiet)));
       await Promise.all(all.map(abort));
       renewal.stop();
     },

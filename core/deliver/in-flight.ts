@@ -1,4 +1,5 @@
 /** What is on the wire now: a rotation is over only when nothing that the old secret alone has signed is under way. */
+import { within } from "../model/within.ts";
 import type { Clock } from "../ports/clock.ts";
 import { LinkedList } from "../model/linked-list.ts";
 import type { Send } from "./send.ts";
@@ -28,10 +29,7 @@ export function createInFlight(send: Send, clock: Clock): InFlight {
     async quiet(subscriptionId, mostMs) {
       const sent = [...(lines.get(subscriptionId) ?? [])];
       if (sent.length === 0) return;
-      const over = new AbortController();
-      const most = clock.sleep(clock.now() + mostMs, over.signal).catch(() => undefined);
-      await Promise.race([Promise.allSettled(sent), most]);
-      over.abort();
+      await within(clock, mostMs, Promise.allSettled(sent));
     },
   };
 }

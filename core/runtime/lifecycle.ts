@@ -1,4 +1,5 @@
 /** Starting and stopping. Start follows the data path; stop is the data path again. Both may be called twice, or half way. */
+import { within } from "../model/within.ts";
 import type { Clock } from "../ports/clock.ts";
 
 export interface Step {
@@ -46,31 +47,22 @@ export function createLifecycle(deps: {
   }
 
   /** @throws Error when it takes longer */
-  async function within(ms: number, work: Promise<void> | void): Promise<void> {
-    const over = new AbortController();
-    const late = clock.sleep(clock.now() + ms, over.signal).then(
-      () => Promise.reject(new Error(`not done within ${Math.round(ms)} ms`)),
-      () => undefined,
-    );
-    try {
-      await Promise.race([work, late]);
-    } finally {
-      over.abort();
-    }
+  async function bounded(ms: number, work: Promise<void> | void): Promise<void> {
+    if (!(await within(clock, ms, Promise.resolve(work)))) throw new Error(`not done within ${Math.round(ms)} ms`);
   }
 
   async function end(): Promise<void> {
     const deadline = clock.monotonic() + shutdownMs;
     const left = (share = 1): number => Math.max(LEAST_MS, (deadline - clock.monotonic()) * share);
     // A start under way sees `stopped` between its steps and goes no further. One that hangs is left behind.
-    if (starting !== undefined) await within(left(1 / 2), starting).catch(() => undefined);
+    if (starting !== undefined) await bounded(left(1 / 2), starting).catch(() => undefined);
     state = "stopping";
     for (const name of stopping) {
       const step = steps.find((one) => one.name === name);
       if (step === undefined || !begun.has(name)) continue;
       try {
         const graceMs = left(step.share);
-        await within(graceMs, step.stop(graceMs));
+        await bounded(graceMs, step.stop(graceMs));
       } catch (error) {
         failed(name, error);
       }

@@ -1,4 +1,5 @@
 /** Sends spans: gathers them, posts them in batches through the guard, and drops what is not taken. It never holds up an event. */
+import { within } from "../../../core/model/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log, Metrics, PluginContext } from "../../../core/ports/plugin.ts";
 import { VERSION } from "../../../core/model/version.ts";
@@ -50,12 +51,7 @@ export function createExporter(
 
   async function gather(): Promise<void> {
     full = Promise.withResolvers();
-    const over = new AbortController();
-    const late = clock
-      .sleep(clock.now() + delayMs, AbortSignal.any([over.signal, closing.signal]))
-      .catch(() => undefined);
-    await Promise.race([full.promise, late]);
-    over.abort();
+    await within(clock, delayMs, full.promise, closing.signal);
   }
 
   /** @returns whether it was taken. Never rejects. */
@@ -112,10 +108,7 @@ export function createExporter(
     },
     async close(graceMs) {
       closing.abort(new Error("closing"));
-      const over = new AbortController();
-      const late = clock.sleep(clock.now() + graceMs, over.signal).catch(() => undefined);
-      await Promise.race([sending, late]);
-      over.abort();
+      await within(clock, graceMs, sending);
       left.abort();
     },
   };

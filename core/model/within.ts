@@ -1,0 +1,31 @@
+/** Waits for work, but not for ever. */
+
+/** The part of the clock port that a wait needs. */
+interface Sleeper {
+  now(): number;
+  sleep(until: number, signal?: AbortSignal): Promise<void>;
+}
+
+/**
+ * Resolves when the work has ended, `ms` milliseconds have passed or the signal aborts. The work goes on in any case.
+ * @returns whether the work ended first
+ * @throws what the work throws, when it does so first
+ */
+export async function within(
+  clock: Sleeper,
+  ms: number,
+  work: Promise<unknown> | undefined,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const over = new AbortController();
+  const ends = signal === undefined ? over.signal : AbortSignal.any([over.signal, signal]);
+  const late = clock.sleep(clock.now() + ms, ends).then(
+    () => false,
+    () => false,
+  );
+  try {
+    return await Promise.race([Promise.resolve(work).then(() => true), late]);
+  } finally {
+    over.abort();
+  }
+}
