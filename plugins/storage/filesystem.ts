@@ -1,4 +1,6 @@
-/** `filesystem({ dir })`: plain JSON files that a person can read and back up, one a record, behind a journal. */
+/**
+ * `filesystem({ dir })` stores one plain JSON file per record, which a person can read and back up, behind a journal.
+ */
 import { join, resolve } from "node:path";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
@@ -13,18 +15,18 @@ import type { OpenedStore } from "./filesystem/open-store.ts";
 export interface FilesystemOptions extends EmbeddedOptions {
   /** Folder of the records; relative to the config file. @default "files" in the data folder */
   readonly dir?: string;
-  /** Records in one folder, at most; a fuller one is split. May change from start to start. @default 1_000 */
+  /** Most records in one folder; a fuller one is split. May change from start to start. @default 1_000 */
   readonly perFolder?: number;
 }
 
 /**
  * One process per folder: it is locked. Durability is `fsync`: a commit is acknowledged when the journal is synced.
  *
- * - `records/<shelf>/from…/<rest of the key>.json`: the records, brought up to date within a second.
+ * - `records/<key prefix>/from…/<rest of the key>.json`: the records, brought up to date within a second.
  * - `journal/`: what was committed since.
- * - `quarantine/`: what was torn, foreign or changed by hand; told in the log, counted in the status.
+ * - `quarantine/`: what was torn, foreign or changed by hand; reported in the log, counted in the status.
  *
- * Copy the whole folder of a stopped relay to back it up; a copy taken while it runs is not of one moment.
+ * To back it up, copy the whole folder of a stopped relay; a copy taken while it runs mixes several moments.
  */
 export function filesystem(options: FilesystemOptions = {}): Plugin<"storage", Storage> {
   return {

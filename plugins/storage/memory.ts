@@ -1,4 +1,4 @@
-/** `memory()`: everything in this process, gone with it. For tests, trials and what may be lost. */
+/** `memory()` keeps everything in this process, and loses it with it. For tests, trials and data that may be lost. */
 import { ConflictError } from "../../core/model/errors.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";

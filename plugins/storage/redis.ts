@@ -1,4 +1,4 @@
-/** `redis({ url | sentinels | cluster, prefix })`: one relay over several nodes. */
+/** `redis({ url | sentinels | cluster, prefix })` lets several nodes run as one relay. */
 import { randomBytes } from "node:crypto";
 import { StartError, StorageError } from "../../core/model/errors.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
@@ -28,19 +28,21 @@ export type { RedisOptions } from "./redis/options.ts";
 const LEASE_MS = 45_000;
 
 /**
- * Records, the due index and the limiter's windows on Redis 6 or newer. What a commit is worth is as Redis is set up,
- * looked at every few seconds and told: with `appendfsync always`, `replicated` where commits wait for `replicas`, `fsync`
- * on a Redis that nothing can take the place of; `volatile` otherwise. A Redis that evicts is refused.
+ * Keeps records, the due index and the limiter's windows on Redis 6 or newer. What a commit is worth depends on the
+ * set-up of Redis, which is read every few seconds and reported: with `appendfsync always`, `replicated` where commits
+ * wait for `replicas`, `fsync` on a Redis that no other can replace; `volatile` otherwise. A Redis that evicts keys is
+ * refused.
  *
- * Redis gone: every call fails within 2 s, none falls back to memory, and all is well again within 5 s of its return.
+ * While Redis is unreachable, every call fails within 2 s and none falls back to memory; within 5 s of its return
+ * everything works again.
  */
 export function redis(options: RedisOptions): Plugin<"storage", Storage> & { readonly shared: true } {
   return redisAt(options, () => "");
 }
 
 /**
- * As `redis`, with the time that its decisions are made by handed in: for tests, which cannot move a server's clock.
- * @param connect makes the connections: for tests, which simulate the network
+ * Like `redis`, with the clock of its decisions passed in: for tests, which cannot move a server's clock.
+ * @param connect makes the connections: for tests that simulate the network
  */
 export function redisAt(
   options: RedisOptions,
@@ -92,7 +94,8 @@ async function open(
     }
     const channelNow = (): Channel => told;
     const due = (inMs: number): void => queue.told(inMs);
-    // Extending, too: what was not copied when its attempt begins could be lost, and be published anew as another event.
+    // Extending waits for replicas as well: an event that was not copied when its attempt begins could be lost, and its
+    // id be published again as another event.
     const step = batchCalls(writing, large, now, clock, due);
     const committing = commits(step, clock, node, channelNow);
     const queue = sharedQueue({
@@ -108,7 +111,7 @@ async function open(
     });
     const others = otherNodes(reading, tag, clock, node, time);
     const told: Channel = await channel(subscriber, tag, clock, reading, others.alive, queue.told, others.heard);
-    // A master in place of another may lack what was told before.
+    // A new master may lack messages that the old one sent.
     client.on("ready", told.missed);
     const found = liveProbe(first, client, options, { clock, log, metrics, calls: reading });
     client.on("ready", found.look);
@@ -188,6 +191,6 @@ async function open(
   }
 }
 
-/** A figure of `INFO memory`, in bytes. */
+/** A value of `INFO memory`, in bytes. */
 const memoryOf = (info: string, name: string): number =>
   Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);

@@ -1,4 +1,4 @@
-/** `sqlite()`: the embedded default. One file, one writing thread, every commit synced before it resolves. */
+/** `sqlite()` is the embedded default: one file, one writing thread, every commit synced before it resolves. */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { makeDurableFolder, syncFolder } from "../../core/ports/folder.ts";
@@ -17,7 +17,7 @@ export interface SqliteOptions extends EmbeddedOptions {
   readonly cacheKiB?: number;
 }
 
-/** Name of the database in its folder; its log and index stand beside it. */
+/** Name of the database in its folder; its log and index stand next to it. */
 const FILE = "relay.db";
 
 /** Keeps everything in one SQLite database. @throws StartError 75 when another process uses the folder, 78 when its data is not ours */
@@ -32,10 +32,10 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
       const lock = await lockFolder(folder);
       const path = join(folder, FILE);
       try {
-        // Made here, so that the file and what SQLite puts beside it are readable by nobody else.
+        // Made here, so that nobody else can read the file and what SQLite puts next to it.
         if (existsSync(path)) chmodSync(path, 0o600);
         else closeSync(openSync(path, "a", 0o600));
-        // Also when an earlier process made the file: it may have died before this.
+        // Also when an earlier process made the file: it may have died before the sync.
         syncFolder(folder);
         const writer = await openWriter({ path, cacheKiB: cacheKiB >> 1 }, (changes) =>
           metrics.observe("batch_changes", changes),
@@ -52,7 +52,7 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
             verify: async () => reader.verify(),
             async room() {
               const { freeBytes, totalBytes } = await diskRoom(folder);
-              // The file does not shrink: what was removed is written over first.
+              // The file does not shrink: free pages inside it are reused first.
               return { freeBytes: freeBytes + reader.pages().free, totalBytes };
             },
             async status() {
@@ -61,7 +61,7 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
               return { bytes: used, reusableBytes: free, freeBytes, logBytes: bytesOf(`${path}-wal`) };
             },
             async close() {
-              // The writer last: the last to close empties the log.
+              // The writer last: the last connection to close empties the log.
               reader.close();
               await writer.close();
               lock.release();

@@ -1,4 +1,4 @@
-/** `unstorage(driver)`: any driver of unstorage, with what it cannot promise said. */
+/** `unstorage(driver)` uses any driver of unstorage, and says what it cannot promise. */
 import type { Driver } from "unstorage";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
@@ -9,11 +9,12 @@ import { openDriver } from "./unstorage/store.ts";
 /**
  * For trying things out, and for stores that nothing else here reaches. What it cannot promise, and says at start:
  *
- * - Durability is `volatile`: whether a driver's write is on a disk when it resolves is not known.
- * - A commit is all or nothing only if the driver writes one item whole or not at all; two processes on the same data
- *   overwrite each other unseen.
+ * - Durability is `volatile`: nobody knows whether a driver's write is on a disk when it resolves.
+ * - A commit is all or nothing only if the driver writes one item completely or not at all; two processes on the same
+ * data
+ *   overwrite each other unnoticed.
  * - All keys (not the values) are held in memory, and listed at start.
- * - What the driver drops by itself, as a cache does, is gone; that it is gone is told when it is missed.
+ * - What the driver drops by itself, as a cache does, is gone; the log reports it when it is missed.
  */
 export function unstorage(driver: Driver, options: EmbeddedOptions = {}): Plugin<"storage", Storage> {
   return {

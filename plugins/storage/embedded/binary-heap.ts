@@ -1,9 +1,9 @@
-/** A binary heap of things that wait for a time, soonest first. */
+/** A binary heap of items that wait for a time, soonest first. */
 
 export interface Heap<T> {
   readonly size: number;
   push(at: number, item: T): void;
-  /** The soonest time; undefined when empty. */
+  /** Returns the soonest time; undefined when empty. */
   peek(): number | undefined;
   pop(): T | undefined;
 }

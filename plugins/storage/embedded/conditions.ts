@@ -1,7 +1,7 @@
-/** The conditional half of a commit: which `if` did not hold. */
+/** Checks the conditions (`if`) of a commit. */
 import type { Change } from "../../../core/ports/storage.ts";
 
-/** Every condition is judged against what was stored before the commit. Empty when all of them hold. */
+/** Returns the keys whose condition does not hold, judged by what was stored before the commit. Empty when all hold. */
 export function unmet(changes: readonly Change[], get: (key: string) => string | undefined): readonly string[] {
   let keys: string[] | undefined;
   for (const change of changes) {

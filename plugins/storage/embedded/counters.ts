@@ -1,4 +1,7 @@
-/** Counters in this process's memory: the limiter's windows for one node. They die with it; suspensions are put back. */
+/**
+ * Keeps the limiter's windows for one node in the memory of this process. They end with it; stored suspensions are
+ * restored.
+ */
 import { decide, giveBack, readWindow } from "../../../core/model/windows.ts";
 import type { Decision, Take, WindowResult, WindowCount } from "../../../core/model/windows.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
@@ -11,13 +14,13 @@ export interface CounterOptions {
 
 interface Held {
   tally: WindowCount;
-  /** The last take on it: says how long its windows are, and for how long strikes count. */
+  /** The last take on it, which tells how long its windows are and for how long strikes count. */
   take: Take | undefined;
 }
 
-/** Where everyone is counted who comes while all that is held is full or suspended, so that memory stays bounded. */
+/** The shared entry for new callers while all held entries are full or suspended, so that memory stays bounded. */
 const CROWD = "\u0000crowd";
-/** A sweep that found nothing to drop is not repeated sooner: it looks at everything. */
+/** A sweep that found nothing to drop is not repeated sooner, because it reads all entries. */
 const SWEEP_AGAIN_MS = 1_000;
 
 export function createCounters(clock: Pick<Clock, "monotonic">, options: CounterOptions = {}): Counters {
@@ -25,7 +28,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
   const held = new Map<string, Held>();
   let sweptInVainAt = Number.NEGATIVE_INFINITY;
 
-  /** Drops idle pairs, then, oldest first, those that are neither full nor suspended, until some room is made. */
+  /** Drops idle pairs; then, oldest first, those that are neither full nor suspended, until there is some room. */
   function sweep(now: number): void {
     if (now - sweptInVainAt < SWEEP_AGAIN_MS) return;
     const room = Math.max(1, Math.floor(capacity / 20));
@@ -37,7 +40,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
     if (held.size >= capacity) sweptInVainAt = now;
   }
 
-  /** The key that a take is counted under: its own, or the crowd's when there is no room. */
+  /** Returns the key that a take is counted under: its own, or the shared one when there is no room. */
   function place(key: string, now: number): string {
     if (held.size < capacity || held.has(key)) return key;
     sweep(now);
@@ -53,7 +56,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
     }
   }
 
-  /** The crowd is never suspended: whoever tips it over would be suspended for all the others, and the others for him. */
+  /** The shared entry is never suspended: one caller's abuse would suspend all the others. */
   const decideAt = (key: string, take: Take, now: number): Decision =>
     decide(held.get(key)?.tally, key === CROWD ? { ...take, abuse: undefined } : take, now);
 
@@ -73,7 +76,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
       const anyRefused = decisions.some(({ taken }) => taken.code !== undefined);
       return decisions.map(({ tally, taken }, i) => {
         const [key, take] = [keys[i] as string, takes[i] as Take];
-        // What would have passed alone is not counted when another take was refused.
+        // A take that would have passed alone is not counted when another take was refused.
         if (anyRefused && taken.code === undefined) return readWindow(held.get(key)?.tally, take, now);
         keep(key, tally, take);
         return taken;
@@ -96,7 +99,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
   };
 }
 
-/** Nothing would be forgotten with it. */
+/** True when dropping it forgets nothing. */
 function isIdle({ tally, take }: Held, now: number): boolean {
   if (take === undefined) return now >= tally.suspendedUntil && tally.strikes === 0;
   const { sustained, burst, abuse } = take;
@@ -109,7 +112,7 @@ function isIdle({ tally, take }: Held, now: number): boolean {
   );
 }
 
-/** Dropping it would let someone pass who must not. */
+/** True when dropping it would let a caller pass that must be refused. */
 function isBound({ tally, take }: Held, now: number): boolean {
   if (now < tally.suspendedUntil) return true;
   if (take === undefined) return false;

@@ -1,7 +1,7 @@
-/** The simple half of the storage port, an unstorage driver, on top of the other half. */
+/** Builds the unstorage driver of a storage from its commit, getMany and range. */
 import type { Change, Entry, RangeOptions } from "../../../core/ports/storage.ts";
 
-/** Keys a page when all keys of a base are walked. */
+/** Keys per page when all keys of a base are listed. */
 const PAGE = 1_000;
 
 export interface KeyValue {

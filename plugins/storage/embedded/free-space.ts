@@ -1,8 +1,8 @@
-/** Space on the disk that a folder stands on. */
+/** Reads the free space of the disk that holds a folder. */
 import { statfs } from "node:fs/promises";
 import type { StorageSpace } from "../../../core/ports/storage.ts";
 
-/** What a process without privileges may still write there, and the size of the whole. */
+/** Returns what a process without privileges may still write there, and the size of the whole disk. */
 export async function diskRoom(folder: string): Promise<StorageSpace> {
   const { bavail, blocks, bsize } = await statfs(folder);
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };

@@ -1,35 +1,37 @@
 /**
- * Strays: stored lines whose times cannot be true, because the clock that wrote them was wrong. They stand behind lines
- * that are due later, so that they are read apart from those.
+ * Finds stored due lines whose times cannot be true, because the clock that wrote them was wrong. They sort after lines
+ * that are due later, so they are read separately.
  */
 import { neverTried, type Due } from "../../../core/model/delivery.ts";
 import { dueKey } from "../../../core/model/keys.ts";
 import type { Entry } from "../../../core/ports/storage.ts";
 import { longestWait, type Timeline } from "./timeline.ts";
 
-/** A part of one subscription's stored lines, in which there are strays of one kind. */
+/** A part of one subscription's stored lines that contains lines with impossible times of one kind. */
 export interface FutureLines {
-  /** Retries and replays; else deliveries that were never tried, which are due now. */
+  /** True for retries and replays; false for deliveries without an attempt, which are due now. */
   readonly tried: boolean;
-  /** Reading goes on behind this key… */
+  /** Reading continues after this key… */
   readonly after: string;
   /** …and ends with this one. */
   readonly until: string;
-  /** Strays are the lines that were written later than this, by the wall clock. */
+  /** Lines written later than this, by the wall clock, have impossible times. */
   readonly since: number;
-  /** What is to be taken from the time in their keys, ms: by the queue's time they are due then. Infinite: at once. */
+  /**
+   * Subtracted from the time in their keys, ms: the result is when they are due by the queue's time. Infinite: at once.
+   */
   readonly shift: number;
   /** When the next of them is due, by the queue's time, or earlier. */
   readonly at: number;
 }
 
-/** The wall clock's time when a line was written, or earlier. */
+/** Returns the wall clock's time when a line was written, or earlier. */
 const writtenAt = (due: Due): number => due.dueAt - longestWait(due);
 
 export const isFutureLine = ({ tried, since }: Pick<FutureLines, "tried" | "since">, due: Due): boolean =>
   neverTried(due) !== tried && writtenAt(due) > since;
 
-/** When a line that is read from storage may be claimed, by the queue's time. */
+/** Returns when a line read from storage may be claimed, by the queue's time. */
 export function atOf(strays: readonly FutureLines[], due: Due, time: Timeline): number {
   let at = time.at(due);
   if (strays.length === 0) return at;
@@ -40,8 +42,8 @@ export function atOf(strays: readonly FutureLines[], due: Due, time: Timeline): 
 }
 
 /**
- * What is left of a part after a page of it was read.
- * @param full there may be more behind the page
+ * Returns what is left of a part after a page of it was read.
+ * @param full there may be more after the page
  */
 export function restOf(
   stray: FutureLines,
@@ -59,7 +61,7 @@ export function restOf(
   return full && after < stray.until ? { ...stray, after } : undefined;
 }
 
-/** The strays of one kind among lines that are read in order. */
+/** Lines with impossible times of one kind, found among lines that are read in order. */
 export interface FutureFinding {
   readonly tried: boolean;
   readonly since: number;
@@ -86,7 +88,10 @@ export function noteFutureLine(found: readonly FutureFinding[], due: Due): void 
   }
 }
 
-/** What was found: the line that was written last counts as written now, the others as much earlier as they were. */
+/**
+ * Builds the part for what was found: the line written last counts as written now, the others earlier by the same
+ * differences.
+ */
 export function futureLinesOf(
   { tried, since, first, last, writtenAt: latest }: FutureFinding,
   now: number,
@@ -98,7 +103,7 @@ export function futureLinesOf(
 
 const timeIn = (key: string): number => Number(key.split(":")[2]);
 
-/** A line goes back to storage, where its place is a later one than its time. */
+/** Adds a line that goes back to storage, where it sorts after lines that are due later. */
 export function addFutureLine(
   strays: readonly FutureLines[],
   due: Due,

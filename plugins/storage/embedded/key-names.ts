@@ -1,6 +1,6 @@
 /**
- * Names for keys where a key may not be used as it is: they can be read back, are safe on every file system, and differ
- * from each other even where case is folded. `:` becomes `+`, `A` becomes `=a`, anything unusual `=` and two hex digits.
+ * Encodes keys as names where a key cannot be used unchanged. Names can be decoded, are safe on every file system, and
+ * differ even where case is folded. `:` becomes `+`, `A` becomes `=a`, anything unusual `=` and two hex digits.
  */
 
 const PLAIN = /^[a-z0-9_~.-]$/;
@@ -20,7 +20,7 @@ export function encodeName(text: string): string {
   return name;
 }
 
-/** `undefined` when the name is none that `encodeName` makes. */
+/** Returns `undefined` when `encodeName` does not make such a name. */
 export function decodeName(name: string): string | undefined {
   let text = "";
   for (let i = 0; i < name.length; i++) {

@@ -1,4 +1,4 @@
-/** One process a folder: an operating-system lock that dies with its holder, whatever way it dies. */
+/** Lets only one process use a folder, with an operating-system lock that ends with its holder, however that ends. */
 import { closeSync, existsSync, openSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
@@ -13,7 +13,7 @@ const held = new Set<string>();
 
 /**
  * Takes `<dir>/lock`. The file is a tiny SQLite database: its write lock is a lock of the operating system on every
- * platform, seen across containers that share the folder, and the holder's process id can be read beside it.
+ * platform, visible across containers that share the folder, and the holder's process id can be read next to it.
  * @throws StartError 75 naming the process that holds it; 78 when the folder cannot be used at all
  */
 export async function lockFolder(dir: string): Promise<FolderLock> {
@@ -54,7 +54,7 @@ function take(db: DatabaseSync): void {
     db.exec(`PRAGMA user_version = ${process.pid}`);
     db.exec("COMMIT");
   } catch {
-    // A full disk: the lock holds all the same, it only names nobody.
+    // A full disk: the lock still holds, but the process id is missing.
     if (db.isTransaction) db.exec("ROLLBACK");
   }
   db.exec("BEGIN IMMEDIATE");

@@ -1,6 +1,6 @@
-/** Work on many things, a few at a time. */
+/** Works on many items, a few at a time. */
 
-/** Waits for all that was begun, also when some of it fails. @throws the first failure */
+/** Waits for everything that was begun, even when some of it fails. @throws the first failure */
 export async function pool<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
   let at = 0;
   const workers = Array.from({ length: Math.min(atOnce, items.length) }, async () => {

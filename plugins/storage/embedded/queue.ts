@@ -1,6 +1,6 @@
 /**
- * The queue of one process: leases over a window of the due shelf. Leases are tokens in memory: they die with the
- * process, and storage still has the lines.
+ * The queue of one process: leases over a window of the due lines. Leases are tokens in memory. They end with the
+ * process, and the lines stay in storage.
  */
 import { LeaseLostError } from "../../../core/model/errors.ts";
 import { duesOf } from "../../../core/model/keys.ts";
@@ -21,25 +21,25 @@ import {
 import { timeline } from "./timeline.ts";
 import { createWindow } from "./window.ts";
 
-/** A lane with fewer lines than this asks storage for more. */
+/** A subscription queue with fewer lines than this reads more from storage. */
 const LOW = 64;
-/** When a page could not be read, ms. */
+/** How long to wait after a page could not be read, ms. */
 const AGAIN_MS = 1_000;
 
 export interface QueueDeps {
   readonly range: (prefix: string, options?: RangeOptions) => Promise<readonly Entry[]>;
   readonly commit: (changes: readonly Change[]) => Promise<void>;
   readonly clock: Clock;
-  /** How many lines the due shelf has, where the storage keeps count. */
+  /** Returns how many due lines there are, where the storage keeps count. */
   readonly stored?: () => number | undefined;
-  /** How many keys start with the prefix. */
+  /** Returns how many keys start with the prefix. */
   readonly count: (prefix: string) => Promise<number>;
   /** Most lines that wait in memory. @default 10_000 */
   readonly window?: number;
 }
 
 export interface WindowQueue extends Queue {
-  /** Ends every wait, and what it reads in the background. */
+  /** Ends every wait and every background read. */
   close(): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
     unblock(lane);
   }
 
-  /** Something of the lane is no longer under way, or soon will not be, once the caller has taken note. */
+  /** A delivery of the subscription queue is no longer under way, or soon will not be. */
   function unblock(lane: SubscriptionQueue): void {
     if (!lane.blocked) return;
     lane.blocked = false;
@@ -88,7 +88,7 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
   function take({ limit, perSubscription, busy }: ClaimRequest, taken: Map<string, number>, leases: Lease[]): void {
     const now = time.now();
     bell.look(now);
-    // A lane that gave a line goes to the end and is met again; one that is left alone stays and is not.
+    // A queue that gave a line goes to the end and is served again; one that is skipped stays and is not.
     for (const lane of window.ready) {
       if (leases.length >= limit) return;
       const open = pausedMs(lane, clock) === 0;
@@ -167,7 +167,7 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
         lane.settling--;
         if (lane.settling === 0 && lane.settled.length > 0) for (const tell of lane.settled.splice(0)) tell();
       }
-      // Cancelled meanwhile: what is committed is committed, and the lease is no more.
+      // Cancelled meanwhile: the commit stands, and the lease is lost.
       if (line.token !== lease.token) return;
       if (then?.keep !== undefined) {
         feeder.moved(line.due);

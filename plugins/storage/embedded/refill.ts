@@ -1,4 +1,7 @@
-/** Reads due lines from storage into the queue: a page for a lane that runs low, and the sweep over all subscriptions. */
+/**
+ * Reads due lines from storage into the queue: a page for a subscription queue that runs low, and a sweep over all
+ * subscriptions.
+ */
 import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
@@ -9,24 +12,24 @@ import { createSearch } from "./search.ts";
 import { atOf } from "./future-lines.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** Lines read at once for one lane, and by the sweep. */
+/** Lines read at once, for one subscription queue and by the sweep. */
 const PAGE = 250;
 /** Most lines of one subscription that a sweep takes. */
 const SWEEP_SHARE = 100;
 
 export interface Refill {
-  /** The lane has room, and storage more of it. */
+  /** Notes that a subscription queue has room, and that storage has more of it. */
   hungry(lane: SubscriptionQueue): void;
-  /** Feeds the hungry in the background; undefined when there are none. What it resolves to never rejects. */
+  /** Reads pages for these queues in the background; undefined when there are none. The promise never rejects. */
   feed(): Promise<void> | undefined;
   sweep(): Promise<number>;
-  /** Whether whatever waits is held, or known to be behind what is. */
+  /** Whether every stored line is held, or known to come after those that are. */
   knowsAll(): boolean;
-  /** A lane was dropped for want of room: only a sweep finds it again. */
+  /** Notes that a subscription queue was dropped for lack of room: only a sweep finds it again. */
   forgot(): void;
-  /** A line was left to storage for want of room. */
+  /** Notes that a line was left to storage for lack of room. */
   left(): void;
-  /** Storage has this line no more: a page that was being read meanwhile must not bring it back. */
+  /** Notes that storage no longer has this line: a page that is being read must not bring it back. */
   moved(due: Due): void;
   close(): Promise<void>;
 }
@@ -36,9 +39,9 @@ export function createRefill(deps: {
   readonly clock: Pick<Clock, "now" | "sleep">;
   readonly time: Timeline;
   readonly window: Window;
-  /** Something may be claimed. */
+  /** Called when something may be claimed. */
   readonly ring: () => void;
-  /** Has the lane looked at again soon. */
+  /** Has the subscription queue refilled again soon. */
   readonly later: (lane: SubscriptionQueue) => void;
 }): Refill {
   const { range, clock, time, window, ring, later } = deps;
@@ -52,7 +55,9 @@ export function createRefill(deps: {
   let swept = false;
   let closed = false;
 
-  /** Reads a page and hands it over in the same turn, with what ended since the read began still known. */
+  /**
+   * Reads a page and passes it on in the same turn, while the lines that ended since the read began are still known.
+   */
   async function read<T>(prefix: string, options: RangeOptions, use: (page: readonly Entry[]) => T): Promise<T> {
     reading++;
     try {
@@ -63,13 +68,13 @@ export function createRefill(deps: {
     }
   }
 
-  /** The line of an entry if it is news to the queue. */
+  /** Returns the line of an entry, if the queue does not hold it. */
   function news({ key, value }: Entry): Due | undefined {
     let due: Due;
     try {
       due = parseDue(key, value);
     } catch {
-      return undefined; // Not a line of ours; the check of stored data reports it.
+      return undefined; // Not a due line; the check of stored data reports it.
     }
     return gone.has(key) || lanes.get(due.subscriptionId)?.lines.has(due.ordinal) ? undefined : due;
   }
@@ -87,7 +92,10 @@ export function createRefill(deps: {
     });
   }
 
-  /** A page of what is due only because its time cannot be true, and one of the rest, if it is due or there are none. */
+  /**
+   * Reads a page of lines that are due only because their time cannot be true, and a page of the rest, if it is due or
+   * there are none.
+   */
   async function feedOnce(lane: SubscriptionQueue): Promise<void> {
     const fed = await search.feed(lane);
     const due = !fed || lane.behindAt - time.ahead() <= time.now();
@@ -114,7 +122,7 @@ export function createRefill(deps: {
     let after: string | undefined;
 
     function enter(next: SubscriptionQueue | undefined): void {
-      // One that was dropped on the way, for want of room, is not the one that now has its name.
+      // A queue that was dropped meanwhile, for lack of room, is not the one that has its name now.
       if (lane !== undefined && lanes.get(lane.id) === lane && !forgotten) lane.whole = true;
       [lane, taken, skipping] = [next, 0, false];
     }
@@ -127,7 +135,7 @@ export function createRefill(deps: {
         if (skipping) continue;
         const own = laneOf(id);
         if (taken >= most) {
-          // One that is whole reads on by itself.
+          // A complete queue reads on by itself.
           if (!own.whole) leaveBehind(own, entry.key.slice(0, -1), Number(entry.key.split(":")[2]));
           skipping = true;
         } else {
@@ -150,7 +158,7 @@ export function createRefill(deps: {
         return page.length;
       });
       if (length < PAGE) break;
-      // Many subscriptions make many pages: others get their turn in between.
+      // Many subscriptions make many pages: give other work a turn in between.
       await new Promise((resolve) => void setImmediate(resolve));
     }
     enter(undefined);

@@ -1,6 +1,6 @@
 /**
- * The search for strays in what storage holds of the queue: once at the start and after each step of the wall clock, in
- * the background. A lane of which all is held needs none: there every wait goes by the queue's own time.
+ * Searches stored due lines for times that cannot be true: once at the start and after each step of the wall clock, in
+ * the background. A subscription queue that holds all its lines needs no search: its waits use the queue's own time.
  */
 import type { Due } from "../../../core/model/delivery.ts";
 import { dueKey, duesOf, parseDue } from "../../../core/model/keys.ts";
@@ -21,28 +21,28 @@ import type { Window } from "./window.ts";
 
 /** Lines read at once. */
 const PAGE = 250;
-/** What is due so soon waits its time where it is, ms. */
+/** Lines that are due this soon stay where they are, ms. */
 const SOON_MS = 2_000;
-/** How often the wall clock is looked at while storage holds lines that are not held, ms. */
+/** How often the wall clock is read while storage has lines that the queue does not hold, ms. */
 const LOOK_MS = 2_000;
-/** When storage could not be read, ms. */
+/** How long to wait after storage could not be read, ms. */
 const AGAIN_MS = 1_000;
 
 export interface Search {
-  /** Searches every lane that was not searched since the last step. */
+  /** Searches every subscription queue that was not searched since the last step. */
   begin(): void;
-  /** Notices a step of the wall clock. */
+  /** Checks for a step of the wall clock. */
   look(): void;
-  /** Looks at the wall clock now and then, for as long as there is something that a step would misplace. */
+  /** Checks the wall clock from time to time, while a step would misplace a stored line. */
   watch(): void;
-  /** Reads a page of a lane's strays. @returns false when none is due */
+  /** Reads a page of a queue's lines with impossible times. @returns false when none is due */
   feed(lane: SubscriptionQueue): Promise<boolean>;
   close(): Promise<void>;
 }
 
 export function createSearch(deps: {
   readonly read: <T>(prefix: string, options: RangeOptions, use: (page: readonly Entry[]) => T) => Promise<T>;
-  /** The line of an entry, if the queue does not hold it. */
+  /** Returns the line of an entry, if the queue does not hold it. */
   readonly news: (entry: Entry) => Due | undefined;
   readonly clock: Pick<Clock, "now" | "sleep">;
   readonly time: Timeline;
@@ -69,7 +69,7 @@ export function createSearch(deps: {
         after = page.at(-1)?.key ?? after;
         return page.length;
       });
-      // Others get their turn in between.
+      // Give other work a turn in between.
       await new Promise((resolve) => void setImmediate(resolve));
     }
     if (!isCurrent(lane)) return;
@@ -110,7 +110,7 @@ export function createSearch(deps: {
     time.now();
     if (time.steps() === steps) return;
     steps = time.steps();
-    // What storage holds of them is due at another time now.
+    // Their stored lines are due at another time now.
     for (const lane of lanes.values()) touch(lane);
     begin();
   }
@@ -163,6 +163,6 @@ function note(found: readonly FutureFinding[], { key, value }: Entry): void {
   try {
     noteFutureLine(found, parseDue(key, value));
   } catch {
-    // Not a line of ours.
+    // Not a due line.
   }
 }

@@ -1,7 +1,7 @@
-/** A map whose keys can be walked in byte order: what storages that live in memory, or index in memory, are made of. */
+/** A map with its keys in byte order, for storages that live in memory or have their index there. */
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 
-/** Keys a chunk; a split makes two halves. Small enough that an insert in the middle moves little. */
+/** Keys per chunk; a split makes two halves. Small enough that an insert in the middle moves little. */
 const CHUNK = 512;
 
 export interface SortedMap {
@@ -9,21 +9,21 @@ export interface SortedMap {
   get(key: string): string | undefined;
   set(key: string, value: string): void;
   delete(key: string): boolean;
-  /** As the storage port has it. */
+  /** Reads a range, as the storage port defines it. */
   range(prefix: string, options?: RangeOptions): Entry[];
-  /** How many keys start with `prefix`, without walking them. */
+  /** Returns how many keys start with `prefix`, without listing them. */
   count(prefix: string): number;
 }
 
-/** Smallest text above every printable ASCII text that starts with `prefix`. */
+/** Returns the smallest text above every printable ASCII text that starts with `prefix`. */
 export const above = (prefix: string): string => `${prefix}\u007f`;
 
 export function sortedMap(): SortedMap {
   const values = new Map<string, string>();
-  /** Never empty but for the very first; each chunk is sorted and all of it is below the next one. */
+  /** No chunk is empty except the very first; each is sorted and lies below the next one. */
   const chunks: string[][] = [[]];
 
-  /** Index of the chunk in which `key` stands or would stand. */
+  /** Returns the index of the chunk in which `key` is or would be. */
   function chunkOf(key: string): number {
     let low = 0;
     let high = chunks.length - 1;
@@ -42,7 +42,7 @@ export function sortedMap(): SortedMap {
     if (last === undefined || last < key) chunk.push(key);
     else chunk.splice(lowerBound(chunk, key), 0, key);
     if (chunk.length <= CHUNK) return;
-    // Keys mostly grow with time: cut off the new end rather than halves when it is the last that overflowed.
+    // Keys mostly grow with time: when the last key overflows, split off only that key instead of half.
     const cut = chunk.at(-1) === key ? chunk.length - 1 : chunk.length >> 1;
     chunks.splice(at + 1, 0, chunk.splice(cut));
   }
@@ -72,7 +72,7 @@ export function sortedMap(): SortedMap {
       }
       return found;
     }
-    // `after` is exclusive: the next possible text behind it is itself and a NUL.
+    // `after` is exclusive: the next possible text is itself and a NUL.
     const from = after !== undefined && after >= prefix ? `${after}\0` : prefix;
     let at = chunkOf(from);
     let i = lowerBound(chunks[at] as string[], from);
@@ -109,7 +109,7 @@ export function sortedMap(): SortedMap {
   };
 }
 
-/** Index of the first element that is not below `key`. */
+/** Returns the index of the first element that is not below `key`. */
 function lowerBound(sorted: readonly string[], key: string): number {
   let low = 0;
   let high = sorted.length;

@@ -1,4 +1,4 @@
-/** Makes a whole storage of what an embedded plug-in brings itself: commit, getMany and range on this machine. */
+/** Builds a complete storage from what an embedded plug-in brings: commit, getMany and range on this machine. */
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change, Durability, Storage, StorageSpace } from "../../../core/ports/storage.ts";
@@ -7,16 +7,16 @@ import { simpleDriver, type KeyValue } from "./driver.ts";
 import { createQueue } from "./queue.ts";
 import { watchers } from "./watch.ts";
 
-/** Keys read at once where they have to be counted. */
+/** Keys read at once where they are counted by reading. */
 const COUNT_PAGE = 1_000;
 
 /** What a plug-in brings. Promises and errors are those of the storage port. */
 export interface EmbeddedStore extends KeyValue {
   readonly name: string;
   readonly durability: Durability;
-  /** How many keys start with the prefix. Asked at the start about the due shelf, later about one subscription of it. */
+  /** Returns how many keys start with the prefix. Called at the start for all due lines, later for one subscription. */
   count?(prefix: string): Promise<number>;
-  /** Its count leaves out what was committed a moment ago: it is right at the start only. @default false */
+  /** Whether its count omits recent commits, so that it is right only at the start. @default false */
   readonly lateCount?: boolean;
   status(): Promise<Readonly<Record<string, string | number | boolean>>>;
   verify?(): Promise<readonly string[]>;
@@ -41,7 +41,7 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
     const done = store.commit(changes);
     const more = growth(changes);
     if (lines !== undefined && more !== 0) {
-      // Counted while it is under way: nobody has to wait until that is done.
+      // Counts while the commit is under way, so that nobody waits for the count.
       lines += more;
       done.catch(() => (lines = (lines as number) - more));
     }
@@ -93,7 +93,7 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
   };
 }
 
-/** For a store that cannot count. */
+/** Counts for a store that cannot. */
 async function countByPages(range: EmbeddedStore["range"], prefix: string): Promise<number> {
   let lines = 0;
   for (let after: string | undefined; ;) {
@@ -104,7 +104,7 @@ async function countByPages(range: EmbeddedStore["range"], prefix: string): Prom
   }
 }
 
-/** How many due lines a commit adds. Lines are written once and deleted once, so that counting them is enough. */
+/** Returns how many due lines a commit adds. Every line is written once and deleted once, so counting is enough. */
 function growth(changes: readonly Change[]): number {
   let more = 0;
   for (const { op, key } of changes) {

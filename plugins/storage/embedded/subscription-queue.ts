@@ -1,4 +1,4 @@
-/** One subscription's part of the queue: the first of its due lines, and where in storage the rest begins. */
+/** The queue of one subscription: its first due lines, and where the rest begins in storage. */
 import { dueKey } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
@@ -6,41 +6,44 @@ import { addFutureLine, type FutureLines } from "./future-lines.ts";
 import type { Timeline } from "./timeline.ts";
 
 export interface QueueLine {
-  /** As it stands in storage. */
+  /** The line as stored. */
   due: Due;
-  /** When it may be claimed, by the queue's time: its due time, unless it was given back for later or its time cannot be true. */
+  /**
+   * When it may be claimed, by the queue's time: its due time, unless it was given back for later or its time cannot be
+   * true.
+   */
   at: number;
   /** Set while it is leased. */
   token: string | undefined;
-  /** A settle of it is under way. */
+  /** Whether it is being settled. */
   settling: boolean;
 }
 
 export interface SubscriptionQueue {
   readonly id: string;
-  /** Every line held, leased or not, by ordinal. */
+  /** Every held line, leased or not, by ordinal. */
   readonly lines: Map<string, QueueLine>;
-  /** Those that wait, soonest first. */
+  /** The lines that wait, soonest first. */
   readonly waiting: QueueLine[];
-  /** Storage may hold lines behind this key that are not held here; undefined when it cannot. */
+  /** Storage may have lines after this key that are not held; undefined when it has none. */
   behind: string | undefined;
-  /** When the first of those may be claimed, or earlier: of the wall clock, as it was when the line was written. */
+  /** When the first of those may be claimed, or earlier: wall-clock time at the write of the line. */
   behindAt: number;
-  /** Parts of what storage holds whose times cannot be true: read apart from the rest. */
+  /** Parts of the stored lines whose times cannot be true, which are read separately. */
   strays: readonly FutureLines[];
-  /** After how many steps of the wall clock what storage holds was searched for those; undefined: never. */
+  /** The number of wall-clock steps at which the stored lines were last searched for those; undefined: never. */
   searched: number | undefined;
-  /** The same of what was left to storage since a page was asked for, which the page may therefore not show. */
+  /** Where lines left to storage since a page was requested begin: the page may not show them. */
   left: { readonly behind: string; readonly at: number } | undefined;
-  /** A sweep has passed over all of it: whatever it does not hold is behind `behind`. */
+  /** A sweep has read all of it: every line that is not held comes after `behind`. */
   whole: boolean;
-  /** By the monotonic clock; 0: no pause. */
+  /** Monotonic time at which the pause ends; 0: none. */
   pauseEnds: number;
-  /** The same of a hold. */
+  /** Monotonic time at which the hold ends; 0: none. */
   holdEnds: number;
-  /** The soonest time at which the queue's timers look at this lane. */
+  /** The soonest time at which a timer checks this queue. */
   timerAt: number;
-  /** A claim left it alone because it had enough under way. */
+  /** A claim skipped it, because it had enough under way. */
   blocked: boolean;
   /** Settles under way; a cancel waits for them. */
   settling: number;
@@ -65,7 +68,7 @@ export const newSubscriptionQueue = (id: string): SubscriptionQueue => ({
   settled: [],
 });
 
-/** How long nothing of it may be claimed, ms: it is paused, or held back. */
+/** Returns how long nothing of it may be claimed, ms: it is paused or held back. */
 export function pausedMs(lane: SubscriptionQueue, clock: Pick<Clock, "monotonic">): number {
   if (lane.pauseEnds === 0 && lane.holdEnds === 0) return 0;
   const left = Math.max(lane.pauseEnds, lane.holdEnds) - clock.monotonic();
@@ -75,27 +78,27 @@ export function pausedMs(lane: SubscriptionQueue, clock: Pick<Clock, "monotonic"
   return 0;
 }
 
-/** When storage may have something of it that is due, by the queue's time; infinity when it has nothing. */
+/** Returns when storage may have a due line of it, by the queue's time; infinity when it has none. */
 export function storedAt(lane: SubscriptionQueue, time: Timeline): number {
   let at = lane.behindAt - time.ahead();
   for (const stray of lane.strays) at = Math.min(at, stray.at);
   return at;
 }
 
-/** When something of it may be claimed next, by the queue's time, pauses apart; infinity when it has nothing. */
+/** Returns when the next line may be claimed, by the queue's time, ignoring pauses; infinity without one. */
 export function firstAt(lane: SubscriptionQueue, time: Timeline): number {
   return Math.min(lane.waiting[0]?.at ?? Number.POSITIVE_INFINITY, storedAt(lane, time));
 }
 
-/** When something of it may be claimed next, by the queue's time; infinity when it has nothing. */
+/** Returns when the next line may be claimed, by the queue's time; infinity without one. */
 export function nextAt(lane: SubscriptionQueue, time: Timeline, clock: Pick<Clock, "monotonic">): number {
   const at = firstAt(lane, time);
   const left = pausedMs(lane, clock);
-  // Whole milliseconds more, as the wall clock counts no parts of one: what is looked at too early is looked at again.
+  // Rounded up, because the wall clock counts whole milliseconds: a check that comes too early must be repeated.
   return left > 0 ? Math.max(time.now() + Math.ceil(left), at) : at;
 }
 
-/** Puts a line in its place among those that wait. */
+/** Inserts a line in its place among those that wait. */
 export function enqueue(lane: SubscriptionQueue, line: QueueLine): void {
   const { waiting } = lane;
   let low = 0;
@@ -115,49 +118,54 @@ function precedes(a: QueueLine, b: QueueLine): boolean {
   return a.at < b.at || (a.at === b.at && a.due.ordinal < b.due.ordinal);
 }
 
-/** Takes a waiting line out. */
+/** Removes a waiting line. */
 export function dequeue(lane: SubscriptionQueue, line: QueueLine): void {
   if (lane.waiting[0] === line) lane.waiting.shift();
   else lane.waiting.splice(lane.waiting.indexOf(line), 1);
 }
 
-/** Whether a new line's place is behind what is held, so that storage may keep it. */
+/** Whether a new line sorts after the held ones, so that storage may keep it. */
 export function isBehind(lane: SubscriptionQueue, due: Due): boolean {
   if (lane.behind === undefined || due.dueAt < lane.behindAt) return false;
   return due.dueAt > lane.behindAt || dueKey(due) > lane.behind;
 }
 
-/** Drops the last of the waiting lines, and returns it: storage has it. */
+/** Drops the last waiting line, which stays in storage, and returns it. */
 export function evictLast(lane: SubscriptionQueue, time: Timeline): QueueLine | undefined {
   const line = lane.waiting.pop();
   if (line === undefined) return undefined;
   const { due, at } = line;
   lane.lines.delete(due.ordinal);
   leaveBehind(lane, before(due), restsUntil(line, time) ?? due.dueAt);
-  // Its place in storage is a later one than its time.
+  // In storage it sorts after lines that are due later.
   if (at < due.dueAt - time.ahead()) lane.strays = addFutureLine(lane.strays, due, before(due), at);
   return line;
 }
 
-/** When a line may be claimed that was given back for later than storage says, by the wall clock; else undefined. */
+/**
+ * Returns until when a line waits that was given back for later than storage says, by the wall clock; else undefined.
+ */
 export function restsUntil({ due, at }: QueueLine, time: Timeline): number | undefined {
   return at > time.at(due) ? Math.max(due.dueAt, at + time.ahead()) : undefined;
 }
 
-/** Notes that storage holds more behind `key`; the first of it is due at `at` or later. */
+/** Notes that storage has more lines after `key`, the first of them due at `at` or later. */
 export function leaveBehind(lane: SubscriptionQueue, key: string, at: number): void {
   if (lane.behind === undefined || key < lane.behind) lane.behind = key;
   lane.behindAt = Math.min(lane.behindAt, at);
   noteLeft(lane, key, at);
 }
 
-/** Leaves a new line to storage, its place being behind what is held. */
+/** Leaves a new line to storage, because it sorts after the held ones. */
 export function leaveToStorage(lane: SubscriptionQueue, due: Due): void {
   if (lane.left !== undefined && lane.left.at < due.dueAt) return;
   noteLeft(lane, before(due), due.dueAt);
 }
 
-/** The first key and the soonest time need not be of one line: the line with the first key may be given back for later. */
+/**
+ * The first key and the soonest time may be of different lines: the line with the first key may be given back for
+ * later.
+ */
 function noteLeft(lane: SubscriptionQueue, key: string, at: number): void {
   const { left } = lane;
   if (left === undefined) lane.left = { behind: key, at };
@@ -166,22 +174,25 @@ function noteLeft(lane: SubscriptionQueue, key: string, at: number): void {
   }
 }
 
-/** The longest text below a line's key, so that a page read behind it begins with the line itself. */
+/** Returns the longest text below a line's key, so that a page read after it begins with that line. */
 const before = (due: Due): string => dueKey(due).slice(0, -1);
 
-/** A page is asked for. Returns the key behind which it is to begin. */
+/** Begins the request of a page. Returns the key after which it starts. */
 export function startPage(lane: SubscriptionQueue): string | undefined {
   lane.left = undefined;
   return lane.behind;
 }
 
-/** The page is here, and ends at `last` if there may be more: what is left to storage begins there, or sooner. */
+/**
+ * Ends the request of a page. `last` is its last key if there may be more: what is left to storage begins there, or
+ * sooner.
+ */
 export function endPage(lane: SubscriptionQueue, last: string | undefined): void {
   const { left } = lane;
   lane.behind = undefined;
   lane.behindAt = Number.POSITIVE_INFINITY;
   if (last !== undefined) leaveBehind(lane, last, Number(last.split(":")[2]));
   if (left !== undefined) leaveBehind(lane, left.behind, left.at);
-  // All of it is held: there is nothing to read apart.
+  // All lines are held: there is nothing to read separately.
   if (lane.behind === undefined) lane.strays = [];
 }

@@ -1,31 +1,31 @@
-/** The queue's own time, which goes on as time does however the wall clock is set, and what stored times mean by it. */
+/** The queue's own time, which runs evenly however the wall clock is set, and the meaning of stored times in it. */
 import { neverTried, type Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 
-/** A clock that is off by more was set, ms; one that drifts by less is followed. */
+/** A clock that is off by more was set, ms; a smaller drift is followed. */
 const STEP_MS = 1_000;
-/** The longest wait that a policy may ask for, ms: a day, with its jitter. For lines that do not say how long theirs is. */
+/** The longest wait that a policy may ask for, ms: a day, with its jitter. For lines that do not state their wait. */
 const LONGEST_WAIT_MS = 95_040_000;
 
 export interface Timeline {
-  /** Milliseconds: epoch ms of the wall clock as long as nobody sets that. */
+  /** Milliseconds: epoch ms of the wall clock until somebody sets it. */
   now(): number;
-  /** What wall-clock times are ahead of it, ms. */
+  /** Returns how far wall-clock times are ahead of it, ms. */
   ahead(): number;
-  /** How often the wall clock was set. */
+  /** Returns how often the wall clock was set. */
   steps(): number;
-  /** When a line may be claimed. It is never further away than the line's own wait. */
+  /** Returns when a line may be claimed, never further away than the line's own wait. */
   at(due: Due): number;
-  /** Of a wall-clock time that was made just now. */
+  /** Converts a wall-clock time that was made just now. */
   soon(wallMs: number): number;
-  /** For the clock's sleep: the wall-clock time until which to sleep. */
+  /** Converts to the wall-clock time that the clock's `sleep` takes. */
   wall(at: number): number;
 }
 
 export function timeline(clock: Pick<Clock, "now" | "monotonic">): Timeline {
   let ahead = 0;
   let steps = 0;
-  /** What the wall clock was ahead of the monotonic one when both were read last. */
+  /** How far the wall clock was ahead of the monotonic one when both were last read. */
   let apart = clock.now() - clock.monotonic();
 
   function now(): number {
@@ -57,5 +57,5 @@ export function timeline(clock: Pick<Clock, "now" | "monotonic">): Timeline {
   };
 }
 
-/** How long a line may have had to wait when it was written, ms. */
+/** Returns how long a line may have had to wait when it was written, ms. */
 export const longestWait = (due: Due): number => (neverTried(due) ? 0 : (due.waitMs ?? LONGEST_WAIT_MS));

@@ -1,17 +1,17 @@
-/** What the queue's `wake` waits on: a bell that rings when a claim may find something, by itself at a lane's time. */
+/** Wakes the claims: it signals when a claim may find something, and sets a timer for the next due time. */
 import type { Clock } from "../../../core/ports/clock.ts";
 import { heap } from "./binary-heap.ts";
 import type { SubscriptionQueue } from "./subscription-queue.ts";
 import type { Timeline } from "./timeline.ts";
 
 export interface WakeTimer {
-  /** Has `due` called with the lane at that time (the queue's), or soon after. */
+  /** Has `due` called with the subscription queue at that time (the queue's), or soon after. */
   set(at: number, lane: SubscriptionQueue): void;
-  /** Calls `due` for every lane whose time has come. */
+  /** Calls `due` for every subscription queue whose time has come. */
   look(now: number): void;
-  /** Something may be claimed: ends every wait, and the next one until a claim has looked. */
+  /** Signals that something may be claimed: ends every wait, and the next one until a claim begins. */
   ring(): void;
-  /** A claim looks now. */
+  /** A claim begins now. */
   quiet(): void;
   wait(signal: AbortSignal): Promise<void>;
   close(): void;
@@ -26,7 +26,7 @@ export function wakeTimer(
   const waiters = new Set<() => void>();
   let rung = false;
   let closed = false;
-  /** The one sleep under way. */
+  /** The only sleep under way. */
   let sleep: { readonly at: number; readonly stop: AbortController } | undefined;
 
   function arm(): void {
@@ -52,7 +52,7 @@ export function wakeTimer(
     const lanes: SubscriptionQueue[] = [];
     for (; at !== undefined && at <= now; at = times.peek()) lanes.push(times.pop() as SubscriptionQueue);
     for (const lane of lanes) lane.timerAt = Number.POSITIVE_INFINITY;
-    // Only now: a lane may be set again, for the same time.
+    // Only after that, because a queue may be set again for the same time.
     for (const lane of lanes) due(lane);
   }
 

@@ -1,9 +1,9 @@
-/** Who wants to hear of changed subscriptions and control keys, within one process. */
+/** Notifies watchers in this process of changed subscriptions and control keys. */
 import type { Change } from "../../../core/ports/storage.ts";
 
 export interface Watchers {
   readonly watch: (changed: (keys: readonly string[]) => void) => () => void;
-  /** Keys of these changes that watchers are told of; undefined when there is none, as nearly always. */
+  /** Returns the changed keys that watchers get; undefined when there are none, as nearly always. */
   readonly watched: (changes: readonly Change[]) => readonly string[] | undefined;
   readonly tell: (keys: readonly string[]) => void;
 }
@@ -14,7 +14,7 @@ export function watchers(): Watchers {
   const listeners = new Set<(keys: readonly string[]) => void>();
   return {
     watch(changed) {
-      // A function of its own for each call, so that the same listener may watch twice.
+      // A new function for each call, so that the same listener may watch twice.
       const listener = (keys: readonly string[]): void => changed(keys);
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -31,7 +31,7 @@ export function watchers(): Watchers {
         try {
           listener(keys);
         } catch (error) {
-          // The commit has happened, whatever a listener makes of it.
+          // The commit has happened, even if a listener fails.
           process.emitWarning(error instanceof Error ? error : String(error));
         }
       }

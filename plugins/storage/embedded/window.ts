@@ -1,6 +1,6 @@
 /**
- * What the queue holds in memory: up to `size` waiting lines, shared out over subscriptions, so that no backlog can fill
- * it. What there is no room for stays in storage and is read by the page when there is.
+ * What the queue holds in memory: up to `size` waiting lines, shared out over subscriptions, so that no backlog can
+ * fill it. Lines without room stay in storage and are read in pages later.
  */
 import { setNewest } from "../../../core/model/bounded-map.ts";
 import type { Due } from "../../../core/model/delivery.ts";
@@ -22,28 +22,28 @@ import type { Timeline } from "./timeline.ts";
 
 export interface Window {
   readonly lanes: ReadonlyMap<string, SubscriptionQueue>;
-  /** Lanes that may have something due now, in the order in which they are served. */
+  /** Subscription queues that may have something due now, in the order of service. */
   readonly ready: Set<SubscriptionQueue>;
   laneOf(id: string): SubscriptionQueue;
-  /** Files the lane where it belongs after any change: among the ready, or under the time at which it will be. */
+  /** Files the subscription queue after any change: among the ready ones, or under the time at which it will be. */
   touch(lane: SubscriptionQueue): void;
-  /** Holds a line that waits until `at` (the queue's time), if there is room for it; else storage keeps it. */
+  /** Holds a line that waits until `at` (the queue's time), if there is room; else it stays in storage. */
   hold(lane: SubscriptionQueue, due: Due, at: number): void;
-  /** A waiting line waits no more. */
+  /** Removes a line from those that wait. */
   take(lane: SubscriptionQueue, line: QueueLine): void;
-  /** Forgets a lane with all that waits in it. */
+  /** Forgets a subscription queue with all its waiting lines. */
   drop(lane: SubscriptionQueue): void;
-  /** Forgets lanes that have nothing. */
+  /** Forgets empty subscription queues. */
   prune(): void;
   waiting(): number;
-  /** The part that is free; below 0 it is overfull. */
+  /** Returns the free room; below 0 it is overfull. */
   free(): number;
-  /** Most lines to read for one lane. */
+  /** Returns the most lines to read for one subscription queue. */
   share(): number;
 }
 
 /**
- * @param forgot called when a lane was dropped for want of room, so that only a sweep finds it again
+ * @param forgot called when a subscription queue was dropped for lack of room, so that only a sweep finds it again
  * @param left called when a line is left to storage
  */
 export function createWindow(deps: {
@@ -59,14 +59,17 @@ export function createWindow(deps: {
   const ready = new Set<SubscriptionQueue>();
   let waiting = 0;
   /**
-   * Until when lines rest that were given back for later and are left to storage, by key: storage says that they are due.
+   * Until when lines wait that were given back for later and left to storage, by key: storage says that they are due.
    * As many as the window has lines; the oldest are forgotten first.
    */
   const rests = new Map<string, number>();
-  /** Lanes from which idle ones are forgotten; twice what was left the last time, so that looking costs little. */
+  /**
+   * Number of subscription queues at which idle ones are forgotten; twice what was left the last time, so that this
+   * costs little.
+   */
   let crowded = size;
 
-  /** Most lines that one of so many lanes may have waiting; never more than a quarter. */
+  /** Returns the most waiting lines of one of so many queues; never more than a quarter. */
   function share(among: number): number {
     return Math.max(1, Math.min(size >> 2, Math.floor((size * 0.9) / Math.max(1, among))));
   }
@@ -80,7 +83,7 @@ export function createWindow(deps: {
     left();
   }
 
-  /** Makes room: every lane is cut to its share, then those that are due last are emptied. */
+  /** Makes room: cuts every queue to its share, then empties those that are due last. */
   function trim(): void {
     const latest = [...lanes.values()].filter((lane) => lane.waiting.length > 0);
     const most = share(latest.length);
@@ -96,7 +99,7 @@ export function createWindow(deps: {
     }
   }
 
-  /** When a line may be claimed that is held again. */
+  /** Returns when a line that is held again may be claimed. */
   function rested(due: Due, at: number): number {
     if (rests.size === 0) return at;
     const key = dueKey(due);

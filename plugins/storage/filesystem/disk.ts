@@ -1,4 +1,4 @@
-/** The few ways in which this storage touches the disk: nothing is written that is not synced, no link is followed. */
+/** Accesses the disk for this storage: everything written is synced, and no link is followed. */
 import { constants } from "node:fs";
 import { mkdir, open, rename, unlink } from "node:fs/promises";
 import { StorageError } from "../../../core/model/errors.ts";
@@ -11,7 +11,7 @@ const READ = constants.O_RDONLY | constants.O_NOFOLLOW;
 
 export const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code;
 
-/** What a failed call means to those who asked. */
+/** Translates a failed call to a storage error. */
 export function fault(error: unknown, doing: string, otherwise: StorageFault = "unavailable"): StorageError {
   if (error instanceof StorageError) return error;
   const code = codeOf(error);
@@ -19,7 +19,7 @@ export function fault(error: unknown, doing: string, otherwise: StorageFault = "
   return new StorageError(full ? "full" : otherwise, `${doing}: ${code ?? "failed"}`, { cause: error });
 }
 
-/** Makes what a folder lists durable. */
+/** Syncs a folder, so that its list of names is durable. */
 export async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
@@ -29,7 +29,7 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Makes the folder, mode 0700, if it is not there; says whether it made it. The folder above must be synced then. */
+/** Makes the folder, mode 0700, if it is missing; returns whether it did. The caller then syncs the parent. */
 export async function makeFolder(path: string): Promise<boolean> {
   try {
     await mkdir(path, { mode: PRIVATE_FOLDER });
@@ -42,7 +42,10 @@ export async function makeFolder(path: string): Promise<boolean> {
 
 export const createFile = (path: string) => open(path, CREATE, PRIVATE_FILE);
 
-/** Writes a new file beside, syncs it and moves it into place: whoever reads finds all of it or none. The folder is not synced. */
+/**
+ * Writes a new file next to the old one, syncs it and moves it into place, so that readers see all of it or nothing.
+ * Does not sync the folder.
+ */
 export async function replaceFile(temporary: string, path: string, text: string): Promise<void> {
   const handle = await createFile(temporary);
   try {
@@ -54,13 +57,16 @@ export async function replaceFile(temporary: string, path: string, text: string)
     }
     await rename(temporary, path);
   } catch (error) {
-    // On a full disk what is half written must not stay in the way.
+    // On a full disk a half-written file must not stay in the way.
     await unlink(temporary).catch(() => {});
     throw error;
   }
 }
 
-/** Writes a file's own bytes over it and syncs them: after a failed sync, the page cache shows what the disk does not hold. */
+/**
+ * Rewrites a file with its own bytes and syncs it: after a failed sync, the page cache shows what the disk does not
+ * have.
+ */
 export async function rewriteFile(path: string, bytes: Uint8Array): Promise<void> {
   const handle = await open(path, constants.O_WRONLY | constants.O_NOFOLLOW);
   try {
@@ -74,7 +80,10 @@ export async function rewriteFile(path: string, bytes: Uint8Array): Promise<void
   }
 }
 
-/** The text of a regular file; `undefined` when there is none. A link is an error (ELOOP), as is anything that is no file. */
+/**
+ * Returns the text of a regular file; `undefined` without one. A link is an error (ELOOP), as is anything else that is
+ * not a file.
+ */
 export async function readRegular(path: string): Promise<string | undefined> {
   let handle;
   try {

@@ -1,4 +1,4 @@
-/** The files: one a record. Written from the journal's backlog, read one by one or in key order. */
+/** Keeps one file per record: writes them from the journal's backlog, and reads them one by one or in key order. */
 import { rename, unlink } from "node:fs/promises";
 import { renameSync, rmdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -15,19 +15,19 @@ import { readNow, readText, valueOf } from "./record-file.ts";
 import { lowerBound, prefixEnd } from "./sorted-files.ts";
 import type { OverlayValue } from "./overlay.ts";
 
-/** Files written at once: the thread pool has four threads, and a disk likes a few requests to sort. */
+/** Files written at once: the thread pool has four threads, and a disk works better with a few requests to sort. */
 const AT_ONCE = 16;
 
 export interface FilesOptions {
   readonly records: string;
   readonly temporary: string;
-  /** Moves away and reports what does not belong there. */
+  /** Moves foreign files away and reports them. */
   readonly foreign: Foreign;
-  /** Makes durable that the folder holding `from` is about to be split there. */
+  /** Makes durable that the folder of `from` is about to be split there. */
   readonly noteSplit: (from: string) => Promise<void>;
-  /** True while the key is about to be written: its file is then not judged. */
+  /** True while the key is about to be written: its file is not judged then. */
   readonly isPending: (key: string) => boolean;
-  /** A folder is split when it holds more, into halves (or, where keys come in order, left full and a new one begun). */
+  /** A folder with more files is split into halves (or, where keys come in order, stays full, and a new one begins). */
   readonly perFolder: number;
 }
 
@@ -46,7 +46,7 @@ export class Files {
     return join(leaf.path, fileName(key, leaf.group));
   }
 
-  /** @throws StorageError `broken` when the file is damaged: it is in quarantine then */
+  /** @throws StorageError `broken` when the file is damaged; it is in quarantine then */
   async read(key: string): Promise<string | undefined> {
     for (;;) {
       if (this.#broken) throw new StorageError("unavailable", BROKEN);
@@ -56,7 +56,7 @@ export class Files {
       const path = this.pathOf(leaf, key);
       const text = await readText(path);
       if (text === undefined) {
-        // It may have been moved while we looked.
+        // It may have been moved during the read.
         if (this.leaves.find(key) !== leaf) continue;
         return undefined;
       }
@@ -68,7 +68,7 @@ export class Files {
     }
   }
 
-  /** Looks again, and moves the file away in the same breath, so that no file just written is taken for the damaged one. */
+  /** Reads again and moves the file away in one step, so that no file just written is taken for the damaged one. */
   #condemn(leaf: Leaf, key: string, path: string): boolean {
     if (this.#options.isPending(key) || this.leaves.find(key) !== leaf) return false;
     const text = readNow(path);
@@ -78,13 +78,13 @@ export class Files {
     return true;
   }
 
-  /** Keys with `from` ≤ key < `to`, in the direction of reading. */
+  /** Yields keys with `from` ≤ key < `to`, in the direction of reading. */
   async *keys(from: string, to: string | undefined, reverse: boolean): AsyncGenerator<string> {
     if (reverse) yield* this.#downwards(from, to);
     else yield* this.#upwards(from, to);
   }
 
-  /** How many files there are. Reads folders, not files. */
+  /** Returns how many files there are. Reads folders, not files. */
   async count(prefix: string): Promise<number> {
     let count = 0;
     for await (const _ of this.#upwards(prefix, prefixEnd(prefix))) count++;
@@ -96,7 +96,7 @@ export class Files {
       const found = this.leaves.upwards(at);
       if (found === undefined) return;
       const keys = await this.leaves.keys(found.leaf);
-      // A split meanwhile may have moved some of what is listed; what was moved is read from where it is now.
+      // A simultaneous split may have moved some of the listed files; a moved file is read from its new place.
       const slice = keys.slice(lowerBound(keys, at), to === undefined ? undefined : lowerBound(keys, to));
       yield* slice;
       at = found.end;
@@ -116,8 +116,7 @@ export class Files {
   }
 
   /**
-   * Brings the files up to date. All of it is synced when this resolves. Repeating it after a failure or a crash is safe.
-   * @throws StorageError
+   * Brings the files up to date and syncs them. Repeating it after a failure or a crash is safe. @throws StorageError
    */
   async apply(changes: ReadonlyMap<string, OverlayValue>): Promise<void> {
     try {
@@ -148,7 +147,7 @@ export class Files {
       const keys = await this.leaves.keys(leaf);
       if (planned.leaf !== leaf) planned = { leaf, last: keys.at(-1) ?? "", count: keys.length };
       if (value !== null && key > planned.last) {
-        // Keys that come in order fill a folder and begin the next: nothing is ever moved.
+        // Keys that come in order fill a folder and begin the next: nothing is moved.
         if (planned.count >= this.#options.perFolder) {
           const next = await this.#make(separator(planned.last, key), leaf.group, touched);
           if (next !== undefined) planned = { leaf: (leaf = next), last: "", count: 0 };
@@ -181,7 +180,7 @@ export class Files {
     return made;
   }
 
-  /** Moves the upper half of a folder into a new one, again and again, until none holds too many. */
+  /** Moves the upper half of a folder to a new one, until none holds too many. */
   async #split(leaf: Leaf): Promise<void> {
     for (;;) {
       const keys = await this.leaves.keys(leaf);
@@ -199,7 +198,7 @@ export class Files {
     }
   }
 
-  /** In one go, so that no reader sees half of it. A crash in the middle is finished by `resplit`, an error undone. */
+  /** In one step, so that no reader sees half of it. `resplit` finishes what a crash interrupts; an error is undone. */
   #move(leaf: Leaf, next: Leaf, keys: readonly string[]): void {
     const moved: string[] = [];
     try {
@@ -223,13 +222,13 @@ export class Files {
       for (const key of moved) renameSync(this.pathOf(next, key), this.pathOf(leaf, key));
       rmdirSync(next.path);
     } catch (error) {
-      // Half moved and stuck: only a restart, which replays the journal, can tell what is where.
+      // Stuck half-moved: only a restart, which replays the journal, can tell what is where.
       this.#broken = true;
       throw new StorageError("unavailable", BROKEN, { cause: error });
     }
   }
 
-  /** At start, before anyone reads: finishes a split that a crash cut short. Does nothing when nothing is left of it. */
+  /** At start, before any read: finishes a split that a crash interrupted. Does nothing when nothing is left. */
   async resplit(from: string): Promise<void> {
     const next = this.leaves.find(from);
     if (next === undefined || next.from !== from || from === next.group) return;
@@ -243,7 +242,7 @@ export class Files {
   }
 }
 
-const BROKEN = "folders could not be put in order; restart the relay";
+const BROKEN = "a folder split failed half-way: restart the relay, which finishes it";
 
 const unlessMissing = (error: unknown): void => {
   if (codeOf(error) !== "ENOENT") throw error;

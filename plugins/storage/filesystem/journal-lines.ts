@@ -1,12 +1,12 @@
-/** The lines of the journal: JSON, one commit a line, with a checksum, so that a torn one is known for what it is. */
+/** Encodes the lines of the journal: JSON, one commit per line, with a checksum that reveals a torn line. */
 import { crc32 } from "node:zlib";
 
-/** One write of a commit: a value, or `null` for a removal; or a plan of the files' own. */
+/** One write of a commit: a value, or `null` for a removal; or a note about a split of the files. */
 export type Write = readonly [key: string, value: string | null] | { readonly split: string };
 
 export interface JournalLine {
   readonly writes: readonly Write[];
-  /** Where it ends in its segment. */
+  /** Where the line ends in its segment. */
   readonly end: number;
 }
 
@@ -19,12 +19,12 @@ export function commitLine(writes: readonly Write[]): string {
   return `${HEAD}${crcText(text)}${MIDDLE}${text}}\n`;
 }
 
-/** Begins a group of commits: a commit of nothing, so that versions which know no groups read it too. */
+/** Begins a group of commits. It is an empty commit, so that versions which do not know groups can read it. */
 const GROUP_LINE = commitLine([]);
-/** A group is written in pieces of about so many characters: no text need hold all of it. */
+/** A group is written in pieces of about this many characters, so that no single text holds all of it. */
 const PIECE = 1 << 20;
 
-/** The bytes of a group, to be written one behind the other and synced once. */
+/** Yields the bytes of a group, to be written one after the other and synced once. */
 export function* groupPieces(commits: readonly (readonly Write[])[]): Generator<Buffer> {
   let text = GROUP_LINE;
   for (const writes of commits) {
@@ -37,12 +37,12 @@ export function* groupPieces(commits: readonly (readonly Write[])[]): Generator<
   yield Buffer.from(text);
 }
 
-/** Begins a segment; `cut` voids what an earlier segment holds beyond that length. */
+/** Begins a segment; `cut` voids what an earlier segment contains beyond that length. */
 export function headerLine(segment: number, cut?: { readonly segment: number; readonly bytes: number }): string {
   return `${JSON.stringify({ journal: 1, segment, groups: true, cut })}\n`;
 }
 
-/** Bytes that no finished commit wrote. `middle`: something was acknowledged behind them, and so were they. */
+/** Bytes that no complete commit wrote. `middle`: acknowledged lines follow, so these were acknowledged too. */
 export interface JournalDamage {
   readonly start: number;
   readonly text: Uint8Array;
@@ -57,14 +57,14 @@ export interface Segment {
 
 interface Header {
   readonly cut?: { readonly segment: number; readonly bytes: number };
-  /** Its groups can be told apart. Segments of the first version have none. */
+  /** Whether its groups can be told apart. Segments of the first version have none. */
   readonly groups?: boolean;
 }
 
 /**
- * Reads a segment; `last`: none follows it. A group, and a segment, begins only once the one before it is synced: damage that
- * another one follows was acknowledged, and harmed later. Damage in the last group of all is a torn write, of which nobody was told; what is readable
- * behind it is left out too, for it may build upon what is missing.
+ * Reads a segment; `last`: none follows. A group, and a segment, begins only after the one before it is synced: damage
+ * followed by another one was acknowledged and harmed later. Damage in the very last group is a torn write that nobody
+ * was told of; readable lines after it are dropped too, since they may depend on what is missing.
  */
 export function readSegment(bytes: Uint8Array, last: boolean): Segment {
   const lines: JournalLine[] = [];

@@ -1,7 +1,7 @@
 /**
- * The journal: what was committed and is perhaps not in the files yet. One line a commit, so that a commit is there as a
- * whole or not at all. Commits that share one fsync are a group: a new one begins only when the one before it is synced,
- * so that only the last group of a segment can be torn. Replayed at start, dropped once the files hold it.
+ * The journal: commits that the files may not contain yet. One line per commit, so that a commit is there as a whole or
+ * not at all. Commits that share one fsync are a group. A new group begins only when the one before it is synced, so
+ * that only the last group of a segment can be torn. Replayed at start, dropped once the files contain it.
  */
 import { readdir, readFile, unlink } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
@@ -17,9 +17,9 @@ const segmentName = (number: number): string => `${String(number).padStart(8, "0
 export interface ReplayedJournal {
   /** Every readable line, oldest first. */
   readonly lines: readonly JournalLine[];
-  /** Segments with text in them that no finished commit wrote. `middle`: readable lines follow it, so something was lost. */
+  /** Segments with text that no complete commit wrote. `middle`: readable lines follow, so something was lost. */
   readonly damaged: readonly { readonly path: string; readonly text: Uint8Array; readonly middle: boolean }[];
-  /** Names in the folder that are not ours. */
+  /** Names in the folder that do not belong to the journal. */
   readonly foreign: readonly string[];
 }
 
@@ -30,7 +30,7 @@ export class Journal {
   /** Bytes of the open segment that are acknowledged. */
   #good = 0;
   #empty = false;
-  /** The segment may hold more than was acknowledged, and could not be cut: the next one must say where it ends. */
+  /** The segment may hold more than was acknowledged and could not be cut: the next one must state where it ends. */
   #suspect: { readonly segment: number; readonly bytes: number } | undefined;
   /** Unfinished segments, oldest first. */
   #segments: number[] = [];
@@ -44,9 +44,9 @@ export class Journal {
   }
 
   /**
-   * Reads what earlier lives left behind. Their segments stay until `drop`. They are written again as they are, and synced,
-   * before anything is made of them: a line that never was synced may be in the page cache alone, and a power cut must not
-   * take it away while the files hold half of it.
+   * Reads what earlier runs left behind. Their segments stay until `drop`. They are rewritten unchanged, and synced,
+   * before anything is made of them: a line that was never synced may be in the page cache alone, and a power cut must
+   * not take it away while the files hold half of it.
    * @throws Error when they cannot be read or written
    */
   async replay(): Promise<ReplayedJournal> {
@@ -78,7 +78,7 @@ export class Journal {
       for (const { start, text, middle } of segment.damaged) {
         if (start >= end) continue;
         damaged.push({ path, text, middle });
-        // The next segment voids it, so that it is not taken for something acknowledged because a segment follows it.
+        // The next segment voids it; else it would seem acknowledged, because a segment follows it.
         if (number === this.#number && !middle) this.#suspect = { segment: number, bytes: start };
       }
     }
@@ -86,8 +86,9 @@ export class Journal {
   }
 
   /**
-   * Durable when it resolves.
-   * @throws StorageError `full` or `unavailable`: nothing of it is left; `uncertain`: it may come back at the next start
+   * Appends commits, durable when it resolves.
+   * @throws StorageError `full` or `unavailable`: nothing of it is left; `uncertain`: it may come back at the next
+   * start
    */
   async append(commits: readonly (readonly Write[])[]): Promise<void> {
     if (this.#handle === undefined) await this.rotate();
@@ -106,12 +107,14 @@ export class Journal {
     }
   }
 
-  /** Notes a plan of the files' own (see `leaves.ts`), durable when it resolves. */
+  /** Notes a planned split of the files (see `leaves.ts`), durable when it resolves. */
   async note(from: string): Promise<void> {
     await this.append([[{ split: from }]]);
   }
 
-  /** Begins a new segment and returns the numbers of those before it, to be dropped once the files hold them. */
+  /**
+   * Begins a new segment and returns the numbers of those before it, which can be dropped once the files contain them.
+   */
   async rotate(): Promise<readonly number[]> {
     // An empty segment is as good as a new one.
     if (this.#handle !== undefined && this.#empty) return this.#segments.filter((number) => number !== this.#number);
@@ -140,8 +143,8 @@ export class Journal {
   }
 
   /**
-   * Removes segments that the files hold, oldest first, each for good before the next: an old one that a power cut brings
-   * back without those that followed it would put old values over newer ones. May be repeated after a failure.
+   * Removes segments that the files contain, oldest first, each durably before the next: a power cut that restored an
+   * old one without those that followed would put old values over newer ones. May be repeated after a failure.
    */
   async drop(numbers: readonly number[]): Promise<void> {
     for (const number of numbers.toSorted((a, b) => a - b)) {
@@ -161,8 +164,9 @@ export class Journal {
   }
 
   /**
-   * A failed write may have reached the disk in part, a failed fsync in whole (and the page cache forgets that it
-   * failed). Cut it off; where even that fails, leave the segment for ever: the next one's header says where it ended.
+   * Undoes a failed write. It may have reached the disk in part, and a failed fsync completely (the page cache forgets
+   * that it failed). The segment is cut; if even that fails, it is closed for ever: the next one's header states where
+   * it ended.
    */
   async #undo(handle: FileHandle, cause: unknown): Promise<StorageError> {
     const good = this.#good;
@@ -178,7 +182,9 @@ export class Journal {
     await handle.close().catch(() => {});
     return cut
       ? fault(cause, "writing the journal")
-      : new StorageError("uncertain", "the journal could not be written, nor the write undone", { cause });
+      : new StorageError("uncertain", "the journal could not be written, and the partial write could not be undone", {
+          cause,
+        });
   }
 }
 

@@ -1,4 +1,4 @@
-/** What the conditions of commits ask about, read before any of them is judged. */
+/** Reads the values that the conditions of commits ask about, before any condition is judged. */
 import type { Change } from "../../../core/ports/storage.ts";
 
 export interface Known {

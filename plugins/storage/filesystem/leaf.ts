@@ -1,4 +1,4 @@
-/** One folder of records: what is known of it, and what lies in it. */
+/** One folder of records and the keys in it. */
 import { opendirSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,10 +10,10 @@ export interface Leaf {
   readonly group: string;
   readonly from: string;
   readonly path: string;
-  /** Keys of its files, in order; `undefined` while nobody has asked. */
+  /** Keys of its files, in order; `undefined` until they are needed. */
   keys: string[] | undefined;
   loading: Promise<string[]> | undefined;
-  /** Counts changes made while it was not loaded. */
+  /** Counts changes made while the keys were not loaded. */
   epoch: number;
 }
 
@@ -26,7 +26,7 @@ export const newLeaf = (group: string, from: string, path: string): Leaf => ({
   epoch: 0,
 });
 
-/** What lies in the folder; the key is `undefined` where it is no record of ours. */
+/** Lists the folder; the key is `undefined` where a file is no record of ours. */
 export async function list(of: Leaf): Promise<{ readonly path: string; readonly key: string | undefined }[]> {
   const found = [];
   for (const entry of await readdir(of.path, { withFileTypes: true })) {
@@ -37,7 +37,7 @@ export async function list(of: Leaf): Promise<{ readonly path: string; readonly 
   return found;
 }
 
-/** The key of a file whose name was too long to tell it; `undefined` for a damaged one. */
+/** Returns the key of a file whose name was too long for it; `undefined` for a damaged one. */
 async function keyInside(path: string): Promise<string | undefined> {
   try {
     const text = await readRegular(path);
@@ -47,14 +47,14 @@ async function keyInside(path: string): Promise<string | undefined> {
   }
 }
 
-/** The shortest text behind `before` and not behind `key`: a short name for the folder that begins with `key`. */
+/** Returns the shortest text after `before` and not after `key`: a short name for the folder that begins with `key`. */
 export function separator(before: string, key: string): string {
   let common = 0;
   while (common < before.length && before[common] === key[common]) common++;
   return key.slice(0, common + 1);
 }
 
-/** Whether nothing lies in the folder; reads one name of it. */
+/** Whether the folder is empty; reads one name of it. */
 export function isEmptyLeaf(path: string): boolean {
   const folder = opendirSync(path);
   try {

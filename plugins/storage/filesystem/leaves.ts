@@ -1,6 +1,6 @@
 /**
- * Which folder holds which keys. A folder ("leaf") holds the keys from its name on, up to where the next one begins, so
- * that the key order can be read off the folders, none grows huge, and memory holds names of folders, not of files.
+ * Maps keys to folders. A folder ("leaf") holds the keys from its name on, up to the beginning of the next, so that the
+ * key order follows from the folders, none grows huge, and memory holds names of folders, not of files.
  */
 import { mkdir, readdir, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -11,10 +11,10 @@ import { fileName, folderGroup, groupFolder, groupOf, leafFolder, leafFrom } fro
 import { bringHome } from "./record-file.ts";
 import { lowerBound, prefixEnd } from "./sorted-files.ts";
 
-/** Called with what does not belong where it was found; moves it away for good and tells the operator. */
+/** Called with something found in the wrong place; moves it away for good and reports it to the operator. */
 export type Foreign = (path: string, why: string) => void;
 
-/** Loaded folders kept in memory: about 100 bytes a key. */
+/** Loaded folders kept in memory: about 100 bytes per key. */
 const KEPT = 200;
 
 export class Leaves {
@@ -24,7 +24,7 @@ export class Leaves {
   #list: Leaf[] = [];
   readonly #loaded = new Set<Leaf>();
 
-  /** @param isPending whether the key is about to be written: what its files hold counts no more */
+  /** @param isPending whether the key is about to be written: the content of its file no longer counts */
   constructor(root: string, foreign: Foreign, isPending: (key: string) => boolean) {
     this.#root = root;
     this.#foreign = foreign;
@@ -40,8 +40,8 @@ export class Leaves {
   }
 
   /**
-   * Learns the folders from the disk, and syncs what lists them: an earlier life may have died before it did, and they are
-   * not looked at again when records are put into them.
+   * Reads the folders from the disk, and syncs their parents: an earlier run may have died before it did, and later
+   * writes to the folders do not sync these.
    */
   async open(): Promise<void> {
     for (const entry of await readdir(this.#root, { withFileTypes: true })) {
@@ -60,7 +60,7 @@ export class Leaves {
       const from = entry.isDirectory() ? leafFrom(entry.name, group) : undefined;
       const inner = join(path, entry.name);
       if (from === undefined) this.#foreign(inner, "not a folder of this storage");
-      // Given back before: a power cut brought it back, and its keys belong to the folder before it.
+      // Removed before, and brought back by a power cut: its keys belong to the folder before it.
       else if (from !== group && isEmptyLeaf(inner)) await rmdir(inner);
       else this.#list.push(newLeaf(group, from, inner));
       first ||= from === group;
@@ -70,13 +70,16 @@ export class Leaves {
     await syncFolder(path);
   }
 
-  /** The folder that the key belongs into; `undefined` while its group has none. */
+  /** Returns the folder that the key belongs to; `undefined` while its group has none. */
   find(key: string): Leaf | undefined {
     const found = this.#list[this.#indexAt(key)];
     return found !== undefined && found.group === groupOf(key) ? found : undefined;
   }
 
-  /** Makes a folder for keys from `from` on, which nobody looks into before `insert`; `undefined` where its name would be too long. */
+  /**
+   * Makes a folder for keys from `from` on, which stays unused until `insert`; `undefined` where its name would be too
+   * long.
+   */
   async prepare(from: string, group: string): Promise<Leaf | undefined> {
     const name = leafFolder(from, group);
     if (name === undefined) return undefined;
@@ -94,7 +97,9 @@ export class Leaves {
     this.#keep(made, []);
   }
 
-  /** Gives an empty folder back for good, unless it is the first of its group. Its keys then belong to the one before it. */
+  /**
+   * Removes an empty folder for good, unless it is the first of its group. Its keys then belong to the one before it.
+   */
   async remove(empty: Leaf): Promise<void> {
     if (empty.from === empty.group) return;
     this.forget(empty);
@@ -108,7 +113,7 @@ export class Leaves {
     await syncFolder(dirname(empty.path));
   }
 
-  /** Its keys belong to the folder before it again. */
+  /** Gives its keys back to the folder before it. */
   forget(gone: Leaf): void {
     this.#list = this.#list.filter((other) => other !== gone);
     this.#loaded.delete(gone);
@@ -116,7 +121,7 @@ export class Leaves {
     if (before !== undefined) before.epoch++;
   }
 
-  /** The folder that holds keys at or behind `key`, and where it ends; `undefined` behind the last. */
+  /** Returns the folder that holds keys at or after `key`, and where it ends; `undefined` after the last. */
   upwards(key: string): { readonly leaf: Leaf; readonly end: string | undefined } | undefined {
     for (let index = Math.max(0, this.#indexAt(key)); index < this.#list.length; index++) {
       const found = this.#list[index] as Leaf;
@@ -126,14 +131,14 @@ export class Leaves {
     return undefined;
   }
 
-  /** The last folder that holds keys before `key` (`undefined`: from the very end). */
+  /** Returns the last folder that holds keys before `key` (`undefined`: from the very end). */
   downwards(key: string | undefined): Leaf | undefined {
     if (key === undefined) return this.#list.at(-1);
     const index = this.#indexAt(key);
     return this.#list[index]?.from === key ? this.#list[index - 1] : this.#list[index];
   }
 
-  /** Keys of the folder's files, in order. What does not belong there is moved away. */
+  /** Returns the keys of the folder's files, in order. Moves foreign files away. */
   async keys(of: Leaf): Promise<readonly string[]> {
     if (of.keys !== undefined) {
       this.#loaded.delete(of);
@@ -167,7 +172,10 @@ export class Leaves {
     }
   }
 
-  /** A whole record goes where it belongs, unless a newer one is there or on its way; anything else goes to quarantine. */
+  /**
+   * Moves a complete record to its own place, unless a newer one is there or on its way; anything else goes to
+   * quarantine.
+   */
   #misplaced(path: string, key: string): void {
     const home = this.find(key);
     if (home === undefined || this.#isPending(key) || !bringHome(path, key, join(home.path, fileName(key, home.group))))
@@ -199,7 +207,7 @@ export class Leaves {
     if (from.keys[at] === key) from.keys.splice(at, 1);
   }
 
-  /** The last folder that begins at or before `key`; -1 when there is none. */
+  /** Returns the last folder that begins at or before `key`; -1 when there is none. */
   #indexAt(key: string): number {
     let low = 0;
     let high = this.#list.length;

@@ -1,4 +1,4 @@
-/** Reading in key order over both halves of what is stored: what was committed lately, and the files. */
+/** Reads in key order over both halves of what is stored: recent commits and the files. */
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import type { Overlay, OverlayValue } from "./overlay.ts";
@@ -9,7 +9,7 @@ const READ_AHEAD = 16;
 
 export interface Halves {
   readonly overlay: Pick<Overlay, "window">;
-  /** Keys of files with `from` ≤ key < `to`, in the direction of reading. */
+  /** Yields keys of files with `from` ≤ key < `to`, in the direction of reading. */
   keys(from: string, to: string | undefined, reverse: boolean): AsyncIterable<string>;
   get(key: string): Promise<string | undefined>;
 }
@@ -20,7 +20,7 @@ export async function readRange(halves: Halves, prefix: string, options: RangeOp
   let { from, to } = bounds(prefix, after, reverse);
   while (found.length < limit && (to === undefined || from < to)) {
     const { lines, edge } = halves.overlay.window(from, to, limit - found.length, reverse);
-    // Beyond its edge the overlay was not looked at: the next turn begins there.
+    // The overlay was not read beyond its edge: the next turn begins there.
     const [begin, end] = edge === undefined ? [from, to] : reverse ? [edge, to] : [from, `${edge}\0`];
     await merge(halves, lines, begin, end, { found, limit, reverse });
     if (edge === undefined) break;
@@ -48,16 +48,16 @@ async function merge(
     for (const entry of entries) if (entry !== undefined && found.length < limit) found.push(entry);
   }
 
-  /** True when there is enough. */
+  /** Returns true when there is enough. */
   async function add(entry: Promise<Entry | undefined>): Promise<boolean> {
-    // It may fail before the others are waited for.
+    // It may fail before the others are awaited.
     entry.catch(() => {});
     batch.push(entry);
     if (batch.length >= READ_AHEAD || found.length + batch.length >= limit) await flush();
     return found.length >= limit;
   }
 
-  /** Adds what is recent and comes before `key`. */
+  /** Adds recent entries that come before `key`. */
   async function addRecent(key: string | undefined): Promise<boolean> {
     while (next.done !== true && (key === undefined || (reverse ? next.value[0] > key : next.value[0] < key))) {
       const [recentKey, value] = next.value;
@@ -75,7 +75,7 @@ async function merge(
   await flush();
 }
 
-/** `undefined` for what was removed meanwhile, and for what went to quarantine, which was told. */
+/** Returns `undefined` for what was removed meanwhile, and for what went to quarantine, which is reported there. */
 async function read({ get }: Halves, key: string): Promise<Entry | undefined> {
   try {
     const value = await get(key);

@@ -1,4 +1,4 @@
-/** Opening a folder: what an earlier life left behind is put in order before anyone reads. */
+/** Opens a folder, and repairs what an earlier run left behind before any read. */
 import { chmodSync, lstatSync, readFileSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { StartError } from "../../../core/model/errors.ts";
@@ -22,14 +22,14 @@ export interface OpenedStore {
   readonly quarantine: Quarantine;
 }
 
-/** The folder itself, which must be there before its lock can be taken. @throws StartError */
+/** Makes the folder itself, which must exist before its lock can be taken. @throws StartError */
 export function prepareFolder(dir: string, log: Log): string {
   try {
     makeDurableFolder(dir);
     const path = realpathSync(dir);
     if ((statSync(path).mode & 0o077) !== 0) {
       chmodSync(path, PRIVATE_FOLDER);
-      log.warn("the storage folder was open to others; it is closed now", { path });
+      log.warn("the storage folder was open to other users; its mode is 0700 now", { path });
     }
     return path;
   } catch (error) {
@@ -91,7 +91,7 @@ async function replay(
   }
 }
 
-/** A folder of ours is a folder, not a link to one, and ours alone. */
+/** A folder of ours is a real folder, not a link, and accessible only to us. */
 async function ownFolder(path: string): Promise<void> {
   await makeFolder(path);
   const stat = lstatSync(path);
@@ -99,7 +99,7 @@ async function ownFolder(path: string): Promise<void> {
   if ((stat.mode & 0o077) !== 0) chmodSync(path, PRIVATE_FOLDER);
 }
 
-/** What was being written when the process died; the journal has it. */
+/** Deletes files that were being written when the process died; the journal has their content. */
 function clear(temporary: string): void {
   for (const name of readdirSync(temporary)) rmSync(join(temporary, name), { recursive: true, force: true });
 }

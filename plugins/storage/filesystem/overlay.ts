@@ -1,4 +1,4 @@
-/** What is committed and not in the files yet: reads look here first. `null` stands for a removal. */
+/** Holds what is committed and not in the files yet; reads look here first. `null` stands for a removal. */
 import { SortedKeys } from "./sorted-files.ts";
 
 export type OverlayValue = string | null;
@@ -16,7 +16,7 @@ export class Overlay {
     return this.#bytes;
   }
 
-  /** `undefined`: ask the files. */
+  /** Returns `undefined` when the files have the answer. */
   get(key: string): OverlayValue | undefined {
     return this.#values.get(key);
   }
@@ -28,12 +28,12 @@ export class Overlay {
     this.#values.set(key, value);
   }
 
-  /** What is to be written into the files now. */
+  /** Returns what must be written to the files now. */
   snapshot(): ReadonlyMap<string, OverlayValue> {
     return new Map(this.#values);
   }
 
-  /** Forgets what the files hold now, unless it was changed since the snapshot. */
+  /** Forgets what the files now contain, unless it was changed since the snapshot. */
   settle(written: ReadonlyMap<string, OverlayValue>): void {
     for (const [key, value] of written) {
       if (this.#values.get(key) !== value) continue;
@@ -44,8 +44,8 @@ export class Overlay {
   }
 
   /**
-   * Lines between `from` and `to` in the direction of reading, at most until `limit` values are among them. `edge`: the
-   * last key looked at when it stopped early.
+   * Returns lines between `from` and `to` in the direction of reading, until `limit` values are among them. `edge`: the
+   * last key read when it stopped early.
    */
   window(
     from: string,

@@ -1,4 +1,4 @@
-/** Where goes what cannot be trusted: moved, never deleted, and always told. */
+/** Quarantines what cannot be trusted: it is moved, never deleted, and always reported. */
 import { hash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -21,12 +21,12 @@ export class Quarantine {
     this.#count = readdirSync(dir).length;
   }
 
-  /** How many things lie there, from earlier runs too. */
+  /** Returns how many things are there, from earlier runs too. */
   get count(): number {
     return this.#count;
   }
 
-  /** Moves a file, folder or link as it is. Synced, so that a power cut does not bring it back among what can be trusted. */
+  /** Moves a file, folder or link unchanged. Synced, so that a power cut does not bring it back among trusted files. */
   readonly move = (path: string, why: string): void => {
     const target = this.#target(path);
     renameSync(path, target);
@@ -35,7 +35,7 @@ export class Quarantine {
     this.#tell(path, why, target);
   };
 
-  /** Keeps a copy of bytes whose file goes on; once, also when a start that failed is repeated again and again. */
+  /** Keeps a copy of bytes whose file stays in use; only one, even when a failing start is repeated. */
   readonly copy = (path: string, bytes: Uint8Array, why: string): void => {
     const target = join(this.#dir, `${hash("sha256", bytes).slice(0, 16)}-${basename(path)}`);
     if (existsSync(target)) return;

@@ -1,22 +1,22 @@
-/** Reading one record's file, however it may have been harmed. */
+/** Reads the file of one record, however it may be damaged. */
 import { linkSync, lstatSync, readFileSync, unlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import { syncFolder } from "../../../core/ports/folder.ts";
 import { codeOf, fault, readRegular } from "./disk.ts";
 import { DamagedRecord, decodeRecord } from "./record.ts";
 
-/** `undefined` when there is none; empty text for what cannot be a record. @throws StorageError */
+/** Returns `undefined` when there is none; empty text for what cannot be a record. @throws StorageError */
 export async function readText(path: string): Promise<string | undefined> {
   try {
     return await readRegular(path);
   } catch (error) {
-    // A link or a folder in a record's place: no record can be read from it.
+    // A link or a folder in place of a record cannot be read as one.
     if (codeOf(error) === "ELOOP" || codeOf(error) === "EISDIR") return "";
     throw fault(error, "reading a record");
   }
 }
 
-/** The same without letting anything else run in between; only for what looks damaged. */
+/** Reads synchronously, so that nothing else runs in between; only for what looks damaged. */
 export function readNow(path: string): string | undefined {
   try {
     if (!lstatSync(path).isFile()) return "";
@@ -27,7 +27,7 @@ export function readNow(path: string): string | undefined {
   }
 }
 
-/** `undefined` when the text is not the record of this key. */
+/** Returns `undefined` when the text is not the record of this key. */
 export function valueOf(key: string, text: string): string | undefined {
   try {
     const record = decodeRecord(text);
@@ -38,11 +38,14 @@ export function valueOf(key: string, text: string): string | undefined {
   }
 }
 
-/** Moves a whole record to its own place, for good; false when it is damaged, or when there is one already. @throws StorageError */
+/**
+ * Moves a complete record to its own place, for good; false when it is damaged, or when that place is taken. @throws
+ * StorageError
+ */
 export function bringHome(path: string, key: string, home: string): boolean {
   if (valueOf(key, readNow(path) ?? "") === undefined) return false;
   try {
-    // A link, unlike a rename, never replaces what is there.
+    // A link, unlike a rename, never replaces an existing file.
     linkSync(path, home);
     syncFolder(dirname(home));
     unlinkSync(path);

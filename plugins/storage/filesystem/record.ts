@@ -1,4 +1,4 @@
-/** The text of a record's file: JSON that a person can read, from which the value comes back byte for byte. */
+/** Encodes the text of a record's file: JSON that a person can read, and that yields the value byte for byte. */
 import { hash } from "node:crypto";
 
 /** The file is not what was written: torn, changed by hand, or moved here from elsewhere. */
@@ -21,8 +21,8 @@ function isJson(text: string): boolean {
 }
 
 /**
- * JSON values stand in the file as they are, several lines of JSON as a list, any other text as a string. What is
- * embedded as it is must survive UTF-8.
+ * Puts JSON values into the file unchanged, several lines of JSON as a list, any other text as a string. Unchanged text
+ * must survive UTF-8.
  */
 function body(value: string): string {
   if (!value.isWellFormed()) return `"text": ${JSON.stringify(value)}`;
@@ -41,7 +41,7 @@ export function decodeRecord(text: string): { readonly key: string; readonly val
   const keyEnd = text.indexOf("\n", 2);
   const sumEnd = text.indexOf("\n", keyEnd + 1);
   if (!text.startsWith('{\n"key": "') || keyEnd < 0 || sumEnd < 0 || !text.endsWith("\n}\n"))
-    throw new DamagedRecord("the file is not whole");
+    throw new DamagedRecord("the file is incomplete");
   const given = /^"sha256": "([0-9a-f]{64})",$/.exec(text.slice(keyEnd + 1, sumEnd))?.[1];
   let key: string;
   let value: string;

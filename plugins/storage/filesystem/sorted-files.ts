@@ -1,8 +1,11 @@
-/** Keys in order, in memory: chunks of sorted arrays, so that an insert moves little. Keys are ASCII, so `<` is byte order. */
+/**
+ * Keeps keys in order, in memory: chunks of sorted arrays, so that an insert moves little. Keys are ASCII, so `<` is
+ * byte order.
+ */
 
 const CHUNK = 512;
 
-/** Index of the first key that is not before `key`. */
+/** Returns the index of the first key that is not before `key`. */
 export function lowerBound(keys: readonly string[], key: string): number {
   let low = 0;
   let high = keys.length;
@@ -14,7 +17,9 @@ export function lowerBound(keys: readonly string[], key: string): number {
   return low;
 }
 
-/** The first text behind every key that starts with `prefix`; `undefined` when there is none (the empty prefix). */
+/**
+ * Returns the first text after every key that starts with `prefix`; `undefined` when there is none (the empty prefix).
+ */
 export function prefixEnd(prefix: string): string | undefined {
   return prefix === ""
     ? undefined
@@ -29,7 +34,7 @@ export class SortedKeys {
     return this.#size;
   }
 
-  /** Fills an empty set at once. */
+  /** Builds a set from many keys at once. */
   static from(keys: Iterable<string>): SortedKeys {
     const all = [...keys].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
     const made = new SortedKeys();
@@ -38,7 +43,7 @@ export class SortedKeys {
     return made;
   }
 
-  /** False when it was there already. */
+  /** Returns false when it was there already. */
   add(key: string): boolean {
     const index = this.#chunkOf(key);
     const chunk = this.#chunks[index];
@@ -73,7 +78,7 @@ export class SortedKeys {
     return true;
   }
 
-  /** Keys from `from` (inclusive) to before `to`, upwards. Do not change the set while reading. */
+  /** Yields keys from `from` (inclusive) to before `to`, upwards. Do not change the set while reading. */
   *upwards(from: string, to?: string): Generator<string> {
     for (let index = this.#chunkOf(from); index < this.#chunks.length; index++) {
       const chunk = this.#chunks[index] as string[];
@@ -85,7 +90,7 @@ export class SortedKeys {
     }
   }
 
-  /** Keys from before `to` down to `from` (inclusive). */
+  /** Yields keys from before `to` down to `from` (inclusive). */
   *downwards(from: string, to?: string): Generator<string> {
     for (let index = to === undefined ? this.#chunks.length - 1 : this.#chunkOf(to); index >= 0; index--) {
       const chunk = this.#chunks[index];
@@ -98,7 +103,7 @@ export class SortedKeys {
     }
   }
 
-  /** The last chunk that begins at or before `key`; 0 when all begin behind it. */
+  /** Returns the last chunk that begins at or before `key`; 0 when all begin after it. */
   #chunkOf(key: string): number {
     let low = 0;
     let high = this.#chunks.length;
@@ -111,7 +116,7 @@ export class SortedKeys {
   }
 }
 
-/** The bounds of a range: keys of `prefix`, behind `after` in the direction of reading. */
+/** Returns the bounds of a range: keys of `prefix`, after `after` in the direction of reading. */
 export function bounds(
   prefix: string,
   after: string | undefined,

@@ -1,6 +1,6 @@
 /**
- * Committed state: journal first, files later. A commit is acknowledged when the journal is synced; reads see it from
- * then on; the files follow within a second, and what was written and removed meanwhile never becomes a file.
+ * Stores commits: journal first, files later. A commit is acknowledged when the journal is synced, and reads see it
+ * from then on. The files follow within a second; what was written and removed meanwhile never becomes a file.
  */
 import { ConflictError, StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
@@ -17,14 +17,14 @@ import type { Halves } from "./merge.ts";
 import { assertKey } from "./file-names.ts";
 import type { Overlay } from "./overlay.ts";
 
-/** Files are brought up to date this long after a commit, at the latest. */
+/** Files are brought up to date at most this long after a commit. */
 const LAG_MS = 1_000;
-/** …or as soon as this much waits for them. */
+/** …or as soon as this many keys wait for them. */
 const LAG_KEYS = 4_000;
 const LAG_BYTES = 8 << 20;
 /** Commits wait while the files are this many times as far behind. */
 const BEHIND = 4;
-/** Commits that share one fsync, at most, and about how many characters of them; a single commit may be longer. */
+/** Most commits that share one fsync, and about how many characters of them; a single commit may be longer. */
 const GROUP = 512;
 const GROUP_CHARS = 8 << 20;
 
@@ -56,7 +56,7 @@ export class Store {
   #timer = false;
   #lastFault: StorageError | undefined;
   #closed = false;
-  /** The journal is one file: who writes to it waits for whoever does. */
+  /** The journal is one file, so writers wait for each other. */
   #writing: Promise<unknown> = Promise.resolve();
 
   constructor(options: StoreOptions) {
@@ -72,7 +72,7 @@ export class Store {
     };
   }
 
-  /** One at a time, in order; a failed one lets the next begin. */
+  /** Runs one at a time, in order; a failed one lets the next begin. */
   #alone<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#writing.then(work, work);
     this.#writing = done.catch(() => {});
@@ -87,7 +87,7 @@ export class Store {
     const recent = this.#overlay.get(key);
     if (recent !== undefined) return recent ?? undefined;
     const value = await this.#files.read(key);
-    // Committed while we looked: the newest counts.
+    // Committed during the read: the newest value counts.
     return value ?? this.#overlay.get(key) ?? undefined;
   }
 
@@ -105,7 +105,7 @@ export class Store {
   }
 
   async #commitAll(): Promise<void> {
-    // Those asked for in the same turn share the first group.
+    // Commits of the same turn share the first group.
     await Promise.resolve();
     while (this.#pending.length > 0) {
       const group = this.#pending.splice(0, groupLength(this.#pending));
@@ -116,7 +116,7 @@ export class Store {
         for (const { reject } of group) reject(error);
       }
     }
-    // In the same turn as the last look, so that no commit comes in between and waits for ever.
+    // In the same turn as the last check, so that no commit comes in between and waits for ever.
     this.#committing = undefined;
   }
 
@@ -130,7 +130,7 @@ export class Store {
 
   async #commitGroup(group: readonly Pending[]): Promise<void> {
     const { values, unreadable } = await readConditions(group, (key) => this.get(key));
-    /** What this group has changed so far: later ones of it are judged by that. */
+    /** What this group has changed so far: its later commits are judged by that. */
     const staged = new Map<string, string | undefined>();
     const now = (key: string): string | undefined => (staged.has(key) ? staged.get(key) : values.get(key));
     const kept: { readonly one: Pending; readonly writes: readonly Write[] }[] = [];
@@ -181,13 +181,13 @@ export class Store {
     try {
       await this.apply();
     } catch {
-      // Told already; the journal keeps what the files do not hold, and the next turn tries again.
+      // Reported already; the journal keeps what the files do not contain, and the next turn tries again.
     }
-    // Also after a turn that had begun before the newest commits.
+    // Also after a turn that began before the newest commits.
     if (this.#overlay.size > 0) this.#applySoon();
   }
 
-  /** Brings the files up to date and drops what the journal needs no longer. @throws StorageError */
+  /** Brings the files up to date and drops what the journal no longer needs. @throws StorageError */
   apply(): Promise<void> {
     this.#applying ??= this.#apply().finally(() => {
       this.#applying = undefined;
@@ -209,7 +209,10 @@ export class Store {
     } catch (error) {
       const told = fault(error, "writing records");
       if (this.#lastFault === undefined)
-        this.#log.error("the files cannot follow the journal", { fault: told.fault, reason: told.message });
+        this.#log.error("the record files cannot be written as fast as the journal", {
+          fault: told.fault,
+          reason: told.message,
+        });
       this.#lastFault = told;
       throw told;
     }
@@ -223,7 +226,7 @@ export class Store {
     return { keys: this.#overlay.size, bytes: this.#overlay.bytes };
   }
 
-  /** Takes no more commits, finishes those that were asked for, and brings the files up to date. */
+  /** Takes no more commits, finishes those under way, and brings the files up to date. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -236,7 +239,7 @@ export class Store {
   }
 }
 
-/** How many of the first commits go together. */
+/** Returns how many of the first commits go together. */
 function groupLength(pending: readonly Pending[]): number {
   let chars = 0;
   let count = 0;

@@ -1,6 +1,6 @@
 /**
- * Reads, on the main thread, through a read-only connection of their own: 2–3 µs a key and 55 µs a page of 250 lines,
- * where asking a thread costs more than that and waits behind its batch. A read sees every commit that was acknowledged.
+ * Reads on the main thread, through read-only connections: 2–3 µs a key and 55 µs a page of 250 lines, where a message
+ * to a thread costs more than that and waits behind its batch. A read sees every commit that was acknowledged.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { StorageError } from "../../../core/model/errors.ts";
@@ -9,11 +9,11 @@ import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 export interface Reader {
   getMany(keys: readonly string[]): (string | undefined)[];
   range(prefix: string, options?: RangeOptions): Entry[];
-  /** How many due lines start with the prefix: 50 µs for a thousand. */
+  /** Returns how many due lines start with the prefix: 50 µs for a thousand. */
   count(prefix: string): number;
-  /** Bytes in use and free inside the file. */
+  /** Returns bytes in use and free inside the file. */
   pages(): { readonly used: number; readonly free: number };
-  /** What is wrong with the file, by SQLite's own check. */
+  /** Returns what is wrong with the file, by SQLite's own check. */
   verify(): readonly string[];
   close(): void;
 }
@@ -74,7 +74,7 @@ export async function openReader(path: string, cacheKiB: number): Promise<Reader
     try {
       open?.db.close();
     } catch {
-      // It is given up anyway.
+      // The connection is abandoned anyway.
     }
     open = undefined;
   }
@@ -98,7 +98,7 @@ export async function openReader(path: string, cacheKiB: number): Promise<Reader
     range: (prefix, { after, limit = 100, reverse = false } = {}) =>
       read((own) => {
         const order: Order = reverse ? "DESC" : "ASC";
-        // Keys are printable ASCII: what stands below a prefix's first key, and above its last.
+        // Keys are printable ASCII, so these texts sort before a prefix's first key and after its last.
         let from =
           prefix === ""
             ? ""

@@ -1,4 +1,4 @@
-/** The writer's thread. It answers in the order in which it was asked. It may die; then every question says so. */
+/** Runs the writer's thread. It answers in the order of the requests. When it dies, every open request fails. */
 import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
 import { isSea, getAsset } from "node:sea";
@@ -14,7 +14,7 @@ export interface Thread {
   end(): Promise<void>;
 }
 
-/** Resolves to the thread and the first thing it says. */
+/** Resolves to the thread and its first message. */
 export async function startThread(
   workerData: WorkerStart,
 ): Promise<{ readonly thread: Thread; readonly first: WorkerAnswer }> {
@@ -63,11 +63,11 @@ function start(workerData: WorkerStart): Worker {
 }
 
 /**
- * A thread does not share the cache of compiled code by itself. Without it, it strips the types of its one file at each
- * start: that takes 50 ms, and a parser of 17 MB that stays.
+ * Passes the cache of compiled code, which a thread does not share by itself. Without it, the thread strips the types
+ * of its one file at each start: that takes 50 ms, and a parser of 17 MB that stays in memory.
  */
 function compileCache(): NodeJS.ProcessEnv {
-  // Where it is kept for this version of Node: the variable wants the folder around it.
+  // The cache of this version of Node: the variable expects the parent folder.
   const folder = getCompileCacheDir();
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
 }

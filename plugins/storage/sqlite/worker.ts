@@ -1,13 +1,14 @@
 /**
- * The writer: one thread that owns the writing connection of a database. Every message is a batch of commits, made as
- * one transaction with one fsync; each of them still succeeds or is refused alone. The file stands alone (`node:`
- * imports only), so that it can be started from its text.
+ * The writer: one thread that owns the writing connection of a database. Every message is a batch of commits, written
+ * in one transaction with one fsync; each commit still succeeds or is refused alone. The file imports only `node:`
+ * modules, so that it can be started from its text.
  *
- * Measured for a batch of 32, half accepts (900-byte event + due line), half ends (250-byte delivery, due line deleted),
- * CPU per commit with 1 / 10 / 100 keys: records in a rowid table and due lines WITHOUT ROWID, 4 KiB pages, 6.7 / 10.6 /
- * 14.4 µs. Losing: one rowid table 7.3 / 11.0 / 14.7; everything WITHOUT ROWID 6.3 / 11.7 / 27.9; 16 KiB pages 6.1 / – /
- * 16.6; 1 KiB 8.7 / – / 16.3; BLOB instead of TEXT +4 %; 8 KiB, REPLACE, mmap, exclusive locking mode: no difference.
- * Texts in an array cross in 0.5 µs a commit on either side; one long text with lengths, or encoded bytes, 0.6.
+ * Measured for a batch of 32, half accepts (900-byte event + due line), half ends (250-byte delivery, due line
+ * deleted), CPU per commit with 1 / 10 / 100 keys: records in a rowid table and due lines WITHOUT ROWID, 4 KiB pages,
+ * 6.7 / 10.6 / 14.4 µs. Losing: one rowid table 7.3 / 11.0 / 14.7; everything WITHOUT ROWID 6.3 / 11.7 / 27.9; 16 KiB
+ * pages 6.1 / – / 16.6; 1 KiB 8.7 / – / 16.3; BLOB instead of TEXT +4 %; 8 KiB, REPLACE, mmap, exclusive locking mode:
+ * no difference. Texts in an array cross in 0.5 µs a commit on either side; one long text with lengths, or encoded
+ * bytes, 0.6.
  */
 import { flushCompileCache } from "node:module";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
@@ -19,9 +20,9 @@ export interface WorkerStart {
 }
 
 /**
- * A batch. `codes` has, for each commit, the number of its changes, then one code a change: what to do (put 1, delete 2,
- * check 3) + 4 × its condition (none 0, must be absent 1, must be a text 2). `texts` has the key, the value of a put, and
- * the text of a condition.
+ * A batch. `codes` has, for each commit, the number of its changes, then one code per change: the operation (put 1,
+ * delete 2, check 3) + 4 × its condition (none 0, must be absent 1, must be a text 2). `texts` has the key, the value
+ * of a put, and the text of a condition.
  */
 export interface WorkerBatch {
   readonly codes: readonly number[];
@@ -32,9 +33,9 @@ type Fault = "unavailable" | "full" | "uncertain" | "broken";
 export type WorkerRequest = WorkerBatch | { readonly count: readonly [from: string, to: string] } | "close";
 export type WorkerAnswer =
   | { readonly opened: true }
-  /** Starting is refused: the file is not ours, or of a newer version. */
+  /** The start is refused: the file is not ours, or of a newer version. */
   | { readonly refused: string }
-  /** The batch is durable, but for these commits of it, whose conditions on these keys did not hold. */
+  /** The batch is durable, except these commits, whose conditions on these keys did not hold. */
   | { readonly done: readonly (readonly [commit: number, keys: readonly string[]])[] | undefined }
   | { readonly fault: Fault; readonly message: string }
   | { readonly count: number }
@@ -44,7 +45,7 @@ export type WorkerAnswer =
 const [CORRUPT, FULL, NOTADB] = [11, 13, 26];
 const codeOf = (error: unknown): number => ((error as { errcode?: number }).errcode ?? 0) & 0xff;
 const SCHEMA = 1;
-/** "Rlay": what PRAGMA application_id says of our files. */
+/** "Rlay": PRAGMA application_id of our files. */
 const APPLICATION = 0x52_6c_61_79;
 const TABLES = `
   BEGIN IMMEDIATE;
@@ -53,7 +54,7 @@ const TABLES = `
   PRAGMA application_id = ${APPLICATION};
   PRAGMA user_version = ${SCHEMA};
   COMMIT`;
-/** Pages in the log from which they are copied into the database. Looked at now and then: it may be longer by some batches. */
+/** Pages in the log at which it is copied to the database. Checked now and then: it may be longer by some batches. */
 const CHECKPOINT_PAGES = 2_000;
 const LOOK_EVERY = 16;
 
@@ -72,7 +73,7 @@ interface Open {
 
 const { path, cacheKiB } = workerData as WorkerStart;
 let open: Open | undefined;
-/** The transaction is being made durable: if that fails, it may have happened. */
+/** The transaction is being made durable: if that fails, it may still have happened. */
 let committing = false;
 let batches = 0;
 
@@ -106,32 +107,30 @@ function connect(): Open {
   }
 }
 
-/**
- * What an unclean end left in the log is written anew and synced before anything is put behind it: if a sync failed
- * then, the log may be whole in the page cache only.
- */
+/** Rewrites and syncs a log that an unclean end left: after a failed sync it may be in the page cache alone. */
 function emptyLog(db: DatabaseSync): void {
   try {
     db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   } catch (error) {
-    // On a full disk there is still much to read and deliver.
+    // Even on a full disk there is much to read and deliver.
     if (codeOf(error) !== FULL) throw error;
   }
 }
 
 class Refused extends Error {}
 
-/** Whether the file is still empty. @throws Refused, before anything is changed, when it is not one of ours */
+/** Whether the file is still empty. @throws Refused, before any change, when it is not one of ours */
 function isFresh(db: DatabaseSync): boolean {
   const number = (pragma: string): number => Object.values(db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0] as number;
   const version = number("user_version");
   if (version === 0 && db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.["n"] === 0) return true;
-  if (number("application_id") !== APPLICATION) throw new Refused(`${path} is the database of another program`);
+  if (number("application_id") !== APPLICATION)
+    throw new Refused(`${path} is the database of another program: choose another folder`);
   if (version <= SCHEMA) return false;
   throw new Refused(`${path} was written by a newer version (schema ${version}, this one knows ${SCHEMA})`);
 }
 
-/** Due lines live apart: they come and go, and a page of them is read at once. */
+/** Due lines have a table of their own: they come and go, and are read by the page. */
 const shelfOf = (own: Open, key: string): Shelf => (key.startsWith("due:") ? own.line : own.record);
 
 const valueOf = (own: Open, key: string): string | undefined =>
@@ -148,7 +147,7 @@ function write(batch: WorkerBatch): WorkerAnswer {
     const first = ++code;
     let unmet: string[] | undefined;
     let ends = text;
-    // All conditions are judged first, against what was stored before this commit.
+    // All conditions are judged first, by what was stored before this commit.
     for (let i = first; i < end; i++) {
       const [what, condition] = [(codes[i] as number) & 3, (codes[i] as number) >> 2];
       const key = texts[ends++] as string;
@@ -178,18 +177,18 @@ function apply(own: Open, { codes, texts }: WorkerBatch, first: number, end: num
   }
 }
 
-/** After the answer, so that nobody waits for it: copies the log into the database when it has grown long. */
+/** Runs after the answer, so that nobody waits for it: copies a long log to the database. */
 function tidy(): void {
   if (open === undefined || ++batches % LOOK_EVERY !== 0) return;
   try {
     const log = open.db.prepare("PRAGMA wal_checkpoint(NOOP)").get()?.["log"] as number;
     if (log >= CHECKPOINT_PAGES) open.db.exec("PRAGMA wal_checkpoint(PASSIVE)");
   } catch {
-    // A full disk, say: the log grows meanwhile, and the next look tries again.
+    // A full disk, for example: the log grows meanwhile, and the next check tries again.
   }
 }
 
-/** What a failure means for a batch. The transaction is rolled back, or the connection is given up. */
+/** Turns a failure into the answer for a batch. The transaction is rolled back, or the connection abandoned. */
 function failed(error: unknown): WorkerAnswer {
   const code = codeOf(error);
   const message = error instanceof Error ? error.message : String(error);
@@ -197,12 +196,12 @@ function failed(error: unknown): WorkerAnswer {
   committing = false;
   try {
     if (open?.db.isTransaction) open.db.exec("ROLLBACK");
-    // A failed sync keeps its connection: what comes next overwrites those very frames of the log, and syncs them.
+    // A failed sync keeps its connection: the next batch overwrites those very frames of the log, and syncs them.
     if (!uncertain && code !== FULL) disconnect();
   } catch {
     disconnect();
   }
-  // A full disk is met while writing: the end of the transaction is not in the log.
+  // A full disk shows while writing: the end of the transaction is not in the log.
   if (code === FULL) return { fault: "full", message };
   if (code === CORRUPT || code === NOTADB) return { fault: "broken", message };
   return { fault: uncertain ? "uncertain" : "unavailable", message };
@@ -211,7 +210,7 @@ function failed(error: unknown): WorkerAnswer {
 function disconnect(): void {
   try {
     open?.db.close();
-  } catch {} // It is given up anyway.
+  } catch {} // The connection is abandoned anyway.
   open = undefined;
 }
 
@@ -246,5 +245,5 @@ try {
 } catch (error) {
   say(error instanceof Refused ? { refused: error.message } : failed(error));
 }
-// Threads are ended from outside, and what they have compiled would be lost with them.
+// Threads are ended from outside, which would lose what they have compiled.
 flushCompileCache();

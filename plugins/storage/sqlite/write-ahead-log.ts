@@ -1,13 +1,13 @@
-/** The write-ahead log that an earlier process left behind, before SQLite makes anything of it. */
+/** Repairs the write-ahead log that an earlier process left behind, before SQLite reads it. */
 import { open } from "node:fs/promises";
 import { StorageError } from "../../../core/model/errors.ts";
 
 const CHUNK = 1 << 20;
 
 /**
- * Writes the log's own bytes over it and syncs them. A commit whose sync failed may be whole in the page cache and not on
- * the disk: SQLite would take it for committed and copy it into the database, and a power cut before the log is emptied
- * would then leave an older log over a newer database, which is half a commit or a damaged file.
+ * Rewrites the log with its own bytes and syncs it. A commit whose sync failed may be complete in the page cache but
+ * not on the disk: SQLite would take it for committed and copy it into the database, and a power cut before the log is
+ * emptied would then leave an older log over a newer database, which is half a commit or a damaged file.
  * @throws StorageError `unavailable` when it cannot be read or written; a full disk is no fault here
  */
 export async function rewriteLog(path: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** The main thread's side of the writer: gathers commits while a batch is under way, and tells each how it ended. */
+/** The main thread's side of the writer: collects commits while a batch is under way, and tells each how it ended. */
 import { ConflictError, StartError, StorageError } from "../../../core/model/errors.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import { rewriteLog } from "./write-ahead-log.ts";
@@ -10,16 +10,16 @@ const BATCH_COMMITS = 1_024;
 const BATCH_CHARS = 4 * 1024 * 1024;
 /** Most turns of the event loop in which a batch is collected while the thread is idle. */
 const TURNS = 4;
-/** So many commits go at once: the thread makes them durable while this one is still busy with what comes after them. */
+/** This many commits go at once: the thread makes them durable while this one still works on the next. */
 const ENOUGH = 64;
-/** Most batches at the thread: one under way, and one that waits there, so that it need not wait for us. */
+/** Most batches at the thread: one under way, and one waiting there, so that the thread need not wait for us. */
 const AHEAD = 2;
 
 export interface Writer {
   commit(changes: readonly Change[]): Promise<void>;
-  /** How many due lines have a key in `[from, to)`. */
+  /** Returns how many due lines have a key in `[from, to)`. */
   count(from: string, to: string): Promise<number>;
-  /** Ends after all that was committed before. */
+  /** Ends after everything that was committed before. */
   close(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ interface Question {
 
 /**
  * Starts the thread and opens the database.
- * @param written told of each batch: how many changes it made
+ * @param written called for each batch with the number of its changes
  * @param launch starts a thread
  * @throws StartError 78 when the file is not ours or of a newer version; StorageError when it cannot be opened
  */
@@ -66,8 +66,8 @@ export async function openWriter(
   }
 
   /**
-   * At the end of this turn of the event loop, so that all of its commits go together; or of one of the next, as long as
-   * each brings more of them. A batch costs its fsync and two messages whatever is in it, and a turn of a busy loop is
+   * Sends at the end of this turn of the event loop, so that all of its commits go together; or of one of the next, as
+   * long as each brings more. A batch costs its fsync and two messages whatever its size, and a turn of a busy loop is
    * far shorter than that; an idle one ends at once.
    */
   async function sendRest(): Promise<void> {
@@ -107,7 +107,7 @@ export async function openWriter(
     return batch;
   }
 
-  /** Asks the thread, or a new one if it died. Never rejects. */
+  /** Sends a request to the thread, or to a new one if it died. Never rejects. */
   async function ask(question: WorkerRequest): Promise<WorkerAnswer> {
     asking++;
     try {
@@ -173,7 +173,7 @@ export async function openWriter(
   };
 }
 
-/** See `Batch` for the code. */
+/** See `WorkerBatch` for the code. */
 function encode(batch: readonly Waiting[]): WorkerRequest {
   const codes: number[] = [];
   const texts: string[] = [];
@@ -195,5 +195,5 @@ function encode(batch: readonly Waiting[]): WorkerRequest {
 function errorOf(answer: WorkerAnswer): Error {
   if ("refused" in answer) return new StartError(78, answer.refused);
   if ("fault" in answer) return new StorageError(answer.fault, `sqlite: ${answer.message}`);
-  return new StorageError("broken", "sqlite: the storage thread answered something else");
+  return new StorageError("broken", "sqlite: the storage thread gave an unexpected answer");
 }

@@ -1,4 +1,6 @@
-/** How records become items of a driver: keys that no driver changes, values that no driver takes for something else. */
+/**
+ * Encodes records as items of a driver: keys that no driver changes, values that no driver takes for something else.
+ */
 import { crc32 } from "node:zlib";
 import type { Driver } from "unstorage";
 import { StorageError } from "../../../core/model/errors.ts";
@@ -7,12 +9,13 @@ import { decodeName, encodeName } from "../embedded/key-names.ts";
 /** Longest part of a name, for drivers that make a file of it. */
 const PART = 120;
 const SUFFIX = ".txt";
-/** The journal's item: no record's, as it has no shelf. */
+/** The journal's item. It has no key prefix, so no record has this name. */
 export const JOURNAL = `relaybox-journal${SUFFIX}`;
 
 /**
- * Drivers fold `/`, `\` and `:`, drop `?…`, and keep case or not: only our own names go in. A name is the shelf and the
- * rest, cut into parts that end with `-` but for the last, so that none is both a folder and a file.
+ * Encodes a key as a name. Drivers fold `/`, `\` and `:`, drop `?…`, and keep case or not, so only safe names go in. A
+ * name is the key prefix and the rest, cut into parts that end with `-` except the last, so that none is both a folder
+ * and a file.
  */
 export function itemName(key: string): string {
   const colon = key.indexOf(":");
@@ -23,9 +26,9 @@ export function itemName(key: string): string {
   return `${name}:${rest}${SUFFIX}`;
 }
 
-/** `undefined` for items that are none of ours. */
+/** Returns `undefined` for items that are not the relay's. */
 export function itemKey(listed: string): string | undefined {
-  // Drivers list names as they have them: with slashes, where they are paths.
+  // Drivers list names in their own way: with slashes, where they are paths.
   const name = listed.replace(/[/\\]/g, ":");
   const [shelf, ...parts] = name.split(":");
   const last = parts.pop();
@@ -39,7 +42,10 @@ export function itemKey(listed: string): string | undefined {
 
 const HEAD = "relay ";
 
-/** Begins with a word, so that no driver parses it as JSON, and a checksum, so that a torn one is known. */
+/**
+ * Encodes a value. It begins with a word, so that no driver parses it as JSON, and has a checksum, which reveals a torn
+ * one.
+ */
 export function itemText(value: string): string {
   const text = value.isWellFormed() ? `t${value}` : `j${JSON.stringify(value)}`;
   return `${HEAD}${crc32(text).toString(16).padStart(8, "0")} ${text}`;

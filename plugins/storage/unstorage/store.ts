@@ -1,6 +1,6 @@
 /**
- * Commits over a driver that knows only single items. What a commit is to change is first written as one item, the
- * journal; a start that finds it carries it out. So a commit is all or nothing as far as one item is.
+ * Makes commits over a driver that knows only single items. The changes of a commit are first written as one item, the
+ * journal; a start that finds a journal carries it out. So a commit is all or nothing if the driver writes one item so.
  */
 import type { Driver } from "unstorage";
 import { ConflictError, StartError, StorageError } from "../../../core/model/errors.ts";
@@ -17,7 +17,7 @@ const AT_ONCE = 16;
 /** Commits that share one journal. */
 const GROUP = 256;
 
-/** Values to be; `null` stands for a removal. */
+/** The values to write; `null` stands for a removal. */
 type Writes = ReadonlyMap<string, string | null>;
 
 interface Pending {
@@ -26,18 +26,18 @@ interface Pending {
   readonly reject: (error: unknown) => void;
 }
 
-/** @throws StartError 78 when the driver does not keep what it is given */
+/** @throws StartError 78 when the driver does not keep what it gets */
 export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStore> {
   await probe(driver);
   const keys = sortedMap();
   const foreign = await listKeys(driver, (key) => keys.set(key, ""));
   if (foreign > 0)
-    log.warn("the driver holds items that are none of the relay's; they are left alone", { items: foreign });
+    log.warn("the driver holds items that do not belong to the relay; they stay untouched", { items: foreign });
   /** Decided, in the journal, and perhaps not in the items yet. */
   let unfinished: Writes = new Map();
-  /** Reads under way: each is told when its item is written meanwhile. */
+  /** Reads under way. Each is marked when its item is written meanwhile. */
   const readings = new Set<{ readonly key: string; overtaken: boolean }>();
-  /** A journal that should not be there could not be removed. */
+  /** A journal that should not exist could not be removed. */
   let stale = false;
   const pending: Pending[] = [];
   let committing: Promise<void> | undefined;
@@ -53,7 +53,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
     try {
       value = itemValue(await get(driver, name), name);
     } catch (error) {
-      // Most drivers write in place: an item that was written meanwhile may have been seen half.
+      // Most drivers write in place: a read during a write may have seen half of an item.
       if (reading.overtaken && (error as StorageError).fault === "broken") return await read(key);
       throw error;
     } finally {
@@ -91,7 +91,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
       try {
         await put(driver, JOURNAL, itemText(JSON.stringify([...writes])));
       } catch (error) {
-        // It may be there all the same: then it must not be carried out at the next start.
+        // It may exist nevertheless: then the next start must not carry it out.
         await drop(driver, JOURNAL).catch(() => {
           stale = true;
         });
@@ -199,7 +199,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
   };
 }
 
-/** What a crash left in the journal; a torn journal was never acknowledged. */
+/** Reads what a crash left in the journal; a torn journal was never acknowledged. */
 async function readJournal(driver: Driver, log: Log): Promise<Writes | undefined> {
   try {
     const text = itemValue(await driver.getItem(JOURNAL, {}), JOURNAL);
@@ -211,7 +211,7 @@ async function readJournal(driver: Driver, log: Log): Promise<Writes | undefined
   }
 }
 
-/** @returns how many items are none of ours */
+/** @returns how many items are not the relay's */
 async function listKeys(driver: Driver, add: (key: string) => void): Promise<number> {
   let foreign = 0;
   for (const name of await driver.getKeys("", {})) {
@@ -233,7 +233,7 @@ async function probe(driver: Driver): Promise<void> {
       const same = itemValue(await driver.getItem(name, {}), name) === value;
       const listed = (await driver.getKeys("", {})).some((listedName) => itemKey(listedName) === key);
       await drop(driver, name);
-      if (!same || !listed) throw new StorageError("broken", "what was written did not come back");
+      if (!same || !listed) throw new StorageError("broken", "it did not return what was written to it");
     }
   } catch (error) {
     throw new StartError(
