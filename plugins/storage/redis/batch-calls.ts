@@ -1,4 +1,4 @@
-/** Steps that many callers ask for at once go to Redis together: a call costs more than what most of them do. */
+/** Batches concurrent script calls into one round trip: a call costs more than what most of them do. */
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import { script } from "./calls.ts";
@@ -10,14 +10,14 @@ import type { Size } from "./packed.ts";
 import type { Now } from "./time-argument.ts";
 
 const SCRIPT = script(STEPS);
-/** Steps a call, and no more than is large together: Redis does nothing else meanwhile. */
+/** Most steps in one call, which together are not large either: Redis does nothing else meanwhile. */
 const GROUP = 64;
-/** Calls under way at once; what comes meanwhile goes together. */
+/** Most calls under way at once; steps that come meanwhile go together. */
 const FLIGHTS = 2;
 
 export type Kind = "commit" | "settle" | "extend";
 
-/** `done` with the epoch, empty where nobody is told, and the one before it, where this step made it. */
+/** `done` has the epoch (empty where no watcher is notified) and the one before it, where this step made it. */
 export type StepReply =
   | { readonly end: "done"; readonly epoch: string; readonly before?: string }
   | { readonly end: "conflict"; readonly keys: readonly string[] }
@@ -35,8 +35,8 @@ interface Pending {
 }
 
 /**
- * What is large goes by itself, so that neither its length nor its failure touches what others have asked for.
- * @param due told how soon a claim of this node may find something new
+ * A large step goes alone, so that neither its length nor its failure affects other callers.
+ * @param due called with how soon a claim of this node may find something new
  */
 export function batchCalls(
   calls: Calls,
@@ -46,7 +46,7 @@ export function batchCalls(
   due: (inMs: number) => void,
 ): BatchCalls {
   const pending: Pending[] = [];
-  /** As its arguments are sent: they may wait for others. */
+  /** The time when the arguments are sent: they may wait for others. */
   const nodeNow = { toString: () => String(clock.now()) };
   let flights = 0;
   let scheduled = false;
@@ -54,7 +54,7 @@ export function batchCalls(
   function schedule(): void {
     if (scheduled || flights >= FLIGHTS || pending.length === 0) return;
     scheduled = true;
-    // After everything that is ready now: it may have more to ask for.
+    // After everything that is ready now, since it may add more steps.
     setImmediate(() => {
       scheduled = false;
       void fly();
@@ -80,7 +80,7 @@ export function batchCalls(
     return pending.splice(0, n);
   }
 
-  /** Never rejects: those who asked are told. */
+  /** Never rejects: each caller gets its own result. */
   async function run(way: Pick<Calls, "run">, group: readonly Pending[]): Promise<void> {
     const args = group.flatMap(({ kind, args: own }) => [kind, own.length, ...own]);
     const changes = group.some(({ kind }) => kind !== "extend");
@@ -93,7 +93,7 @@ export function batchCalls(
       if (wakeIn >= 0) due(wakeIn);
       for (const [i, { resolve }] of group.entries()) resolve(readable(replies[i] as RawReply));
     } catch (error) {
-      // Refused because of one of them: the others are judged by themselves. What was made already is known by its id.
+      // Refused because of one of them: each is tried alone. Those already made are known by their id.
       const one = error instanceof StorageError && (error.fault === "full" || error.fault === "broken");
       if (one && group.length > 1) for (const each of group) await run(way, [each]);
       else for (const { reject } of group) reject(error);

@@ -1,7 +1,7 @@
-/** What a large commit does in Redis with many rows at once: a part of every script, put into `lua.ts`. */
+/** Writes many rows of a large commit at once: a part of every script, put into `lua.ts`. */
 
 export const MANY_ROWS = `
--- Puts of many rows in few commands: most of what a large commit costs is the way from Lua into Redis and back.
+-- Puts many rows in few commands: most of the cost of a large commit is the way from Lua into Redis and back.
 local function putMany(rows, shelves, lines, soonest)
   call('MSET', unpack(rows))
   for group, entries in pairs(shelves) do
@@ -17,7 +17,7 @@ local function putMany(rows, shelves, lines, soonest)
   end
 end
 
--- Rows a command; unpack() takes no more than 8,000 values.
+-- Rows per command; unpack() takes at most 8,000 values.
 local MANY = 500
 
 local function applyMany(from, last)
@@ -49,7 +49,7 @@ local function applyMany(from, last)
       end
       if #rows >= MANY * 2 then flush() end
     elseif op ~= 'check' then
-      -- In the order given: what comes before it is written first.
+      -- In the order given: write what comes before it first.
       flush()
       if op == 'put' then put(key, ARGV[i + 2]) else remove(key) end
     end

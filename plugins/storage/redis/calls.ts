@@ -1,4 +1,4 @@
-/** Calls to Redis: each ends within `CALL_MS`, and says honestly what may have happened. */
+/** Calls Redis: each call ends within `CALL_MS` and reports what may have happened. */
 import { createHash } from "node:crypto";
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
@@ -8,15 +8,15 @@ import type { ExclusiveTurn } from "./exclusive-turn.ts";
 import { wire } from "./packed.ts";
 import type { Args } from "./packed.ts";
 
-/** Between tries while a connection is missing. */
+/** Wait between tries while there is no connection, ms. */
 const AGAIN_MS = 40;
-/** A try that took longer than its bound was held up by work of this process: it is not counted, but for so often. */
+/** A try that took longer than its bound was delayed by this process itself. It does not count, up to a limit. */
 const STALLED_MS = COMMAND_MS + 100;
 const STALLS = 3;
 
 /**
- * What a failure means. `refused`: Redis said no before it changed anything, and may say yes soon. `unsent`: it never
- * left. `lost`: it may or may not have been carried out.
+ * What a failure means. `refused`: Redis refused before any change, and may accept soon. `unsent`: the call never left.
+ * `lost`: it may or may not have been carried out.
  */
 type Failure = { readonly kind: "refused" | "unsent" | "lost" | "full" | "broken"; readonly why: string };
 
@@ -42,9 +42,9 @@ export interface Script {
 export const script = (text: string): Script => ({ text, sha: createHash("sha1").update(text).digest("hex") });
 
 export interface CallOptions {
-  /** Carried out twice it does no harm: it is tried again after a lost answer. */
+  /** Whether running it twice is harmless: it is repeated after a lost answer. */
   readonly repeatable: boolean;
-  /** A lost answer leaves open whether something was changed. */
+  /** Whether a lost answer leaves open if something was changed. */
   readonly changes: boolean;
 }
 
@@ -61,9 +61,11 @@ export type Evaluate = (script: Script, args: Args) => Promise<unknown>;
 export interface CallsOptions {
   /** Another way to run a script. */
   readonly evaluate?: Evaluate;
-  /** How long a script may take in all, ms, on a client that sets no bounds itself. @default CALL_MS, on one that does */
+  /**
+   * How long a script may take in all, ms, on a client without time-outs of its own. @default CALL_MS, on one with them
+   */
   readonly patience?: (args: Args) => number;
-  /** Shut while a large commit of this node is with Redis. */
+  /** Shut while a large commit of this node is at Redis. */
   readonly gate?: ExclusiveTurn;
 }
 
@@ -73,13 +75,13 @@ export function calls(
   clock: Clock,
   { evaluate, patience: patienceOf, gate }: CallsOptions = {},
 ): Calls {
-  /** A call has waited in vain, and none has been answered since: nobody need wait again for what does not come. */
+  /** A call has timed out, and none has been answered since: other calls need not wait as long again. */
   let gone = false;
   client.on("ready", () => {
     gone = false;
   });
 
-  // In one list: a call with each argument by itself ends with a RangeError when there are too many.
+  // In one list: a call with separate arguments ends with a RangeError when there are too many.
   const once =
     evaluate ??
     (async (one: Script, args: Args): Promise<unknown> => {
@@ -119,7 +121,7 @@ export function calls(
     }
   }
 
-  /** @param longest for a client that sets no bounds itself */
+  /** @param longest for a client without time-outs of its own */
   async function insist<T>(
     command: () => Promise<T>,
     { repeatable, changes }: CallOptions,
@@ -133,7 +135,7 @@ export function calls(
       let failure: Failure;
       const tried = clock.monotonic();
       try {
-        // The first try is bounded by the client's own timeout; later ones have only what is left.
+        // The first try is bounded by the client's own timeout; later ones only have the time that is left.
         const bounded = first && longest === undefined;
         const left = first && longest !== undefined ? longest : began + patience - clock.monotonic();
         const reply = bounded ? await command() : await within(left, command());
@@ -147,16 +149,16 @@ export function calls(
       if (failure.kind === "broken")
         throw new StorageError(open ? "uncertain" : "broken", `Redis refused a command (${failure.why})`);
       if (failure.kind === "lost" && changes) open = true;
-      // It was this process that was busy, not Redis that was silent: the answer may have lain here.
+      // This process was busy, not Redis silent: the answer may have been waiting here.
       const tookMs = clock.monotonic() - tried;
       if (failure.kind === "lost" && tookMs > STALLED_MS && longest === undefined && ++stalls <= STALLS)
         began += tookMs;
-      // What comes next must not wait behind an answer that may never come.
+      // The next call must not wait behind an answer that may never come.
       if (failure.kind === "lost" && longest !== undefined) client.disconnect(true);
       const left = began + patience - clock.monotonic();
       if ((failure.kind === "lost" && !repeatable) || left <= AGAIN_MS) {
         if (failure.kind !== "refused") gone = true;
-        // A refusal at once must not let a caller who tries again and again starve the connection that comes back.
+        // A caller that retries after an immediate refusal must not starve the connection that comes back.
         await new Promise((resolve) => void setImmediate(resolve));
         throw new StorageError(open ? "uncertain" : "unavailable", `Redis does not answer (${failure.why})`);
       }

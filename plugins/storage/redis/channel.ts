@@ -1,27 +1,32 @@
-/** What other nodes tell: changed keys, and that something is due. Missed messages are noticed by the epoch. */
+/**
+ * Receives notifications from other nodes: changed keys, and that something is due. The epoch reveals missed messages.
+ */
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
 
-/** How often the subscribing connection is asked whether it still lives. */
+/** How often the subscribing connection is tested, ms. */
 const ALIVE_MS = 1_000;
-/** Prefixes of the watched shelves: "anything of these may have changed". */
+/** Bare prefixes of the watched keys: any key with them may have changed. */
 const EVERYTHING = ["subscription:", "control:"] as const;
-/** In place of an epoch, where there is none to tell. */
+/** Takes the place of an epoch where there is none. */
 export const NO_EPOCH = "0";
 
-/** An epoch is a number that grows by one, and who made it: two of one number are of different data. */
+/**
+ * An epoch is a number that grows by one, and the id of the commit that made it: two epochs with one number are of
+ * different data.
+ */
 const numberOf = (epoch: string): number => Number.parseInt(epoch, 10) || 0;
 
 export interface Channel {
   watch(changed: (keys: readonly string[]) => void): () => void;
-  /** A commit of this process touched these keys and made this epoch from the one before; as far as that is known. */
+  /** A commit of this process touched these keys and made this epoch from the one before, as far as that is known. */
   own(epoch: string | undefined, before: string | undefined, keys: readonly string[]): void;
-  /** Redis is at this epoch: whoever missed something is told before this returns. */
+  /** Redis is at this epoch: watchers that missed something are notified before this returns. */
   seen(epoch: string): void;
-  /** Anything may have changed unheard. */
+  /** Anything may have changed without a notification. */
   missed(): void;
-  /** All up to this epoch has been told here. */
+  /** Everything up to this epoch has been passed on here. */
   readonly epoch: string;
   /** True while messages arrive. */
   readonly listening: boolean;
@@ -29,7 +34,7 @@ export interface Channel {
 }
 
 /**
- * @param alive tells Redis that this node lives; the epoch that Redis is at
+ * @param alive tells Redis that this node lives; returns the epoch of Redis
  * @param word a question or an answer of another node
  */
 export async function channel(
@@ -58,7 +63,7 @@ export async function channel(
       epoch = to;
       tell(EVERYTHING);
     }
-    // One that comes late, or is of a Redis that counts from the beginning again: the next look at the epoch tells which.
+    // It came late, or from a Redis that counts from the beginning again: the next reading of the epoch shows which.
     tell(keys);
   }
 
@@ -74,7 +79,7 @@ export async function channel(
     if (name === `${tag}:wake`) return wake(Number(message));
     const [from = "", to = "", ...rest] = message.split(" ");
     if (name === `${tag}:words`) {
-      // Who speaks has committed before: what was missed of that is learnt first.
+      // The sender has committed before: learn first what was missed of that.
       if (from !== NO_EPOCH && numberOf(from) >= numberOf(epoch)) seen(from);
       return word(message.slice(from.length + 1));
     }
@@ -98,21 +103,23 @@ export async function channel(
   client.on("ready", () => {
     listen().then(
       () => {
-        // What was told while nobody listened is lost.
+        // Messages sent while nobody listened are lost.
         tell(EVERYTHING);
         wake(0);
       },
-      // Not for long: a connection that cannot subscribe does not answer the next question either, and is made anew.
+      // Only briefly: a connection that cannot subscribe does not answer the next test either, and is replaced.
       () => {},
     );
   });
 
-  /** A connection behind a black hole looks open for minutes; one that does not answer is dropped by its own timeout. */
+  /**
+   * A connection behind a black hole looks open for minutes; one that does not answer is dropped by its own timeout.
+   */
   async function stayAlive(): Promise<void> {
     while (!ended.signal.aborted) {
       await clock.sleep(clock.now() + ALIVE_MS, ended.signal);
       await calls.ask(() => client.ping(), { repeatable: false, changes: false }).catch(() => {});
-      // In a cluster the client mends its subscription without a word: the number tells what was missed meanwhile.
+      // In a cluster the client renews its subscription silently: the epoch shows what was missed meanwhile.
       await alive().then(seen, () => {});
     }
   }

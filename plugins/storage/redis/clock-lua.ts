@@ -1,14 +1,15 @@
 /**
- * The clock of the scripts. It is the server's, but goes on when that is set back, and does not follow when that is set
- * forwards: then every wait, lease and window that stands in Redis keeps its length.
+ * The clock of the scripts. It follows the server's clock, but continues when that is set back, and ignores when that
+ * is set forwards: so every wait, lease and window in Redis keeps its length.
  */
 
 /**
- * The start of every script. The first argument is two numbers or empty texts with a space between them: epoch ms, in place
- * of the server's own clock, and how many ms ago the caller had `:clock` written, by its monotonic clock. A caller that
- * was there ten seconds ago knows that no day has passed since.
+ * The start of every script. The first argument is two numbers or empty texts with a space between them: epoch ms, in
+ * place of the server's own clock, and how many ms ago the caller had `:clock` written, by its monotonic clock. A
+ * caller from ten seconds ago knows that no day has passed since.
  *
- * `:clock` holds what the server's clock said last, and what `now` is ahead of it. Claims and signs of life write it.
+ * `:clock` holds the last reading of the server's clock, and how far `now` is ahead of it. Claims and signs of life
+ * write it.
  */
 export const CLOCK = `
 local P = KEYS[1]
@@ -24,21 +25,24 @@ elapsed = tonumber(elapsed)
 if server < mark then
   ahead = before + mark - server
 elseif elapsed and server > mark + elapsed + 10000 then
-  -- Some node gives a sign of life each second: so much may have passed since the last.
+  -- Some node gives a sign of life each second, so at most that may have passed since the last.
   ahead = before - (server - mark - math.min(elapsed, 1000))
 end
 local now = server + ahead
 
--- To be called where a script may write although memory is full.
+-- Call it only where a script may write although memory is full.
 local function noteClock()
   if noted and ahead == before and server < mark + 250 then return end
   call('SET', P .. ':clock', string.format('%.0f %.0f', server, ahead))
 end
 `;
 
-/** When a due line may be claimed. Needs `now`, and `shift`: how much later it is here than where the line was written. */
+/**
+ * Computes when a due line may be claimed. Needs `now`, and `shift`: how much later it is here than where the line was
+ * written.
+ */
 export const CLAIMABLE_AT = `
--- The longest wait that a policy may ask for, ms: for lines that do not say how long theirs is.
+-- The longest wait that a policy may ask for, ms: for lines that do not state their wait.
 local LONGEST = 95040000
 local DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
 local function ordinalTime(ordinal)
@@ -51,7 +55,7 @@ local function ordinalTime(ordinal)
   return time
 end
 
--- What was never tried is due, whatever its time says; anything else waits no longer than it was to wait.
+-- A delivery without an attempt is due, whatever its time; any other waits no longer than its stated wait.
 local function claimableAt(time, ordinal, value)
   local at = tonumber(time) + shift
   if at <= now then return at end

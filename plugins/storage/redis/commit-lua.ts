@@ -1,17 +1,19 @@
-/** The scripts of commits and ordered reading. */
+/** The scripts of commits and ordered reads. */
 import { inRedis } from "./lua.ts";
 
 /**
- * Many steps in one call, each by itself: now, the same on the node (what is due is due as soon from here as it is from
- * there, however wrong its clock is), then of each its kind, how many arguments, and those:
+ * Many steps in one call, each by itself. Arguments: now, the same on the node (so that a line is due equally soon here
+ * and there, however wrong the node's clock is), then for each step its kind, its number of arguments, and those:
  *
  * - `commit`: id, its set, message for watchers, epoch that new events were fanned out at or empty, changes…
  * - `settle`: the same with sub, ordinal, token, line to keep and lease ms in place of the epoch
  * - `extend`: sub, ordinal, token, lease ms
  *
- * Answers how soon a claim may find something that it would not have found so soon before, in ms, or -1; then in turn `{0, epoch, the one before it}` (without that one, nobody was told here), `{1, keys that are not as expected…}`, `{2}` for a lease that was lost or `{3, epoch}` for events fanned out by old subscriptions. The epoch
- * counts commits that watchers are told of: by it whoever goes on to send knows whether what it remembers still holds.
- * What was made under the same id before is not made again.
+ * Returns how much sooner a claim may find something than before, in ms from now, or -1; then for each step `{0, epoch,
+ * the one before it}` (the last is missing where no watcher was notified here), `{1, keys that are not as expected…}`,
+ * `{2}` for a lost lease, or `{3, epoch}` for events that were fanned out by old subscriptions. The epoch counts
+ * commits that watchers are notified of: a sender compares it to learn whether its cache is still valid. A step with an
+ * id that was made before is not made again.
  */
 export const STEPS = inRedis(`
 local function made(message) return {0, epochNow(message)} end
@@ -83,8 +85,8 @@ return replies
 `);
 
 /**
- * now, shelf, from, to (as ZRANGEBYLEX has them), limit, reverse, most bytes → whether that is all, then the rest of each
- * key and its value in turn. Values that pass the bytes end the page: the first is always in it.
+ * now, prefix, from, to (as ZRANGEBYLEX has them), limit, reverse, most bytes → whether that is all, then the rest of
+ * each key and its value in turn. The page ends when its values exceed the bytes; the first is always in it.
  */
 export const RANGE = inRedis(`
 local shelf, from, to, limit, reverse, most = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])

@@ -1,18 +1,18 @@
-/** Commits: conditions, writes and the due index in one script, under an id by which a repeat is known. */
+/** Commits in one script: conditions, writes and the due index, under an id that identifies a repeat. */
 import { ConflictError, LeaseLostError, StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import type { Channel } from "./channel.ts";
 import type { Kind, StepReply, BatchCalls } from "./batch-calls.ts";
 
-/** Ids of commits are remembered in sets of so long, for longer than any repeat can take. */
+/** Ids of commits are remembered in sets of this length, longer than any repeat can take, ms. */
 const BUCKET_MS = 5_000;
-/** What an outdated fan-out conflicts with. */
+/** The key that an outdated fan-out conflicts with. */
 const SUBSCRIPTIONS = "subscription:";
 const WATCHED = [SUBSCRIPTIONS, "control:"];
 
 export interface Commits {
-  /** Resolves when none is under way. */
+  /** Resolves when no commit is under way. */
   ended(): Promise<void>;
   commit(changes: readonly Change[]): Promise<void>;
   /** @param held subscription, ordinal, token, line to keep or empty, lease ms */
@@ -41,7 +41,7 @@ export function commits(step: BatchCalls, clock: Pick<Clock, "now">, node: strin
     } catch (error) {
       if (error instanceof StorageError && error.fault === "uncertain") {
         uncertain.set(changes, own);
-        // It may have happened: whoever remembers these keys must look again.
+        // It may have happened: caches of these keys must be read again.
         if (watched.length > 0) channel().own(undefined, undefined, watched);
       }
       throw error;
@@ -74,7 +74,7 @@ export function commits(step: BatchCalls, clock: Pick<Clock, "now">, node: strin
   };
 }
 
-/** What makes a commit the same commit when it is repeated. */
+/** Identifies a commit when it is repeated. */
 interface Identity {
   readonly id: string;
   readonly bucket: number;
@@ -82,7 +82,7 @@ interface Identity {
   readonly known: string;
 }
 
-/** One that was fanned out by what this node remembers of subscriptions. */
+/** An event that was fanned out by this node's cache of subscriptions. */
 const isNewEvent = (change: Change): boolean =>
   change.op === "put" && change.if === null && change.key.startsWith("event:");
 

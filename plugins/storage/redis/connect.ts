@@ -1,21 +1,21 @@
-/** The connection: unstorage's Redis driver makes the ioredis client, with every wait bounded. */
+/** Connects to Redis: unstorage's driver makes the ioredis client, with every wait bounded. */
 import type { Cluster, Redis, RedisOptions as ClientOptions } from "ioredis";
 import type { Driver } from "unstorage";
 import type { RedisOptions } from "./options.ts";
 
 export type Client = Redis | Cluster;
 
-/** One command's answer. */
+/** Time for the answer to one command, ms. */
 export const COMMAND_MS = 900;
-/** A whole call, with what is tried again. */
+/** Time for a whole call with its retries, ms. */
 export const CALL_MS = 1_800;
-/** Between attempts to connect. */
+/** Wait between attempts to connect, ms. */
 const AGAIN_MS = 200;
 
 /**
- * Measured: with the client's defaults a Redis behind a black hole was waited for longer than 15 s. So: no queue for
- * commands while there is no connection, no retries in the client (ours carry a commit id), an answer within
- * `COMMAND_MS`, and a connection that does not answer is dropped and made anew.
+ * Measured: with the client's defaults, calls to a Redis behind a black hole waited longer than 15 s. So: no queue for
+ * commands without a connection, no retries in the client (ours carry a commit id), an answer within `COMMAND_MS`, and
+ * a connection that does not answer is dropped and replaced.
  */
 function clientOptions(options: RedisOptions): ClientOptions {
   const { username, password, tls } = options;
@@ -30,9 +30,9 @@ function clientOptions(options: RedisOptions): ClientOptions {
     connectTimeout: 1_500,
     keepAlive: 10_000,
     retryStrategy: () => AGAIN_MS,
-    // A Redis that loads its data says how long that will take, and says hours when it has just begun.
+    // A Redis that loads its data states how long that will take, and states hours when it has just begun.
     maxLoadingRetryTime: AGAIN_MS,
-    // After a failover the old master says READONLY: look for the new one.
+    // After a failover the old master answers READONLY: look for the new one.
     reconnectOnError: (error) => error.message.startsWith("READONLY"),
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
@@ -40,16 +40,16 @@ function clientOptions(options: RedisOptions): ClientOptions {
   };
 }
 
-/** The hash tag that all keys begin with: one slot of a cluster. */
+/** Returns the hash tag that all keys begin with, so that they are in one slot of a cluster. */
 export const tagOf = (prefix: string): string => `{${prefix}}`;
 
 export interface RedisConnection {
   readonly client: Client;
   /** unstorage's view of the same client, for the records. */
   readonly driver: Driver;
-  /** A second connection for subscribing. */
+  /** Opens a second connection for subscribing. */
   subscriber(): Client;
-  /** One more, which waits for an answer for as long as its caller does. */
+  /** Opens one more, which waits for an answer as long as its caller does. */
   patient(): Client;
 }
 
@@ -89,7 +89,7 @@ export async function connection(options: RedisOptions, prefix: string): Promise
   };
   const driver = make(common);
   const client = driver.getInstance?.() as Client;
-  // Told by the calls that fail; without a listener an error event ends the process.
+  // Calls report the error themselves; without a listener an error event ends the process.
   client.on("error", () => {});
   const another = (own: ClientOptions): Client => {
     const made = make(own).getInstance?.() as Client;

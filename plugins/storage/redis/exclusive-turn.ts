@@ -1,14 +1,15 @@
 /**
- * Redis does nothing else while it carries out a large commit. So it is sent when the other calls of this node have been
- * answered, and those that come meanwhile wait here, and not for an answer, whose time would run out.
+ * Gives large commits a turn of their own, because Redis does nothing else while it runs one. A large commit is sent
+ * when this node's other calls have been answered; calls that come meanwhile wait here, where their time-out does not
+ * run.
  */
 export interface ExclusiveTurn {
-  /** Resolves when no large call is with Redis, or its time is over. `undefined`: there is none. */
+  /** Resolves when no large call is at Redis, or its time is over. `undefined`: there is none. */
   readonly shut: Promise<void> | undefined;
-  /** A call that is not large begins, and ends. */
+  /** Marks the begin of a call that is not large; `end` its end. */
   begin(): void;
   end(): void;
-  /** Does this when no other call is under way, and lets none begin meanwhile. One at a time, in turn. */
+  /** Runs this when no other call is under way, and lets none begin meanwhile. One at a time, in turn. */
   alone<T>(work: () => Promise<T>): Promise<T>;
 }
 
@@ -27,7 +28,7 @@ export function createExclusiveTurn(): ExclusiveTurn {
     } finally {
       shut = undefined;
       resolve();
-      // Those who waited go before the next large one.
+      // Waiting calls go before the next large one.
       await new Promise((turned) => void setImmediate(turned));
     }
   }

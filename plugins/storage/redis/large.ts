@@ -1,4 +1,4 @@
-/** Large commits: a connection of their own, one at a time, with as much time as their size asks for. */
+/** Runs large commits: a connection of their own, one at a time, with as much time as their size needs. */
 import type { Clock } from "../../../core/ports/clock.ts";
 import { calls } from "./calls.ts";
 import type { CallOptions, Calls, Evaluate, Script } from "./calls.ts";
@@ -8,11 +8,11 @@ import type { ExclusiveTurn } from "./exclusive-turn.ts";
 import { sizeOf } from "./packed.ts";
 import type { Args } from "./packed.ts";
 
-/** Measured: 13 µs a change of five arguments, 60 µs on a machine that is busy with other things; four times that. */
+/** Measured: 13 µs a change of five arguments, 60 µs on a busy machine; this is four times that. */
 const ARG_MS = 0.05;
 const CHAR_MS = 1 / 10_000;
 
-/** How long a large call may take, ms. */
+/** Returns how long a large call may take, ms. */
 export const patienceFor = (args: Args): number => {
   const size = sizeOf(args);
   return CALL_MS + size.args * ARG_MS + size.chars * CHAR_MS;
@@ -20,13 +20,13 @@ export const patienceFor = (args: Args): number => {
 
 export interface Large {
   run(script: Script, args: Args, options: CallOptions): Promise<unknown>;
-  /** Lets go of the connection, once nothing is under way. */
+  /** Closes the connection, once nothing is under way. */
   end(): void;
 }
 
 /**
- * @param make a connection whose answers may take long; made when the first large call comes
- * @param evaluate how a script is run on it; left out, it is run as it is
+ * @param make makes a connection whose answers may take long, when the first large call comes
+ * @param evaluate runs a script on it; default: directly
  */
 export function large(
   make: () => Client,
@@ -42,7 +42,7 @@ export function large(
     if (own !== undefined) return own;
     client = make();
     own = calls(client, tag, clock, { evaluate: evaluate?.(client), patience: patienceFor });
-    // One that cannot be made now is made later: until then calls find that they cannot be sent, and try again.
+    // A failed connection is retried later: until then calls find that they cannot be sent, and try again.
     await client.connect().catch(() => {});
     return own;
   }

@@ -1,7 +1,10 @@
-/** Leases in Redis: given, renewed, and taken back when their holder has gone silent. A part of every script, put into `lua.ts`. */
+/**
+ * Grants leases in Redis, renews them, and takes them back from a silent holder. A part of every script, put into
+ * `lua.ts`.
+ */
 
 export const LEASES = `
--- A lease is '<token> <line>', and, where its line is not due yet (a wait that is held), ' <when it is>'.
+-- A lease is '<token> <line>', plus ' <due time>' where its line is not due yet (a held wait).
 local function leaseOf(sub, ordinal, token)
   local lease = call('HGET', P .. ':q:l:' .. sub, ordinal)
   if not lease then return nil end
@@ -24,7 +27,7 @@ local function renew(sub, ordinal, token, term)
   return true
 end
 
--- What a silent node held for later: true when it is not due yet, and waits for its time from now on.
+-- Refiles a line that a silent node held for later: true when it is not due yet, and now waits for its time.
 local function filedAgain(sub, ordinal, line)
   local lease = call('HGET', P .. ':q:l:' .. sub, ordinal)
   local dueAt = lease and tonumber(string.match(lease, '^%S+ %S+ (%d+)$') or nil)

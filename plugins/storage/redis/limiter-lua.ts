@@ -1,6 +1,6 @@
 /**
- * The two-window decision inside Redis, on the server's clock: `decide`, `look` and `giveBack` of `core/model/windows.ts`,
- * line by line. What is idle expires by itself.
+ * Decides the two-window rule inside Redis, on the server's clock: `decide`, `readWindow` and `giveBack` of
+ * `core/model/windows.ts`, line by line. Idle entries expire by themselves.
  */
 import { CLOCK } from "./clock-lua.ts";
 
@@ -17,7 +17,7 @@ local function load(key)
   return tally
 end
 
--- Whoever wants to make room must get past the limiter: as its first write this one is allowed without memory too.
+-- A caller that frees memory must pass the limiter: Redis allows this as a first write even without memory.
 redis.call('UNLINK', P .. ':none')
 
 local function store(key, tally, keepMs)
@@ -27,7 +27,10 @@ local function store(key, tally, keepMs)
 end
 `;
 
-/** now, then ten arguments a take: key, sustained limit and ms, burst limit and ms, refusals (0: none), window, suspend, most, forget. */
+/**
+ * now, then ten arguments per take: key, sustained limit and ms, burst limit and ms, refusals (0: none), window,
+ * suspend, most, forget.
+ */
 export const TAKE = `${COMMON}
 local function used(start, count, windowMs)
   if now < start + windowMs then return count end
@@ -110,13 +113,13 @@ for i = 2, #ARGV, 10 do
   if taken[n][1] ~= 0 then refused = true end
 end
 for n, take in ipairs(takes) do
-  -- What would have passed alone is not counted when another take was refused.
+  -- A take that would have passed alone is not counted when another take was refused.
   if refused and taken[n][1] == 0 then taken[n] = look(before[n], take) else keep(after[n], take) end
 end
 return taken
 `;
 
-/** now, then five arguments a take: key, sustained ms and start, burst ms and start (-1: not open). */
+/** now, then five arguments per take: key, sustained ms and start, burst ms and start (-1: not open). */
 export const GIVE_BACK = `${COMMON}
 for i = 2, #ARGV, 5 do
   local key, ttl = ARGV[i], redis.call('PTTL', P .. ':n:' .. ARGV[i])

@@ -1,18 +1,19 @@
 /**
- * What runs inside Redis: every decision that must be atomic over all nodes. One script, one step; Redis never stops a
- * script that has begun to write, and writes its effects to the log and the replicas as one.
+ * The scripts that run inside Redis: every decision that must be atomic over all nodes. One script is one step: Redis
+ * never stops a script that has begun to write, and writes its effects to the log and the replicas as one.
  *
- * All keys begin with one hash tag, KEYS[1], so that they live on one node of a cluster:
- * `:r:<key>` record · `:i:<shelf>` keys of a shelf, in order · `:shelves` the shelves · `:c:<time>` ids of commits just made ·
- * `:q:s:<sub>` due lines by the time at which they may be claimed · `:q:l:<sub>` leases by ordinal ·
- * `:q:leases` how many · `:q:ready` subscriptions with something due, in the order of service ·
- * `:q:later` the others by their next time, or earlier · `:q:pause` · `:q:hold` · `:q:turn` · `:q:whole` set while no line of the shelf
- * is missing here · `:q:cancelled` the last cancel · `:q:idle` until when idle nodes sleep · `:epoch`, `:epoch:id` how many commits watchers were told of, and the last of them · `:epochs` the ids
- * of the last thousand · `:touched` key
- * ids by the epoch at which a subscription of theirs changed last · `:nodes` by their last sign of life · `:clock` see `clock-lua.ts` · `:n:<key>` limiter state.
+ * All keys begin with one hash tag, KEYS[1], so that they live on one node of a cluster: `:r:<key>` record ·
+ * `:i:<prefix>` keys with a prefix, in order · `:shelves` the prefixes · `:c:<time>` ids of recent commits ·
+ * `:q:s:<sub>` due lines by the time at which they may be claimed · `:q:l:<sub>` leases by ordinal · `:q:leases` how
+ * many · `:q:ready` subscriptions with something due, in the order of service · `:q:later` the others by their next
+ * time, or earlier · `:q:pause` · `:q:hold` · `:q:turn` · `:q:whole` set while no due line is missing here ·
+ * `:q:cancelled` the last cancel · `:q:idle` until when idle nodes sleep · `:epoch`, `:epoch:id` how many commits
+ * watchers were notified of, and the last of them · `:epochs` the ids of the last thousand · `:touched` key ids by the
+ * epoch at which a subscription of theirs changed last · `:nodes` by their last sign of life · `:clock` see
+ * `clock-lua.ts` · `:n:<key>` limiter state.
  *
- * A claimed line stays in `:q:s` with the time at which its lease lapses as its score: what a dead node held comes back
- * by itself, and nobody has to look for it.
+ * A claimed line stays in `:q:s` with the time at which its lease lapses as its score: lines of a dead node come back
+ * by themselves, and nobody has to search for them.
  *
  * Losing option: BullMQ 6 on the same machine, 17,000 jobs/s and 35 µs a job (41,000 adds/s), with a copy of each job's
  * data beside ours and no commit together with our records; a sorted set with a batch claim as here, 230,000 claims/s.
@@ -28,7 +29,7 @@ local wakeAt = nil
 -- How much later it is here than on the node that wrote the lines of this script.
 local shift = ahead
 ${CLAIMABLE_AT}
--- Redis refuses what needs memory only as the first write of a script. What ends or hands on work goes on all the same:
+-- Redis refuses what needs memory only as the first write of a script. A step that ends or hands on work must still run:
 -- it is small, and without it memory would never become free.
 local opened = false
 local function evenWhenFull()
@@ -48,8 +49,8 @@ local function parseDue(rest)
   return string.match(rest, '^([^:]+):((%d+):([^:]+))$')
 end
 
--- Files a subscription under its next time, unless it is being served already or is filed under an earlier one: looked
--- at too early it is filed anew, too late never.
+-- Files a subscription under its next time, unless it is being served already or is filed under an earlier one. One that
+-- is looked at too early is filed again; it is never looked at too late.
 local filed = {}
 local function file(sub, at)
   if filed[sub] and filed[sub] <= at then return end
@@ -75,7 +76,7 @@ local function endLease(sub, ordinal)
   if call('HDEL', P .. ':q:l:' .. sub, ordinal) == 1 then call('DECR', P .. ':q:leases') end
 end
 
--- What a settle is about to end itself: '<sub>:<ordinal>'.
+-- The lease that a settle ends itself: '<sub>:<ordinal>'.
 local settling = nil
 
 local function queueRemove(rest)
@@ -87,7 +88,7 @@ local function queueRemove(rest)
   if lease and string.match(lease, '^%S+ (%S+)') == line then endLease(sub, ordinal) end
 end
 
--- Shelves that are listed: looked at once a script.
+-- Prefixes known to be listed: checked once per script.
 local listed = {}
 
 -- Key ids whose subscriptions this step changes.
@@ -141,7 +142,7 @@ local function apply(from, last)
   end
 end
 
--- Nodes with nothing to do have said until when: they are told of what comes sooner.
+-- Idle nodes have stored until when they sleep: notify them of anything sooner.
 local function wake()
   if not wakeAt then return end
   local idle = tonumber(call('GET', P .. ':q:idle') or nil)
@@ -151,9 +152,9 @@ local function wake()
   end
 end
 
--- The epoch: how many commits watchers were told of, and the id of the last one. The number says that something was
--- missed; the id, that it was something else: a replica that became master without the last commits counts on from where
--- it was, and reaches the numbers that were lost once more.
+-- The epoch: how many commits watchers were notified of, and the id of the last one. The number shows that a message
+-- was missed; the id shows other data: a replica that became master without the last commits counts on from where
+-- it was, and reaches the lost numbers once more.
 local epoch, number = nil, nil
 local function epochNow(message)
   if message == '' then return '' end
@@ -165,7 +166,7 @@ local function epochNow(message)
   return epoch
 end
 
--- Tells watchers which epoch follows which, so that they know when they missed something. Answers both, the new one first.
+-- Notifies watchers which epoch follows which, so that they notice a missed message. Returns both, the new one first.
 local function tell(message, id)
   if message == '' then return '' end
   local before = epochNow(message)
@@ -180,8 +181,8 @@ local function tell(message, id)
   return epoch, before
 end
 
--- True when new events were fanned out by subscriptions as they were before a change of theirs: the epoch that their node
--- knows is older. One that is none of ours, or of a thousand changes ago, is taken for one of data that we have lost.
+-- True when new events were fanned out by subscriptions that have changed since: the epoch that their node
+-- knows is older. An unknown epoch, or one of a thousand changes ago, counts as one of data that was lost.
 local function outdated(known, from, last)
   if known == '' or known == epochNow('any') then return false end
   local mine, id = string.match(known, '^(%d+)%.(.*)$')
@@ -196,7 +197,7 @@ end
 
 ${LEASES}
 -- False when a commit of this id was made already. Ids are kept in sets of five seconds each. The id that makes a set
--- gives it its end, whichever commit that is: one that is repeated late must not make a set that stays.
+-- sets its expiry: a commit that is repeated late must not make a set that stays.
 local function remember(id, bucket)
   local key = P .. ':c:' .. bucket
   if call('SADD', key, id) == 0 then return false end
@@ -205,5 +206,5 @@ local function remember(id, bucket)
 end
 `;
 
-/** A whole script. */
+/** Builds a whole script. */
 export const inRedis = (body: string): string => COMMON + body;

@@ -1,4 +1,7 @@
-/** Words between nodes: one asks, the others act and say so. Lost words are said again; the dead are not waited for. */
+/**
+ * Messages between nodes: one asks, the others act and confirm. Lost messages are repeated; dead nodes are not waited
+ * for.
+ */
 import { setNewest } from "../../../core/model/bounded-map.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Nodes } from "../../../core/ports/storage.ts";
@@ -18,7 +21,7 @@ call('ZREMRANGEBYSCORE', P .. ':nodes', '-inf', now - 60000)
 return epochNow('any')
 `),
 );
-/** now, node, silent ms, text or empty → the others that live; they are told the text. */
+/** now, node, silent ms, text or empty → the other live nodes, which get the text. */
 const ASK = script(
   inRedis(`
 local others = {}
@@ -32,15 +35,15 @@ return others
 `),
 );
 
-/** A question without an answer is asked again after this: it may have been lost. */
+/** A question without an answer is repeated after this, ms: it may have been lost. */
 const AGAIN_MS = 400;
-/** A node that was silent for so long does not count as one. */
+/** A node that was silent for this long does not count, ms. */
 const SILENT_MS = 5_000;
-/** Answers remembered, for those who ask again. */
+/** Most answers remembered, for repeated questions. */
 const REMEMBERED = 1_000;
 const SAID = { repeatable: true, changes: false };
 
-/** A question has a word; an answer says to whom. */
+/** A question has a word; an answer has its recipient. */
 interface Message {
   readonly id: string;
   readonly from: string;
@@ -49,13 +52,13 @@ interface Message {
 }
 
 export interface NodesOnRedis extends Nodes {
-  /** A sign of life. @returns the epoch that Redis is at */
+  /** Gives a sign of life. @returns the epoch of Redis */
   alive(): Promise<string>;
-  /** What came on the channel of words. */
+  /** Handles a message of the channel between nodes. */
   heard(text: string): void;
-  /** How many nodes live, this one among them. */
+  /** Returns how many nodes live, this one included. */
   count(): Promise<number>;
-  /** Nobody waits for this node from now on. */
+  /** Deregisters this node: nobody waits for it any more. */
   leave(): Promise<void>;
 }
 
@@ -67,9 +70,9 @@ export function nodes(
   { now, noted }: TimeArgument,
 ): NodesOnRedis {
   const actors = new Set<(word: string) => Promise<unknown>>();
-  /** Questions of ours: who has answered, and whom to tell of it. */
+  /** Our open questions: who has answered, and what to call then. */
   const open = new Map<string, { readonly answered: Set<string>; changed: () => void }>();
-  /** Questions of others: under way, or done. */
+  /** Questions of other nodes: under way, or done. */
   const acted = new Map<string, "under way" | "done">();
   let asked = 0;
 
@@ -105,7 +108,7 @@ export function nodes(
       const message = readable(text);
       if (message === undefined) return;
       if (message.to === undefined) {
-        // An answer that is lost is asked for again.
+        // A lost answer is asked for again.
         if (message.from !== node) act(message).catch(() => {});
       } else if (message.to === node) {
         const question = open.get(message.id);

@@ -1,4 +1,4 @@
-/** What `redis(…)` can be told, and what is wrong with it. */
+/** The options of `redis(…)`, and the check of them. */
 
 export interface RedisNode {
   readonly host: string;
@@ -6,13 +6,18 @@ export interface RedisNode {
 }
 
 export interface RedisOptions {
-  /** One Redis: `redis://user:password@host:port/db`, `rediss://` for TLS. One of `url`, `sentinels`, `cluster` must be given. */
+  /**
+   * One Redis: `redis://user:password@host:port/db`, `rediss://` for TLS. Exactly one of `url`, `sentinels`, `cluster`
+   * must be given.
+   */
   readonly url?: string;
   /** The sentinels that know which Redis is the master of `name`. */
   readonly sentinels?: readonly RedisNode[];
   /** Group of the sentinels. @default "mymaster" */
   readonly name?: string;
-  /** Some nodes of a cluster. All keys carry one hash tag: a cluster gives availability, and spreads nothing. */
+  /**
+   * Some nodes of a cluster. All keys carry one hash tag: a cluster adds availability, but does not spread the load.
+   */
   readonly cluster?: readonly RedisNode[];
   /** For sentinels and clusters. */
   readonly username?: string;
@@ -20,14 +25,16 @@ export interface RedisOptions {
   readonly password?: string;
   /** Of the sentinels themselves. */
   readonly sentinelPassword?: string;
-  /** For sentinels and clusters, where no URL says it. `ca`: PEM text, in place of the system's authorities. */
+  /**
+   * For sentinels and clusters, which have no URL to state it. `ca`: PEM text, in place of the system's authorities.
+   */
   readonly tls?: boolean | { readonly ca: string };
-  /** Begins every key; nodes with the same prefix are one relay. @default "relay" */
+  /** The beginning of every key; nodes with the same prefix are one relay. @default "relay" */
   readonly prefix?: string;
   /** A commit resolves only when this many replicas have it (`WAIT`). @default 0 */
   readonly replicas?: number;
   /**
-   * How long a claimed delivery belongs to its node without a sign of life, ms: at least 5,000 longer than any attempt may
+   * How long a claimed delivery belongs to its node without a renewal, ms: at least 5,000 longer than any attempt may
    * take, 35,000 that is. Renewed while attempts and held waits go on. @default 45_000
    */
   readonly leaseMs?: number;
@@ -39,9 +46,9 @@ export function problemsOf(options: RedisOptions): { readonly path: string; read
   const problems: { path: string; message: string }[] = [];
   const ways = (["url", "sentinels", "cluster"] as const).filter((way) => options[way] !== undefined);
   if (ways.length !== 1)
-    problems.push({ path: ways[1] ?? "url", message: "exactly one of url, sentinels and cluster is needed" });
+    problems.push({ path: ways[1] ?? "url", message: "needs exactly one of url, sentinels and cluster" });
   if (options.url !== undefined && !isRedisUrl(options.url))
-    problems.push({ path: "url", message: "must be redis://… or rediss://…" });
+    problems.push({ path: "url", message: "must begin with redis:// or rediss://" });
   for (const way of ["sentinels", "cluster"] as const) {
     const nodes = options[way];
     if (nodes === undefined) continue;

@@ -1,22 +1,22 @@
-/** How the arguments of a script travel: each by itself, or, where they are many or long, all in one. */
+/** Packs the arguments of a script: separate ones, or, where they are many or long, all in one. */
 
-/** One that is neither a text nor a number is made into text when it is sent. */
+/** An argument that is neither a text nor a number is turned into text when it is sent. */
 export type Args = readonly (string | number | { toString(): string })[];
 
-/** What Redis and its client take in one piece without anybody noticing: some ten milliseconds of work. */
+/** What Redis and its client take in one piece without a noticeable pause: some ten milliseconds of work. */
 const MOST_ARGS = 10_000;
 const MOST_BYTES = 1024 * 1024;
 
-/** Text of the first argument that says that the second one is a MessagePack array of what there would have been. */
+/** As the first argument, it says that the second is a MessagePack array of all arguments. */
 const PACKED = "packed";
 
-/** The start of every script: from here on `ARGV` is what the caller gave, however it came. */
+/** The start of every script: from here on `ARGV` is what the caller gave, packed or not. */
 export const UNPACK = `
 local ARGV = ARGV
 if ARGV[1] == '${PACKED}' then ARGV = cmsgpack.unpack(ARGV[2]) end
 `;
 
-/** How much it is, near enough: characters, not bytes. */
+/** The approximate size, in characters, not bytes. */
 export interface Size {
   readonly args: number;
   readonly chars: number;
@@ -28,19 +28,19 @@ export function sizeOf(args: Args): Size {
   return { args: args.length, chars };
 }
 
-/** Whether more than that should not go in one call with others. */
+/** Whether a call is too large to be sent together with others. */
 export const isLarge = ({ args, chars }: Size): boolean => args > MOST_ARGS || chars > MOST_BYTES;
 
 /**
- * The arguments as they are sent. Measured: a client that is handed 125,000 arguments one by one ends with a RangeError,
- * and Redis takes no more than a million; one argument has neither limit.
+ * Returns the arguments as they are sent. Measured: a client with 125,000 separate arguments ends with a RangeError,
+ * and Redis takes no more than a million; one packed argument has neither limit.
  */
 export function wire(args: Args): readonly (string | number | Buffer)[] {
   const texts = args.map((arg) => (typeof arg === "object" ? String(arg) : arg) as string | number);
   return isLarge(sizeOf(texts)) ? [PACKED, pack(texts)] : texts;
 }
 
-/** A MessagePack array of texts. */
+/** Encodes a MessagePack array of texts. */
 function pack(args: Args): Buffer {
   const lengths = new Uint32Array(args.length);
   let size = 5;

@@ -1,4 +1,4 @@
-/** What this Redis can promise, found out at start, looked at again now and then, and told honestly. */
+/** Finds out what this Redis can promise, at start and again every few seconds, and reports it honestly. */
 import { StartError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log, Metrics } from "../../../core/ports/plugin.ts";
@@ -7,18 +7,18 @@ import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
 import type { RedisOptions } from "./options.ts";
 
-/** Between two looks. */
+/** Time between two readings, ms. */
 const LOOK_MS = 5_000;
 
 export interface RedisProbe {
   readonly durability: Durability;
   readonly version: string;
-  /** "always", "everysec", "no", each also "…, but for rewrites", "off" (no append-only file) or "unknown". */
+  /** "always", "everysec", "no", each also "…, except during rewrites", "off" (no append-only file) or "unknown". */
   readonly appendfsync: string;
   readonly replicas: number;
 }
 
-/** What an answer is worth, as it was found the last time. */
+/** What an answer is worth, by the last reading. */
 interface Found extends RedisProbe {
   readonly info: Facts;
   readonly config: Facts;
@@ -53,7 +53,7 @@ export async function survey(client: Client, options: RedisOptions, log: Log): P
   return { durability, version, appendfsync, replicas };
 }
 
-/** @param log told when Redis does not tell its configuration; left out when that is known */
+/** @param log reports that Redis hides its configuration; left out when that is known */
 async function lookAt(client: Client, options: RedisOptions, log?: Log): Promise<Found> {
   const server = primary(client);
   const info = parseInfo(String(await server.info()));
@@ -66,14 +66,14 @@ async function lookAt(client: Client, options: RedisOptions, log?: Log): Promise
 
 export interface LiveProbe {
   readonly now: RedisProbe;
-  /** Looks at once: the connection is another one. */
+  /** Reads at once, because the connection has changed. */
   look(): void;
   close(): void;
 }
 
 /**
- * Looks again every few seconds: an operator may set Redis up otherwise while it runs, and replicas come and go. What it
- * cannot read stays as it was; then nothing is acknowledged either.
+ * Reads again every few seconds: an operator may reconfigure Redis while it runs, and replicas come and go. A value
+ * that cannot be read stays as it was; nothing is acknowledged then either.
  */
 export function liveProbe(
   first: RedisProbe,
@@ -112,8 +112,9 @@ export function liveProbe(
 }
 
 /**
- * `fsync`: on the disk of this Redis before the answer, and nobody else can be made master in its place. `replicated`: on
- * its disk, and replicas have said that they have it. Whatever else: a crash or a failover may lose what was acknowledged.
+ * `fsync`: on the disk of this Redis before the answer, and no other can become master in its place. `replicated`: on
+ * its disk, and replicas have confirmed that they have it. Otherwise a crash or a failover may lose what was
+ * acknowledged.
  */
 function judge(appendfsync: string, replicas: number, options: RedisOptions): Durability {
   if (appendfsync !== "always") return "volatile";
@@ -141,7 +142,7 @@ function appendfsyncOf(info: Facts, config: Facts): string {
   return config.get("no-appendfsync-on-rewrite") === "yes" ? `${policy}, but for rewrites` : policy;
 }
 
-/** Managed Redis often forbids CONFIG: what INFO does not say is then unknown, and nothing is promised on it. */
+/** Managed Redis often forbids CONFIG: what INFO does not show is then unknown, and nothing is promised on it. */
 async function configOf(server: Pick<Client, "config">, log?: Log): Promise<Facts> {
   const facts = new Map<string, string>();
   try {
@@ -171,7 +172,7 @@ function parseInfo(text: string): Facts {
   return facts;
 }
 
-/** In a cluster: any master; all of them are set up alike, or the operator has to know. */
+/** In a cluster: any master; all of them are expected to be configured alike. */
 function primary(client: Client): Pick<Client, "info" | "config"> {
   return "nodes" in client ? (client.nodes("master")[0] ?? client) : client;
 }

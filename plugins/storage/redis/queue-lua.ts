@@ -2,8 +2,8 @@
 import { inRedis } from "./lua.ts";
 
 /**
- * now, limit, most a subscription, lease ms, token, idle ms, (sub, busy)… → `{now, next time or -1, blocked subs, epoch, (sub,
- * line, value, token)…}`. Subscriptions take turns: who was served goes to the end of the line.
+ * now, limit, most per subscription, lease ms, token, idle ms, (sub, busy)… → `{now, next time or -1, blocked subs,
+ * epoch, (sub, line, value, token)…}`. Subscriptions take turns: one that was served goes to the end of the line.
  */
 export const CLAIM = inRedis(`
 local limit, most, term, token, longest = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6])
@@ -37,7 +37,7 @@ local function serve(sub, share)
     local ordinal = string.match(line, ':(.*)$')
     local value = call('GET', P .. ':r:due:' .. sub .. ':' .. line)
     if value and filedAgain(sub, ordinal, line) then
-      -- Not due: who held it for later has gone silent.
+      -- Not due: the node that held it for later has gone silent.
       value = nil
     elseif value then
       local own = token .. '.' .. #leases
@@ -103,7 +103,7 @@ for _, lease in ipairs(leases) do reply[#reply + 1] = lease end
 return reply
 `);
 
-/** now, lease ms, (sub, ordinal, token)… → how many are still theirs. */
+/** now, lease ms, (sub, ordinal, token)… → how many leases are still held. */
 export const RENEW = inRedis(`
 local term, kept = tonumber(ARGV[2]), 0
 for i = 3, #ARGV, 3 do
@@ -112,7 +112,7 @@ end
 return kept
 `);
 
-/** now, sub, ordinal, token, due in how many ms or empty. */
+/** now, sub, ordinal, token, ms until it is due or empty. */
 export const RELEASE = inRedis(`
 local sub, ordinal, token, inMs = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local line = leaseOf(sub, ordinal, token)
@@ -138,13 +138,13 @@ wake()
 return 1
 `);
 
-/** now, sub, a text of this cancel alone. The due lines of the shelf stay; every lease of it is lost when this returns. */
+/** now, sub, a text unique to this cancel. The stored due lines stay; every lease of them is lost when this returns. */
 export const CANCEL = inRedis(`
 local sub = ARGV[2]
 evenWhenFull()
 call('DECRBY', P .. ':q:leases', call('HLEN', P .. ':q:l:' .. sub))
 call('DEL', P .. ':q:whole')
--- A sweep that is under way may have passed these lines already.
+-- A sweep under way may have passed these lines already.
 call('SET', P .. ':q:cancelled', ARGV[3])
 call('UNLINK', P .. ':q:l:' .. sub, P .. ':q:s:' .. sub)
 call('ZREM', P .. ':q:ready', sub)
@@ -155,9 +155,10 @@ return 1
 `);
 
 /**
- * now, behind which line, how many, the last cancel when the sweep began → `{how many were unknown, last line, or empty at
- * the end, the last cancel}`. Commits keep the queue whole: only after a cancel, which drops lines that the shelf still
- * has, there is something to look for. Only a sweep that has passed every page, and met no cancel, makes it whole again.
+ * now, line to start after, how many, the last cancel when the sweep began → `{how many were unknown, last line, or
+ * empty at the end, the last cancel}`. Commits keep the queue complete: only after a cancel, which drops lines that are
+ * still stored, there is something to search for. Only a sweep that has read every page, and met no cancel, makes it
+ * complete again.
  */
 export const SWEEP = inRedis(`
 local after, page, began = ARGV[2], tonumber(ARGV[3]), ARGV[4]

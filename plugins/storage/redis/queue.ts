@@ -1,4 +1,4 @@
-/** The shared queue: what is due when, on Redis, for every node. The index is written in the commit itself. */
+/** The shared queue: due deliveries on Redis, for every node. The commit itself writes the index. */
 import { dueKey, parseDue } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
@@ -21,9 +21,9 @@ const SCRIPTS = {
   depth: script(DEPTH),
   pending: script(PENDING),
 };
-/** Looked at least so often, should a message get lost. */
+/** Longest time between two looks, in case a message is lost, ms. */
 const LONGEST_WAIT_MS = 5_000;
-/** …and so often while no messages can arrive. */
+/** …and while no messages can arrive, ms. */
 const DEAF_WAIT_MS = 250;
 const SWEEP_PAGE = 500;
 /** Subscriptions whose lines are counted in one call. */
@@ -32,7 +32,7 @@ const PENDING_GROUP = 1_000;
 const RENEWED = 500;
 
 export interface SharedQueue extends Queue {
-  /** Something will be due so soon; 0 for now. */
+  /** Notes that something will be due in this many ms; 0: now. */
   told(inMs: number): void;
   close(): void;
 }
@@ -53,7 +53,7 @@ export function sharedQueue(deps: {
   let timer: AbortController | undefined;
   let rung = true;
   let waiters = new Set<() => void>();
-  /** On this process's clock: when something known may be due. */
+  /** This process's time at which something known may be due. */
   let nextAt = 0;
   let blocked: ReadonlySet<string> = new Set();
   let claims = 0;
@@ -67,7 +67,7 @@ export function sharedQueue(deps: {
     for (const wake of all) wake();
   }
 
-  /** One timer for all who wait. Looked at now and then in any case, should a message get lost. */
+  /** Sets the one timer for all waits. It fires from time to time in any case, in case a message is lost. */
   function arm(): void {
     timer?.abort();
     if (waiters.size === 0) return;
@@ -82,7 +82,10 @@ export function sharedQueue(deps: {
     arm();
   }
 
-  /** A subscription that had enough under way here has room again, as soon as the caller has taken note. */
+  /**
+   * Notes that a subscription which had enough under way here has room again, as soon as the caller has updated its
+   * counts.
+   */
   function freed(subscriptionId: string): void {
     if (blocked.has(subscriptionId)) setImmediate(ring);
   }
@@ -100,7 +103,7 @@ export function sharedQueue(deps: {
       closed = true;
       ring();
     },
-    // The commit that wrote the lines has told already.
+    // The commit that wrote the lines has notified already.
     add() {},
 
     async claim({ limit, perSubscription, busy }: ClaimRequest) {
@@ -109,11 +112,11 @@ export function sharedQueue(deps: {
       const under = [...busy].filter(([, count]) => count > 0).flat();
       const args = [now(), limit, perSubscription, leaseMs, `${node}.${++claims}`, LONGEST_WAIT_MS, ...under];
       const sentAt = clock.monotonic();
-      // A claim whose answer is lost has leased what nobody works on; it comes back when the lease lapses.
+      // A claim whose answer is lost has leased lines that nobody works on; they come back when the lease lapses.
       const reply = (await calls.run(SCRIPTS.claim, args, { repeatable: false, changes: false })) as ClaimReply;
       noted(sentAt);
       const [serverNow, next, full, epoch, ...rows] = reply;
-      // What may have changed while nothing was heard is read again before anything is begun.
+      // Changes that were missed are read again before anything begins.
       channel().seen(epoch);
       blocked = new Set(full);
       nextAt = next < 0 ? Number.POSITIVE_INFINITY : clock.now() + Math.max(0, next - serverNow);
@@ -143,7 +146,7 @@ export function sharedQueue(deps: {
     },
 
     renewal: {
-      // Once may fail, and a lease that was given right after it is renewed long before its end.
+      // One renewal may fail; a lease granted right after it is still renewed long before its end.
       everyMs: Math.floor(leaseMs / 3),
       async renew(leases) {
         const all = [...leases];
@@ -218,7 +221,7 @@ export function sharedQueue(deps: {
 type ClaimReply = [now: number, next: number, blocked: string[], epoch: string, ...leases: Claimed[]];
 type Claimed = [sub: string, line: string, value: string, token: string];
 
-/** Empty for a line that is none of ours: the check of stored data reports it, and no other waits for it. */
+/** Returns nothing for a line that is not ours: the check of stored data reports it, and it delays no other. */
 function leaseOf([subscriptionId, line, value, token]: Claimed): readonly Lease[] {
   try {
     return [{ ...parseDue(`due:${subscriptionId}:${line}`, value), token }];

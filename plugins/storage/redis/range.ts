@@ -1,4 +1,7 @@
-/** Reading: one sorted set of keys a shelf, so that a page costs its own length, whatever else is stored; and by name. */
+/**
+ * Reads by key and in key order: one sorted set of keys per prefix, so that a page costs its own length, whatever else
+ * is stored.
+ */
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { script } from "./calls.ts";
 import type { Calls } from "./calls.ts";
@@ -8,16 +11,16 @@ import type { Now } from "./time-argument.ts";
 const READ = script(RANGE);
 const READ_MANY = script(MANY);
 const READING = { repeatable: true, changes: false };
-/** Above every key that starts with what comes before it. */
+/** Sorts after every key that starts with the text before it. */
 const END = "\u007f";
-/** Entries a script, so that no page holds Redis up for long. */
+/** Entries per script, so that no page blocks Redis for long. */
 const PAGE = 500;
-/** Bytes of values a call, and the value that passes them: far less than what takes as long as a call may. */
+/** Bytes of values per call, plus the value that exceeds them: far below what takes as long as a call may. */
 const PAGE_BYTES = 1024 * 1024;
-/** So few keys are read by a plain MGET, which costs Redis less than a script. */
+/** Up to this many keys are read by a plain MGET, which costs Redis less than a script. */
 const FEW = 4;
 
-/** Values in the order of the keys, however many and however long they are. */
+/** Returns values in the order of the keys, however many and however long they are. */
 export function manyValues(
   calls: Calls,
   tag: string,
@@ -44,7 +47,7 @@ export function ranges(
   tag: string,
   now: Now,
 ): (prefix: string, options?: RangeOptions) => Promise<readonly Entry[]> {
-  /** The shelves that hold keys with this prefix, in key order. */
+  /** Returns the stored prefixes that hold keys with this prefix, in key order. */
   async function shelvesOf(prefix: string, reverse: boolean): Promise<readonly string[]> {
     const colon = prefix.indexOf(":");
     if (colon >= 0) return [prefix.slice(0, colon + 1)];
@@ -55,7 +58,7 @@ export function ranges(
     return reverse ? shelves.reverse() : shelves;
   }
 
-  /** Adds a page to what was found. Returns its last key, or `undefined` when there is nothing behind it. */
+  /** Adds a page to the result. Returns its last key, or `undefined` when nothing follows. */
   async function page(
     found: Entry[],
     shelf: string,
@@ -108,7 +111,9 @@ export function ranges(
   };
 }
 
-/** Where `after` cuts a shelf: a bound as ZRANGEBYLEX has it, `all` when it is before it, `none` when it is behind. */
+/**
+ * Returns where `after` cuts a prefix: a bound for ZRANGEBYLEX, `all` when it is before it, `none` when it is after it.
+ */
 function boundOf(shelf: string, prefix: string, after: string, reverse: boolean): string {
   const begin = prefix.length > shelf.length ? prefix : shelf;
   if (after.startsWith(shelf) && (shelf.endsWith(":") || after === shelf) && after.startsWith(begin))

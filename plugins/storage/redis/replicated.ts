@@ -1,27 +1,27 @@
-/** Commits that replicas must have too: groups of scripts share one `WAIT`, whose answer is counted. */
+/** Runs commits that replicas must have too: groups of scripts share one `WAIT`, whose answer is checked. */
 import type { Evaluate, Script } from "./calls.ts";
 import type { Client } from "./connect.ts";
 import { wire } from "./packed.ts";
 import type { Args } from "./packed.ts";
 
-/** Redis gives up waiting for replicas after this; shorter than a command may take. */
+/** Redis stops waiting for replicas after this, ms; shorter than a command may take. */
 const WAIT_MS = 600;
-/** Scripts, and arguments of them, that share one `WAIT`; a single one may have more. */
+/** Most scripts, and arguments of them, that share one `WAIT`; a single one may have more. */
 const GROUP = 256;
 const GROUP_ARGS = 20_000;
 
 interface Pending {
   readonly script: Script;
   readonly args: Args;
-  /** The whole text, once Redis said that it does not know the hash. */
+  /** Send the whole text, because Redis does not know the hash. */
   inFull: boolean;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * Runs scripts on a connection of its own: `WAIT` holds up whatever comes behind it. What too few replicas have was
- * carried out all the same, and may be lost: it rejects as a lost answer does, to be tried again under its commit id.
+ * Runs scripts on a connection of its own, because `WAIT` delays whatever follows. A script that too few replicas have
+ * was carried out, but may be lost: it rejects like a lost answer, and is repeated under its commit id.
  */
 export function replicated(
   client: Client,
@@ -73,7 +73,7 @@ export function replicated(
       pending.push(one);
       return;
     }
-    // The WAIT itself failed, or not all of them answered: carried out here, perhaps nowhere else.
+    // The WAIT itself failed, or too few replicas answered: carried out here, perhaps nowhere else.
     if (waitError !== null || reached < replicas)
       return one.reject(new Error(`only ${waitError === null ? reached : 0} of ${replicas} replicas have it`));
     one.resolve(value);

@@ -1,4 +1,4 @@
-/** What every script is told of the time: see `clock-lua.ts`. */
+/** Builds the time argument of every script: see `clock-lua.ts`. */
 import type { Clock } from "../../../core/ports/clock.ts";
 
 /** Empty: Redis decides by its own clock, which all nodes share. Tests hand in theirs; for what scripts get, see `stamp.ts`. */
@@ -7,7 +7,7 @@ export type Now = () => number | "" | { toString(): string };
 export interface TimeArgument {
   /** The first argument of a script. Its text is made when it is sent: until then it may wait for others. */
   readonly now: () => { toString(): string };
-  /** A script that writes `:clock` was sent at that time of the monotonic clock, and has answered. */
+  /** Notes that a script which writes `:clock` was sent at that monotonic time, and has answered. */
   noted(sentAt: number): void;
 }
 
