@@ -1,19 +1,21 @@
-/** What the operator opens on purpose: the entries of `guard.allow`. */
+/** Reads the entries of `guard.allow`: what the operator opens on purpose. */
 import type { FieldError } from "../model/problem.ts";
 import { inRange, parseRange } from "./ip-address.ts";
 import type { Address, AddressRange } from "./ip-address.ts";
 
 type Ports = number | "any";
 
-/** What the entries open, ready to be asked. */
+/** What the entries open. */
 export interface Allowed {
-  /** A CIDR or address entry opens this address at this port, whatever name led to it. */
+  /** Whether a CIDR or address entry opens this address at this port, whatever name led to it. */
   address(address: Address, port: number): boolean;
-  /** A host entry names exactly this host at this port. */
+  /** Whether a host entry names exactly this host at this port. */
   host(hostname: string, port: number): boolean;
-  /** A host entry names this host at some port: its name rules are lifted and the hosts file may answer. */
+  /**
+   * Whether a host entry names this host at some port: then its name rules are lifted and the hosts file may answer.
+   */
   named(hostname: string): boolean;
-  /** Some CIDR or address entry opens something at this port. */
+  /** Whether some CIDR or address entry opens anything at this port. */
   somewhere(port: number): boolean;
 }
 
@@ -24,14 +26,14 @@ type Entry =
 const FORMS =
   "write a CIDR, an address or a host name, then :port or :* (443 when left out); IPv6 with a port in brackets";
 
-/** Every entry that cannot be read, with its place, for the config's list of problems. */
+/** Returns every entry that cannot be read, with its place, for the config's list of problems. */
 export const checkAllow = (entries: readonly string[]): FieldError[] =>
   entries.flatMap((entry, index) => {
     const parsed = parseEntry(entry);
     return typeof parsed === "string" ? [{ path: `guard.allow[${index}]`, message: parsed }] : [];
   });
 
-/** @throws Error for an entry that cannot be read: `checkAllow` tells beforehand */
+/** @throws Error for an entry that cannot be read; `checkAllow` finds these beforehand */
 export const readAllow = (entries: readonly string[]): Allowed => {
   const read = entries.map((entry) => {
     const parsed = parseEntry(entry);
@@ -50,7 +52,7 @@ export const readAllow = (entries: readonly string[]): Allowed => {
 
 const opens = (ports: Ports, port: number): boolean => ports === "any" || ports === port;
 
-/** The entry, or what is wrong with it. */
+/** Returns the entry, or what is wrong with it. */
 const parseEntry = (text: string): Entry | string => {
   const parts =
     /^\[(?<what>[^\]]+)\](?<block>\/\d+)?(?::(?<ports>[^:]*))?$/.exec(text) ??
@@ -62,7 +64,7 @@ const parseEntry = (text: string): Entry | string => {
   const range = parseRange(what + block);
   if (range !== undefined) return { kind: "range", range, ports };
   const host = what.toLowerCase();
-  // A name that ends in a number would be read as an IPv4 address by every URL parser.
+  // Every URL parser reads a name that ends in a number as an IPv4 address.
   if (!/^(?=.{1,253}$)[a-z\d_-]{1,63}(?:\.[a-z\d_-]{1,63})*$/.test(host)) return FORMS;
   if (/(?:^|\.)(?:\d+|0x[\da-f]*)$/.test(host)) return `${what} is neither an address nor a host name`;
   return { kind: "host", host, ports };

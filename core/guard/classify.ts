@@ -1,4 +1,7 @@
-/** Which addresses belong to the open internet, after IANA's special-purpose registries (RFC 6890) and the clouds' habits. */
+/**
+ * Classifies addresses: which belong to the open internet, after IANA's special-purpose registries (RFC 6890) and the
+ * habits of cloud providers.
+ */
 import { inRange, parseRange } from "./ip-address.ts";
 import type { Address, AddressRange } from "./ip-address.ts";
 
@@ -12,7 +15,7 @@ export type AddressClass = "public" | "internal" | "sensitive";
 const ranges = (...texts: string[]): readonly AddressRange[] =>
   texts.map((text) => {
     const range = parseRange(text);
-    if (range === undefined) throw new Error(`not a range: ${text}`);
+    if (range === undefined) throw new Error(`not an address range: ${text}`);
     return range;
   });
 
@@ -59,8 +62,8 @@ const INTERNAL = ranges(
   "3fff::/20", // documentation
 );
 
-// Only this block of IPv6 was ever given out. What is neither in it nor named above (mapped, compatible, translated
-// and NAT64 addresses, segment routing, the rest) is sensitive: nobody has a plain reason to be there.
+// Only this block of IPv6 was ever assigned. Anything outside it and not named above (mapped, compatible, translated
+// and NAT64 addresses, segment routing, the rest) is sensitive: there is no ordinary reason to call it.
 const GLOBAL_V6 = ranges("2000::/3");
 
 const within = (address: Address, list: readonly AddressRange[]): boolean =>

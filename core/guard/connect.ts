@@ -1,4 +1,7 @@
-/** The guarded connector: resolve, check every address, connect to a checked one, compare the peer, then TLS. */
+/**
+ * The guarded connector: it resolves the name, checks every address, connects to a checked one, compares the peer, then
+ * starts TLS.
+ */
 import type { SecureContext } from "node:tls";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -19,7 +22,7 @@ export interface ConnectorOptions {
   readonly clock: Clock;
 }
 
-/** Nothing is remembered from one call to the next: each is resolved and checked anew. */
+/** Nothing is remembered between calls: each name is resolved and checked again. */
 export const connector =
   ({ rules, resolve, dial, trusted, clock }: ConnectorOptions): Connect =>
   async ({ hostname, port, tls = true, alpn = ["http/1.1"] }, signal) => {

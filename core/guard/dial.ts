@@ -1,4 +1,4 @@
-/** TCP to an address that was checked: the first that answers wins, and the peer must be who was dialled. */
+/** Opens TCP to a checked address: the first that answers wins, and the peer must be the dialled address. */
 import type { Socket } from "node:net";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -7,13 +7,13 @@ import { parseAddress, sameAddress } from "./ip-address.ts";
 /** Begins a TCP connection to an address literal; the socket is not connected yet. */
 export type Dial = (address: string, port: number) => Socket;
 
-/** Head start of one address before the next is tried beside it (RFC 8305 §5). */
+/** Head start of one address before the next is tried in parallel (RFC 8305 §5), ms. */
 const HEAD_START_MS = 250;
-/** More addresses than this are not tried: the attempt's deadline would be gone. */
+/** Most addresses that are tried: more would exceed the attempt's deadline. */
 const MOST = 8;
 
 /**
- * @throws ConnectError `connect` when no address answers, `guard` when a peer is not who was dialled; the signal's
+ * @throws ConnectError `connect` when no address answers, `guard` when a peer is not the dialled address; the signal's
  * reason; any other error when this machine itself cannot open a socket (out of descriptors or memory)
  */
 export const dialFirst = async (
@@ -42,7 +42,7 @@ export const dialFirst = async (
     if (address === undefined || race.signal.aborted) return;
     running += 1;
     open(address, port, dial, race.signal).then((socket) => {
-      // Two may answer in the same turn: the second is not needed.
+      // Two may answer in the same turn: close the second.
       if (race.signal.aborted) return void socket.destroy();
       resolve(socket);
       race.abort(LOST);
@@ -72,7 +72,7 @@ const open = (address: string, port: number, dial: Dial, signal: AbortSignal): P
     const settle = (): void => {
       signal.removeEventListener("abort", abort);
       socket.off("connect", connected).off("error", failed);
-      // Whoever takes the socket over listens itself; an error in between must not be an uncaught one.
+      // The new owner of the socket adds its own listener; an error before that must not be uncaught.
       socket.on("error", () => undefined);
     };
     const fail = (error: Error): void => {
@@ -88,7 +88,8 @@ const open = (address: string, port: number, dial: Dial, signal: AbortSignal): P
           : new ConnectError("connect", `cannot connect (${error.code ?? error.message})`, error.code),
       );
     const connected = (): void => {
-      if (socket.remoteAddress === undefined) return fail(new ConnectError("connect", "closed at once"));
+      if (socket.remoteAddress === undefined)
+        return fail(new ConnectError("connect", "the connection was closed at once"));
       const peer = parseAddress(socket.remoteAddress);
       const meant = parseAddress(address);
       if (peer === undefined || meant === undefined || !sameAddress(peer, meant))
@@ -100,5 +101,5 @@ const open = (address: string, port: number, dial: Dial, signal: AbortSignal): P
     socket.once("connect", connected).once("error", failed);
   });
 
-/** Not the far side's doing: the relay is out of something. The attempt must not count. */
+/** Errors of this machine, not the receiver's: the relay is out of a resource, so the attempt must not count. */
 const LOCAL = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"]);

@@ -1,9 +1,12 @@
-/** Which host names may be called: ordinary public ones, not those that mean something only inside a network. */
+/** Decides which host names may be called: ordinary public ones, not those with a meaning only inside a network. */
 import { isIP } from "node:net";
 
 export type NameReason = "HOST_INVALID" | "HOST_TRAILING_DOT" | "HOST_FORBIDDEN";
 
-/** Reserved or habitual inner zones (RFC 2606, RFC 6761, RFC 6762, RFC 7686, RFC 9476, ICANN's `.internal`). */
+/**
+ * Zones that are reserved or usual for inner networks (RFC 2606, RFC 6761, RFC 6762, RFC 7686, RFC 9476, ICANN's
+ * `.internal`).
+ */
 const ZONES = [
   "localhost",
   "local",
@@ -45,7 +48,7 @@ export interface WrongName {
 }
 
 /**
- * What is wrong with a host name, if anything. Address literals have no name and pass.
+ * Returns what is wrong with a host name, if anything. Address literals have no name and pass.
  * @param host lower case, as in `URL.hostname`
  */
 export const hostname = (host: string): WrongName | undefined => {
@@ -54,7 +57,7 @@ export const hostname = (host: string): WrongName | undefined => {
   const labels = host.split(".");
   if (host.length > 253 || !labels.every((label) => /^(?!-)[a-z\d-]{1,63}(?<!-)$/.test(label)))
     return { reason: "HOST_INVALID", message: "the host name must be labels of letters, digits and inner hyphens" };
-  // Whatever ends in a number is an IPv4 address to some parser (WHATWG URL, "ends in a number").
+  // Some parser reads every name that ends in a number as an IPv4 address (WHATWG URL, "ends in a number").
   if (/^(?:\d+|0x[\da-f]*)$/.test(labels.at(-1) ?? ""))
     return { reason: "HOST_INVALID", message: "the host name must not end in a number" };
   if (labels.length < 2)

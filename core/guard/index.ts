@@ -1,4 +1,4 @@
-/** The guard: the only way out of the relay, and the judge of where a webhook may go. */
+/** The guard: the only way out of the relay. It decides where a webhook may go. */
 import { connect as connectTcp } from "node:net";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -22,7 +22,7 @@ export interface GuardOptions {
   readonly allow: readonly string[];
   /** Ports that may be called on public addresses. */
   readonly ports: readonly number[];
-  /** PEM certificates, trusted beside the system's. */
+  /** PEM certificates, trusted in addition to the system's. */
   readonly ca?: string;
   /** Replaces DNS and the hosts file. */
   readonly resolver?: Resolve;
@@ -34,11 +34,11 @@ export interface GuardOptions {
 }
 
 export interface Guard {
-  /** Judges the text of a URL, without the network. */
+  /** Checks the text of a URL, without the network. */
   checkText(url: unknown): ReadUrl | RefusedUrl<GuardReason>;
   /**
-   * Judges a URL at create and update: its text, then what its name resolves to, for at most 3 s. A name that does not
-   * answer passes: it fails as an attempt later. Never rejects.
+   * Checks a URL at create and update: its text, then the addresses of its name, for at most 3 s. A name that does not
+   * resolve passes: its attempts fail later. Never rejects.
    * @param of the scheme that it must have, and that scheme's port. @default https, 443
    */
   register(url: unknown, of?: SchemeOf): Promise<ReadUrl | RefusedUrl<GuardReason>>;
@@ -71,7 +71,7 @@ export const createGuard = (options: GuardOptions): Guard => {
   };
 };
 
-/** What DNS says in time; nothing when it does not answer. */
+/** Returns the answer of DNS within a time, or nothing. */
 const within = async (
   ms: number,
   clock: Clock,
@@ -79,7 +79,7 @@ const within = async (
 ): Promise<readonly string[]> => {
   const end = new AbortController();
   const late = clock.sleep(clock.now() + ms, end.signal).then(
-    () => end.abort(new ConnectError("dns", "the name did not answer in time")),
+    () => end.abort(new ConnectError("dns", "DNS did not answer in time for the name")),
     () => undefined,
   );
   try {

@@ -1,4 +1,4 @@
-/** IP addresses as numbers, so that ranges can be compared whatever the spelling. */
+/** Reads IP addresses as numbers, so that ranges can be compared whatever the spelling. */
 import { isIPv4, isIPv6 } from "node:net";
 
 export interface Address {
@@ -13,14 +13,17 @@ export interface AddressRange extends Address {
 
 const SIZE = { 4: 32, 6: 128 } as const;
 
-/** Reads an address as the resolver, the kernel or an operator writes it. A zone (`%eth0`) is dropped, brackets are not accepted. */
+/**
+ * Reads an address as the resolver, the kernel or an operator writes it. A zone (`%eth0`) is dropped, brackets are not
+ * accepted.
+ */
 export const parseAddress = (text: string): Address | undefined => {
   if (isIPv4(text)) return { family: 4, value: v4(text) };
   if (isIPv6(text)) return { family: 6, value: v6(text.split("%", 1)[0] ?? "") };
   return undefined;
 };
 
-/** Reads `10.0.0.0/8` or a single address. Bits behind the prefix do not matter. */
+/** Reads `10.0.0.0/8` or a single address. Bits after the prefix do not matter. */
 export const parseRange = (text: string): AddressRange | undefined => {
   const [, ip = "", prefix] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const address = parseAddress(ip);

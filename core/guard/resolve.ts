@@ -1,22 +1,25 @@
-/** From a name to its addresses: DNS through c-ares, and the hosts file for the names that an operator allows. */
+/** Resolves a name to its addresses: DNS through c-ares, and the hosts file for names that an operator allows. */
 import { promises as dns } from "node:dns";
 import { readFile } from "node:fs/promises";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import { parseAddress } from "./ip-address.ts";
 
-/** Every address of a name, both families. @throws ConnectError `dns`, or the signal's reason */
+/** Returns every address of a name, both families. @throws ConnectError `dns`, or the signal's reason */
 export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
 
-/** How long one question to one server waits, and how often it is asked. The attempt's own deadline ends it sooner. */
+/** Timeout of one query to one server, ms, and how often it is sent. The attempt's own deadline may end it sooner. */
 const QUERY = { timeout: 2_000, tries: 2 } as const;
-/** `resolv.conf` is read when a resolver is made: make a new one now and then, so that a changed file is noticed. */
+/**
+ * A resolver reads `resolv.conf` when it is made: replace it from time to time, so that changes of the file are
+ * noticed, ms.
+ */
 const RENEW_MS = 30_000;
 
 /**
- * Asks DNS for A and AAAA at once. Not `dns.lookup`: that one shares four threads with the file system, where a few dead
- * names hold up everybody. Search domains are never appended. Callers that ask for one name at the same time share the
- * question; nothing is remembered after the answer.
+ * Queries DNS for A and AAAA at once. It avoids `dns.lookup`, which shares four threads with the file system, where a
+ * few dead names delay everybody. Search domains are never appended. Callers that ask for one name at the same time
+ * share the query; nothing is remembered after the answer.
  * @param servers `address:port` of name servers. @default the system's
  */
 export const dnsResolver = (clock: Clock, servers?: readonly string[]): Resolve => {
@@ -52,7 +55,9 @@ export const dnsResolver = (clock: Clock, servers?: readonly string[]): Resolve 
   };
 };
 
-/** Addresses that the hosts file gives a name; `localhost` has its own even without a line (RFC 6761). Never rejects. */
+/**
+ * Returns addresses of a name in the hosts file; `localhost` has its own even without a line (RFC 6761). Never rejects.
+ */
 export const hostsFile = async (name: string, path = HOSTS_PATH): Promise<readonly string[]> => {
   const text = await readFile(path, "utf8").catch(() => "");
   const found = text.split("\n").flatMap((line) => {
@@ -67,7 +72,7 @@ const HOSTS_PATH =
     ? `${process.env["SystemRoot"] ?? "C:\\Windows"}\\System32\\drivers\\etc\\hosts`
     : "/etc/hosts";
 
-/** Waits for `promise`, but no longer than the signal allows. What comes too late is dropped in silence. */
+/** Waits for `promise`, but no longer than the signal allows. A later result is dropped silently. */
 export const abortable = async <T>(promise: Promise<T>, signal: AbortSignal): Promise<T> => {
   signal.throwIfAborted();
   let abort = (): void => undefined;
@@ -86,7 +91,7 @@ const failure = (name: string, ...errors: readonly unknown[]): ConnectError => {
   const codes = errors.flatMap((error) =>
     error instanceof Error && "code" in error && typeof error.code === "string" ? [error.code] : [],
   );
-  // The one that says more: "no such record" of one family hides nothing of the other.
+  // The more telling code: "no such record" of one family must not hide the other's error.
   const code = codes.find((one) => one !== "ENODATA" && one !== "ENOTFOUND") ?? codes[0] ?? "ENODATA";
   const reason = `DNS_${code.replace(/^E/, "")}`;
   const nothing = code === "ENOTFOUND" || code === "ENODATA";

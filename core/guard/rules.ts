@@ -1,4 +1,4 @@
-/** The rules of the guard over names, ports and addresses, put together from what the operator configured. */
+/** Combines the guard's rules on names, ports and addresses with the operator's settings. */
 import { networkInterfaces } from "node:os";
 import type { Clock } from "../ports/clock.ts";
 import { parseAddress, sameAddress } from "./ip-address.ts";
@@ -12,11 +12,11 @@ import { hostname as checkName } from "./host-names.ts";
 export type GuardReason = TextReason | "URL_PORT" | "IP_NOT_PUBLIC" | "SELF_CONNECTION" | "DNS_MIXED";
 
 export interface Rules {
-  /** Judges the text of a URL: all that can be said without the network. */
+  /** Checks the text of a URL, without the network. */
   text(url: unknown, of?: SchemeOf): ReadUrl | RefusedUrl<GuardReason>;
-  /** Judges a target of the connector by the same rules, as far as host and port go. */
+  /** Checks a target of the connector by the same rules, as far as host and port go. */
   target(hostname: string, port: number): RefusedUrl<GuardReason> | undefined;
-  /** Judges every address of a host: one bad address refuses them all. */
+  /** Checks every address of a host: one bad address refuses them all. */
   addresses(hostname: string, port: number, found: readonly string[]): RefusedUrl<GuardReason> | undefined;
   /** Whether the operator named this host, so that the hosts file may answer. */
   named(hostname: string): boolean;
@@ -59,7 +59,7 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions): 
   const port = (hostname: string, number: number): RefusedUrl<GuardReason> | undefined => {
     const literal = literalOf(hostname);
     if (literal !== undefined) return addresses(hostname, number, [literal]);
-    // A port that only a CIDR opens is judged with the addresses.
+    // A port that only a CIDR opens is checked together with the addresses.
     const possible = open.has(number) || allowed.host(hostname, number) || allowed.somewhere(number);
     return possible ? undefined : { ...refused("URL_PORT", MESSAGES.URL_PORT), allow: `${hostname}:${number}` };
   };
@@ -81,7 +81,7 @@ export const makeRules = ({ allow, ports, ownAddresses, clock }: RulesOptions): 
 const isSensitive = (address: Address | undefined): boolean =>
   address === undefined || classify(address) === "sensitive";
 
-/** The address in a host that is an IP literal, without brackets. */
+/** Returns the address in a host that is an IP literal, without brackets. */
 export const literalOf = (hostname: string): string | undefined => {
   const bare = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
   return parseAddress(bare) === undefined ? undefined : bare;
@@ -94,7 +94,7 @@ const MESSAGES = {
   DNS_MIXED: "some addresses of the host are not on the public internet",
 } as const;
 
-/** Interfaces come and go: look again after this long. */
+/** Interfaces come and go: read them again after this long, ms. */
 const LOOK_AGAIN_MS = 10_000;
 
 const remembered = (ask: () => readonly string[], clock: Clock): (() => readonly Address[]) => {

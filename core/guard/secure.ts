@@ -1,4 +1,4 @@
-/** TLS over a connected socket, with full verification and nothing that could switch it off. */
+/** Starts TLS over a connected socket, with full verification that nothing can switch off. */
 import { X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import { connect, createSecureContext, getCACertificates } from "node:tls";
@@ -6,16 +6,16 @@ import type { SecureContext } from "node:tls";
 import { ConnectError } from "../model/errors.ts";
 
 export interface SecureOptions {
-  /** A name, or an address literal without brackets: what the certificate must be for. */
+  /** A name, or an address literal without brackets: the subject that the certificate must have. */
   readonly host: string;
-  /** True when `host` is an address: it is not sent as a server name then (RFC 6066 §3). */
+  /** True when `host` is an address: then it is not sent as a server name (RFC 6066 §3). */
   readonly literal: boolean;
   readonly alpn: readonly string[];
 }
 
 /**
- * Who is trusted: Node's own roots, the system's, and the operator's `ca`. Not what NODE_EXTRA_CA_CERTS names: that is
- * for whatever else the shell runs. Read at the first use (50 ms), then kept.
+ * Trusted authorities: Node's own roots, the system's, and the operator's `ca`. Not those of NODE_EXTRA_CA_CERTS, which
+ * is for other programs of the shell. Read at the first use (50 ms), then kept.
  */
 export const trust = (ca: string | undefined): (() => SecureContext) => {
   const extra = ca === undefined ? [] : readCertificates(ca);
@@ -30,11 +30,11 @@ export const trust = (ca: string | undefined): (() => SecureContext) => {
 /** @throws Error when the text is not PEM certificates */
 export const readCertificates = (pem: string): readonly string[] => {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) throw new Error("guard.ca holds no PEM certificate");
+  if (blocks.length === 0) throw new Error("guard.ca contains no PEM certificate");
   return blocks.map((block) => new X509Certificate(block).toString());
 };
 
-/** Takes the socket over: on any failure it is destroyed. @throws ConnectError `tls`, or the signal's reason */
+/** Takes over the socket, and destroys it on any failure. @throws ConnectError `tls`, or the signal's reason */
 export const secure = (
   socket: Socket,
   { host, literal, alpn }: SecureOptions,
@@ -52,10 +52,10 @@ export const secure = (
       host,
       servername: literal ? "" : host,
       ALPNProtocols: [...alpn],
-      // Said aloud, for NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would be the default otherwise.
+      // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would change the default.
       rejectUnauthorized: true,
     });
-    // Stays: an error between two owners of the socket must not be an uncaught one.
+    // Stays: an error between two owners of the socket must not be uncaught.
     secured.on("error", () => undefined);
     const settle = (): void => {
       signal.removeEventListener("abort", abort);
@@ -82,7 +82,7 @@ export const secure = (
 const codeOf = (error: Error): string | undefined =>
   "code" in error && typeof error.code === "string" ? error.code : undefined;
 
-/** One line: OpenSSL's own messages carry thread ids, source files and line ends. */
+/** Makes one line: OpenSSL's own messages carry thread ids, source files and line ends. */
 const describe = (error: Error): string => {
   const reason = "reason" in error && typeof error.reason === "string" ? error.reason : error.message;
   return `TLS: ${reason.replaceAll(/\s+/g, " ").trim().slice(0, 200)}`;

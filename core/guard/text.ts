@@ -1,4 +1,4 @@
-/** What a URL may look like before anything is asked of the network. */
+/** Checks the text of a URL before any use of the network. */
 import { hostname as checkName } from "./host-names.ts";
 import type { NameReason } from "./host-names.ts";
 
@@ -16,7 +16,7 @@ export type TextReason =
 export interface RefusedUrl<Reason extends string = string> {
   readonly ok: false;
   readonly reason: Reason;
-  /** One line for the subscriber: what to change. It never holds an address that a name resolved to. */
+  /** One line for the subscriber: what to change. It never contains an address that a name resolved to. */
   readonly message: string;
   readonly malformed: boolean;
   /** The entry of `guard.allow` that would open it, where one can. */
@@ -25,7 +25,7 @@ export interface RefusedUrl<Reason extends string = string> {
 
 export interface ReadUrl {
   readonly ok: true;
-  /** As it is stored and dialled. */
+  /** The URL as it is stored and dialled. */
   readonly href: string;
   /** As in `new URL(href).hostname`: IPv6 in brackets. */
   readonly hostname: string;
@@ -34,7 +34,7 @@ export interface ReadUrl {
 
 const MAX_LENGTH = 2048;
 
-/** The scheme that a URL must have, and the port of one that names none. */
+/** The required scheme of a URL, and the port of one that names none. */
 export interface SchemeOf {
   readonly scheme: string;
   readonly port: number;
@@ -42,8 +42,8 @@ export interface SchemeOf {
 
 /**
  * Reads a URL so strictly that no two parsers can disagree on where it leads (RFC 3986 and WHATWG give the same host).
- * A URL of another scheme than https is read as if it were one: parsers leave the hosts of schemes that they do not know as
- * they stand, and `0x7f.1` must not pass for a name.
+ * A URL of another scheme is read as if it were https: parsers leave the hosts of unknown schemes unchanged, and
+ * `0x7f.1` must not pass for a name.
  * @param named whether the operator lifts the name rules for a host
  */
 export const readUrl = (
@@ -62,14 +62,14 @@ export const readUrl = (
   const rest = url.slice(scheme.length + 1);
   const [, authority = ""] = /^\/\/([^/?]*)/.exec(rest) ?? [];
   if (authority === "") return refused("URL_SCHEME", `must start with ${scheme}:// and a host`);
-  if (authority.includes("@")) return refused("URL_USERINFO", "must not hold a user name or password");
+  if (authority.includes("@")) return refused("URL_USERINFO", "must not contain a user name or password");
   const parsed = URL.parse(`https:${rest}`);
   const href = URL.parse(url)?.href;
   if (parsed === null || href === undefined) return refused("URL_INVALID", "is not a valid URL");
   const { host, hostname } = parsed;
   const written = authority.toLowerCase();
   if (written !== host && written !== `${host}:443`)
-    return refused("URL_NOT_CANONICAL", "write the host plainly: as it stands it would be read as another one");
+    return refused("URL_NOT_CANONICAL", "write the host plainly: in this form it would be read as another one");
   const port = parsed.port !== "" ? Number(parsed.port) : written.endsWith(":443") ? 443 : defaultPort;
   const wrong = named(hostname) ? undefined : checkName(hostname);
   if (wrong === undefined) return { ok: true, href, hostname, port };

@@ -1,4 +1,4 @@
-/** Guesses at codes: wrong ones are counted and suspend, whatever the limits table and the rule about abuse say. */
+/** Counts guesses at codes: wrong ones suspend the caller, whatever the limits table and the `abuse` rule say. */
 import { Problem } from "../model/problem.ts";
 import type { Abuse, Take } from "../model/windows.ts";
 import type { Guess } from "../ports/plugin.ts";
@@ -15,11 +15,11 @@ export const GUESSES = {
   forgetMs: 86_400_000,
 } as const;
 
-/** Guesses of one caller at one place that may be under way: what comes at once has not been counted yet. */
+/** Most guesses of one caller at one place that may be under way, since those are not counted yet. */
 const AT_ONCE = 3;
 
 const PREFIX = "codes ";
-/** Whether a counter is one of wrong codes. */
+/** Whether a counter counts wrong codes. */
 export const isGuessKey = (key: string): boolean => key.startsWith(PREFIX);
 
 /** A window that never fills: only a suspension refuses. */
@@ -38,15 +38,15 @@ function ruleOf(abuse: AbuseRule | false): Abuse {
   };
 }
 
-/** The code and the wait of a take that was refused; no code when it was not. */
+/** The code and the wait of a refused take; no code when it passed. */
 interface Asked {
   readonly code?: string;
   readonly retryAfter?: number;
 }
 
 /**
- * @param take decides about a take; a suspension that it begins is stored when it resolves
- * @param abuse the rule as it is now
+ * @param take decides about a take, and resolves after a suspension that it begins is stored
+ * @param abuse the current rule
  */
 export function createGuess(take: (take: Take) => Promise<Asked>, abuse: () => AbuseRule | false): Guess {
   const underWay = new Map<string, number>();
@@ -54,13 +54,13 @@ export function createGuess(take: (take: Take) => Promise<Asked>, abuse: () => A
     const key = counterKey(`${PREFIX}${routeShape(place)}`, who);
     const count = underWay.get(key) ?? 0;
     if (count >= AT_ONCE)
-      throw new Problem("BURST_EXCEEDED", "Several codes are being checked: send one at a time.", { retryAfter: 1 });
+      throw new Problem("BURST_EXCEEDED", "Several codes are being checked. Send one at a time.", { retryAfter: 1 });
     underWay.set(key, count + 1);
     try {
       const rule = ruleOf(abuse());
       const { code, retryAfter } = await take({ key, sustained: ENDLESS, burst: ENDLESS, abuse: rule });
       if (code !== undefined)
-        throw new Problem("ABUSE_SUSPEND", "Too many wrong codes: wait as long as Retry-After says.", { retryAfter });
+        throw new Problem("ABUSE_SUSPEND", "Too many wrong codes. Wait as long as Retry-After says.", { retryAfter });
       try {
         return await attempt();
       } catch (error) {

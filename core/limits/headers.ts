@@ -1,7 +1,10 @@
-/** The limit headers of an answer: `X-RateLimit-*`, `X-Burst-*` and those of draft-ietf-httpapi-ratelimit-headers. */
+/**
+ * Builds the limit headers of an answer: `X-RateLimit-*`, `X-Burst-*` and those of
+ * draft-ietf-httpapi-ratelimit-headers.
+ */
 import type { LimitCode, Take, WindowResult, WindowState } from "../model/windows.ts";
 
-/** One window as an answer tells it. */
+/** One window as an answer shows it. */
 export interface Shown extends WindowState {
   readonly limit: number;
   readonly windowMs: number;
@@ -14,14 +17,16 @@ export interface LimitFinding {
   readonly burst: Shown;
 }
 
-/** What several takes come to. `returned`: what is true of it once the slots have been given back. */
+/** The combined result of several takes. `returned`: what it is once the slots have been given back. */
 export interface Combined extends LimitFinding {
   readonly returned: LimitFinding;
 }
 
 const RANK: Readonly<Record<LimitCode, number>> = { ABUSE_SUSPEND: 3, RATE_LIMIT_EXCEEDED: 2, BURST_EXCEEDED: 1 };
 
-/** The code of highest precedence, the longest wait, and of each window the one with the least left. */
+/**
+ * Combines takes: the code of highest precedence, the longest wait, and for each window the one with the least left.
+ */
 export function worst(takes: readonly Take[], taken: readonly WindowResult[]): Combined {
   let code: LimitCode | undefined;
   let waitMs = 0;
@@ -49,7 +54,7 @@ const oneMore = (shown: Shown): Shown => {
   return { ...shown, remaining, resetMs: remaining === shown.limit ? shown.windowMs : shown.resetMs };
 };
 
-/** @param now wall clock, epoch ms: resets are told in epoch seconds, rounded up */
+/** @param now wall clock, epoch ms: resets are in epoch seconds, rounded up */
 export function limitHeaders({ sustained, burst }: LimitFinding, now: number): Record<string, string> {
   return {
     "X-RateLimit-Limit": String(sustained.limit),

@@ -1,4 +1,6 @@
-/** The limiter: may this caller make one more request on this endpoint, and what the answer's headers say about it. */
+/**
+ * The limiter decides whether a caller may make one more request on an endpoint, and builds the answer's limit headers.
+ */
 import type { LimitCode, Take, WindowResult } from "../model/windows.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Guess, Log, Metrics } from "../ports/plugin.ts";
@@ -17,14 +19,14 @@ export interface LimiterDeps {
   readonly rows: LimitRows;
   readonly abuse: AbuseRule | false;
   readonly clock: Pick<Clock, "now">;
-  /** Where suspensions are kept; left out, they are not. */
+  /** Where suspensions are stored; without it they are not. */
   readonly storage?: SuspensionShelf;
   readonly log?: Pick<Log, "warn">;
   readonly metrics?: Pick<Metrics, "count">;
 }
 
 export interface CheckOptions {
-  /** How long the relay, the receiver or the upstream is busy yet, ms. Then nothing is consumed. */
+  /** How much longer the relay, the receiver or the upstream is busy, ms. While busy, nothing is consumed. */
   readonly busyMs?: number;
 }
 
@@ -33,35 +35,38 @@ export type LimitRefusalCode = LimitCode | "PROVIDER_BACKPRESSURE";
 export interface LimitVerdict {
   /** Absent when the request may pass; otherwise it is answered 429. */
   readonly code?: LimitRefusalCode;
-  /** Whole seconds ≥ 1; set with `code`. Waiting it out always works. */
+  /** Whole seconds ≥ 1; set with `code`. A request after this wait passes. */
   readonly retryAfter?: number;
-  /** Every limit header of the answer, `Retry-After` with them. */
+  /** Every limit header of the answer, `Retry-After` included. */
   readonly headers: Readonly<Record<string, string>>;
   /**
    * Gives the slot back, when the answer is a 5xx of ours or PROVIDER_BACKPRESSURE. Resolves to the headers that are
-   * then true. Does nothing the second time.
+   * true then. Does nothing the second time.
    */
   giveBack(): Promise<Readonly<Record<string, string>>>;
 }
 
 export interface Limiter {
-  /** `undefined`: no row, no limit, no headers. Of several callers all must pass; `row` is `METHOD /path/{param}`. */
+  /** `undefined`: no row, no limit, no headers. With several callers all must pass; `row` is `METHOD /path/{param}`. */
   check(
     row: string,
     callers: string | readonly (string | Caller)[],
     options?: CheckOptions,
   ): LimitVerdict | undefined | Promise<LimitVerdict | undefined>;
-  /** Counts guesses at codes, whatever rows and rules say. A suspension that a wrong one begins is stored before it rejects. */
+  /**
+   * Counts guesses at codes, whatever rows and rules say. A suspension that a wrong one begins is stored before it
+   * rejects.
+   */
   readonly guess: Guess;
   /** Counts a request that failed to authenticate; a verdict with `code` when it must be answered 429 instead of 401. */
   unauthenticated(address: string): Promise<LimitVerdict>;
-  /** New rows and rules (a reload of the config); windows go on. */
+  /** Sets new rows and rules (after a reload of the config); windows continue. */
   configure(rows: LimiterDeps["rows"], abuse: LimiterDeps["abuse"]): void;
-  /** Puts stored suspensions back; to be awaited before the first request. Resolves to how many still last. */
+  /** Restores stored suspensions; await it before the first request. Resolves to how many still last. */
   load(): Promise<number>;
 }
 
-/** Made once: a decision makes no objects for its figures. */
+/** Made once, so that a decision makes no objects for its metrics. */
 const VERDICTS: Readonly<Record<LimitRefusalCode | "passed", Readonly<Record<string, string>>>> = {
   passed: { code: "passed" },
   ABUSE_SUSPEND: { code: "ABUSE_SUSPEND" },
@@ -97,7 +102,7 @@ export function createLimiter(deps: LimiterDeps): Limiter {
     };
   }
 
-  /** The rare way out: a suspension to store, or a slot to give back because something of ours is busy. */
+  /** Handles the rare cases: a suspension to store, or a slot to give back because something of ours is busy. */
   async function finish(takes: readonly Take[], taken: readonly WindowResult[], busyMs: number): Promise<LimitVerdict> {
     await remember(takes, taken);
     const verdict = verdictOf(takes, taken, busyMs);
@@ -122,7 +127,7 @@ export function createLimiter(deps: LimiterDeps): Limiter {
       try {
         await storeSuspension(deps.storage, take.key, suspended, take.abuse.forgetMs, clock.now());
       } catch (error) {
-        // It holds for as long as the process lives; only a restart would lift it early.
+        // It lasts as long as the process lives; only a restart would lift it early.
         deps.log?.warn("a suspension could not be stored", { error: (error as Error).message });
       }
     }
@@ -156,7 +161,7 @@ export function createLimiter(deps: LimiterDeps): Limiter {
     },
     async load() {
       if (deps.storage === undefined || counters.restore === undefined) return 0;
-      // Without a rule about abuse only wrong codes suspend.
+      // Without an `abuse` rule only wrong codes suspend.
       const holds = abuse === false ? isGuessKey : () => true;
       const forgetMs = Math.max(GUESSES.forgetMs, abuse === false ? 0 : abuse.forgetMs);
       return loadSuspensions(deps.storage, counters.restore, clock.now(), forgetMs, holds);

@@ -1,4 +1,4 @@
-/** Suspensions outlive the process: written when one begins, put back at a start. */
+/** Stores suspensions, so that they outlive the process: written when one begins, restored at a start. */
 import { hash } from "node:crypto";
 import { expiryKey, suspensionKey } from "../model/keys.ts";
 import type { Change, Counters, Storage } from "../ports/storage.ts";
@@ -11,13 +11,13 @@ interface Stored {
   /** Epoch ms. */
   readonly struckAt: number;
   readonly until: number;
-  /** Epoch ms after which the strike counts no more. */
+  /** Epoch ms after which the strike no longer counts. */
   readonly forgetAt: number;
 }
 
 const PAGE = 1_000;
 
-/** Writes it with the date of its removal; an older one of the same key, and its date, are replaced. */
+/** Writes it with its expiry; replaces an older one of the same key, with its expiry. */
 export async function storeSuspension(
   storage: SuspensionShelf,
   key: string,
@@ -55,7 +55,7 @@ export async function loadSuspensions(
     for (const { value } of page) {
       const one = parse(value);
       if (one === undefined || now >= one.forgetAt || !holds(one.key)) continue;
-      // A wall clock that was set back must not make it longer than it was meant to be.
+      // A wall clock that was set back must not lengthen it.
       const leftMs = Math.max(0, Math.min(one.until - now, one.until - one.struckAt));
       restore(one.key, { strikes: one.strikes, leftMs, ageMs: Math.min(forgetMs, Math.max(0, now - one.struckAt)) });
       if (leftMs > 0) lasting++;

@@ -1,4 +1,4 @@
-/** What the limiter asks of the counters: rows of the table and rules about abuse, as takes. */
+/** Turns rows of the limits table and the `abuse` rule into takes for the counters. */
 import type { Abuse, Take } from "../model/windows.ts";
 import { counterKey } from "./limit-keys.ts";
 import { routeShape } from "./route-limits.ts";
@@ -8,7 +8,7 @@ export interface LimitRow {
   readonly per5s: number;
 }
 
-/** `METHOD /path/{param}` → its row. How parameters are called does not matter. */
+/** `METHOD /path/{param}` → its row. Names of parameters do not matter. */
 export type LimitRows = Readonly<Record<string, LimitRow | false>>;
 
 export interface AbuseRule {
@@ -21,22 +21,24 @@ export interface AbuseRule {
   readonly forgetMs: number;
 }
 
-/** Who is counted; `factor` widens the row (`/v1` counts the address at 10 × the row). */
+/** The caller to count; `factor` widens the row (`/v1` counts the address at 10 × the row). */
 export interface Caller {
   readonly principal: string;
   readonly factor?: number;
 }
 
 export interface Takes {
-  /** One take a caller; none where the row is missing or switched off. */
+  /** Returns one take per caller; none where the row is missing or switched off. */
   of(row: string, callers: readonly (string | Caller)[]): Take[];
-  /** Counts a failed authentication; none where that is switched off. */
+  /** Returns the take that counts a failed authentication; none where that is switched off. */
   stranger(address: string): Take | undefined;
 }
 
 const MINUTE = 60_000;
 const BURST = 5_000;
-/** The row of failed authentications, by address: no endpoint is called so. Only `false` in the rows switches it off. */
+/**
+ * The row of failed authentications, by address: no endpoint has this name. Only `false` in the rows switches it off.
+ */
 export const STRANGERS_ROW = "failed authentication";
 const STRANGERS: LimitRow = { perMinute: 300, per5s: 300 };
 
@@ -51,7 +53,7 @@ export function createTakes(given: LimitRows, abuse: AbuseRule | false): Takes {
     return shape;
   };
 
-  /** The windows of a row are the same objects for everybody: counters hold on to them, once a caller. */
+  /** The windows of a row are the same objects for all callers, because counters keep one reference per caller. */
   function windowsOf(row: LimitRow, factor: number): Omit<Take, "key"> {
     const made = windows.get(row)?.get(factor);
     if (made !== undefined) return made;
@@ -95,7 +97,7 @@ const ruleOf = (refusals: number, windowMs: number, { suspendMs, maxSuspendMs, f
 
 function byShape(rows: LimitRows): ReadonlyMap<string, LimitRow> {
   const found = new Map<string, LimitRow>();
-  // A later spelling of the same operation replaces an earlier one: overrides stand behind the defaults.
+  // A later spelling of the same operation replaces an earlier one: overrides come after the defaults.
   for (const [name, row] of Object.entries(rows)) {
     if (row === false) found.delete(routeShape(name));
     else found.set(routeShape(name), row);

@@ -1,5 +1,5 @@
 /**
- * The headers of a delivery, signed.
+ * Builds the signed headers of a delivery.
  *
  * Two families, each over the same body: `X-Relay-Webhook-Signature` (hex HMAC-SHA256 of the raw body) and Standard
  * Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).

@@ -1,4 +1,4 @@
-/** Signing secrets: `whsec_` + base64 of 32 random bytes, and the two keys that are read from one. */
+/** Reads signing secrets: `whsec_` + base64 of 32 random bytes, and the two keys derived from one. */
 import { createSecretKey, randomBytes, type KeyObject } from "node:crypto";
 
 const PREFIX = "whsec_";

@@ -1,4 +1,4 @@
-/** Signs attempts with the secrets that are live at that moment; opened secrets are kept in memory, bounded. */
+/** Signs attempts with the secrets that are live at that moment; caches opened secrets, bounded. */
 import { setNewest } from "../model/bounded-map.ts";
 import type { Signable } from "../model/signable.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
@@ -9,20 +9,22 @@ import { signingKey, type SigningKey } from "./secret.ts";
 export interface Signer {
   /**
    * @param now epoch ms
-   * @throws Error when a secret at rest cannot be opened: a fault of ours, the attempt must not be made
+   * @throws Error when a stored secret cannot be opened: a fault of ours, so the attempt must not be made
    */
   sign(sub: Subscription, event: Signable, now: number): Record<string, string>;
-  /** Static header values and secrets in clear: they are masked wherever people see what a receiver answered. */
+  /**
+   * Returns static header values and secrets in clear text, which are masked wherever people see a receiver's answer.
+   */
   hidden(sub: Subscription): readonly string[];
 }
 
-/** A receiver may well know its secret without the prefix, or as the bytes that it stands for. */
+/** Returns a secret with and without its prefix, and as decoded bytes: a receiver may know it in each form. */
 function spellings(secret: string): readonly string[] {
   const text = secret.replace(/^whsec_/, "");
   return [text, Buffer.from(text, "base64").toString("hex"), Buffer.from(text, "base64").toString("base64url")];
 }
 
-/** How many subscriptions' keys are held opened. */
+/** How many subscriptions' opened keys are kept. */
 const HELD = 10_000;
 
 interface Opened {
@@ -37,7 +39,7 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
 
   function open(sub: Subscription): Opened {
     const known = held.get(sub.id);
-    // The directory hands out one object per version of a record, so identity tells whether it changed.
+    // The subscription cache returns one object per version of a record, so identity shows whether it changed.
     if (known?.sub === sub) return known;
     const secrets = sub.secrets.map(({ version, sealed }) => {
       const plain = keys.open(sealed, secretAad(sub.keyId, sub.id, version));
@@ -57,7 +59,7 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
   const openHeaders = (sub: Subscription, sealed: Readonly<Record<string, string>>): Record<string, string> =>
     Object.fromEntries(
       Object.entries(sealed)
-        // An older record may hold a name that is reserved by now: its attempts could not be sent with it.
+        // An older record may contain a name that is reserved by now: its attempts could not be sent with it.
         .filter(([name]) => mayStandBeside(name))
         .map(([name, value]) => [name.toLowerCase(), keys.open(value, headerAad(sub.keyId, sub.id, name))]),
     );

@@ -1,4 +1,4 @@
-/** `relaybox/verify`: what a receiver needs to check a delivery. It uses node:crypto alone. */
+/** `relaybox/verify` checks a delivery for its receiver. It uses node:crypto alone. */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -7,7 +7,7 @@ type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 export const TOLERANCE_SECONDS = 300;
 
 /**
- * Checks the hex HMAC-SHA256 signature of the raw body, also that of a previous secret during a rotation.
+ * Checks the hex HMAC-SHA256 signature of the raw body, during a rotation also that of the previous secret.
  * @param body the raw, unparsed bytes
  * @param headers names in any case: node:http gives them in lower case, other carriers as they were sent
  * @param secret the whole `whsec_…` text

@@ -1,4 +1,4 @@
-/** The https transport: one POST over HTTP/1.1 and TLS through the guarded connector, on undici's own client. */
+/** The https transport sends one POST over HTTP/1.1 and TLS through the guarded connector, with undici's own client. */
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { AbortListeners } from "./https/abort-listeners.ts";
@@ -8,15 +8,15 @@ import { Exchange } from "./https/exchange.ts";
 
 export interface HttpsOptions {
   /**
-   * How long an idle connection is kept, in ms. Below the 5 s after which common servers close theirs, so that a request
-   * seldom meets a connection that is being closed; a shorter `Keep-Alive` hint of the server is honoured.
+   * How long an idle connection is kept, in ms. Below the 5 s after which common servers close theirs, so that a
+   * request seldom meets a connection that is being closed; a shorter `Keep-Alive` hint of the server is honoured.
    * @default 4000
    */
   readonly keepAliveMs?: number;
-  /** Idle connections kept in all; beyond that the one idle for longest goes. @default 1024 */
+  /** Most idle connections; beyond that the one idle for longest is closed. @default 1024 */
   readonly maxIdle?: number;
   /**
-   * How old a connection may get before it is opened, and so resolved and checked, anew, in ms.
+   * Age in ms at which a connection is replaced by a new one, which is resolved and checked again.
    * @default 60000
    */
   readonly maxAgeMs?: number;
@@ -28,8 +28,8 @@ export interface HttpsOptions {
  *
  * The guard and kept connections: a connection is resolved and checked when it is opened, and its peer cannot change
  * after that: it stays the checked address, for which the host's certificate was verified. So a name that is re-pointed
- * can never lead a kept connection astray; that it is noticed at all is what `maxAgeMs` bounds. Connections are kept
- * per subscription and origin, and are never shared beyond that.
+ * can never divert a kept connection; `maxAgeMs` bounds how late the new address is noticed. Connections are kept per
+ * subscription and origin, and are never shared beyond that.
  *
  * Nothing is sent twice by itself. A kept connection that turns out to be closed before a byte of the request was
  * written is replaced by a new one. Once anything was written, a failure is a `reset`, and the retry policy decides.

@@ -1,17 +1,19 @@
-/** Who is called off with which signal. Attempts share few signals: one listener each, where one an attempt costs as much as a hash. */
+/**
+ * Shares one abort listener per signal. Attempts share few signals, and a listener per attempt costs as much as a hash.
+ */
 import { LinkedList, type Link } from "../../../core/model/linked-list.ts";
 
-/** An attempt that can be called off. */
+/** An attempt that can be aborted. */
 export interface AbortTarget {
   /** Called once, when the signal aborts. */
   callOff(): void;
 }
 
-/** The attempts under way, by the signal that calls them off. */
+/** The attempts under way, by the signal that aborts them. */
 export class AbortListeners {
   readonly #bySignal = new WeakMap<AbortSignal, LinkedList<AbortTarget>>();
 
-  /** Calls it off when the signal aborts from here on; that it has aborted already is the caller's to see. */
+  /** Aborts the target when the signal aborts from now on. The caller checks whether it has aborted already. */
   add(signal: AbortSignal, called: AbortTarget): Link<AbortTarget> {
     let all = this.#bySignal.get(signal);
     if (all === undefined) {
@@ -25,7 +27,7 @@ export class AbortListeners {
     return all.add(called);
   }
 
-  /** To be called when the attempt has ended. */
+  /** Call it when the attempt has ended. */
   remove(signal: AbortSignal, called: Link<AbortTarget>): void {
     this.#bySignal.get(signal)?.remove(called);
   }

@@ -1,4 +1,6 @@
-/** Kept connections, by subscription and origin. One undici client is one connection, used by one exchange at a time. */
+/**
+ * Keeps connections by subscription and origin. One undici client is one connection, used by one exchange at a time.
+ */
 import type { Socket } from "node:net";
 import type { Client } from "undici";
 import { ConnectError } from "../../../core/model/errors.ts";
@@ -6,15 +8,18 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { Connect } from "../../../core/ports/plugin.ts";
 import { ResponseBytes, type Excess } from "./response-bytes.ts";
 
-/** Who uses a connection. */
+/** The user of a connection. */
 export interface ConnectionUser {
-  /** Monotonic ms at which its attempt is over. */
+  /** Monotonic ms of the attempt's deadline. */
   readonly endsAt: number;
-  /** It is over: `endsAt` has come. */
+  /** Called when `endsAt` has come. */
   expire(): void;
-  /** Asked when the connection is dialled: ends with the user. `undefined`: it has been dialled often enough. */
+  /**
+   * Called when the connection is dialled; the signal ends with the user. `undefined`: it has been dialled often
+   * enough.
+   */
   dialling(): AbortSignal | undefined;
-  /** More of the response has come than is read of one; nothing more of it is handed on. */
+  /** The response is longer than what is read of one; no more of it is passed on. */
   exceeded(excess: Excess): void;
 }
 
@@ -23,10 +28,10 @@ export interface PooledConnection {
   readonly place: Place;
   /** Monotonic ms at which its socket was opened. */
   openedAt: number;
-  /** It has carried a request before. */
+  /** Whether it has carried a request before. */
   reused: boolean;
   user: ConnectionUser | undefined;
-  /** What has come of the response that is under way. */
+  /** Counts the bytes of the current response. */
   readonly bytes: ResponseBytes;
 }
 
@@ -36,7 +41,7 @@ interface Place {
   readonly origin: string;
   readonly hostname: string;
   readonly port: number;
-  /** The last URL seen, and what it comes to: parsing one costs as much as sending it. */
+  /** The last URL and its parsed form: parsing one costs as much as sending it. */
   url: string;
   path: string;
   readonly idle: PooledConnection[];
@@ -56,7 +61,7 @@ export class Connections {
   readonly #options: ConnectionOptions;
   readonly #places = new Map<string, Place>();
   readonly #all = new Set<PooledConnection>();
-  /** Idle ones, the one idle for longest first. */
+  /** Idle connections, the one idle for longest first. */
   readonly #idle = new Set<PooledConnection>();
   #disposed = false;
 
@@ -64,7 +69,7 @@ export class Connections {
     this.#options = options;
   }
 
-  /** A connection for one exchange, kept or new (it is dialled when it is used). `fresh`: never a kept one. */
+  /** Returns a connection for one exchange, kept or new (it is dialled when it is used). `fresh`: never a kept one. */
   take(subscriptionId: string, url: string, user: ConnectionUser, fresh = false): PooledConnection {
     if (this.#disposed) throw new Error("the https transport was closed");
     const place = this.#place(subscriptionId, url);
@@ -75,10 +80,10 @@ export class Connections {
     return connection;
   }
 
-  /** Gives a connection back in good order. */
+  /** Takes back a connection in good order. */
   give(connection: PooledConnection): void {
     const { place } = connection;
-    // The subscription went elsewhere, or away, in the meantime.
+    // The subscription has another origin, or none, by now.
     if (this.#places.get(place.subscriptionId) !== place) return this.drop(connection);
     connection.user = undefined;
     connection.reused = true;
@@ -90,7 +95,7 @@ export class Connections {
     if (oldest !== undefined) this.drop(oldest);
   }
 
-  /** Closes a connection, whatever goes on on it. */
+  /** Closes a connection, whatever it is doing. */
   drop(connection: PooledConnection): void {
     if (!this.#all.delete(connection)) return;
     const { place, client } = connection;
@@ -102,7 +107,7 @@ export class Connections {
     if (unused && this.#places.get(place.subscriptionId) === place) this.#places.delete(place.subscriptionId);
   }
 
-  /** Closes what is idle for a subscription; what is busy is closed when it is given back. */
+  /** Closes a subscription's idle connections; busy ones are closed when they are given back. */
   forget(subscriptionId: string): void {
     const place = this.#places.get(subscriptionId);
     if (place === undefined) return;
@@ -140,14 +145,14 @@ export class Connections {
     return place;
   }
 
-  /** The connection that was used last, unless it is too old. */
+  /** Returns the connection that was used last, unless it is too old. */
   #kept(place: Place): PooledConnection | undefined {
     const oldest = this.#options.clock.monotonic() - this.#options.maxAgeMs;
     for (;;) {
       const connection = place.idle.at(-1);
       if (connection === undefined) return undefined;
       if (connection.openedAt < oldest) {
-        // Busy for a moment, so that its place is not taken for empty.
+        // Busy for a moment, so that its place does not count as empty.
         place.busy += 1;
         this.drop(connection);
         place.busy -= 1;
@@ -167,25 +172,25 @@ export class Connections {
       allowH2: false,
       keepAliveTimeout: keepAliveMs,
       keepAliveMaxTimeout: keepAliveMs,
-      // A server that says how long it keeps a connection is left 1 s earlier.
+      // Where a server states how long it keeps a connection, leave it 1 s earlier.
       keepAliveTimeoutThreshold: 1_000,
-      // The attempt's own deadline ends it, by the monotonic clock. undici's would be a timer more for each request, which
-      // it keeps for half a second: long enough for V8 to make it old.
+      // The attempt's own deadline ends it, by the monotonic clock. undici's would add a timer for each request, kept
+      // for half a second: long enough for V8 to move it to the old generation.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: (_options, told) => {
         // undici dials again by itself when a connection was closed before anything was written to it.
         const signal = connection.user?.dialling();
-        if (signal === undefined) return told(new ConnectError("reset", "the connection is closed at once"), null);
+        if (signal === undefined) return told(new ConnectError("reset", "the connection was closed at once"), null);
         connect({ hostname, port }, signal).then(
           (socket) => {
             connection.openedAt = clock.monotonic();
-            // A process that stood still meanwhile sees its timers after its sockets: what is over must not be sent, the
-            // lease may be somebody else's by now.
+            // A process that was stopped meanwhile gets its timers after its sockets: an attempt past its deadline must
+            // not be sent, because another node may hold the lease by now.
             if (connection.openedAt >= (connection.user?.endsAt ?? 0)) {
               socket.destroy();
               connection.user?.expire();
-              return told(new ConnectError("timeout", "the connection came too late"), null);
+              return told(new ConnectError("timeout", "the connection was opened after the attempt's deadline"), null);
             }
             watchBytes(socket, connection);
             told(null, socket);
@@ -205,7 +210,7 @@ export class Connections {
 }
 
 /**
- * Puts the response's bounds before undici's parser, which takes what it parses from `read`. Nothing else sees every byte:
+ * Checks the response's bounds before undici's parser, which takes its input from `read`. Nothing else sees every byte:
  * the parser calls nobody for chunk extensions and trailers.
  */
 function watchBytes(socket: Socket, connection: PooledConnection): void {

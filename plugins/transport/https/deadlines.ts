@@ -1,20 +1,20 @@
-/** Deadlines for many attempts at the price of one timer: nearly all attempts end long before theirs. */
+/** Watches the deadlines of many attempts with one timer: nearly all attempts end long before theirs. */
 import { LinkedList, type Link } from "../../../core/model/linked-list.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 
 export interface Timed {
-  /** Monotonic ms at which it is over; `Deadlines` sets it. */
+  /** Monotonic ms of the deadline; `Deadlines` sets it. */
   endsAt: number;
-  /** Called once, when it is over. */
+  /** Called once, at the deadline. */
   expire(): void;
 }
 
-/** A sleep is at most this long, so that a step of the wall clock delays a deadline by the step at most. */
+/** Longest sleep, ms, so that a step of the wall clock delays a deadline by the step at most. */
 const LONGEST_MS = 1_000;
 
 export class Deadlines {
   readonly #clock: Clock;
-  /** By timeout: with one timeout, what began first ends first, so a line is always in order. */
+  /** By timeout: with one timeout, attempts end in the order of their beginning, so a list is always sorted. */
   readonly #lines = new Map<number, LinkedList<Timed>>();
   readonly #end = new AbortController();
 
@@ -22,7 +22,7 @@ export class Deadlines {
     this.#clock = clock;
   }
 
-  /** Returns what `remove` is to be given. */
+  /** Returns the link that `remove` takes. */
   add(timed: Timed, timeoutMs: number): Link<Timed> {
     timed.endsAt = this.#clock.monotonic() + timeoutMs;
     const line = this.#lines.get(timeoutMs);
@@ -38,7 +38,7 @@ export class Deadlines {
     this.#lines.get(timeoutMs)?.remove(link);
   }
 
-  /** Nothing expires any more. */
+  /** After this nothing expires any more. */
   dispose(): void {
     this.#end.abort();
     this.#lines.clear();

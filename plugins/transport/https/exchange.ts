@@ -1,4 +1,7 @@
-/** One request and what comes of it. The object itself is undici's handler, and what is called off or expires: one allocation. */
+/**
+ * One request and its reply. It implements undici's DispatchHandler, the abort target and the deadline itself, to save
+ * allocations.
+ */
 import type { Dispatcher } from "undici";
 import type { Link } from "../../../core/model/linked-list.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
@@ -8,9 +11,9 @@ import type { Deadlines, Timed } from "./deadlines.ts";
 import { failure, protocol } from "./failure.ts";
 import { BODY_BYTES, type Excess } from "./response-bytes.ts";
 
-/** Bytes of it that are kept. */
+/** Bytes of the body that are kept. */
 const KEPT_BYTES = 4_096;
-/** Connections that are opened for one request, when they are closed before a byte of it is written. */
+/** Most connections opened for one request, when they are closed before a byte of it is written. */
 const MOST_DIALS = 3;
 
 const EXCEEDED: Readonly<Record<Excess, string>> = {
@@ -92,7 +95,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   }
 
   onResponseStart(_controller: Controller, status: number, headers: Headers): void {
-    // 103 Early Hints and their like are not the answer yet.
+    // 103 Early Hints and the like are not the answer yet.
     if (status < 200) return;
     this.#status = status;
     const after = headers["retry-after"];
@@ -103,7 +106,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
     if (this.#settled) return;
     this.#read += chunk.length;
     const room = KEPT_BYTES - this.#kept.length;
-    // Copied, so that 4 KiB do not hold the whole buffer of the socket.
+    // Copied, so that 4 KiB do not keep the whole buffer of the socket alive.
     if (room > 0) this.#kept = Buffer.concat([this.#kept, chunk.subarray(0, room)]);
     if (this.#read > BODY_BYTES) this.#end(this.#response(true));
   }
@@ -117,7 +120,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
 
   onResponseError(_controller: Controller, error: Error): void {
     if (this.#settled) return;
-    // The status is the answer: what happens to the body after it changes nothing.
+    // The status is the answer: the rest of the body changes nothing.
     if (this.#status !== 0) return this.#end(this.#response(true));
     const connection = this.#connection;
     // A kept connection broke before a byte was written to it: this request has not been sent yet.
@@ -128,7 +131,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
     this.#end(failure(error), error);
   }
 
-  /** More of the response has come than is read of one. */
+  /** The response is longer than what is read of one. */
   exceeded(excess: Excess): void {
     if (this.#status !== 0) return this.#end(this.#response(true));
     this.#end(protocol(EXCEEDED[excess]));
@@ -142,7 +145,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
     this.#end({ kind: "error", error: "timeout", detail });
   }
 
-  /** The caller gives up. */
+  /** The caller aborts it. */
   callOff(): void {
     this.#end(undefined, this.#signal.reason);
   }
@@ -157,7 +160,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
     };
   }
 
-  /** Ends it once: with a reply, or without one for the reason given. A connection that is still held is closed. */
+  /** Ends it once: with a reply, or with the reason why there is none. Closes a connection that is still held. */
   #end(reply: Reply | undefined, reason?: unknown): void {
     if (this.#settled) return;
     this.#settled = true;

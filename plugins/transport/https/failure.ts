@@ -1,12 +1,12 @@
-/** From an exception on the way to the reply that it means. */
+/** Translates an exception to the reply that it means. */
 import type { AttemptError } from "../../../core/model/attempt.ts";
 import { ConnectError } from "../../../core/model/errors.ts";
 import type { Reply } from "../../../core/ports/transport.ts";
 
 /**
- * Returns what the far side did, or `undefined` for a fault of our own, which is no attempt. Once a request is dispatched,
- * whatever the client library makes of it is an outcome: an unknown error is `protocol`. Only what this machine is out of,
- * and a connection that we close ourselves, are our own.
+ * Returns what the receiver did, or `undefined` for a fault of our own, which is no attempt. Once a request is
+ * dispatched, every error of the client library is an outcome: an unknown error is `protocol`. Only a lack of resources
+ * on this machine, and a connection that we close ourselves, are our own.
  */
 export const failure = (error: Error): Reply | undefined => {
   if (error instanceof ConnectError) return reply(error.stage, error.message);
@@ -20,10 +20,10 @@ export const failure = (error: Error): Reply | undefined => {
   return reply(stage, DETAILS[stage] ?? error.message);
 };
 
-/** The far side answered, and it was no HTTP. */
+/** The receiver answered something that is not HTTP. */
 export const protocol = (detail: string): Reply => reply("protocol", detail);
 
-/** The relay's own: out of descriptors or memory, or the connection was closed by us. */
+/** Faults of the relay: out of descriptors or memory, or we closed the connection. */
 const OWN = new Set([
   "EMFILE",
   "ENFILE",
@@ -46,7 +46,7 @@ const STAGES: Readonly<Record<string, AttemptError>> = {
   UND_ERR_SOCKET: "reset",
   UND_ERR_HEADERS_TIMEOUT: "timeout",
   UND_ERR_BODY_TIMEOUT: "timeout",
-  // TLS alerts may come after the handshake: a client certificate is asked for, say (RFC 8446 §4.4.2).
+  // TLS alerts may come after the handshake: when a client certificate is requested, for example (RFC 8446 §4.4.2).
   EPROTO: "tls",
 };
 

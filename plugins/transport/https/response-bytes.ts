@@ -1,14 +1,14 @@
 /**
- * Watches the bytes of one response between the socket and the HTTP parser. It bounds all of them, not only the body: chunk
- * extensions, trailers and informational answers count too. It takes out informational (1xx) answers, which a client has to
- * accept unasked (RFC 9110, 15.2): undici ends the connection at an unsolicited 100.
+ * Watches the bytes of one response between the socket and the HTTP parser. It bounds all of them, not only the body:
+ * chunk extensions, trailers and informational answers count too. It removes informational (1xx) answers, which a
+ * client has to accept unasked (RFC 9110, 15.2): undici ends the connection at an unsolicited 100.
  */
 
-/** Bytes of a response's body that are read before the connection is closed on the sender. */
+/** Bytes of a response's body that are read before the connection is closed. */
 export const BODY_BYTES = 65_536;
 /** Bytes of the connection for one response: a body of the longest size, and the longest head that undici accepts. */
 const RESPONSE_BYTES = BODY_BYTES + 16_384;
-/** Informational answers before the real one. */
+/** Most informational answers before the real one. */
 const MOST_INFORMATIONAL = 10;
 
 const STATUS_LINE = Buffer.from("HTTP/1.");
@@ -23,12 +23,12 @@ export type Excess = "bytes" | "informational";
 export class ResponseBytes {
   #read = 0;
   #informational = 0;
-  /** The real answer has begun: what follows goes to the parser as it is. */
+  /** The real answer has begun: the rest goes to the parser unchanged. */
   #begun = false;
   /** The beginning of an answer that may be informational. */
   #held: Buffer | undefined;
 
-  /** Begins with the next response of the connection. */
+  /** Begins the next response of the connection. */
   reset(): void {
     this.#read = 0;
     this.#informational = 0;
@@ -36,7 +36,7 @@ export class ResponseBytes {
     this.#held = undefined;
   }
 
-  /** Returns what the parser is to see of a chunk; `undefined` when that is nothing yet. */
+  /** Returns what the parser gets of a chunk; `undefined` while that is nothing. */
   take(chunk: Buffer): Buffer | Excess | undefined {
     this.#read += chunk.length;
     if (this.#read > RESPONSE_BYTES) return "bytes";
@@ -58,7 +58,7 @@ export class ResponseBytes {
   }
 }
 
-/** True for the beginning of a 1xx answer, also while too little is known of it. A 101 is not one to skip. */
+/** True for the beginning of a 1xx answer, and while too little is known of it. A 101 is not skipped. */
 function mayBeInformational(bytes: Buffer): boolean {
   if (bytes.length > STATUS_AT && bytes[STATUS_AT] !== ONE) return false;
   const known = Math.min(bytes.length, STATUS_LINE.length);
