@@ -1,4 +1,7 @@
-/** The attempts of one delivery over all its cycles, newest first, in pages: a delivery that was replayed often has many. */
+/**
+ * Reads the attempts of one delivery over all its cycles, newest first, in pages: a delivery that was replayed often
+ * has many.
+ */
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { attemptsKey, attemptsOf } from "../model/keys.ts";
@@ -13,15 +16,15 @@ import { createRecipients, type Recipients } from "../records/recipients.ts";
 export interface AttemptPage {
   readonly delivery: Delivery;
   readonly attempts: readonly Attempt[];
-  /** The cycle before which the next page begins; absent when there is no more. */
+  /** The cycle before which the next page begins; absent on the last page. */
   readonly next?: number;
 }
 
 export interface AttemptHistory {
   /**
-   * Whole cycles, until there are `limit` attempts.
+   * Returns whole cycles, until there are `limit` attempts.
    * @param before only cycles before this one
-   * @returns `undefined` when there is no such event, or it has no delivery for the subscription
+   * @returns `undefined` when the event does not exist or has no delivery for the subscription
    */
   page(
     keyId: string,

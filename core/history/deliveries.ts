@@ -1,4 +1,4 @@
-/** The deliveries of one subscription, newest event first: records, and lines of the due index that have none yet. */
+/** Reads the deliveries of one subscription, newest event first: records, and due lines of deliveries without one. */
 import { neverTried, type Delivery, type Due } from "../model/delivery.ts";
 import { ordinalFloor, ordinalTime } from "../model/ids.ts";
 import { deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, parseDue } from "../model/keys.ts";
@@ -10,7 +10,7 @@ import { newest } from "../records/newest-first.ts";
 import { readDelivery, type DeliveryReader, type WantedDelivery } from "../records/delivery-view.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 
-/** Rows that one page may read; what lies behind is the next page's. */
+/** Most rows that one page reads; the rest belongs to the next page. */
 const ROWS_READ = 2_000;
 
 export function createDeliveryList(deps: {
@@ -21,7 +21,7 @@ export function createDeliveryList(deps: {
 }): History["deliveries"] {
   const { storage, clock, read, detailOf } = deps;
 
-  /** A line does not name its event: the event's record does. */
+  /** A line does not name its event; the event's record does. */
   async function untried(keyId: string, { subscriptionId, ordinal }: Due): Promise<Delivery | undefined> {
     const text = await storage.getItem(eventKey(keyId, ordinal));
     if (text === undefined) return undefined;
@@ -77,7 +77,7 @@ export function createDeliveryList(deps: {
   };
 }
 
-/** `undefined` for what is no line of ours. */
+/** Returns `undefined` for an entry that is no due line. */
 function lineOf({ key, value }: Entry): Due | undefined {
   try {
     return parseDue(key, value);
@@ -95,5 +95,7 @@ const eventOf = (known: Delivery): WantedDelivery => ({
 
 const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
 
-/** Where a line stands among the ordinals. Other lines than untried ones tell nothing that their records do not. */
+/**
+ * Returns the place of a line among the ordinals. Only lines of deliveries without an attempt say more than a record.
+ */
 const placeOf = (due: Due): string => (neverTried(due) ? due.ordinal : ordinalFloor(due.dueAt));

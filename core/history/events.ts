@@ -1,4 +1,4 @@
-/** What became of events: lists and details, read from storage as they stand. */
+/** Reads events and their results from storage: lists and details. */
 import type { Delivery, EventStatus } from "../model/delivery.ts";
 import { deliveryCount } from "../model/event.ts";
 import type { RelayEvent } from "../model/event.ts";
@@ -19,14 +19,14 @@ import type { DeliveriesRequest, DeliveryDetail, EventSummary, History } from ".
 
 export { readDelivery } from "../records/delivery-view.ts";
 
-/** Rows and characters that one page may read; what lies behind is the next page's. */
+/** Most rows and characters that one page reads; the rest belongs to the next page. */
 const ROWS_READ = 2_000;
 const CHARACTERS_READ = 16_000_000;
 const PAGE = 100;
-/** Deliveries of wide events that one page may read to tell their status. */
+/** Most deliveries of wide events that one page reads to find their status. */
 const DELIVERIES_READ = 20_000;
 
-/** The first page, unless another is asked for. */
+/** The first page, unless another is requested. */
 const FIRST_DELIVERIES: DeliveriesRequest = { from: 0, limit: 200 };
 
 export function createHistory(deps: {
@@ -39,7 +39,7 @@ export function createHistory(deps: {
   const read = createDeliveryReader(deps);
   const wideStatus = createWideStatus({ storage, recipients, read });
 
-  /** Of events that list their subscriptions themselves: read at once. */
+  /** Reads the status of events with a list of their own, all at once. */
   async function statuses(events: readonly ReadEvent[]): Promise<ReadonlyMap<RelayEvent, EventStatus>> {
     const narrow = events.filter(({ event }) => event.wide === undefined);
     const pairs = narrow.flatMap(({ event }) => event.subscriptionIds.map((sub) => ({ event, sub })));
@@ -63,7 +63,7 @@ export function createHistory(deps: {
       let at = after ?? (until === undefined ? undefined : ordinalFloor(until));
       for (;;) {
         const from = at === undefined ? undefined : eventKey(keyId, at);
-        // Bodies come with their rows, so a page is small while they may be large.
+        // Rows come with their bodies, which may be large, so a page is small.
         const page = await storage.range(eventsOf(keyId), { after: from, limit: PAGE, reverse: true });
         const wanted: ReadEvent[] = [];
         let ended = page.length < PAGE;
@@ -90,7 +90,7 @@ export function createHistory(deps: {
             if (items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
             items.push({ ...found, status: now });
           }
-          // What it took is remembered: the next page goes on behind it.
+          // The next page continues after this event, and its status is remembered.
           if (looked >= DELIVERIES_READ) return { items, next: event.ordinal };
         }
         if (ended) return { items };
@@ -130,5 +130,5 @@ const detailOf = (delivery: Delivery): DeliveryDetail => ({ delivery, attempts: 
 
 const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
 
-/** True for what a cursor may hold. */
+/** Whether a cursor may contain the text. */
 export const isPlace = (text: string): boolean => isOrdinal(text);

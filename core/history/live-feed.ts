@@ -1,4 +1,4 @@
-/** The live feed: what happens on a key, told to whoever listens on this node. With nobody listening it costs one look-up. */
+/** The live feed sends what happens on a key to all listeners on this node. Without listeners it costs one look-up. */
 import { attemptId, deliveryId } from "../model/delivery.ts";
 import { deliveryCount, type RelayEvent } from "../model/event.ts";
 import { isoTime } from "../model/time.ts";
@@ -10,7 +10,7 @@ export interface FeedMessage {
 }
 
 export interface LiveFeed {
-  /** Tells of what happens on a key from now on; returns what ends it. */
+  /** Calls `tell` for everything that happens on a key from now on; returns a function that stops it. */
   listen(keyId: string, tell: (message: FeedMessage) => void): () => void;
   /** An event was stored. */
   accepted(event: RelayEvent): void;

@@ -1,16 +1,17 @@
 /**
- * Backups: every record of a storage as lines of text, taken while a relay is at work, and put back into an empty one.
+ * Backs up every record of a storage as lines of text while a relay is at work, and restores them into an empty
+ * storage.
  *
  * The records are read in key order, and each commit that happens meanwhile is written between them, in turn. So the
- * lines, carried out one after the other, come to what was stored at the moment when the last of them was written:
- * a consistent state, though nothing ever stood still.
+ * lines, applied one after the other, give what was stored at the moment when the last of them was written: a
+ * consistent state, without any pause of the relay.
  */
 import { createHash } from "node:crypto";
 import { StorageError } from "../model/errors.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 
 const PAGE = 200;
-/** Changes that wait while a reader is slow; beyond it the backup is given up. */
+/** Changes that wait while a reader is slow; beyond it the backup fails. */
 const MOST_WAITING = 64 * 1024 * 1024;
 const VERSION = 1;
 
@@ -18,17 +19,17 @@ const VERSION = 1;
 export interface Head {
   readonly relaybox: "backup";
   readonly version: number;
-  /** Epoch ms at which it was begun. */
+  /** Epoch ms of the beginning of the backup. */
   readonly at: number;
   readonly storage: string;
 }
-/** The last line: how many there are between it and the first, and the hash of all before it. */
+/** The last line: the number of lines between it and the first, and the hash of all before it. */
 interface Foot {
   readonly lines: number;
   readonly sha256: string;
 }
 
-/** A storage of which a backup can be taken while others write: every commit passes through this process. */
+/** A storage that can be backed up while others write: every commit passes through this process. */
 export type TappedStorage = Pick<Storage, "range" | "commit"> & Required<Pick<Storage, "tap">>;
 export const canTap = (storage: Storage): storage is Storage & TappedStorage => storage.tap !== undefined;
 
@@ -39,8 +40,8 @@ const lineOf = (change: Change): string =>
 const lineOfEntry = ({ key, value }: Entry): string => `["p",${JSON.stringify(key)},${JSON.stringify(value)}]\n`;
 
 /**
- * The lines of a backup, a page at a time.
- * @throws StorageError when the storage cannot be read, or when too much was changed while the reader rested
+ * Yields the lines of a backup, a page at a time.
+ * @throws StorageError when the storage cannot be read, or when too much was changed while the reader paused
  */
 export async function* dump(
   storage: TappedStorage,
@@ -68,8 +69,13 @@ export async function* dump(
     return text;
   };
   const changed = (): readonly string[] => {
-    if (unsure) throw new StorageError("uncertain", "what was stored meanwhile is not known: take the backup again");
-    if (size > MOST_WAITING) throw new StorageError("unavailable", "more was changed than the backup could write");
+    if (unsure)
+      throw new StorageError("uncertain", "some changes during the backup are unknown: take the backup again");
+    if (size > MOST_WAITING)
+      throw new StorageError(
+        "unavailable",
+        "more was changed than the backup could write: take it again when there is less load",
+      );
     const texts = waiting;
     waiting = [];
     size = 0;
@@ -81,17 +87,17 @@ export async function* dump(
     const first = `${JSON.stringify(head)}\n`;
     hash.update(first);
     yield first;
-    // Commits keep their order: when this one is done, all are that were under way before we listened.
+    // Commits keep their order: when this one is done, all commits from before the tap are done too.
     await barrier(storage);
     for (let after: string | undefined; ;) {
-      // A change that comes while a page is read is written behind it: the page may not show it.
+      // A change during the read of a page is written after it, since the page may not show it.
       const before = changed();
       const page = await storage.range("", { after, limit: PAGE });
       yield written([...before, ...page.map(lineOfEntry)]);
       if (page.length < PAGE) break;
       after = page.at(-1)?.key;
     }
-    // …and what the pages showed has been told when this one is done.
+    // …and every change that the pages show has been reported when this one is done.
     await barrier(storage);
     yield written(changed());
     yield footOf(lines, hash.digest("hex"));
@@ -102,32 +108,32 @@ export async function* dump(
 
 const footOf = (lines: number, sha256: string): string => `${JSON.stringify({ lines, sha256 } satisfies Foot)}\n`;
 
-/** A commit of nothing, on a condition that always holds. */
+/** An empty commit, on a condition that always holds. */
 const barrier = (storage: Pick<Storage, "commit">): Promise<void> =>
   storage.commit([{ op: "check", key: "control:barrier", if: null }]);
 
-/** The file is no backup, or not all of one. */
+/** The file is no backup, or an incomplete one. */
 export class NoBackup extends Error {}
 
 export interface Contents {
   readonly head: Head;
   readonly lines: number;
-  /** Of the whole: names it. */
+  /** Hash of the whole backup; identifies it. */
   readonly sha256: string;
 }
 
-/** Reads a backup to its end and says what it is. @throws NoBackup */
+/** Reads a backup to its end and returns what it contains. @throws NoBackup */
 export async function inspect(lines: AsyncIterable<string>): Promise<Contents> {
   const hash = createHash("sha256");
   let head: Head | undefined;
   let foot: Foot | undefined;
   let count = 0;
   for await (const line of lines) {
-    if (foot !== undefined) throw new NoBackup("there is something behind its end");
+    if (foot !== undefined) throw new NoBackup("there is text after its end");
     const value = parse(line);
     if (head === undefined) {
       head = value as Head;
-      if (head.relaybox !== "backup") throw new NoBackup("it is no backup of a relay");
+      if (head.relaybox !== "backup") throw new NoBackup("it is not a backup of a relay");
       if (head.version !== VERSION) throw new NoBackup(`it is of version ${head.version}, this one reads ${VERSION}`);
     } else if (Array.isArray(value)) {
       changeOf(value);
@@ -141,11 +147,14 @@ export async function inspect(lines: AsyncIterable<string>): Promise<Contents> {
   if (head === undefined) throw new NoBackup("it is empty");
   if (foot === undefined) throw new NoBackup("its end is missing");
   const sha256 = hash.digest("hex");
-  if (foot.lines !== count || foot.sha256 !== sha256) throw new NoBackup("it was changed or is not whole");
+  if (foot.lines !== count || foot.sha256 !== sha256) throw new NoBackup("it was changed or is incomplete");
   return { head, lines: count, sha256 };
 }
 
-/** The changes of a backup in batches, each to be committed in turn. Repeated from the beginning, they come to the same. */
+/**
+ * Yields the changes of a backup in batches, each to be committed in turn. Applying all of them again gives the same
+ * result.
+ */
 export async function* batches(
   lines: AsyncIterable<string>,
   mostChars = 4 * 1024 * 1024,
@@ -156,7 +165,7 @@ export async function* batches(
     const value = parse(line);
     if (!Array.isArray(value)) continue;
     const change = changeOf(value);
-    // The last word on a key is what counts.
+    // The last change of a key is what counts.
     batch.set(change.key, change);
     chars += line.length;
     if (batch.size < 500 && chars < mostChars) continue;
@@ -172,13 +181,13 @@ function parse(line: string): unknown {
     const value: unknown = JSON.parse(line);
     if (typeof value === "object" && value !== null) return value;
   } catch {
-    // Said below.
+    // Reported below.
   }
-  throw new NoBackup("a line of it cannot be read");
+  throw new NoBackup("one of its lines cannot be read");
 }
 
 function changeOf([op, key, value]: readonly unknown[]): Change {
   if (op === "p" && typeof key === "string" && typeof value === "string") return { op: "put", key, value };
   if (op === "d" && typeof key === "string") return { op: "delete", key };
-  throw new NoBackup("a line of it cannot be read");
+  throw new NoBackup("one of its lines cannot be read");
 }

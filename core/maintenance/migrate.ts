@@ -1,23 +1,23 @@
-/** Copies every record of one storage into another, in key order, so that a copy that was cut off goes on where it was. */
+/** Copies every record of one storage to another, in key order, so that an interrupted copy can continue. */
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 
 type Source = Pick<Storage, "range">;
 type Target = Pick<Storage, "range" | "commit">;
 
 const PAGE = 500;
-/** Characters of one commit; a single record may be longer. */
+/** Characters in one commit; a single record may be longer. */
 const MOST_CHARS = 4 * 1024 * 1024;
 
 export interface CopyOptions {
-  /** A key of the target that is not copied, with what is written to it beside each page. */
+  /** A key of the target that is not copied, and the value written to it with each page. */
   readonly mark: { readonly key: string; readonly value: (after: string) => string };
-  /** Copied up to this key already. */
+  /** The last key that was copied already. */
   readonly after?: string;
-  /** Told how many records were copied since it was told last. */
+  /** Called with the number of records copied since the last call. */
   readonly progress?: (records: number) => void;
 }
 
-/** Every commit says how far it is, so that dying between two costs nothing. */
+/** Every commit records how far it is, so that a crash between two costs nothing. */
 export async function copyRecords(source: Source, target: Target, options: CopyOptions): Promise<void> {
   const { mark, progress } = options;
   for (let { after } = options; ;) {
@@ -32,7 +32,7 @@ export async function copyRecords(source: Source, target: Target, options: CopyO
   }
 }
 
-/** Makes the target like the source where it is not. @returns how many records were not alike */
+/** Makes the target like the source where they differ. @returns how many records differed */
 export async function alignRecords(
   source: Source,
   target: Target,
@@ -69,7 +69,7 @@ export async function alignRecords(
   return wrong;
 }
 
-/** How many records there are. */
+/** Returns how many records there are. */
 export async function countRecords(source: Source): Promise<number> {
   let count = 0;
   for (let after: string | undefined; ;) {

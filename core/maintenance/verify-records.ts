@@ -1,4 +1,7 @@
-/** What must hold of a stored record, shelf by shelf: that it can be read, and that what points to it and what it points to agree. */
+/**
+ * Checks stored records by key prefix: that each can be read, and agrees with the records that it points to and that
+ * point to it.
+ */
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
@@ -18,12 +21,15 @@ import {
   type Readable,
 } from "./verify-wide.ts";
 
-/** What is wrong with a record; nothing when it is in order. A DamagedRecordError, SyntaxError or TypeError says that it cannot be read. */
+/**
+ * Returns what is wrong with a record, or nothing. A DamagedRecordError, SyntaxError or TypeError means that it cannot
+ * be read.
+ */
 export type Check = (entry: Entry, storage: Readable) => Promise<string | undefined> | string | undefined;
 
 const MOST_ATTEMPTS = 5;
 
-/** An event with all of its deliveries; a delivery that was never tried is made up from its due line. */
+/** Checks an event with all of its deliveries; one without an attempt is built from its due line. */
 export async function checkEvent(
   { key, value }: Entry,
   storage: Readable,
@@ -44,7 +50,7 @@ export async function checkEvent(
   for (const [i, sub] of written.entries()) {
     const text = rows[2 * i];
     if (text === undefined && rows[2 * i + 1] === undefined) return `has neither a delivery nor a due line for ${sub}`;
-    // A damaged one is told of where it stands.
+    // A damaged record is reported where it is stored.
     deliveries.push(text === undefined ? undefined : readRecord(text, event, sub));
   }
   for (let i = 0; i < unwritten; i++) deliveries.push(undefined);
@@ -52,7 +58,10 @@ export async function checkEvent(
   return own !== undefined && rows.at(-1) !== ordinal ? "is not found by its id" : undefined;
 }
 
-/** Whether an event has a delivery for the subscription. A damaged one is told of where it stands, and believed here. */
+/**
+ * Whether an event has a delivery for the subscription. A damaged event is reported at its own key, and counts as
+ * agreeing here.
+ */
 async function names(
   text: string,
   keyId: string,
@@ -80,14 +89,14 @@ async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<
     keys.dueKey({ subscriptionId, dueAt, ordinal }),
   ]);
   if (event === undefined)
-    return (await isRemoving(storage, keyId, ordinal)) ? undefined : "belongs to an event that is not there";
+    return (await isRemoving(storage, keyId, ordinal)) ? undefined : "belongs to an event that does not exist";
   if (!(await names(event, keyId, ordinal, subscriptionId, storage))) return "is not among its event's deliveries";
   if ((status === "failed") !== (failed !== undefined))
     return failed === undefined
-      ? "has failed, but is not in the index of failed ones"
-      : `is ${status}, but is in the index of failed ones`;
-  if (status === "pending" && nextAttemptAt === undefined) return "is pending without a time";
-  if (status === "pending" && due === undefined) return "is pending, but is not in the index of due ones";
+      ? "has failed, but is not in the index of failed deliveries"
+      : `is ${status}, but is in the index of failed deliveries`;
+  if (status === "pending" && nextAttemptAt === undefined) return "is pending, but has no due time";
+  if (status === "pending" && due === undefined) return "is pending, but is not in the due index";
   return attemptsOf(cycle, delivery.attempts);
 }
 
@@ -101,10 +110,10 @@ async function checkDue(entry: Entry, storage: Readable): Promise<string | undef
     keys.deliveryKey(subscriptionId, ordinal),
   ]);
   if (event === undefined)
-    return (await isRemoving(storage, keyId, ordinal)) ? undefined : "belongs to an event that is not there";
+    return (await isRemoving(storage, keyId, ordinal)) ? undefined : "belongs to an event that does not exist";
   if (!(await names(event, keyId, ordinal, subscriptionId, storage))) return "is not among its event's deliveries";
   if (text === undefined)
-    return cycle === 0 && attempts === 0 ? undefined : "was tried before, but its delivery is not there";
+    return cycle === 0 && attempts === 0 ? undefined : "was tried before, but its delivery does not exist";
   const delivery = unlessDamaged(() => decodeDelivery(text));
   if (delivery === undefined) return undefined;
   if (delivery.status !== "pending") return `is due, but its delivery is ${delivery.status}`;
@@ -113,7 +122,7 @@ async function checkDue(entry: Entry, storage: Readable): Promise<string | undef
     delivery.cycle === cycle &&
     delivery.attempts.length === attempts &&
     delivery.generation === generation;
-  return agrees ? undefined : "says something else than its delivery";
+  return agrees ? undefined : "disagrees with its delivery";
 }
 
 async function checkFailed({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
@@ -121,18 +130,18 @@ async function checkFailed({ key, value }: Entry, storage: Readable): Promise<st
   const { failedAt, cycle, reason } = parseFailed(value);
   if (!Number.isFinite(failedAt) || !Number.isFinite(cycle)) return "cannot be read";
   const text = await storage.getItem(keys.deliveryKey(subscriptionId, ordinal));
-  if (text === undefined) return "names a delivery that is not there";
+  if (text === undefined) return "names a delivery that does not exist";
   const delivery = unlessDamaged(() => decodeDelivery(text));
   if (delivery === undefined) return undefined;
   if (delivery.status !== "failed") return `names a delivery that is ${delivery.status}`;
-  return delivery.cycle === cycle && delivery.reason === reason ? undefined : "says something else than its delivery";
+  return delivery.cycle === cycle && delivery.reason === reason ? undefined : "disagrees with its delivery";
 }
 
 async function checkAttempts({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const [, subscriptionId = "", ordinal = "", cycle = ""] = key.split(":");
   const list = decodeAttempts(value, key);
   const text = await storage.getItem(keys.deliveryKey(subscriptionId, ordinal));
-  if (text === undefined) return "belongs to a delivery that is not there";
+  if (text === undefined) return "belongs to a delivery that does not exist";
   const delivery = unlessDamaged(() => decodeDelivery(text));
   if (delivery !== undefined && delivery.cycle <= Number(cycle)) return "is of a cycle that has not ended";
   return attemptsOf(Number(cycle), list);
@@ -141,7 +150,7 @@ async function checkAttempts({ key, value }: Entry, storage: Readable): Promise<
 async function checkEventId({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const [, keyId] = key.split(":");
   const text = await storage.getItem(`event:${keyId}:${value}`);
-  if (text === undefined) return "names an event that is not there";
+  if (text === undefined) return "names an event that does not exist";
   const event = unlessDamaged(() => decodeEvent(text));
   return event === undefined || keys.eventIdKey(event.keyId, event.id) === key
     ? undefined
@@ -162,13 +171,13 @@ async function checkCount({ key, value }: Entry, storage: Readable): Promise<str
 
 function checkSubscription({ key, value }: Entry): string | undefined {
   const sub = JSON.parse(value) as Subscription;
-  if (keys.subscriptionKey(sub.keyId, sub.id) !== key) return "stands under the key of another subscription";
+  if (keys.subscriptionKey(sub.keyId, sub.id) !== key) return "is stored under the key of another subscription";
   return Array.isArray(sub.events) && Array.isArray(sub.secrets) ? undefined : "cannot be read";
 }
 
-const isTime = (value: string): string | undefined => (Number.isFinite(Number(value)) ? undefined : "is no time");
+const isTime = (value: string): string | undefined => (Number.isFinite(Number(value)) ? undefined : "is not a time");
 
-/** By shelf; those that are not named need only be there. */
+/** Checks by key prefix; records of other prefixes need only exist. */
 export const CHECKS: Readonly<Record<string, Check>> = {
   subscription: checkSubscription,
   count: checkCount,
@@ -189,7 +198,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   type: ({ value }) => isTime(value),
   keytype: ({ value }) => isTime(value),
 };
-/** Shelves that hold what only their owner can judge. */
+/** Prefixes of records that only their owner can check. */
 export const OTHER_CHECKS: readonly string[] = [
   "retention",
   "recheck",

@@ -1,4 +1,7 @@
-/** The survey: walks every record of a storage, and says which cannot be read and where an index disagrees. It only reads. */
+/**
+ * Verifies a storage: reads every record, and reports which cannot be read and where an index disagrees. Changes
+ * nothing.
+ */
 import type { Delivery, DeliveryStatus } from "../model/delivery.ts";
 import { DamagedRecordError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
@@ -12,9 +15,9 @@ export interface Fault {
 }
 
 export interface Verification {
-  /** Records read, by shelf. */
+  /** Records read, by key prefix. */
   readonly records: Readonly<Record<string, number>>;
-  /** Deliveries of all events by status as recorded; one that was never tried is pending. */
+  /** Deliveries of all events by recorded status; one without an attempt is pending. */
   readonly deliveries: Readonly<Record<DeliveryStatus, number>>;
   readonly faults: readonly Fault[];
   /** Faults beyond those listed. */
@@ -22,9 +25,9 @@ export interface Verification {
 }
 
 export interface VerifyOptions {
-  /** Told now and then how many records have been read. */
+  /** Called from time to time with the number of records read. */
   readonly progress?: (read: number) => void;
-  /** Called for each event that is in order; a delivery that was never tried has no record. */
+  /** Called for each correct event; a delivery without an attempt has no record. */
   readonly each?: (event: RelayEvent, deliveries: readonly (Delivery | undefined)[]) => void;
 }
 
@@ -55,10 +58,10 @@ export async function survey(storage: Readable, { progress, each }: VerifyOption
       check === undefined
         ? OTHER_CHECKS.includes(shelf)
           ? undefined
-          : "stands on no shelf of the relay"
+          : "has a key that the relay does not use"
         : await judge(check, entry, storage);
     if (message === undefined) return;
-    // Where a relay is at work meanwhile, a record may be older than what it is compared with: only what stays is a fault.
+    // While a relay is at work, a record may be older than what it is compared with: only a fault that stays counts.
     if (check !== undefined && !(await stays(CHECKS[shelf] ?? checkEvent, entry.key, storage))) return;
     if (faults.length < LISTED) faults.push({ key: entry.key, message });
     else more++;
@@ -94,7 +97,8 @@ async function judge(check: Check, entry: Entry, storage: Readable): Promise<str
   try {
     return await check(entry, storage);
   } catch (error) {
-    // Only what reading a record can throw is a fault of the record; a storage that does not answer ends the survey.
+    // Only errors from reading the record are faults of the record; a storage that does not answer ends the
+    // verification.
     if (error instanceof DamagedRecordError) return error.message;
     if (error instanceof SyntaxError || error instanceof TypeError) return "cannot be read";
     if (error instanceof StorageError && error.fault === "broken") return `cannot be read: ${error.message}`;

@@ -1,4 +1,4 @@
-/** What must hold of the rows of wide events: their state, their snapshots, and the line that stands for what is not written yet. */
+/** Checks the rows of wide events: their state, their snapshots, and the line that stands for unwritten deliveries. */
 import { StorageError } from "../model/errors.ts";
 import { decodeEvent, type RelayEvent } from "../model/event.ts";
 import * as keys from "../model/keys.ts";
@@ -11,21 +11,21 @@ const known = new WeakMap<Readable, Recipients>();
 
 export type Readable = Pick<Storage, "getItem" | "getMany" | "range">;
 
-/** Of one storage, so that a snapshot is read once for many events. */
+/** Returns a reader for one storage, so that a snapshot is read once for many events. */
 export function recipientsOf(storage: Readable): Recipients {
   let recipients = known.get(storage);
   if (recipients === undefined) known.set(storage, (recipients = createRecipients(storage)));
   return recipients;
 }
 
-/** The subscriptions of an event whose deliveries must be there, and of those that are not written yet how many. */
+/** Returns the subscriptions of an event whose deliveries must exist, and how many are not written yet. */
 export async function recipientsNow(
   event: RelayEvent,
   storage: Readable,
 ): Promise<{ readonly written: readonly string[]; readonly unwritten: number }> {
   const { keyId, ordinal, acceptedAt, wide } = event;
   if (wide === undefined) return { written: event.subscriptionIds, unwritten: 0 };
-  // The line first: what it says is written stays written.
+  // The line first: what it reports as written stays written.
   const at = keys.dueKey({ subscriptionId: keys.fanoutLane(keyId), dueAt: acceptedAt, ordinal });
   const line = await storage.getItem(at);
   const done = line === undefined ? wide.count : keys.parseDue(at, line).attempts;
@@ -35,7 +35,7 @@ export async function recipientsNow(
   return { written: [...ids.slice(0, done), ...ids.slice(ids.length - later)], unwritten: wide.count - done };
 }
 
-/** True for a delivery without event that retention is about to remove. */
+/** True for a delivery without event that retention is about to delete. */
 export async function isRemoving(storage: Readable, keyId: string, ordinal: string): Promise<boolean> {
   const row = await storage.getItem(keys.fanoutKey(keyId, ordinal));
   return row !== undefined && parseFanout(row).state === "removing";
@@ -45,21 +45,21 @@ export async function checkFanout({ key, value }: Entry, storage: Readable): Pro
   const row = parseFanout(value);
   const [, keyId = "", ordinal = ""] = key.split(":");
   const [text, header] = await storage.getMany([`event:${keyId}:${ordinal}`, `snapshot:${keyId}:${row.snapshot}`]);
-  if (header === undefined) return "uses a snapshot that is not there";
-  if (row.state === "removing") return text === undefined ? undefined : "is being removed, but its event is there";
-  if (text === undefined) return "belongs to an event that is not there";
-  return decodeEvent(text).wide?.snapshot === row.snapshot ? undefined : "says something else than its event";
+  if (header === undefined) return "uses a snapshot that does not exist";
+  if (row.state === "removing") return text === undefined ? undefined : "is being removed, but its event still exists";
+  if (text === undefined) return "belongs to an event that does not exist";
+  return decodeEvent(text).wide?.snapshot === row.snapshot ? undefined : "disagrees with its event";
 }
 
 export async function checkSnapshot({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   if (!isLiveText(value)) return value === "writing" || value.startsWith("closing ") ? undefined : "cannot be read";
   const [, keyId = "", snapshot = ""] = key.split(":");
   try {
-    // Key ids are told apart as they stand in keys: nothing is looked up by this one.
+    // Key ids may stay in their encoded form here: nothing is looked up by this one.
     await createRecipients(storage).members(keyId, { snapshot, count: Number(value.slice("live ".length)) });
     return undefined;
   } catch (error) {
-    if (error instanceof StorageError && error.fault === "broken") return "is not whole";
+    if (error instanceof StorageError && error.fault === "broken") return "is incomplete";
     throw error;
   }
 }
@@ -68,15 +68,15 @@ export async function checkMembers({ key, value }: Entry, storage: Readable): Pr
   decodeMembers(value);
   const [, keyId = "", snapshot = ""] = key.split(":");
   const header = await storage.getItem(`snapshot:${keyId}:${snapshot}`);
-  return header === undefined ? "belongs to a snapshot that is not there" : undefined;
+  return header === undefined ? "belongs to a snapshot that does not exist" : undefined;
 }
 
-/** The line that stands for the deliveries of a wide event that are not written yet. */
+/** Checks the line that stands for the unwritten deliveries of a wide event. */
 export async function checkFanoutLine({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const { keyId, subscriptionId, ordinal, dueAt, generation: left, attempts: written } = keys.parseDue(key, value);
   const text = await storage.getItem(keys.eventKey(keyId, ordinal));
-  if (text === undefined) return "belongs to an event that is not there";
+  if (text === undefined) return "belongs to an event that does not exist";
   const { wide, acceptedAt } = decodeEvent(text);
   if (wide === undefined || subscriptionId !== keys.fanoutLane(keyId)) return "belongs to an event that is not wide";
-  return wide.count === written + left && dueAt === acceptedAt ? undefined : "says something else than its event";
+  return wide.count === written + left && dueAt === acceptedAt ? undefined : "disagrees with its event";
 }

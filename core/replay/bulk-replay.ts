@@ -1,4 +1,4 @@
-/** Bulk replay: the failed deliveries of one subscription, in order of acceptance, many in one commit. */
+/** Replays the failed deliveries of one subscription, in order of acceptance, many in one commit. */
 import type { Delivery } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
@@ -16,27 +16,27 @@ export interface ReplayFailedOptions {
   /** Epoch ms of the event's acceptance: from (inclusive) … to (exclusive). */
   readonly since?: number;
   readonly until?: number;
-  /** Most that are moved. */
+  /** Most deliveries that are replayed. */
   readonly limit: number;
-  /** Due times are `1/perSecond` apart, from `startAt` (epoch ms; now when left out). */
+  /** Due times are `1/perSecond` apart, from `startAt` on (epoch ms; default now). */
   readonly perSecond: number;
   readonly startAt?: number;
-  /** Count only. */
+  /** Whether to count only. */
   readonly dryRun?: boolean;
-  /** Which of the failed ones. @default all */
+  /** Selects among the failed ones. @default all */
   readonly only?: (failed: Failed) => boolean;
-  /** Goes on behind the delivery of this ordinal. @default at the oldest */
+  /** Continues after the delivery of this ordinal. @default with the oldest */
   readonly after?: string;
-  /** Whether one cannot come into question later either, for this caller. @default never */
+  /** Whether a delivery can never qualify later either. @default none */
   readonly outdated?: (failed: Failed, acceptedAt: number) => boolean;
 }
 
 export interface BulkReplayed {
   readonly matched: number;
   readonly replayed: number;
-  /** True when `limit` cut it off. */
+  /** True when `limit` was reached before the end. */
   readonly more: boolean;
-  /** The last ordinal of the beginning that was all outdated: the next call need not look at it. */
+  /** The ordinal up to which all were outdated: the next call can skip these. */
   readonly outdatedTo?: string;
 }
 
@@ -47,7 +47,7 @@ export interface ReplayPosition {
 
 const PAGE = 200;
 
-/** A delivery as a replay leaves it: pending again, in its next cycle. */
+/** Returns a delivery as a replay leaves it: pending again, in its next cycle. */
 export const replayedDelivery = (delivery: Delivery, sub: Subscription, dueAt: number, now: number): Delivery => ({
   ...delivery,
   status: "pending",
@@ -59,7 +59,7 @@ export const replayedDelivery = (delivery: Delivery, sub: Subscription, dueAt: n
   updatedAt: now,
 });
 
-/** @param move moves one delivery, whatever came between; false when it cannot be moved */
+/** @param move moves one delivery, whatever changed meanwhile; false when it cannot be moved */
 export function createBulkReplay(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly clock: Pick<Clock, "now" | "monotonic">;
@@ -67,7 +67,7 @@ export function createBulkReplay(deps: {
 }): (options: ReplayFailedOptions) => Promise<BulkReplayed> {
   const { storage, clock, move } = deps;
 
-  /** Moves a page in one commit; one by one where something was changed meanwhile. @returns how many were moved */
+  /** Moves a page in one commit, or one by one where something changed meanwhile. @returns how many were moved */
   async function moveAll(
     sub: Subscription,
     ordinals: readonly string[],
@@ -123,7 +123,7 @@ export function createBulkReplay(deps: {
       only,
       outdated,
     } = options;
-    // Measured by the monotonic clock: a wall clock that is set meanwhile moves none of them.
+    // Measured by the monotonic clock, so that setting the wall clock moves none of them.
     const startsIn = options.startAt === undefined ? 0 : options.startAt - clock.now();
     const began = clock.monotonic();
     const dueOfNth = (n: number): number =>

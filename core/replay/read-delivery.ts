@@ -1,4 +1,4 @@
-/** What a replay reads of a delivery whose record may be damaged. */
+/** Reads a delivery for a replay, even when its record is damaged. */
 import type { Delivery } from "../model/delivery.ts";
 import { deliveryKey, eventKey, failedKey } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -9,9 +9,9 @@ import { decodeDelivery, parseFailed } from "../records/delivery-records.ts";
 type Readable = Pick<Storage, "getItem" | "getMany">;
 
 /**
- * The delivery of a record's text. In place of a damaged record it is a failed one, of the cycle that the index of failed
- * ones tells.
- * @returns `undefined` when the record is damaged and the index does not know it: it is pending, or went well
+ * Returns the delivery of a record's text. For a damaged record it is a failed delivery, of the cycle in the index of
+ * failed deliveries.
+ * @returns `undefined` when the record is damaged and the index does not have it: it is pending, or was delivered
  */
 export async function replayedRecord(
   storage: Readable,
@@ -27,8 +27,9 @@ export async function replayedRecord(
 }
 
 /**
- * The id of the event that a failed delivery is of.
- * @returns `undefined` when there is nothing to send: a delivery that damage ended is moved only when its event is whole
+ * Returns the id of the event of a failed delivery.
+ * @returns `undefined` when there is nothing to send: a delivery that damage ended is replayed only when its event is
+ * intact
  */
 export async function replayedEventId(
   storage: Readable,

@@ -1,4 +1,4 @@
-/** The replay job: what is exhausted gets another cycle, by the clock instead of by hand. */
+/** The replay job gives exhausted deliveries another cycle, on a schedule instead of by hand. */
 import { setNewest } from "../model/bounded-map.ts";
 import Bottleneck from "bottleneck";
 import { failedOf } from "../model/keys.ts";
@@ -10,7 +10,7 @@ import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { parseFailed } from "../records/delivery-records.ts";
 
 export interface ReplayJobOptions {
-  /** Only what failed at least this long ago, ms. */
+  /** Only deliveries that failed at least this long ago, ms. */
   readonly olderThanMs: number;
   /** Only events accepted at most this long ago, ms. */
   readonly maxAgeMs: number;
@@ -21,10 +21,10 @@ export interface ReplayJobOptions {
   readonly perSecond: number;
 }
 
-/** Subscriptions whose outdated failures are remembered, and how long that is believed, ms. */
+/** Subscriptions whose outdated failures are remembered, and for how long, ms. */
 const STARTS_HELD = 10_000;
 const WHOLE_AGAIN_MS = 86_400_000;
-/** Deliveries moved in one beat, of however many subscriptions; the next comes when their due times are used up. */
+/** Deliveries moved in one beat, over all subscriptions; the next beat comes when their due times have passed. */
 const BEAT = 100;
 
 /** Replays `failed`/`exhausted` deliveries of active subscriptions. @returns how many were moved */
@@ -40,7 +40,7 @@ export function createReplayJob(deps: {
   const starts = new Map<string, { readonly after: string; readonly since: number }>();
   let rule = "";
 
-  /** Active subscriptions in whose replay store there is something, found by skipping from one to the next. */
+  /** Yields active subscriptions with failed deliveries, found by skipping from one to the next. */
   async function* candidates(): AsyncGenerator<Subscription, undefined> {
     for (let after: string | undefined; ;) {
       const [entry] = await storage.range("failed:", { after, limit: 1 });
@@ -52,7 +52,7 @@ export function createReplayJob(deps: {
     }
   }
 
-  /** Where a rule goes on in a subscription's replay store: what stands before it is outdated. */
+  /** Returns where a rule continues among a subscription's failed deliveries: those before it are outdated. */
   function startOf(id: string): string | undefined {
     const known = starts.get(id);
     return known === undefined || clock.monotonic() - known.since > WHOLE_AGAIN_MS ? undefined : known.after;
@@ -69,7 +69,7 @@ export function createReplayJob(deps: {
     const asked = `${maxAgeMs} ${maxReplays}`;
     if (rule !== asked) starts.clear();
     rule = asked;
-    // What fails again while this run goes on is for the next one.
+    // A delivery that fails again during this run waits for the next one.
     const youngest = clock.now() - olderThanMs;
     const due = candidates();
     let subscription: Subscription | undefined;
@@ -88,7 +88,7 @@ export function createReplayJob(deps: {
           perSecond,
           startAt: clock.now() + (went * 1_000) / perSecond - (clock.monotonic() - began),
           after: startOf(subscription.id),
-          // A replay by hand may change that: once a day the whole store is looked at.
+          // A replay by hand may change that, so once a day all failed deliveries are read.
           outdated: ({ cycle, reason }, acceptedAt) =>
             reason !== "exhausted" || cycle >= maxReplays || acceptedAt < clock.now() - maxAgeMs,
           only: ({ reason, failedAt, cycle }) => reason === "exhausted" && failedAt <= youngest && cycle < maxReplays,
@@ -100,7 +100,7 @@ export function createReplayJob(deps: {
       return went;
     }
 
-    // A run that is cut off leaves nothing half done: what was moved is pending, the rest is found by the next one.
+    // An interrupted run leaves nothing half done: what was moved is pending, the next run finds the rest.
     const pace = new Bottleneck({ maxConcurrent: 1, minTime: Math.ceil((BEAT * 1_000) / perSecond) });
     const stop = (): void => void pace.stop({ dropWaitingJobs: true }).catch(() => undefined);
     signal.addEventListener("abort", stop, { once: true });

@@ -1,4 +1,4 @@
-/** Replay: failed deliveries go back to pending, in a new cycle, on the same path. */
+/** Replays failed deliveries: they become pending again in a new cycle, on the same path. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { encodeEvent, type RelayEvent } from "../model/event.ts";
@@ -26,9 +26,9 @@ import type { SubscriptionCache } from "../records/subscription-cache.ts";
 export type { BulkReplayed, ReplayFailedOptions } from "./bulk-replay.ts";
 
 export interface ReplayEventOptions {
-  /** Only this subscription; one that had no delivery of the event gets one, if its names match. */
+  /** Only this subscription. If it has no delivery of the event yet, it gets one when its names match. */
   readonly subscriptionId?: string;
-  /** Also what was delivered. */
+  /** Also replays what was delivered. */
   readonly force?: boolean;
   /** Changes stored with the replay, in the same commit (an audit line). */
   readonly also?: readonly Change[];
@@ -44,7 +44,7 @@ export interface Replay {
   failed(options: ReplayFailedOptions): Promise<BulkReplayed>;
 }
 
-/** More than replays of one wide event that are likely to come at once: each changes its row. */
+/** More than replays of one wide event are likely to race: each changes its row. */
 const TRIES = 16;
 
 export function createReplay(deps: {
@@ -55,7 +55,7 @@ export function createReplay(deps: {
 }): Replay {
   const { storage, directory, clock, recipients = createRecipients(storage) } = deps;
 
-  /** The delivery as it stands, its record's text, and its line in the due index if it may have one. */
+  /** Returns the delivery as it is, its record's text, and its line in the due index if it may have one. */
   async function read(
     keyId: string,
     eventId: string,
@@ -94,14 +94,14 @@ export function createReplay(deps: {
         storage.queue.add([dueOf(next, dueAt)]);
         return true;
       } catch (error) {
-        // It moved under us: look again.
+        // Changed meanwhile: read again.
         if (!(error instanceof ConflictError)) throw error;
       }
     }
     return false;
   }
 
-  /** A delivery for a subscription that had none of this event, so that a new subscriber can be filled up. */
+  /** Makes a delivery for a subscription that had none of this event, so that a new subscriber can get old events. */
   async function make(sub: Subscription, event: RelayEvent, text: string, also: readonly Change[]): Promise<boolean> {
     const dueAt = clock.now();
     const line: Due = {
@@ -124,7 +124,7 @@ export function createReplay(deps: {
       ]);
     } catch (error) {
       if (error instanceof ConflictError)
-        throw new Problem("CONFLICT", "Another replay of this event came first. Look again.");
+        throw new Problem("CONFLICT", "Another replay of this event came first. Read the event again.");
       throw error;
     }
     storage.queue.add([dueOf(next, dueAt)]);
@@ -137,7 +137,7 @@ export function createReplay(deps: {
       if (located === undefined) throw new Problem("NOT_FOUND", "There is no such event on this key.");
       const { event, text } = located;
       if (located.damaged)
-        throw new Problem("NOT_REPLAYABLE", "The stored record of this event is damaged: it can be sent to nobody.");
+        throw new Problem("NOT_REPLAYABLE", "The stored record of this event is damaged, so it cannot be sent.");
       const named = options.subscriptionId;
       let moved = 0;
       for await (const id of named === undefined ? everyRecipientId(recipients, event) : [named]) {
@@ -180,7 +180,7 @@ function replayable(delivery: Delivery, sub: Subscription, force: boolean): bool
     case "cancelled":
       return false;
     case "pending":
-      // Pending on paper, ended in truth: its subscription was disabled since its cycle began.
+      // Pending in its record, but in fact ended: its subscription was disabled since its cycle began.
       return endedBy(sub, delivery.generation)?.status === "failed";
   }
 }

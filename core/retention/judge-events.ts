@@ -1,4 +1,6 @@
-/** Judges events for retention, a page at a time: what goes with which changes, what is looked at again, and what stays. */
+/**
+ * Decides what retention does with events, a page at a time: delete now with which changes, judge again later, or keep.
+ */
 import { eventStatus, type Delivery, type DeliveryStatus, type Due } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { eventOrdinal } from "../model/ids.ts";
@@ -23,7 +25,7 @@ export type RetentionVerdict =
   | { readonly do: "later"; readonly at: number }
   | { readonly do: "keep" };
 
-/** What one delivery adds to the verdict. */
+/** One delivery's part of the decision. */
 interface Part {
   readonly status: DeliveryStatus;
   readonly endedAt: number;
@@ -31,14 +33,14 @@ interface Part {
   readonly damaged?: true;
 }
 
-/** A pending event is looked at again after this, ms. */
+/** A pending event is judged again after this, ms. */
 const PENDING_AGAIN_MS = 86_400_000;
 const KEYS_READ = 1_000;
 
 type Judge = (page: readonly StoredEvent[], options: RetentionOptions) => Promise<readonly RetentionVerdict[]>;
 type Accepted = Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">;
 
-/** @param leastAgeMs nothing goes sooner, whatever the options say */
+/** @param leastAgeMs nothing is deleted sooner, whatever the options say */
 export function createJudge(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
   readonly directory: SubscriptionCache;
@@ -75,7 +77,7 @@ export function createJudge(deps: {
         const { key: line = "", value: due } = dues.get(i) ?? {};
         const changes: Change[] = [];
         const key = deliveryKey(id, event.ordinal);
-        // Only as it was read: a replay that comes meanwhile wins.
+        // Only if unchanged since it was read: a replay that comes meanwhile wins.
         changes.push(text === undefined ? { op: "check", key, if: null } : { op: "delete", key, if: text });
         if (due !== undefined) changes.push({ op: "delete", key: line, if: due });
         if (delivery?.status === "failed") changes.push({ op: "delete", key: failedKey(id, event.ordinal) });
@@ -95,7 +97,7 @@ export function createJudge(deps: {
   }
 
   function verdict({ event, text }: StoredEvent, parts: readonly Part[], options: RetentionOptions): RetentionVerdict {
-    // Nobody can say of a damaged delivery that it has ended, or what else belongs to it.
+    // Nobody can say whether a damaged delivery has ended, or what else belongs to it.
     if (parts.some((part) => part.damaged === true)) return { do: "keep" };
     const status = eventStatus(parts.map((part) => part.status));
     if (status === "pending") return { do: "later", at: clock.now() + PENDING_AGAIN_MS };

@@ -1,7 +1,8 @@
 /**
- * How far retention has come. It looks at each event once, when the event is old enough; a mark per key says where the next
- * run goes on. What could not go then stands in an index by the time at which it may. So a run costs what it removes, not
- * what stays beside it. Marks are stored with the removals: a run that is cut off goes on where it was.
+ * Records how far retention has come. It judges each event once, when the event is old enough; a mark per key says
+ * where the next run continues. An event that could not be deleted then is in an index by the time at which it may be.
+ * So a run costs what it deletes, not what stays. Marks are stored with the deletions: an interrupted run continues
+ * where it was.
  */
 import {
   parseRecheckKey,
@@ -16,33 +17,33 @@ import type { Change, Entry, Storage } from "../ports/storage.ts";
 import type { RetentionOptions } from "./options.ts";
 
 const PAGE = 200;
-/** Above every key that begins with what stands before it. */
+/** Sorts after every key that begins with the text before it. */
 const END = "~";
 
-/** Names a rule in keys: another rule begins at the oldest event. */
+/** Names a rule in keys: a new rule begins at the oldest event. */
 export const ruleOf = ({ deliveredAfterMs, failedAfterMs }: RetentionOptions): string =>
   `${deliveredAfterMs ?? "never"}_${failedAfterMs ?? "never"}`;
 
-/** An event that is due for another look. */
+/** An event that must be judged again. */
 export interface Recheck {
   readonly keyId: string;
   readonly ordinal: string;
-  /** Takes it out of the index. */
+  /** Removes it from the index. */
   readonly done: Change;
 }
 
 export interface Marks {
   /** True when no run of this rule has come to its first event yet. */
   isNew(): Promise<boolean>;
-  /** The ordinal behind which a key's next event stands; `undefined`: at the beginning. */
+  /** Returns the ordinal after which a key's next event comes; `undefined`: at the beginning. */
   from(keyId: string): Promise<string | undefined>;
   passed(keyId: string, ordinal: string): Change;
   again(at: number, keyId: string, ordinal: string): Change;
-  /** Pages of what is due for another look. */
+  /** Yields pages of events that must be judged again. */
   due(now: number): AsyncGenerator<readonly Recheck[]>;
-  /** Hands events that were replayed over to every rule. @param rules all that are configured */
+  /** Passes replayed events to every rule. @param rules all configured rules */
   adoptReplayed(rules: readonly string[], now: number): Promise<void>;
-  /** Forgets the marks of rules that are configured no more. */
+  /** Deletes the marks of rules that are no longer configured. */
   forgetOthers(rules: readonly string[]): Promise<void>;
 }
 
@@ -55,7 +56,7 @@ export function createMarks(storage: Pick<Storage, "getItem" | "range" | "commit
     }
   }
 
-  /** The rules that have marks on a shelf, found by skipping from one to the next. */
+  /** Yields the rules that have marks under a key prefix, found by skipping from one to the next. */
   async function* rulesOn(shelf: "retention" | "recheck"): AsyncGenerator<string> {
     for (let after: string | undefined; ;) {
       const [entry] = await storage.range(`${shelf}:`, { after, limit: 1 });

@@ -1,6 +1,6 @@
 /**
- * Removes wide events: first the event itself, in a commit that turns its row to `removing`, then its deliveries in
- * pages, each with the row's next state, then the row. What was cut off is gone on with in the next run. And removes
+ * Deletes wide events: first the event itself, in a commit that turns its row to `removing`, then its deliveries in
+ * pages, each with the row's next state, then the row. The next run continues what was interrupted. Also deletes
  * snapshots that no event uses.
  */
 import type { EventStatus } from "../model/delivery.ts";
@@ -24,7 +24,7 @@ import { decodeMembers, PAGE_MEMBERS } from "../records/recipients.ts";
 import { isLiveText } from "../records/snapshots.ts";
 import type { ReadWideStatus } from "../records/wide-status.ts";
 
-/** What is to be deleted of one delivery, as it stands now. */
+/** Returns what must be deleted of one delivery, as it is now. */
 export type DeliveryRemoval = (
   event: Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">,
   subscriptionId: string,
@@ -34,9 +34,9 @@ export type DeliveryRemoval = (
 const TRIES = 5;
 
 export interface WideRemoval {
-  /** @param isOver whether an event of this status that ended then is to go. @returns whether it went */
+  /** @param isOver whether an event of this status that ended then is old enough. @returns whether it was deleted */
   remove(event: RelayEvent, text: string, isOver: (status: EventStatus, endedAt: number) => boolean): Promise<boolean>;
-  /** Goes on with what an earlier run left, and removes snapshots that are not used. */
+  /** Continues what an earlier run left, and deletes unused snapshots. */
   tidy(keyId: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -44,12 +44,12 @@ export function createWideRemoval(deps: {
   readonly storage: Pick<Storage, "getItem" | "range" | "commit">;
   readonly wideStatus: ReadWideStatus;
   readonly removal: DeliveryRemoval;
-  /** Paces what it does. */
+  /** Slows down its work. */
   readonly pace: <T>(work: () => Promise<T>) => Promise<T>;
 }): WideRemoval {
   const { storage, wideStatus, removal, pace } = deps;
 
-  /** @returns false when what it was conditional on has changed */
+  /** @returns false when a condition no longer holds */
   async function tryCommit(changes: readonly Change[]): Promise<boolean> {
     try {
       await storage.commit(changes);
@@ -60,13 +60,16 @@ export function createWideRemoval(deps: {
     }
   }
 
-  /** The next page of deliveries. @returns what the row says then; `undefined` when nothing is left, or somebody else is at it */
+  /**
+   * Deletes the next page of deliveries. @returns the new row; `undefined` when nothing is left, or another node works
+   * on it
+   */
   async function page(keyId: string, ordinal: string, row: string): Promise<string | undefined> {
     const key = fanoutKey(keyId, ordinal);
     const now = parseFanout(row);
     if (now.state !== "removing") return undefined;
     const { snapshot, removed, added } = now;
-    // Pages of the snapshot one by one, then those that replays added.
+    // Pages of the snapshot one by one, then the deliveries that replays added.
     const at = Math.floor(removed / PAGE_MEMBERS);
     const text = await storage.getItem(membersKey(keyId, snapshot, at));
     const ids = text === undefined ? added : decodeMembers(text).map(({ id }) => id);
@@ -89,7 +92,10 @@ export function createWideRemoval(deps: {
     }
   }
 
-  /** One that nobody uses is closed, and is gone a run later: what was being stored meanwhile has found it closed, or stands. */
+  /**
+   * Closes an unused snapshot, and deletes it one run later: an event being stored meanwhile finds it closed, or is
+   * stored already.
+   */
   async function collect(keyId: string, { key, value }: Entry): Promise<void> {
     const id = key.slice(snapshotsOf(keyId).length);
     if (isLiveText(value)) {
@@ -132,7 +138,7 @@ export function createWideRemoval(deps: {
           used.add(snapshotKey(keyId, snapshot));
           if (state === "removing") await removeDeliveries(keyId, key.slice(fanoutsOf(keyId).length), value, signal);
         } catch (error) {
-          // Damaged: which snapshot it uses is not known, so none is removed. The check of stored data reports it.
+          // Damaged: it is unknown which snapshot it uses, so none is deleted. The check of stored data reports it.
           if (!(error instanceof SyntaxError)) throw error;
           return;
         }

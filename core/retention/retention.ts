@@ -1,4 +1,4 @@
-/** Retention: removes what has ended and is old. Pending is never removed, failed only by an explicit setting. */
+/** Deletes what has ended and is old. Pending deliveries are never deleted, failed ones only by an explicit setting. */
 import Bottleneck from "bottleneck";
 import type { EventStatus } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
@@ -20,21 +20,21 @@ import { TOMBSTONE_MS } from "../model/subscription.ts";
 import { createWideStatus } from "../records/wide-status.ts";
 
 export interface Retention {
-  /** Looks at what has become old enough since the last run. @returns how many events were removed */
+  /** Judges what has become old enough since the last run. @returns how many events were deleted */
   run(options: RetentionOptions, signal: AbortSignal): Promise<number>;
 }
 
-/** Ids must be recognised as duplicates for at least a day, so nothing goes sooner. */
+/** Ids must be recognised as duplicates for at least a day, so nothing is deleted sooner. */
 const LEAST_AGE_MS = 86_400_000;
-/** Events looked at together, and their bytes; changes of one commit. */
+/** Events read together, and their bytes; changes in one commit. */
 const PAGE = 500;
 const PAGE_BYTES = 4 * 1024 * 1024;
 const COMMIT_CHANGES = 4_000;
-/** A page begins when so many times the last one's length have passed: the path has the storage in between. */
+/** A page begins after this many times the last one's duration, so that deliveries get the storage in between. */
 const PACE = 2;
-/** One that is so far behind, ms, takes no breath: the disk fills meanwhile. */
+/** A run that is this far behind, ms, does not pause, because the disk fills meanwhile. */
 const LATE_MS = 3_600_000;
-/** What another commit came before is looked at again after this, ms. */
+/** An event that another commit changed is judged again after this, ms. */
 const CONFLICT_AGAIN_MS = 3_600_000;
 
 export function createRetention(deps: {
@@ -43,21 +43,21 @@ export function createRetention(deps: {
   readonly recipients?: Recipients;
   readonly clock: Clock;
   readonly metrics?: Pick<Metrics, "gauge">;
-  /** All rules that are configured: a replayed event is looked at again by each. @default the one that runs */
+  /** All configured rules: a replayed event is judged again by each. @default the one that runs */
   readonly rules?: readonly RetentionOptions[];
 }): Retention {
   const { storage, clock, metrics, recipients = createRecipients(storage) } = deps;
   const wideStatus = createWideStatus({ storage, recipients, read: createDeliveryReader(deps) });
   const judge = createJudge({ ...deps, leastAgeMs: LEAST_AGE_MS });
 
-  /** Whether a wide event of this status, ended then, is to go. */
+  /** Whether a wide event of this status, ended then, is old enough. */
   const isOver = (options: RetentionOptions, acceptedAt: number) => (status: EventStatus, endedAt: number) => {
     const keepMs = status === "failed" ? options.failedAfterMs : options.deliveredAfterMs;
     const at = Math.max(acceptedAt, endedAt);
     return status !== "pending" && keepMs !== undefined && at <= clock.now() - Math.max(keepMs, LEAST_AGE_MS);
   };
 
-  /** Commits a page's removals together, or one by one where something came before. @returns what is to be looked at again */
+  /** Commits a page's deletions together, or one by one where something changed. @returns what must be judged again */
   async function removeAll(
     page: readonly StoredEvent[],
     verdicts: readonly RetentionVerdict[],
@@ -94,7 +94,7 @@ export function createRetention(deps: {
     }
   }
 
-  /** Looks at a page of events and stores `also` behind its removals. @returns how many were removed */
+  /** Judges a page of events and stores `also` after its deletions. @returns how many were deleted */
   async function look(
     page: readonly StoredEvent[],
     options: RetentionOptions,
@@ -115,7 +115,7 @@ export function createRetention(deps: {
       removed++;
       for (const change of verdict.changes) going.push(change);
     }
-    // Nearly always: all of the page goes in one commit with its marks.
+    // Nearly always: the whole page goes in one commit with its marks.
     const whole = narrow.length === page.length && going.length + after.length + also.length <= COMMIT_CHANGES;
     if (whole && (await tryCommit([...going, ...after, ...also]))) return removed;
     const conflicts = await removeAll(narrow, verdicts);
@@ -131,7 +131,7 @@ export function createRetention(deps: {
     return removed;
   }
 
-  /** Tombstones of before there was an index of when they go. */
+  /** Sets the expiry of tombstones from before there was an index of expiries. */
   async function expireTombstones(): Promise<void> {
     for await (const { key, value } of everyEntry(storage, "subscription:")) {
       const { deletedAt } = decodeSubscription(value);
@@ -206,7 +206,7 @@ export function createRetention(deps: {
   };
 }
 
-/** An event as it is stored. What is damaged stays: nobody can say that it has ended, or what else belongs to it. */
+/** Returns a stored event. A damaged one stays: nobody can say whether it has ended, or what else belongs to it. */
 function stored(key: string, text: string | undefined): readonly StoredEvent[] {
   const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
   return text === undefined || event === undefined ? [] : [{ text, event }];

@@ -1,7 +1,10 @@
-/** A tally: what was counted on one key in one stretch of time. Added up, written as one short row, read back. */
+/**
+ * A bucket of statistics: what was counted on one key in one period. It is added up, written as one short row, and read
+ * back.
+ */
 import { LATENCY_CELLS } from "./latency-histogram.ts";
 
-/** The four codes of a 429, in the order in which rows hold them. */
+/** The four codes of a 429, in the order of the rows. */
 export const REFUSALS = ["RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED", "PROVIDER_BACKPRESSURE", "ABUSE_SUSPEND"] as const;
 export type CountedRefusal = (typeof REFUSALS)[number];
 
@@ -25,7 +28,7 @@ export interface StatsBucket {
   readonly refused: Uint32Array<ArrayBuffer>;
   /** By subscription. */
   readonly subs: Map<string, Counts>;
-  /** Deliveries pending, by subscription: not a count but a look, the largest of them. */
+  /** Pending deliveries, by subscription: not a sum but the largest reading. */
   readonly backlog: Map<string, number>;
 }
 
@@ -74,7 +77,7 @@ export function readCounts(into: StatsBucket, id: string, pending: number): void
   into.backlog.set(id, Math.max(pending, into.backlog.get(id) ?? 0));
 }
 
-/** Adds counts up. What two saw pending at the same time is one and the same: of it the larger stays. */
+/** Adds up counts. Two readings of the same pending deliveries do not add up: the larger one stays. */
 export function addBucket(into: StatsBucket, from: StatsBucket): void {
   into.accepted += from.accepted;
   for (let i = 0; i < REFUSALS.length; i++) into.refused[i] = (into.refused[i] as number) + (from.refused[i] as number);
@@ -82,7 +85,7 @@ export function addBucket(into: StatsBucket, from: StatsBucket): void {
   for (const [id, pending] of from.backlog) readCounts(into, id, pending);
 }
 
-/** What a row holds; zeros are left out. A subscription: its four counts, then pairs of cell and count. */
+/** The content of a row, without zeros. A subscription: its four counts, then pairs of cell and count. */
 interface Row {
   readonly a?: number;
   readonly r?: readonly number[];
@@ -100,7 +103,7 @@ export function encodeBucket({ accepted, refused, subs, backlog }: StatsBucket):
   return JSON.stringify(row);
 }
 
-/** A row that cannot be read counts nothing: figures are for looking at, and nobody may be kept from looking. */
+/** Decodes a row; a corrupt row counts as zero, so that the others can still be shown. */
 export function decodeBucket(text: string): StatsBucket {
   const tally = newBucket();
   let row: Row;

@@ -1,6 +1,6 @@
 /**
- * The figures of a relay, kept by itself in bounded space: counted in memory on the way, written every ten seconds, for an
- * hour by the minute, a day by ten minutes, a week by the hour. A crash loses what was counted since the last writing.
+ * Collects the relay's own statistics in bounded space: counted in memory, written every ten seconds, kept for an hour
+ * by the minute, a day by ten minutes, a week by the hour. A crash loses what was counted since the last write.
  */
 import { randomId } from "../model/ids.ts";
 import { duesOf, parseStatsKey, STATS, statsKey, statsOf, WHOLE_RELAY, type Grain } from "../model/keys.ts";
@@ -30,28 +30,28 @@ export interface StatsCollector {
   matched(keyId: string, subscriptionIds: readonly string[]): void;
   /** Called for each attempt, right after its commit. */
   readonly attempted: AttemptObserver;
-  /** A 429 was answered; on a key, when the caller owned it. */
+  /** Counts a 429 answer; on a key, when the caller owned it. */
   readonly refused: (code: CountedRefusal, keyId: string | undefined) => void;
   start(): void;
   /** Writes what is left. May be called twice. */
   stop(): Promise<void>;
-  /** What all nodes counted on a key from `first` on, this node up to now. */
+  /** Returns what all nodes counted on a key from `first` on, this node up to now. */
   read(keyId: string, grain: Grain, first: number): Promise<Buckets>;
-  /** Deliveries of a subscription that are pending now; `MOST_PENDING` stands for that or more. */
+  /** Returns the pending deliveries of a subscription; `MOST_PENDING` stands for that or more. */
   pending(subscriptionId: string): Promise<number>;
-  /** Writes now: what `start` does by itself. */
+  /** Writes now, which `start` does by itself. */
   flush(): Promise<void>;
 }
 
-/** Stands for every subscription in the figures of the whole relay. */
+/** Stands for all subscriptions in the statistics of the whole relay. */
 export const EVERY = "all";
 
 const FLUSH_MS = 10_000;
 const SWEEP_MS = 86_400_000;
-/** Keys held in memory; what comes on others meanwhile is counted for none. */
+/** Keys held in memory; what happens on other keys meanwhile is not counted. */
 const MOST_KEYS = 20_000;
 const IDLE_MS = 3_600_000;
-/** How far pending deliveries of one subscription are counted, and of how many subscriptions a minute. */
+/** How far pending deliveries of one subscription are counted, and for how many subscriptions a minute. */
 export const MOST_PENDING = 1_000;
 const MOST_LOOKS = 1_000;
 const SLICE = 50;
@@ -60,7 +60,7 @@ const PAGE = 500;
 interface Live {
   delta: StatsBucket;
   readonly current: Map<Grain, { readonly at: number; readonly tally: StatsBucket }>;
-  /** Subscriptions that had pending deliveries when they were looked at last. */
+  /** Subscriptions that had pending deliveries at the last reading. */
   readonly waiting: Set<string>;
   activeAt: number;
 }
@@ -74,7 +74,7 @@ const newLive = (now: number): Live => ({
 
 export function createStatsCollector(deps: StatsDeps): StatsCollector {
   const { storage, clock, log } = deps;
-  // Each process writes rows of its own, so it need not know what another, or its own last life, has counted.
+  // Each process writes rows of its own, so it need not know what others, or its earlier runs, have counted.
   const node = randomId("n").slice(2, 12);
   const live = new Map<string, Live>();
   const whole = newLive(clock.now());
@@ -94,7 +94,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     return one.delta;
   }
 
-  /** Moves what was counted since the last time into the buckets of that time. @returns whether an hour began for it */
+  /** Moves what was counted since the last call to the buckets of that time. @returns whether an hour began for it */
   function settle(keyId: string, one: Live, at: number): boolean {
     if (tally.isEmpty(one.delta)) return false;
     const { delta } = one;
@@ -123,7 +123,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     return (await storage.range(duesOf(subscriptionId), { limit: MOST_PENDING })).length;
   }
 
-  /** What is pending, as the minute ends. Keys that were passed over are the first of the next minute. */
+  /** Counts pending deliveries at the end of a minute. Keys that were skipped come first in the next minute. */
   async function lookAround(at: number): Promise<void> {
     let looks = 0;
     for (const [keyId, one] of [...live]) {
@@ -155,7 +155,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       for (const [keyId, one] of [...live]) {
         if (settle(keyId, one, at)) fresh.push(keyId);
         if (now - one.activeAt > IDLE_MS && one.waiting.size === 0) live.delete(keyId);
-        // Many keys make many rows: others get their turn in between.
+        // Many keys make many rows: give other work a turn in between.
         if (++done % SLICE === 0) await rows.write();
       }
       if (settle(WHOLE_RELAY, whole, at)) fresh.push(WHOLE_RELAY);
@@ -166,7 +166,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
         await rows.trim(STATS, now, true);
       }
     } catch (error) {
-      log.warn("figures were not stored; they are kept for the next time", { error: String(error) });
+      log.warn("statistics could not be stored; they are kept for the next time", { error: String(error) });
     }
   }
 
@@ -230,7 +230,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
         const page = await storage.range(statsOf(keyId, grain), { after, limit: PAGE });
         for (const { key, value } of page) {
           const row = parseStatsKey(key);
-          // This node's present bucket is newer in memory than in its row.
+          // This node's current bucket is newer in memory than in its row.
           if (row === undefined || (row.node === node && row.at === one?.current.get(grain)?.at)) continue;
           tally.addBucket(at(row.at), tally.decodeBucket(value));
         }

@@ -1,6 +1,9 @@
-/** Latencies as a small histogram: quarter octaves from 1 ms to about a minute, so that a quantile is right within 10 %. */
+/**
+ * Counts latencies in a small histogram: quarter octaves from 1 ms to about a minute, so that a quantile is right
+ * within 10 %.
+ */
 
-/** How many cells a histogram has. */
+/** The number of cells of a histogram. */
 export const LATENCY_CELLS = 64;
 const PER_OCTAVE = 4;
 
@@ -11,7 +14,7 @@ export function latencyCell(ms: number): number {
   return cell < LATENCY_CELLS ? cell : LATENCY_CELLS - 1;
 }
 
-/** The middle of a cell, ms, rounded to what the figure is worth. */
+/** Returns the middle of a cell, ms, rounded to its precision. */
 function cellMs(cell: number): number {
   const ms = 2 ** ((cell - 0.5) / PER_OCTAVE);
   return ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms);

@@ -1,4 +1,4 @@
-/** Figures as people look at them: a range cut into columns for charts, sums, and how each subscription is. */
+/** Answers queries on statistics: a range cut into columns for charts, sums, and the state of each subscription. */
 import { WHOLE_RELAY, type Grain } from "../model/keys.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { deliveriesOf } from "../model/keys.ts";
@@ -28,17 +28,17 @@ import type { Counts, CountedRefusal, StatsBucket } from "./bucket.ts";
 export type StatsRange = "1h" | "24h" | "7d";
 const GRAIN_OF: Readonly<Record<StatsRange, Grain>> = { "1h": "1m", "24h": "10m", "7d": "1h" };
 
-/** One number a bucket; `null` where nothing was measured. */
+/** One number per bucket; `null` where nothing was measured. */
 type Column = readonly (number | null)[];
 
 export interface Sums {
-  /** Of a key: events accepted. Of a subscription: those that it wanted. */
+  /** Of a key: accepted events. Of a subscription: those that it wanted. */
   readonly accepted: number;
-  /** Deliveries that ended well, and those that were given up. */
+  /** Deliveries that succeeded, and those that failed. */
   readonly delivered: number;
   readonly failed: number;
   readonly attempts: number;
-  /** How long attempts took, ms. */
+  /** Durations of attempts, ms. */
   readonly p50Ms: number | null;
   readonly p99Ms: number | null;
 }
@@ -48,17 +48,17 @@ export interface Chart {
   readonly stepMs: number;
   /** Epoch ms at which the first bucket begins. */
   readonly from: number;
-  /** Columns of equal length, one place a bucket, oldest first. */
+  /** Columns of equal length, one place per bucket, oldest first. */
   readonly series: Readonly<Record<keyof Sums | "backlog", Column>> & {
     readonly refused: Readonly<Record<CountedRefusal, Column>>;
   };
   readonly totals: Sums & { readonly refused: Readonly<Record<CountedRefusal, number>> };
 }
 
-/** How a subscription is, at a glance. */
+/** The state of a subscription at a glance. */
 export interface SubscriptionStats extends Sums {
   readonly subscription: Subscription;
-  /** Deliveries pending now; counted up to `MOST_PENDING`. */
+  /** Pending deliveries; counted up to `MOST_PENDING`. */
   readonly backlog: number;
   readonly health: EndpointHealth;
   /** The newest event's delivery. */
@@ -70,7 +70,7 @@ export interface KeyStats extends Chart {
 }
 
 export interface StatsQuery {
-  /** @param subscriptionId charts that one only; the list is of all */
+  /** @param subscriptionId charts only that one; the list shows all */
   ofKey(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;
   ofRelay(range: StatsRange): Promise<Chart>;
 }
@@ -101,7 +101,7 @@ export function createStatsQuery(deps: {
     return { subscription, ...sums(counts), backlog: await figures.pending(id), health: health.state(id), last };
   }
 
-  /** Of a damaged record only its place is known. */
+  /** Of a damaged record only the place is known. */
   function lastOf({ id, keyId }: Subscription, { key, value }: Entry): Delivery {
     const known = unlessDamaged(() => decodeDelivery(value, key));
     if (known !== undefined) return known;
@@ -139,7 +139,7 @@ function sums(counts: Counts | undefined): Sums {
   };
 }
 
-/** One bucket, summed over its subscriptions or of one of them. */
+/** Sums one bucket over its subscriptions, or reads one of them. */
 function summed(
   bucket: StatsBucket | undefined,
   subscriptionId: string | undefined,
@@ -180,7 +180,7 @@ function chart(range: StatsRange, first: number, buckets: Buckets, subscriptionI
     addCounts(all, counts);
     total.accepted += accepted;
     for (const [name, value] of Object.entries({ ...sums(counts), accepted })) columns[name as keyof Sums].push(value);
-    // Nobody looks while nothing happens: then it is as it was.
+    // Nothing is counted while nothing happens: the last reading still holds.
     if (bucket !== undefined && bucket.backlog.size > 0) {
       const seen =
         subscriptionId === undefined ? [...bucket.backlog.values()] : [bucket.backlog.get(subscriptionId) ?? 0];

@@ -1,9 +1,12 @@
-/** The rows of the figures: how long each grain is kept, what is written again when it could not be, what is thrown away. */
+/**
+ * Stores the rows of the statistics: keeps each grain for its time, writes again what could not be written, and deletes
+ * what is old.
+ */
 import { setNewest } from "../model/bounded-map.ts";
 import { parseStatsKey, type Grain } from "../model/keys.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 
-/** How long a bucket is and how many are kept. */
+/** Length of a bucket, and how many are kept. */
 export const GRAINS: Readonly<Record<Grain, { readonly stepMs: number; readonly kept: number }>> = {
   "1m": { stepMs: 60_000, kept: 60 },
   "10m": { stepMs: 600_000, kept: 144 },
@@ -12,7 +15,7 @@ export const GRAINS: Readonly<Record<Grain, { readonly stepMs: number; readonly 
 export const ALL_GRAINS = ["1m", "10m", "1h"] as const;
 
 const PAGE = 500;
-/** Rows that could not be written wait for the next time, so many at most. */
+/** Most rows that wait for the next write after a failure. */
 const MOST_UNWRITTEN = 10_000;
 
 export const startOf = (grain: Grain, at: number): number =>
@@ -20,10 +23,10 @@ export const startOf = (grain: Grain, at: number): number =>
 
 export interface Rollups {
   put(key: string, value: string): void;
-  /** Writes all that was put. What cannot be written stays for the next time. @throws StorageError */
+  /** Writes all rows that were put. What cannot be written stays for the next time. @throws StorageError */
   write(): Promise<void>;
   /**
-   * Removes rows that are older than anybody asks for, whichever node wrote them.
+   * Deletes rows that are older than any query, of all nodes.
    * @param everything reads all of `prefix`; otherwise it ends at the first page that has something younger
    */
   trim(prefix: string, now: number, everything?: boolean): Promise<void>;
@@ -39,7 +42,7 @@ export function createRollups(storage: Pick<Storage, "range" | "commit">): Rollu
       while (unwritten.size > 0) {
         const rows = [...unwritten].slice(0, PAGE);
         await storage.commit(rows.map(([key, value]) => ({ op: "put", key, value })));
-        // One that was counted on meanwhile has a newer text, and is still to be written.
+        // A row that was counted on meanwhile has a newer text, and must still be written.
         for (const [key, value] of rows) if (unwritten.get(key) === value) unwritten.delete(key);
       }
     },
@@ -49,7 +52,7 @@ export function createRollups(storage: Pick<Storage, "range" | "commit">): Rollu
         const page = await storage.range(prefix, { after, limit: PAGE });
         const old: Change[] = page.filter(({ key }) => isOver(key, now)).map(({ key }) => ({ op: "delete", key }));
         if (old.length > 0) await storage.commit(old);
-        // Under one key and grain the oldest stand first.
+        // Under one key and grain the oldest come first.
         if (page.length < PAGE || (!everything && old.length < page.length)) return;
         after = page.at(-1)?.key;
       }

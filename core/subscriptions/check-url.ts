@@ -1,4 +1,4 @@
-/** Judges a subscription's URL before it is stored: by its transport where that can tell, else by the guard. */
+/** Checks a subscription's URL before it is stored: by its transport where that can, else by the guard. */
 import type { Transport } from "../ports/transport.ts";
 
 export type CheckedUrl =
@@ -11,14 +11,14 @@ export type CheckedUrl =
       readonly allow?: string;
     };
 
-/** What is asked of the guard room. */
+/** What this needs of the guard room. */
 export interface UrlGuard {
   register(url: string, of: { readonly scheme: string; readonly port: number }): Promise<CheckedUrl>;
 }
 
 const HTTPS_PORT = 443;
 
-/** The judgement of a URL by its scheme; one that no transport serves is refused. */
+/** Returns a check that chooses by the URL's scheme; a scheme that no transport serves is refused. */
 export function checkUrl(transports: readonly Transport[], guard: UrlGuard): (url: string) => Promise<CheckedUrl> {
   const byScheme = new Map(transports.flatMap((transport) => transport.schemes.map((scheme) => [scheme, transport])));
   return async (url) => {

@@ -1,10 +1,10 @@
-/** What a change of a subscription asks of the other nodes, and what this node does when another one asks it. */
+/** Cluster messages about a subscription change: what the other nodes must do, and what this node does for them. */
 import type { Log } from "../ports/plugin.ts";
 import type { Nodes } from "../ports/storage.ts";
 
 /**
- * `known`: nothing, knowing is enough. `quiet`: what is on the wire ends first. `stop`: what is under way is aborted.
- * `revive`: rests and breaker are forgotten. `probe`: the breaker lets the next attempt through.
+ * `known`: nothing more than knowing of the change. `quiet`: let requests in flight end first. `stop`: abort what is
+ * under way. `revive`: forget pauses and circuit breaker. `probe`: let the next attempt pass the circuit breaker.
  */
 export type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe";
 
@@ -13,9 +13,9 @@ export type ClusterActions = Readonly<
   Record<Exclude<ClusterMessage, "known">, (subscriptionId: string) => Promise<unknown>>
 >;
 
-/** A node may have begun an attempt so long after its last sign of life (`FRESH_MS`); what it began ends by itself. */
+/** A node may have begun an attempt this long after its last sign of life (`FRESH_MS`); that attempt ends by itself. */
 const SILENT_MS = 5_000;
-/** A deletion waits longest: also for what a node that fell silent may still have on the wire. */
+/** A deletion waits longest: also for requests that a silent node may still have in flight. */
 const STOP_MS = 15_000;
 
 const WAITS: Readonly<Record<ClusterMessage, { readonly mostMs: number; readonly silentMs: number }>> = {
@@ -39,7 +39,7 @@ export interface ClusterMessages {
    * @throws what this node's own action throws
    */
   tell(word: ClusterMessage, subscriptionId: string): Promise<void>;
-  /** From now on this node does what others ask. Returns what ends it. */
+  /** From now on this node does what others ask. Returns a function that stops it. */
   listen(): () => void;
 }
 
@@ -54,12 +54,12 @@ export function createClusterMessages(nodes: Nodes | undefined, log: Log): Clust
   async function others(word: ClusterMessage, subscriptionId: string): Promise<void> {
     if (nodes === undefined) return;
     const all = await nodes.ask(`${word} ${subscriptionId}`, WAITS[word]);
-    if (!all) log.warn("a node did not answer", { reason: word, subscriptionId });
+    if (!all) log.warn("another node did not confirm in time", { reason: word, subscriptionId });
   }
 
   const noted = (word: ClusterMessage, subscriptionId: string): Promise<void> =>
     others(word, subscriptionId).catch((error: unknown) =>
-      log.warn("other nodes were not told", { reason: word, subscriptionId, error: String(error) }),
+      log.warn("other nodes could not be notified", { reason: word, subscriptionId, error: String(error) }),
     );
 
   return {

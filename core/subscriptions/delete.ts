@@ -1,4 +1,7 @@
-/** Deletes a subscription: a tombstone first, then what is under way. What was cut off between the two is finished by a repeat. */
+/**
+ * Deletes a subscription: a tombstone first, then its attempts under way. A repeat finishes what was interrupted in
+ * between.
+ */
 import { ConflictError } from "../model/errors.ts";
 import { expiryKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
 import { TOMBSTONE_MS, type Subscription } from "../model/subscription.ts";
@@ -13,7 +16,7 @@ export interface DeletionDeps {
   readonly storage: Storage;
   readonly clock: Pick<Clock, "now">;
   readonly load: OptimisticUpdate["load"];
-  /** Aborts the attempts that are under way for a subscription, on every node; resolves when they have ended. */
+  /** Aborts the attempts under way for a subscription, on every node; resolves when they have ended. */
   readonly abort: (subscriptionId: string) => Promise<void>;
   readonly audit: (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
 }
@@ -21,7 +24,7 @@ export interface DeletionDeps {
 export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, actor: Actor) => Promise<void> {
   const { storage, clock, load, abort, audit } = deps;
 
-  /** The tombstone's text while its deletion is not finished. */
+  /** Returns the tombstone's text while the deletion is not finished. */
   async function endingOf(keyId: string, id: string): Promise<string | undefined> {
     const text = await storage.getItem(subscriptionKey(keyId, id));
     return text !== undefined && decodeSubscription(text).ending === true ? text : undefined;
@@ -47,13 +50,14 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
       ]);
       return tombstone;
     });
-    // The tombstone stops every attempt that has not begun. These end what has, here and on the other nodes.
+    // The tombstone stops every attempt that has not begun. These calls end the ones that have, here and on the other
+    // nodes.
     const ends = await Promise.allSettled([abort(id), storage.queue.cancel(id)]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
     const { ending: _ending, ...ended } = decodeSubscription(ending);
     const change = { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(ended), if: ending } as const;
     await storage.commit([change]).catch((error: unknown) => {
-      // A repeat that came meanwhile has finished it too.
+      // A simultaneous repeat has finished it.
       if (!(error instanceof ConflictError)) throw error;
     });
   };

@@ -1,4 +1,4 @@
-/** Secrets and header values under a new master key, while everything goes on: one subscription at a time, each whole. */
+/** Seals secrets and header values with a new master key while the relay runs: one subscription per commit. */
 import { Problem } from "../model/problem.ts";
 import { headerAad, isLive, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
@@ -6,26 +6,29 @@ import type { Storage } from "../ports/storage.ts";
 import { createOptimisticUpdate } from "../records/optimistic-update.ts";
 import { decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
 
-/** What sealing anew asks of the keys. */
+/** What resealing needs of the keys. */
 export interface Resealing extends Pick<Keys, "seal" | "open"> {
-  /** True when the present master key sealed it. @throws Error when none of the keys did */
+  /** True when the current master key sealed it. @throws Error when none of the keys did */
   isCurrent(sealed: string, aad: string): boolean;
 }
 
 export interface Resealed {
-  /** Subscriptions whose texts were sealed anew. */
+  /** Subscriptions whose texts were sealed again. */
   readonly sealed: number;
   /** Ids of subscriptions with a text that no key opens. */
   readonly unreadable: readonly string[];
 }
 
-/** Goes over all subscriptions once. What is sealed by the present key already is left alone, so it may be repeated. */
+/** Goes over all subscriptions once. Skips what the current key sealed, so it may be repeated. */
 export type Reseal = (signal: AbortSignal) => Promise<Resealed>;
 
 export function createReseal(storage: Pick<Storage, "getItem" | "commit" | "range">, keys: Resealing): Reseal {
   const { revise } = createOptimisticUpdate(storage);
 
-  /** `undefined`: nothing to do. @throws Error when a text cannot be opened */
+  /**
+   * Returns the subscription with its texts sealed again; `undefined`: nothing to do. @throws Error when a text cannot
+   * be opened
+   */
   function anew(sub: Subscription): Subscription | undefined {
     let changed = false;
     const again = (sealed: string, aad: string): string => {
@@ -59,7 +62,7 @@ export function createReseal(storage: Pick<Storage, "getItem" | "commit" | "rang
       });
       return was === next ? "current" : "sealed";
     } catch (error) {
-      // Deleted meanwhile: its secrets went with it.
+      // Deleted meanwhile, and its secrets with it.
       if (error instanceof Problem && error.code === "NOT_FOUND") return "current";
       throw error;
     }

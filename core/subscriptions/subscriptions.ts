@@ -1,4 +1,4 @@
-/** The life of a subscription: created, updated, rotated, disabled, deleted. Each step is one conditional commit. */
+/** Creates, updates, rotates, disables and deletes subscriptions. Each step is one conditional commit. */
 import { randomBytes } from "node:crypto";
 import { ordinals, randomId } from "../model/ids.ts";
 import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
@@ -27,23 +27,23 @@ export interface SubscriptionsDeps {
   readonly clock: Clock;
   readonly metrics?: Pick<Metrics, "count">;
   readonly keys: Keys;
-  /** Judges a URL before it is stored. */
+  /** Checks a URL before it is stored. */
   readonly registerUrl: (url: string) => Promise<CheckedUrl>;
   /** The retry policy of the relay: a subscription's own is filled from it. */
   readonly retry: RetryOptions;
   /** Most live subscriptions of one key. */
   readonly perKey: number;
-  /** Aborts the attempts that are under way for a subscription, on every node; resolves when they have ended. */
+  /** Aborts the attempts under way for a subscription, on every node; resolves when they have ended. */
   readonly abort: (subscriptionId: string) => Promise<void>;
-  /** Resolves when what is on the wire for a subscription, on every node, has ended, within a bound. */
+  /** Resolves when a subscription's requests in flight, on every node, have ended, within a bound. */
   readonly quiet?: (subscriptionId: string) => Promise<void>;
-  /** Resolves when the other nodes know of what was committed: nothing begins there by what was before. Never rejects. */
+  /** Resolves when the other nodes know of the commit, so that nothing begins there by the old state. Never rejects. */
   readonly known?: (subscriptionId: string) => Promise<void>;
-  /** Called when a subscription becomes active again: health and breaker start afresh. */
+  /** Called when a subscription becomes active again: endpoint health and circuit breaker start from zero. */
   readonly revive?: (subscriptionId: string) => Promise<void>;
-  /** The catalogue of event names as it is now. */
+  /** Returns the current catalogue of event names. */
   readonly events?: () => readonly string[] | undefined;
-  /** An operational event to be stored with a change: `undefined` when nobody wants it. */
+  /** Returns an operational event to store with a change; `undefined` when no subscription wants it. */
   readonly notice?: (
     keyId: string,
     type: string,
@@ -53,24 +53,24 @@ export interface SubscriptionsDeps {
 
 export interface WithSecret {
   readonly subscription: Subscription;
-  /** In clear: shown once, stored nowhere. */
+  /** In clear text: shown once, stored nowhere. */
   readonly secret: string;
 }
 
-/** All of them throw Problem for what the caller got wrong, and StorageError when nothing can be stored. */
+/** All methods throw Problem for errors of the caller, and StorageError when nothing can be stored. */
 export interface Subscriptions {
   create(keyId: string, fields: SubscriptionFields, actor: Actor): Promise<WithSecret>;
   update(keyId: string, id: string, patch: SubscriptionPatch, actor: Actor): Promise<Subscription>;
   /**
-   * Resolves when nothing of it will be sent any more. One that failed, or was cut off by a crash, is finished by calling it
-   * again; once it is finished, there is no such subscription.
+   * Resolves when nothing of it will be sent any more. To finish a deletion that failed or that a crash interrupted,
+   * call it again; once it is finished, there is no such subscription.
    */
   remove(keyId: string, id: string, actor: Actor): Promise<void>;
-  /** @param overlapMs how long the old secret goes on signing beside the new one; 0 ends it now */
+  /** @param overlapMs how long the old secret still signs together with the new one; 0 ends it now */
   rotate(keyId: string, id: string, overlapMs: number, actor: Actor): Promise<WithSecret>;
   /**
-   * By the relay itself, which tells of it in an operational event of the same commit. Does nothing when the subscription
-   * is not active, or there is none.
+   * Disables a subscription on the relay's own behalf, and reports it in an operational event of the same commit. Does
+   * nothing when the subscription is not active or does not exist.
    * @param because the event whose delivery led to it: operational events cause none themselves
    */
   disable(keyId: string, id: string, reason: DisabledReason, because?: string): Promise<void>;
@@ -106,7 +106,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     });
   }
 
-  /** Forgets what is held against a receiver: its pause, its breaker, its failures. */
+  /** Forgets a receiver's pause, circuit breaker and failures. */
   async function revive(id: string): Promise<void> {
     await storage.queue.pause(id, 0);
     await deps.revive?.(id);
@@ -122,7 +122,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         const [count, known] = await storage.getMany([subscriptionCountKey(keyId), apiKeyKey(keyId)]);
         const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
         if (live >= deps.perKey) {
-          const detail = `A key may have ${deps.perKey} subscriptions; delete one first.`;
+          const detail = `A key may have at most ${deps.perKey} subscriptions. Delete one first.`;
           throw new Problem("SUBSCRIPTION_LIMIT_REACHED", detail);
         }
         const at = clock.now();
@@ -155,7 +155,8 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     async update(keyId, id, patch, actor) {
       if (patch.events !== undefined) checkEvents(patch.events, deps.events?.());
       const { now } = await load(keyId, id);
-      // Before the change is stored: one that fails here is repeated whole, since the subscription is disabled yet.
+      // Before the change is stored: if it fails here, the whole change is repeated, since the subscription is still
+      // disabled.
       const revived = now.status === "disabled" && patch.status === "active";
       if (revived) await revive(id);
       const url = patch.url === undefined ? undefined : await allowed(patch.url);
@@ -180,7 +181,10 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         const version = old?.version ?? 0;
         seen ??= version;
         if (version !== seen)
-          throw new Problem("CONFLICT", "Another rotation came first; its secret is the newest now.");
+          throw new Problem(
+            "CONFLICT",
+            "Another rotation came first, and its secret is the newest now. Read the subscription, then rotate again if needed.",
+          );
         const made = newSecret(keyId, id, version + 1);
         plain = made.plain;
         const at = clock.now();
@@ -190,7 +194,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           more: [audit(keyId, actor, { action: "secret.rotated", target: id, detail: `overlap ${overlapMs} ms` })],
         };
       });
-      // From the answer on, all that arrives is signed with the new secret too: the receiver may change over at once.
+      // From the answer on, everything that arrives is signed with the new secret too: the receiver may switch at once.
       await deps.quiet?.(id);
       return { subscription: next, secret: plain };
     },

@@ -1,4 +1,4 @@
-/** What an update makes of a subscription: pure, but for the sealing of header values. */
+/** Computes what an update makes of a subscription. Pure, except for the sealing of header values. */
 import { isEventPattern, matchesPattern, OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import type { FieldError } from "../model/problem.ts";
@@ -6,14 +6,14 @@ import { headerAad } from "../model/subscription.ts";
 import type { RetryOptions, Subscription, SubscriptionStatus } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
 
-/** What may be set beside URL and events; `null` clears. */
+/** What may be set besides URL and events; `null` clears. */
 interface Options {
   readonly description?: string | null;
   readonly rateLimit?: { readonly perSecond: number } | null;
   readonly timeoutMs?: number | null;
   /** What is left out is filled from the relay's own. */
   readonly retry?: Partial<RetryOptions> | null;
-  /** Values in clear. In an update `null` keeps a value, and a name that is left out is removed. */
+  /** Values in clear text. In an update `null` keeps a value, and a name that is left out is removed. */
   readonly headers?: Readonly<Record<string, string | null>> | null;
 }
 
@@ -46,25 +46,25 @@ function wholeRetry(given: Partial<RetryOptions>, retry: RetryOptions): RetryOpt
   return { attempts, firstDelayMs, factor, maxDelayMs };
 }
 
-/** @throws Problem VALIDATION_FAILED for names that are malformed, or that nothing in the catalogue can ever match */
+/** @throws Problem VALIDATION_FAILED for names that are malformed, or that no name in the catalogue can match */
 export function checkEvents(events: readonly string[], catalogue: readonly string[] | undefined): void {
   const errors: FieldError[] = [];
   for (const [i, pattern] of events.entries()) {
     const path = `events[${i}]`;
-    if (!isEventPattern(pattern)) errors.push({ path, message: "not an event name" });
+    if (!isEventPattern(pattern)) errors.push({ path, message: "is not an event name or pattern" });
     else if (
       catalogue &&
       !pattern.startsWith(OPERATIONAL) &&
       !catalogue.some((name) => matchesPattern(pattern, name))
     ) {
-      errors.push({ path, message: "not in the catalogue of events" });
+      errors.push({ path, message: "matches no name in the catalogue of events" });
     }
   }
   if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
 }
 
 /**
- * Header values sealed for storage.
+ * Seals header values for storage.
  * @param kept the stored ones that `null` may keep
  */
 export function sealHeaders(
@@ -87,15 +87,15 @@ export function sealHeaders(
   return Object.keys(headers).length > 0 ? { headers } : {};
 }
 
-/** Scheme, host and port: for schemes beyond http(s) `URL.origin` is "null" and tells nothing. */
+/** Returns scheme, host and port: for schemes other than http(s) `URL.origin` is always "null". */
 const origin = (url: string): string | undefined => {
   const parsed = URL.parse(url);
   return parsed ? `${parsed.protocol}//${parsed.host}` : undefined;
 };
 
 /**
- * A stored header value never goes to another origin than the one it was given for: a new origin drops them all, and
- * only values that the same update gives come with it.
+ * Never sends a stored header value to another origin than the one it was given for: a new origin drops them all, and
+ * only values given in the same update are kept.
  */
 function patchedHeaders(
   keys: Pick<Keys, "seal">,

@@ -60,9 +60,9 @@ describe("the survey", () => {
 
   it.each([
     ["due", "event: has neither", "delivery: is pending, but is not in the index"],
-    ["event", "eventid: names an event that is not there", "due: belongs to an event that is not there"],
+    ["event", "eventid: names an event that does not exist", "due: belongs to an event that does not exist"],
     ["eventid", "event: is not found by its id", ""],
-    ["delivery", "due: was tried before, but", "attempts: belongs to a delivery that is not there"],
+    ["delivery", "due: was tried before, but", "attempts: belongs to a delivery that does not exist"],
   ])("finds what is missing: %s", async (shelf, ...told) => {
     const faults = await ruled(async (test) => {
       const page = await test.storage.range(`${shelf}:`, { limit: 100 });
@@ -89,8 +89,8 @@ describe("the survey", () => {
     expect(faults.join("\n")).toMatch(/failed: names a delivery that is (pending|delivered)/);
   });
 
-  it("finds what stands on no shelf", async () => {
+  it("finds a key that the relay does not use", async () => {
     const faults = await ruled(async () => [{ op: "put", key: "stray:1", value: "" }]);
-    expect(faults).toEqual(["stray: stands on no shelf of the relay"]);
+    expect(faults).toEqual(["stray: has a key that the relay does not use"]);
   });
 });
