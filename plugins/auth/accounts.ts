@@ -1,4 +1,7 @@
-/** Auth by accounts of the relay's own, with passwords and second factors. The default: it needs nothing else to start. */
+/**
+ * Authenticates with the relay's own accounts, with passwords and second factors. It is the default, because it needs
+ * nothing else.
+ */
 import type { AccountKeeper, Auth } from "../../core/ports/auth.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import { openUsers } from "./accounts/open-users.ts";
@@ -8,7 +11,7 @@ export interface AccountsOptions {
   readonly tokenMs?: number;
   /** How long a login lasts in all, in milliseconds. @default 43_200_000 */
   readonly sessionMs?: number;
-  /** The one origin whose pages may refresh a login. @default the host that a request was sent to */
+  /** The only origin whose pages may refresh a login. @default the host that a request was sent to */
   readonly origin?: string;
 }
 
@@ -17,8 +20,9 @@ const SESSION_MS = 43_200_000;
 const KNOWN = ["tokenMs", "sessionMs", "origin"];
 
 /**
- * The relay is its own issuer: Ed25519 tokens, whose key stands at `/.well-known/jwks.json`. `relay token` mints tokens
- * with the same key offline. The first account is made with the code in `<dataDir>/setup-code`, or by `relay users add`.
+ * The relay is its own issuer: Ed25519 tokens, whose key is at `/.well-known/jwks.json`. `relay token` makes tokens
+ * with the same key offline. The first account is created with the code in `<dataDir>/setup-code`, or by `relay users
+ * add`.
  */
 export function accounts(options: AccountsOptions = {}): Plugin<"auth", Auth> & AccountKeeper {
   return {
@@ -36,7 +40,8 @@ export function accounts(options: AccountsOptions = {}): Plugin<"auth", Auth> & 
 }
 
 function problemsOf(options: AccountsOptions): readonly { readonly path: string; readonly message: string }[] {
-  if (typeof options !== "object" || options === null) return [{ path: "", message: "accounts() wants an object" }];
+  if (typeof options !== "object" || options === null)
+    return [{ path: "", message: "accounts() takes an object of options" }];
   const { tokenMs, sessionMs, origin } = options;
   const unknown = Object.keys(options).filter((name) => !KNOWN.includes(name));
   const found = unknown.map((path) => ({ path, message: "is not an option of accounts()" }));

@@ -1,4 +1,4 @@
-/** Auth by tokens of your own issuer: JWTs (RFC 7519) in `Authorization: Bearer`. */
+/** Authenticates with tokens of your own issuer: JWTs (RFC 7519) in `Authorization: Bearer`. */
 import { createSecretKey } from "node:crypto";
 import type { Auth } from "../../core/ports/auth.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
@@ -12,14 +12,14 @@ import { joseVerify, tokenJudge } from "./token/judge.ts";
 export { jwtProblems } from "./jwt/options.ts";
 export type { JwtOptions } from "./jwt/options.ts";
 
-/** What `relay token` needs to mint a token that this plug-in takes; there is none where we only hold public keys. */
+/** What `relay token` needs to make a token that this plug-in accepts; absent where it has only public keys. */
 export interface JwtPlugin extends Plugin<"auth", Auth> {
   readonly options: JwtOptions;
 }
 
 /**
- * Takes exactly the configured algorithms, issuer and audience; `sub`, `iat`, `exp` are required; `api_keys` says which
- * API keys the token owns. With `jwksUrl` the relay is not ready until it has fetched the keys.
+ * Accepts exactly the configured algorithms, issuer and audience; `sub`, `iat`, `exp` are required; `api_keys` lists
+ * the API keys that the token owns. With `jwksUrl` the relay is not ready until it has fetched the keys.
  */
 export function jwt(options: JwtOptions): JwtPlugin {
   const problems = jwtProblems(options);

@@ -19,7 +19,7 @@ import {
 
 export interface HttpOptions {
   /**
-   * Who may publish: tokens for every key, or bound to some.
+   * The tokens that may publish: for every key, or bound to some.
    * @default the relay's own publish token
    */
   readonly tokens?: readonly TokenOption[];
@@ -69,7 +69,7 @@ function createHttpSource(
 
   function open(): Accept {
     if (accept !== undefined) return accept;
-    // A kept connection would lead back here: the next one goes to a relay that takes events in.
+    // A kept connection would lead back here; a new one goes to a relay that accepts events.
     const headers = { Connection: "close" };
     throw new Problem("SHUTTING_DOWN", "Nothing is accepted now. Publish again in a moment.", {
       retryAfter: 5,
@@ -133,7 +133,7 @@ function createHttpSource(
   };
 }
 
-/** Ids, names and times are of alphabets that need no JSON escapes. */
+/** The alphabets of ids, names and times need no JSON escapes. */
 const textOf = ({ id, type, keyId, createdAt, deliveries, duplicate }: Accepted): string =>
   `{"id":"${id}","type":"${type}","keyId":"${keyId}","createdAt":"${createdAt}","deliveries":${deliveries},"duplicate":${duplicate}}`;
 

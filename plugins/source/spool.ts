@@ -16,15 +16,18 @@ import { takeIn, type Taking } from "./spool/take.ts";
 
 export interface SpoolOptions {
   /**
-   * The folder, made if it is not there; relative to the config file. Writers drop a file under a name that begins with
-   * a dot or ends in `.tmp` or `.part`, and rename it when it is complete.
+   * The folder, made if it is missing; relative to the config file. Writers drop a file under a name that begins with a
+   * dot or ends in `.tmp` or `.part`, and rename it when it is complete.
    */
   readonly dir: string;
-  /** How often the folder is looked through even when nothing was seen to happen in it, ms. @default 10_000 */
+  /** How often the folder is read even if no change was noticed, ms. @default 10_000 */
   readonly rescanMs?: number;
 }
 
-/** NDJSON files dropped into `dir`: at most 1,000 events and 8 MiB are all or nothing, more are so in such batches. */
+/**
+ * Publishes NDJSON files dropped into `dir`: at most 1,000 events and 8 MiB are all or nothing; larger files are split
+ * in such batches.
+ */
 export function spool(options: SpoolOptions): Plugin<"source", Source> {
   const problems = problemsOf(options);
   return {
@@ -62,17 +65,17 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
   let running: Promise<void> | undefined;
   let watcher: FSWatcher | undefined;
   let news = Promise.withResolvers<void>();
-  /** What was said about a name, so that it is said once. */
+  /** What was logged about a name, so that it is logged once. */
   let said = new Map<string, string>();
   let tidied = false;
 
   function look(): void {
     try {
       watcher = watch(folder.dir, { persistent: false }, () => news.resolve());
-      // Without it, files are found by the next look through the folder.
-      watcher.on("error", (error) => log.warn("a spool folder is not watched", { error: String(error) }));
+      // Without it, the next scan of the folder finds the files.
+      watcher.on("error", (error) => log.warn("a spool folder cannot be watched", { error: String(error) }));
     } catch (error) {
-      log.warn("a spool folder is not watched", { error: String(error) });
+      log.warn("a spool folder cannot be watched", { error: String(error) });
     }
   }
 
@@ -90,7 +93,7 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
     }
   }
 
-  /** After a refusal to store, for as long as was asked for; else until something happens in the folder. */
+  /** Waits after a refusal as long as it asked for, else until something happens in the folder. */
   async function pause(waitMs: number | undefined): Promise<void> {
     if (stopping.signal.aborted) return;
     const over = new AbortController();
@@ -102,7 +105,7 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
     stopping.signal.removeEventListener("abort", stop);
   }
 
-  /** Looks through the folder once. Resolves to how long to wait when nothing can be stored now. */
+  /** Scans the folder once. Resolves to how long to wait when nothing can be stored now. */
   async function pass(taking: Taking): Promise<number | undefined> {
     const { ready, odd } = await list(folder);
     said = new Map([...said].filter(([name]) => ready.includes(name) || odd.includes(name)));
@@ -114,7 +117,7 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
         const waitMs = await one(name, taking, seen);
         if (waitMs !== undefined) return waitMs;
       } catch (error) {
-        // This file's own trouble: the others go on.
+        // An error of this file alone: the others continue.
         say(name, String(error));
       }
     }
@@ -145,13 +148,13 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
       log.warn("a spool file is rejected", { source: "spool", file: name, count: errors.length + more });
     }
     metrics.count("spool_files", { result: taken.kind });
-    // Looked at once more where it lies now: its writer may have held it open.
+    // Read again at its new place: its writer may have held it open.
     await rest(opened.taken, opened.file);
     await progress.forget(opened.identity);
     return undefined;
   }
 
-  /** A file that an earlier life had taken, and perhaps moved: it may have died before it looked once more. */
+  /** Handles a file that an earlier run had taken, and perhaps moved: it may have died before it read it again. */
   async function moved(file: TakenFile): Promise<void> {
     await using handle = await openDone(folder, file);
     if (handle !== undefined) await rest(file, handle);
@@ -160,7 +163,7 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
   async function rest(file: TakenFile, handle: FileHandle): Promise<void> {
     const name = await dropRest(folder, file, handle);
     if (name === undefined) return;
-    log.warn("a spool file was written to while it was taken in: the rest follows", { file: file.name, detail: name });
+    log.warn("a spool file was written to while it was read: the rest follows", { file: file.name, detail: name });
     news.resolve();
   }
 

@@ -185,7 +185,7 @@ describe("the first account", () => {
     const warned = log.lines.filter(({ level }) => level === "warn");
     expect(warned.map(({ message }) => message)).toEqual([
       ...Array<string>(5).fill("a wrong set-up code"),
-      "the set-up code is out of force after five wrong ones",
+      "the set-up code is invalid after five wrong ones",
     ]);
     expect(warned[0]?.fields).toMatchObject({ address: "127.0.0.1", left: 4 });
     expect(JSON.stringify(log.lines)).not.toContain("AAAA-BBBB");

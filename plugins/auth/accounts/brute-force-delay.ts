@@ -1,9 +1,12 @@
-/** Slows guesses at one account down, whoever makes them; an account is never locked, and unknown ones are slowed alike. */
+/**
+ * Slows down guesses at one account, from any number of callers. An account is never locked, and unknown ones are
+ * slowed alike.
+ */
 import type { Clock } from "../../../core/ports/clock.ts";
 import { Problem } from "../../../core/model/problem.ts";
 
 export interface BruteForceDelay {
-  /** Waits as long as the failures of this account ask for. @throws Problem PROVIDER_BACKPRESSURE when too many wait */
+  /** Waits as long as the failures of this account require. @throws Problem PROVIDER_BACKPRESSURE when too many wait */
   wait(account: string, signal: AbortSignal): Promise<void>;
   failed(account: string): void;
   succeeded(account: string): void;
@@ -31,7 +34,7 @@ export function createBruteForceDelay(clock: Clock): BruteForceDelay {
       const count = counted(account);
       if (count < FREE) return;
       if (waiting >= WAITING)
-        throw new Problem("PROVIDER_BACKPRESSURE", "Too many logins at once: try again soon.", { retryAfter: 5 });
+        throw new Problem("PROVIDER_BACKPRESSURE", "Too many logins at once. Try again soon.", { retryAfter: 5 });
       waiting++;
       try {
         await clock.sleep(clock.now() + Math.min(LONGEST_MS, FIRST_MS * 2 ** (count - FREE)), signal);

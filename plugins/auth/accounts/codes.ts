@@ -1,22 +1,22 @@
-/** Second factors: TOTP codes (RFC 6238), each good once, and recovery codes for a lost device. */
+/** Makes and checks second factors: TOTP codes (RFC 6238), each valid once, and recovery codes for a lost device. */
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 
 const STEP_MS = 30_000;
 const DIGITS = 6;
-/** Steps that a device's clock may be off, either way. */
+/** Steps by which a device's clock may differ, either way. */
 const SKEW = 1;
 const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/** 160 random bits in base32 (RFC 4648), as authenticator apps take them. */
+/** Makes 160 random bits in base32 (RFC 4648), as authenticator apps take them. */
 export const newTotpSecret = (): string => base32(randomBytes(20));
 
-/** What authenticator apps read from a QR code. */
+/** Builds the URI that authenticator apps read from a QR code. */
 export function otpauthUri(username: string, secret: string): string {
   const label = `Relay:${encodeURIComponent(username)}`;
   return `otpauth://totp/${label}?secret=${secret}&issuer=Relay&algorithm=SHA1&digits=${DIGITS}&period=${STEP_MS / 1_000}`;
 }
 
-/** The code of one step of 30 s. */
+/** Returns the code of one step of 30 s. */
 export function totpCode(secret: string, step: number): string {
   const counter = Buffer.alloc(8);
   counter.writeBigUInt64BE(BigInt(step));
@@ -25,7 +25,7 @@ export function totpCode(secret: string, step: number): string {
   return String((mac.readUInt32BE(offset) & 0x7fffffff) % 10 ** DIGITS).padStart(DIGITS, "0");
 }
 
-/** The step whose code it is, later than `lastStep`; undefined when it is none of about now, or was used before. */
+/** Returns the step of the code, later than `lastStep`; undefined when it is not a current code, or was used before. */
 export function matchTotp(secret: string, code: string, now: number, lastStep: number): number | undefined {
   if (!/^\d{6}$/.test(code)) return undefined;
   const current = Math.floor(now / STEP_MS);
@@ -37,13 +37,13 @@ export function matchTotp(secret: string, code: string, now: number, lastStep: n
   return found;
 }
 
-/** Ten codes of 80 bits, and what is kept of them: random enough that a plain hash hides them. */
+/** Makes ten codes of 80 bits, and their hashes to store: random enough that a plain hash protects them. */
 export function newRecoveryCodes(): { readonly codes: readonly string[]; readonly hashes: readonly string[] } {
   const codes = Array.from({ length: 10 }, () => grouped(base32(randomBytes(10))));
   return { codes, hashes: codes.map(secretHash) };
 }
 
-/** Codes are typed by people: case, spaces and hyphens do not matter. */
+/** People type the codes, so case, spaces and hyphens do not matter. */
 export const secretHash = (code: string): string =>
   hash("sha256", code.toUpperCase().replaceAll(/[\s-]/g, ""), "base64url");
 

@@ -1,4 +1,7 @@
-/** The refresh cookie: no script can read it, no other site can send it, and only `/auth/refresh` looks at it. */
+/**
+ * Reads and writes the refresh cookie: no script can read it, no other site can send it, and only `/auth/refresh` uses
+ * it.
+ */
 import type { RouteRequest } from "../../../core/ports/plugin.ts";
 
 const NAME = "__Host-relay";
@@ -9,7 +12,10 @@ export const setCookie = (value: string, lastsMs: number): string =>
 
 export const clearCookie = (): string => `${NAME}=; ${RULES}; Max-Age=0`;
 
-/** Its value; undefined when it is missing, or stands there more than once, so that nobody can put one in front. */
+/**
+ * Returns its value; undefined when it is missing or occurs more than once, so that nobody can put another one in
+ * front.
+ */
 export function readCookie(request: RouteRequest): string | undefined {
   const values = (request.header("cookie") ?? "")
     .split(";")
@@ -19,8 +25,8 @@ export function readCookie(request: RouteRequest): string | undefined {
 }
 
 /**
- * True when a page of the relay itself sent the request: its `Origin` is the one that is configured, or else the very
- * host that the request went to, by HTTPS or on loopback.
+ * True when a page of the relay itself sent the request: its `Origin` is the configured one, or else the host that the
+ * request went to, by HTTPS or on loopback.
  */
 export function isOwnOrigin(request: RouteRequest, configured: string | undefined): boolean {
   const origin = request.header("origin");

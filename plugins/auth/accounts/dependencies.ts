@@ -1,4 +1,4 @@
-/** What the routes of `accounts()` share. */
+/** Holds what the routes of `accounts()` share. */
 import { ConflictError } from "../../../core/model/errors.ts";
 import { addressGroup } from "../../../core/model/address.ts";
 import { Problem } from "../../../core/model/problem.ts";
@@ -31,14 +31,14 @@ export interface AccountsDeps {
   readonly guess: PluginContext["guess"];
   readonly tokenMs: number;
   readonly sessionMs: number;
-  /** The one `Origin` that may refresh; left out, the one that the request itself was sent to. */
+  /** The only `Origin` that may refresh; default: the one that the request itself was sent to. */
   readonly origin?: string;
 }
 
-/** Who asks, for the audit trail. */
+/** Returns the author of a request, for the audit trail. */
 export const actorOf = (sub: string, { address, requestId }: RouteRequest): Actor => ({ sub, address, requestId });
 
-/** What somebody did with an account of their own, for the trails of its keys. */
+/** Builds the entry for a change that a user made to their own account, for the trails of its keys. */
 export const ownAuditEntry = (
   action: AuditAction,
   { username, keys }: Pick<User, "username" | "keys">,
@@ -75,11 +75,11 @@ export async function sessionOf(
   parts: AccountsDeps,
   { sessionId }: Principal,
 ): Promise<{ readonly session: Session; readonly read: Read }> {
-  if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session: log in first.");
+  if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session. Log in first.");
   const session = await parts.sessions.find(sessionId);
   const read = session && (await parts.users.read(session.username));
   if (session === undefined || read?.user.uid !== session.uid)
-    throw unauthenticated("The session has ended: log in again.");
+    throw unauthenticated("The session has ended. Log in again.");
   return { session, read };
 }
 
@@ -90,7 +90,7 @@ export interface Granted {
   readonly amr: readonly string[];
 }
 
-/** An access token of a session. */
+/** Issues an access token of a session. */
 export async function grant({ keys, clock, tokenMs }: AccountsDeps, user: User, session: Session): Promise<Granted> {
   const now = clock.now();
   const { id: sessionId, amr, authAt, expiresAt } = session;
@@ -104,15 +104,14 @@ export async function grant({ keys, clock, tokenMs }: AccountsDeps, user: User, 
   return { token: await keys.signToken(claims), expiresAt: new Date(exp * 1_000).toISOString(), amr };
 }
 
-/** One factor, or two shown at once or one after the other. */
+/** Authentication methods: one factor, or two shown together or in turn. */
 export const PASSWORD = ["pwd"];
 export const TWO_FACTORS = ["pwd", "otp", "mfa"];
 
 const TRIES = 4;
 
 /**
- * Reads, decides and commits; from the start again when another change came first, so that a code is used once whoever
- * races for it.
+ * Reads, decides and commits; starts over when another change came first, so that a code is used once even in a race.
  */
 export async function surely<T>(
   storage: ScopedStorage,

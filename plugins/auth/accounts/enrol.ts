@@ -1,4 +1,4 @@
-/** `/auth/setup` and `/auth/totp`: the first account, and a second factor for any. */
+/** Serves `/auth/setup` and `/auth/totp`: the first account, and a second factor for any account. */
 import type { AuditAction } from "../../../core/model/audit.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
 import { Problem } from "../../../core/model/problem.ts";
@@ -46,7 +46,7 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
     try {
       await storage.commit([used, put, change], [ownAuditEntry("account.created", user, request, "first account")]);
     } catch (error) {
-      // Somebody else used the code, or an account was added, at the same time.
+      // Another request used the code, or added an account, at the same time.
       if (error instanceof ConflictError) throw gone;
       throw error;
     }
@@ -59,7 +59,7 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
   const refused = (action: AuditAction, user: User, request: RouteRequest, why: string): Promise<void> =>
     parts.refused(ownAuditEntry(action, user, request, why), user.username);
 
-  /** The user, with the code used up where there is a factor to change. @throws Problem UNAUTHENTICATED */
+  /** Returns the user, with the code used up where there is a factor to change. @throws Problem UNAUTHENTICATED */
   async function proven(
     user: User,
     given: { readonly password: string; readonly code?: string },
@@ -73,10 +73,10 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
     const allowed = user.totp === undefined ? user : useCode(user, given.code ?? "", keys, clock.now());
     if (allowed !== undefined) return allowed;
     await refused("second_factor.begun", user, request, "wrong code");
-    throw unauthenticated("Changing the second factor needs a code of the present one.");
+    throw unauthenticated("Changing the second factor needs a code of the current one.");
   }
 
-  /** Begins an enrolment. What is in force stays so until the new one is confirmed. */
+  /** Begins an enrolment. The current factor stays valid until the new one is confirmed. */
   async function begin(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
     const body = await readBody(request, totpBody);
     const uri = await surely(storage, async () => {
@@ -93,7 +93,9 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
     return reply({ uri }, clock.now());
   }
 
-  /** Confirms it with a first code; other sessions of the account end. The recovery codes are shown this once. */
+  /**
+   * Confirms it with a first code, and ends the account's other sessions. The recovery codes are shown only this once.
+   */
   async function confirm(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
     const body = await readBody(request, codeBody);
     const { user, session, codes } = await surely(storage, async () => {

@@ -1,13 +1,15 @@
-/** The second factor of an account: begun, confirmed, and its codes used up, each of them once. */
+/** Begins and confirms the second factor of an account, and uses up its codes, each once. */
 import type { Keys } from "../../../core/ports/plugin.ts";
 import { matchTotp, newRecoveryCodes, newTotpSecret, otpauthUri, secretHash } from "./codes.ts";
 import { totpAad } from "./user.ts";
 import type { User } from "./user.ts";
 
-/** An enrolment that is not confirmed within this time is begun anew. */
+/** An enrolment that is not confirmed within this time must begin again, ms. */
 const PENDING_MS = 600_000;
 
-/** The user with the code used up, to be stored before anything is granted; undefined when the code is not good. */
+/**
+ * Returns the user with the code used up, to be stored before anything is granted; undefined when the code is wrong.
+ */
 export function useCode(user: User, code: string, keys: Pick<Keys, "open">, now: number): User | undefined {
   if (user.totp === undefined) return undefined;
   const trimmed = code.trim();
@@ -18,7 +20,7 @@ export function useCode(user: User, code: string, keys: Pick<Keys, "open">, now:
   return { ...user, recovery: user.recovery.filter((one) => one !== used) };
 }
 
-/** The user with a second factor that waits to be confirmed, and what the app is shown. What is in force stays so. */
+/** Returns the user with an unconfirmed second factor, and the URI for the app. The current factor stays valid. */
 export function beginTotp(
   user: User,
   keys: Pick<Keys, "seal">,
@@ -31,7 +33,7 @@ export function beginTotp(
 
 export type Confirmed = { readonly user: User; readonly codes: readonly string[] } | "not begun" | "wrong code";
 
-/** The user with the factor on, its first code used, and its recovery codes, which are shown this once. */
+/** Returns the user with the factor on, its first code used, and its recovery codes, which are shown only this once. */
 export function confirmTotp(user: User, code: string, keys: Pick<Keys, "open">, now: number): Confirmed {
   const { pending, ...rest } = user;
   if (pending === undefined || now - pending.at > PENDING_MS) return "not begun";

@@ -46,7 +46,7 @@ export async function readJson(request: RouteRequest): Promise<unknown> {
   throw new Problem("INVALID_JSON", "Send valid JSON, in UTF-8, nested at most 64 levels deep.");
 }
 
-/** A success: `data` in the envelope. */
+/** Builds a success: `data` in the envelope. */
 export function reply(data: unknown, now: number, headers: RouteReply["headers"] = {}, status = 200): RouteReply {
   const body = JSON.stringify({ data, meta: { timestamp: isoTime(now) } });
   return { status, headers: { "content-type": "application/json", ...headers }, body };

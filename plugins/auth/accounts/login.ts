@@ -1,4 +1,7 @@
-/** `/auth/login`, `/auth/step-up`, `/auth/refresh`, `/auth/logout`: how a session begins, rises, goes on and ends. */
+/**
+ * Serves `/auth/login`, `/auth/step-up`, `/auth/refresh`, `/auth/logout`: a session's begin, second factor, renewal and
+ * end.
+ */
 import { addressGroup } from "../../../core/model/address.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import { stepUpChallenge } from "../../../core/model/token.ts";
@@ -24,12 +27,12 @@ import type { AccountsDeps } from "./dependencies.ts";
 import { normalName, userKey } from "./user.ts";
 import type { User } from "./user.ts";
 
-/** What `users` routes and step-up ask for; the API has the configured rule for its own operations. */
+/** The rule of the `users` routes and of step-up; the API uses the configured rule for its own operations. */
 export const STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
 
 const NOBODY = { username: "unknown account", keys: ["*"] };
 const WRONG = "The username, the password or the code is wrong.";
-const WRONG_CODE = "The code is wrong, or was used before: take the next one.";
+const WRONG_CODE = "The code is wrong, or was used before. Use the next one.";
 
 /** The body of a login, read before the limits: they count the account that it names. */
 type LoginRead = { readonly json: unknown } | { readonly error: Problem };
@@ -50,17 +53,17 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
       const { user, text } = read;
       if (user.totp === undefined) {
         const begun = sessions.begin(user, PASSWORD);
-        // The account must not have been changed or removed since its password was checked.
+        // The account must be unchanged since its password was checked.
         const same = { op: "check", key: userKey(user.username), if: text } as const;
         const audit = [ownAuditEntry("login", user, request, PASSWORD.join(" "))];
         return { changes: [same, begun.change], audit, result: { user, ...begun } };
       }
       if (body.code === undefined) {
         const headers = { "WWW-Authenticate": stepUpChallenge(STEP_UP) };
-        throw new Problem("STEP_UP_REQUIRED", "This account has a second factor: send its code too.", { headers });
+        throw new Problem("STEP_UP_REQUIRED", "This account has a second factor. Send its code too.", { headers });
       }
       const given = body.code;
-      // Counted by the account alone: who got here knows its password, and may come from many addresses.
+      // Counted by the account alone: the caller knows its password, and may come from many addresses.
       const used = await guess("POST /auth/login", user.username, async () => {
         const found = useCode(user, given, keys, clock.now());
         if (found === undefined) throw await refused(name, user, request);
@@ -76,7 +79,7 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
     return reply(await grant(parts, user, session), clock.now(), headers);
   }
 
-  /** What is no name of an account is not repeated: it may be a password in the wrong field. */
+  /** Does not repeat a name that is no account: it may be a password in the wrong field. */
   async function refused(name: string, user: User | undefined, request: RouteRequest): Promise<Problem> {
     brake.failed(name);
     log.info("login refused", { address: request.address, requestId: request.requestId });
@@ -89,7 +92,7 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
     const { user, session } = await surely(storage, async () => {
       const { read, session } = await sessionOf(parts, caller);
       if (read.user.totp === undefined)
-        throw new Problem("CONFLICT", "This account has no second factor: turn one on with POST /auth/totp.");
+        throw new Problem("CONFLICT", "This account has no second factor. Turn one on with POST /auth/totp.");
       const used = await guess("POST /auth/step-up", read.user.username, async () => {
         const found = useCode(read.user, body.code, keys, clock.now());
         if (found !== undefined) return found;
@@ -110,13 +113,13 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
     const session = cookie === undefined ? undefined : await sessions.byCookie(cookie);
     const read = session && (await users.read(session.username));
     if (session === undefined || read?.user.uid !== session.uid)
-      throw unauthenticated("The session has ended: log in again.");
+      throw unauthenticated("The session has ended. Log in again.");
     return reply(await grant(parts, read.user, session), clock.now());
   }
 
   async function logout(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
     const { sessionId, sub, keys: owned } = caller;
-    if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session: it ends by time.");
+    if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session. It ends by time.");
     await sessions.end(sessionId, { action: "logout", target: sub, actor: actorOf(sub, request), keys: owned });
     log.info("logout", { sub, address: request.address, requestId: request.requestId });
     return { status: 204, headers: { "set-cookie": clearCookie() } };

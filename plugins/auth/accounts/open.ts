@@ -1,4 +1,4 @@
-/** Puts the parts of `accounts()` together. */
+/** Builds `accounts()` from its parts. */
 import { createPublicKey } from "node:crypto";
 import { OWN_AUDIENCE, OWN_ISSUER, OWN_TYP } from "../../../core/model/token.ts";
 import type { Auth } from "../../../core/ports/auth.ts";
@@ -24,11 +24,11 @@ export interface OpenOptions {
   readonly origin?: string;
   /** @default scrypt at its full cost */
   readonly passwords?: Passwords;
-  /** The operator's terminal, where there is one. */
+  /** Writes to the operator's terminal, where there is one. */
   readonly show?: (line: string) => void;
 }
 
-/** Tokens that `relay token` mints may live for a day. */
+/** Longest life of tokens that `relay token` makes, ms: a day. */
 const LONGEST_MS = 86_400_000;
 const TOLERANCE_MS = 30_000;
 
@@ -55,7 +55,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
   const setup = setupCode(ctx, show);
   const users = openUsers(ctx, passwords, sessions);
 
-  /** No session is remembered here: a logout on one node counts on all of them at once. */
+  /** Sessions are not cached, so a logout on one node counts on all of them at once. */
   const authenticate: Auth["authenticate"] = async (request) => {
     const judged = await judge(request.header("authorization"));
     if ("refused" in judged || judged.sessionId === undefined) return judged;

@@ -1,4 +1,4 @@
-/** Passwords at rest: scrypt (RFC 7914), one cost for known and unknown accounts, few at once. */
+/** Hashes passwords with scrypt (RFC 7914): the same cost for known and unknown accounts, few at once. */
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { Problem } from "../../../core/model/problem.ts";
 
@@ -21,7 +21,7 @@ interface Cost {
 const COST: Cost = { logN: 15, r: 8, p: 3 };
 const LENGTH = 32;
 const MAX_MEMORY = 256 * 1024 * 1024;
-/** Each holds a thread of the pool that files and names need too. */
+/** Each takes a thread of the pool that file access and name resolution need too. */
 const AT_ONCE = 2;
 const WAITING = 40;
 
@@ -61,15 +61,15 @@ function parse(hash: string): { readonly cost: Cost; readonly salt: Buffer; read
   };
 }
 
-/** Runs `most` at once; up to `waiting` more wait, the rest are told to come back. */
+/** Runs `most` at once; up to `waiting` more wait, the rest are refused. */
 function turnstile(most: number, waiting: number): <T>(work: () => Promise<T>) => Promise<T> {
   let inside = 0;
   const line: (() => void)[] = [];
   return async (work) => {
     if (inside >= most) {
       if (line.length >= waiting)
-        throw new Problem("PROVIDER_BACKPRESSURE", "Too many logins at once: try again soon.", { retryAfter: 5 });
-      // Who leaves hands its place over, so `inside` stays as it is.
+        throw new Problem("PROVIDER_BACKPRESSURE", "Too many logins at once. Try again soon.", { retryAfter: 5 });
+      // The one that leaves passes its place on, so `inside` stays the same.
       await new Promise<void>((enter) => void line.push(enter));
     } else inside++;
     try {

@@ -1,10 +1,10 @@
-/** Second factors under a new master key, while logins go on. */
+/** Seals second factors with a new master key while logins go on. */
 import type { Keys, ScopedStorage } from "../../../core/ports/plugin.ts";
 import { surely } from "./dependencies.ts";
 import { totpAad } from "./user.ts";
 import type { UserBook } from "./users.ts";
 
-/** Seals every secret anew, an account at a time. Resolves to how many. */
+/** Seals every secret again, one account at a time. Resolves to how many it sealed. */
 export async function resealFactors(
   storage: ScopedStorage,
   users: UserBook,

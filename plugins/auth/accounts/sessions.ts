@@ -1,4 +1,4 @@
-/** Sessions: what a login begins and a logout ends, for every node, since each request looks here. */
+/** Stores sessions: a login begins one, a logout ends it on every node, since each request reads it. */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { AuditEntry } from "../../../core/model/audit.ts";
 import { randomId } from "../../../core/model/ids.ts";
@@ -20,21 +20,21 @@ export interface Session {
 }
 
 export interface Sessions {
-  /** A new session with the value of its cookie, and the change that stores it. */
+  /** Returns a new session with the value of its cookie, and the change that stores it. */
   begin(
     user: User,
     amr: readonly string[],
   ): { readonly session: Session; readonly cookie: string; readonly change: Change };
-  /** The session, while it lasts. */
+  /** Returns the session while it lasts. */
   find(id: string): Promise<Session | undefined>;
-  /** The session that a cookie's value belongs to. */
+  /** Returns the session of a cookie's value. */
   byCookie(value: string): Promise<Session | undefined>;
-  /** The change that puts it in the place of the session of its id, which must still be there as it was. */
+  /** Returns the change that replaces a session, on condition that it is unchanged. */
   change(before: Session, after: Session): Change;
   end(id: string, audit: AuditEntry): Promise<void>;
-  /** The changes that end all sessions of a user, but `spare`. */
+  /** Returns the changes that end all sessions of a user except `spare`. */
   endAll(uid: string, spare?: string): Promise<readonly Change[]>;
-  /** Removes sessions that are over, now and then. */
+  /** Removes sessions that have ended, from time to time. */
   tidy(): Promise<void>;
 }
 

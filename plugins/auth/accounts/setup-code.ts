@@ -1,4 +1,7 @@
-/** The code for the first account: in a file of the data folder, so that only who runs the relay can make it. */
+/**
+ * Makes the code for the first account, in a file of the data folder, so that only the operator of the relay can use
+ * it.
+ */
 import { randomBytes } from "node:crypto";
 import { open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,24 +11,24 @@ import type { PluginContext } from "../../../core/ports/plugin.ts";
 import { base32, grouped, secretHash } from "./codes.ts";
 
 export interface SetupCode {
-  /** Makes one unless the file holds one that is still good, and tells where it is. */
+  /** Makes a code unless the file holds a valid one, and logs where it is. */
   offer(): Promise<void>;
   /**
-   * The change that uses it up, when `code` is it. A wrong one costs a try; the last one takes the code out of force, which
-   * the log, the terminal and the file say.
+   * Returns the change that uses the code up, if `code` is right. A wrong one costs a try; the last one invalidates the
+   * code, which the log, the terminal and the file report.
    */
   use(code: string, from: GuessedFrom): Promise<Change | SetupRefused>;
-  /** There is an account: the code and its file go. */
+  /** Removes the code and its file, because there is an account. */
   withdraw(): Promise<void>;
 }
 
-/** Where a guess came from, for the log. */
+/** The origin of a guess, for the log. */
 export interface GuessedFrom {
   readonly address: string;
   readonly requestId: string;
 }
 
-/** `wrong`: it is not the code, or that one has expired. `spent`: no code is in force any more. */
+/** `wrong`: it is not the code, or that one has expired. `spent`: there is no valid code any more. */
 export type SetupRefused = "wrong" | "spent";
 
 interface Stored {
@@ -37,13 +40,13 @@ interface Stored {
 const KEY = "setup";
 const LIVES_MS = 3_600_000;
 const TRIES = 5;
-/** What to do once the tries are used up: said by the log, the file and the answer alike. */
+/** What to do once the tries are used up: the same text in log, file and answer. */
 export const SPENT =
-  "No set-up code is in force after five wrong ones. Restart the relay for a new one, or stop it and use `relay users add`.";
+  "No set-up code is valid after five wrong ones. Restart the relay for a new one, or stop it and use `relay users add`.";
 
 type Context = Pick<PluginContext, "storage" | "clock" | "dataDir" | "log">;
 
-/** @param show writes to the operator's terminal, where there is one; the log never sees the code */
+/** @param show writes to the operator's terminal, where there is one; the log never contains the code */
 export function setupCode(
   { storage, clock, dataDir, log }: Context,
   show: ((line: string) => void) | undefined,
@@ -75,9 +78,9 @@ export function setupCode(
     show?.(`\n  No account yet. Set-up code (one hour): ${code}\n\n`);
   }
 
-  /** Says that the tries are used up. What dies before this is said by the next guess: its answer says so too. */
+  /** Reports that the tries are used up. If the process dies before this, the answer to the next guess reports it. */
   async function spend(): Promise<void> {
-    log.warn("the set-up code is out of force after five wrong ones", { path, detail: SPENT });
+    log.warn("the set-up code is invalid after five wrong ones", { path, detail: SPENT });
     show?.(`\n  ${SPENT}\n\n`);
     await write(path, `${SPENT}\n`).catch(() => log.warn("the set-up code's file cannot be written", { path }));
   }
@@ -89,7 +92,7 @@ export function setupCode(
         const now = await stored();
         if (now === undefined) return "wrong";
         if (clock.now() >= now.code.expiresAt) {
-          // Nobody used it in its hour: the next one is in the same place.
+          // The code expired unused: the next one is in the same place.
           await offer();
           return "wrong";
         }
@@ -111,7 +114,7 @@ export function setupCode(
     },
     async withdraw() {
       await storage.commit([{ op: "delete", key: KEY }]);
-      // The code is dead without its file too, so one that cannot be removed does no harm.
+      // Without its file the code is invalid anyway, so one that cannot be removed does no harm.
       await rm(path, { force: true }).catch(() => log.warn("a used set-up code cannot be removed", { path }));
     },
   };

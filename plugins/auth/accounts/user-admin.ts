@@ -1,4 +1,7 @@
-/** `/auth/users`: what `relay users` does while the relay runs. For tokens that own every key, with a fresh second factor. */
+/**
+ * Serves `/auth/users`, which does what `relay users` does while the relay runs. For tokens that own every key, with a
+ * fresh second factor.
+ */
 import type { Actor, AuditAction } from "../../../core/model/audit.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Principal } from "../../../core/ports/auth.ts";
@@ -15,7 +18,7 @@ import type { AccountsDeps } from "./dependencies.ts";
 export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
   const { users, clock, log } = parts;
 
-  /** Others are told that there is nothing here; who may, must have shown a second factor just now. */
+  /** Refuses other callers as if the path did not exist; the permitted ones need a fresh second factor. */
   async function admin(request: RouteRequest, principal: Principal, action: AuditAction): Promise<Actor> {
     if (principal.keys !== "*") throw new Problem("NOT_FOUND", "There is no such path.");
     const actor = actorOf(principal.sub, request);

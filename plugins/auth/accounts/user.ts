@@ -1,4 +1,4 @@
-/** One account, as it is stored. */
+/** One account as it is stored. */
 import { isKeyId } from "../../../core/model/names.ts";
 
 export interface User {
@@ -13,17 +13,17 @@ export interface User {
   readonly totp?: { readonly sealed: string; readonly lastStep: number };
   /** A second factor that has not been confirmed yet. */
   readonly pending?: { readonly sealed: string; readonly at: number };
-  /** Hashes of the recovery codes that are left. */
+  /** Hashes of the remaining recovery codes. */
   readonly recovery: readonly string[];
 }
 
-/** A user with the very text it was read from: a change asks that it be still there. */
+/** A user with the text it was read from: a change is conditional on that text. */
 export interface Read {
   readonly user: User;
   readonly text: string;
 }
 
-/** Names are kept in lower case. */
+/** Normalises a name: names are kept in lower case. */
 export const normalName = (username: string): string => username.trim().toLowerCase();
 export const userKey = (username: string): string => `user:${username}`;
 export const totpAad = ({ uid }: User): string => `totp:${uid}`;

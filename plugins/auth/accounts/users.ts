@@ -1,4 +1,6 @@
-/** The accounts, as they are stored: read, changed only as they were read, removed with their sessions. */
+/**
+ * Reads and changes the stored accounts: each change is conditional on what was read, and ends the account's sessions.
+ */
 import type { Actor, AuditAction, AuditEntry } from "../../../core/model/audit.ts";
 import { randomId } from "../../../core/model/ids.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
@@ -17,7 +19,7 @@ import type { Read, User } from "./user.ts";
 
 const PAGE = 500;
 const TRIES = 5;
-/** Whoever runs `relay users` in the data folder itself. */
+/** The author of changes by `relay users` in the data folder itself. */
 const COMMAND: Actor = { sub: "relay users" };
 const deed = (action: AuditAction, target: string, actor: Actor = COMMAND, detail?: string): AuditEntry => ({
   action,
@@ -30,9 +32,9 @@ const deed = (action: AuditAction, target: string, actor: Actor = COMMAND, detai
 export interface UserBook extends Users {
   read(username: string): Promise<Read | undefined>;
   any(): Promise<boolean>;
-  /** The change that stores `user` if it is still as it was read. */
+  /** Returns the change that stores `user` if it is still as it was read. */
   change(read: Read, user: User): Change;
-  /** The user that `add` would store. @throws Problem VALIDATION_FAILED */
+  /** Returns the user that `add` would store. @throws Problem VALIDATION_FAILED */
   make(wanted: { username: string; password: string; keys: readonly string[] }): Promise<User>;
 }
 
@@ -42,11 +44,14 @@ export interface UserDeps {
   readonly keys: Pick<Keys, "seal" | "open">;
   readonly passwords: Passwords;
   readonly sessions: Sessions;
-  /** There is an account now. */
+  /** Called when an account was added. */
   readonly added: () => Promise<void>;
 }
 
-/** The user with its second factor on. @throws Problem CONFLICT when none was begun, UNAUTHENTICATED for a wrong code */
+/**
+ * Returns the user with its second factor on. @throws Problem CONFLICT when none was begun, UNAUTHENTICATED for a wrong
+ * code
+ */
 export function confirmed(
   user: User,
   code: string,
@@ -54,9 +59,9 @@ export function confirmed(
   now: number,
 ): { readonly user: User; readonly codes: readonly string[] } {
   const found = confirmTotp(user, code, keys, now);
-  if (found === "not begun") throw new Problem("CONFLICT", "Nothing waits to be confirmed: begin again.");
+  if (found === "not begun") throw new Problem("CONFLICT", "No second factor waits to be confirmed. Begin again.");
   if (found === "wrong code")
-    throw new Problem("UNAUTHENTICATED", "The code is wrong: check the clock of your device.");
+    throw new Problem("UNAUTHENTICATED", "The code is wrong. Check the clock of your device.");
   return found;
 }
 
@@ -82,7 +87,7 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
     return { uid: randomId("usr"), username, password, keys, createdAt: clock.now(), recovery: [] };
   }
 
-  /** Changes or removes a user and ends its sessions, in one commit; again from the start when another change came first. */
+  /** Changes or removes a user and ends its sessions, in one commit; starts over when another change came first. */
   async function endAnd<T>(
     username: string,
     audit: AuditEntry,
@@ -130,7 +135,7 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
         const change: Change = { op: "put", key: userKey(user.username), value: JSON.stringify(user), if: null };
         await storage.commit([change], [deed("account.created", user.username, by, `keys ${user.keys.join(" ")}`)]);
       } catch (error) {
-        if (error instanceof ConflictError) throw new Problem("CONFLICT", "There is a user of that name.");
+        if (error instanceof ConflictError) throw new Problem("CONFLICT", "There is already a user of that name.");
         throw error;
       }
       await added();

@@ -1,4 +1,4 @@
-/** The public keys of an issuer, by `kid`: a fixed set, or one that is fetched. */
+/** Holds the public keys of an issuer, by `kid`: a fixed set, or one that is fetched. */
 import type { KeyObject } from "node:crypto";
 import type { TokenHeader } from "../token/bearer.ts";
 import { jsonObject } from "../token/bearer.ts";
@@ -16,17 +16,17 @@ interface Named {
   readonly key: KeyObject;
 }
 
-/** An issuer that lists more keys than this is read no further. */
+/** Most keys that are read of an issuer. */
 const MOST_KEYS = 100;
-/** Fetched keys are fetched anew, beside the traffic, once they are this old. */
+/** Age at which keys are fetched again, in the background, ms. */
 const FRESH_MS = 600_000;
-/** An unknown `kid` asks for the keys no sooner than this after the last time; so does a ring with no keys at all. */
+/** An unknown `kid`, or a set without keys, leads to a fetch no sooner than this after the last one, ms. */
 const UNKNOWN_MS = 30_000;
 const EMPTY_MS = 5_000;
 const TIMEOUT_MS = 5_000;
 const MAX_BYTES = 65_536;
 
-/** One key: any `kid` may name it, unless it has a name of its own. */
+/** Returns a set of one key: any `kid` may name it, unless it has a name of its own. */
 export function singleKey(key: KeyObject, kid?: string): KeySet {
   return {
     find: ({ alg, kid: asked }) =>
@@ -42,7 +42,9 @@ export function fixedKeys(jwks: readonly unknown[]): KeySet {
   return { find: (header) => Promise.resolve(pick(keys, header)), ready: () => keys.length > 0 };
 }
 
-/** Keys of a JWKS URL. They stay in use while the issuer cannot be reached, and until its answer holds others. */
+/**
+ * Fetches the keys of a JWKS URL. They stay in use while the issuer cannot be reached, and until its answer has others.
+ */
 export function fetchedKeys(url: string, ctx: Pick<PluginContext, "fetch" | "clock" | "log">): KeySet {
   const { clock, log } = ctx;
   let keys: readonly Named[] = [];
@@ -56,14 +58,14 @@ export function fetchedKeys(url: string, ctx: Pick<PluginContext, "fetch" | "clo
       if (status !== 200) throw new Error(`it answered ${status}`);
       const list = jsonObject(Buffer.from(text))?.["keys"];
       const found = Array.isArray(list) ? usable(list) : [];
-      if (found.length === 0) throw new Error("it holds no public key that we can use");
+      if (found.length === 0) throw new Error("it contains no public key that the relay can use");
       keys = found;
     } catch (error) {
       log.warn("the issuer's keys could not be fetched", { url, error: (error as Error).message, keys: keys.length });
     }
   }
 
-  /** Asks, unless someone is asking, or did so less than `afterMs` ago. Never rejects. */
+  /** Fetches, unless a fetch is under way or ended less than `afterMs` ago. Never rejects. */
   function refresh(afterMs: number): Promise<void> {
     if (asking === undefined && clock.monotonic() - askedAt >= afterMs) {
       askedAt = clock.monotonic();
@@ -93,7 +95,7 @@ export function fetchedKeys(url: string, ctx: Pick<PluginContext, "fetch" | "clo
   };
 }
 
-/** A token without `kid` is judged only where a single key fits. */
+/** A token without `kid` is accepted only where a single key fits. */
 function pick(keys: readonly Named[], { alg, kid }: TokenHeader): KeyObject | undefined {
   const fitting = keys.filter((one) => (one.alg === undefined || one.alg === alg) && fitsAlgorithm(one.key, alg));
   if (kid !== undefined) return fitting.find((one) => one.kid === kid)?.key;

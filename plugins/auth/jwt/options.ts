@@ -1,4 +1,4 @@
-/** The options of `jwt()`, and everything that can be wrong with them. */
+/** The options of `jwt()`, and the check of them. */
 import { createPublicKey } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 
@@ -18,7 +18,7 @@ export interface JwtOptions {
   readonly algorithms: readonly string[];
   /** `iss`, exactly. */
   readonly issuer: string;
-  /** `aud` holds any of these. */
+  /** `aud` must contain any of these. */
   readonly audience: string | readonly string[];
   /** The token type in the header, such as `at+jwt`. @default any */
   readonly typ?: string;
@@ -35,7 +35,7 @@ type OptionProblem = { readonly path: string; readonly message: string };
 
 const HMAC: ReadonlySet<string> = new Set(["HS256", "HS384", "HS512"]);
 const RSA: ReadonlySet<string> = new Set(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]);
-/** Algorithm → what its key must be. */
+/** The key that each algorithm needs. */
 const CURVES: Readonly<Record<string, string>> = {
   ES256: "prime256v1",
   ES384: "secp384r1",
@@ -63,14 +63,15 @@ export function fitsAlgorithm(key: KeyObject, alg: string): boolean {
   return alg in CURVES && (type === CURVES[alg] || (type === "ec" && details?.namedCurve === CURVES[alg]));
 }
 
-/** Every problem at once; none of them repeats a secret. */
+/** Returns every problem at once; none of them repeats a secret. */
 export function jwtProblems(options: JwtOptions): readonly OptionProblem[] {
   const found: OptionProblem[] = [];
   const wrong = (path: string, message: string): void => void found.push({ path, message });
-  if (typeof options !== "object" || options === null) return [{ path: "", message: "jwt() wants options" }];
+  if (typeof options !== "object" || options === null)
+    return [{ path: "", message: "jwt() takes an object of options" }];
   for (const name of Object.keys(options)) if (!KNOWN.has(name)) wrong(name, "is not an option of jwt()");
   const given = SOURCES.filter((name) => name in options);
-  if (given.length !== 1) wrong("", "jwt() wants exactly one of secret, publicKey, keys and jwksUrl");
+  if (given.length !== 1) wrong("", "jwt() needs exactly one of secret, publicKey, keys and jwksUrl");
   const { algorithms, issuer, audience, typ } = options;
   const algs = Array.isArray(algorithms) ? (algorithms as readonly unknown[]) : [];
   if (algs.length === 0) wrong("algorithms", "must name at least one algorithm");
@@ -84,7 +85,7 @@ export function jwtProblems(options: JwtOptions): readonly OptionProblem[] {
   if (!isText(issuer)) wrong("issuer", "must be text, not empty");
   const audiences: readonly unknown[] = Array.isArray(audience) ? audience : [audience];
   if (audiences.length === 0 || !audiences.every(isText))
-    wrong("audience", "must be text, not empty, or a list of such");
+    wrong("audience", "must be text, not empty, or a list of such texts");
   if (typ !== undefined && !isText(typ)) wrong("typ", "must be text, not empty");
   duration("maxTokenAgeMs", options.maxTokenAgeMs, 1_000, 366 * 86_400_000, wrong);
   duration("clockToleranceMs", options.clockToleranceMs, 0, 600_000, wrong);
@@ -120,7 +121,7 @@ function keyProblems(
       wrong(name, "does not fit any of the algorithms (RSA keys must have 2048 bits or more)");
   } else {
     const keys = Array.isArray(options.keys) ? options.keys : [];
-    if (keys.length === 0) wrong(name, "must hold at least one JWK");
+    if (keys.length === 0) wrong(name, "must contain at least one JWK");
     for (const [i, jwk] of keys.entries())
       if (publicKeyOf(jwk) === undefined) wrong(`keys[${i}]`, "must be a public JWK");
   }
@@ -134,7 +135,7 @@ function isJwksUrl(value: unknown): boolean {
   return protocol === "https:" || (protocol === "http:" && loopback);
 }
 
-/** The public key that a PEM text or a JWK is; undefined for all else, private and symmetric keys among it. */
+/** Returns the public key of a PEM text or a JWK; undefined for anything else, including private and symmetric keys. */
 export function publicKeyOf(value: unknown): KeyObject | undefined {
   try {
     if (typeof value === "string") return value.includes("PRIVATE KEY") ? undefined : createPublicKey(value);

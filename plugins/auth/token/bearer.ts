@@ -1,9 +1,15 @@
-/** The frame of a bearer token: how it stands in a request, and what its header may say before anything is believed. */
+/**
+ * Reads the frame of a bearer token: its place in a request, and what its header may contain before any check of the
+ * signature.
+ */
 
-/** Longest token that is looked at, in bytes. */
+/** Longest token that is read, in bytes. */
 const LONGEST = 8_192;
 const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
-/** Hints at keys to trust (RFC 7515 §4.1): a token does not say which keys we trust. `crit` asks for what we do not know. */
+/**
+ * Hints at keys to trust (RFC 7515 §4.1): a token must not choose our keys. `crit` requires extensions that we do not
+ * know.
+ */
 const REFUSED_HEADERS = ["jwk", "jku", "x5u", "x5c", "crit"] as const;
 
 export interface TokenHeader {
@@ -12,14 +18,14 @@ export interface TokenHeader {
   readonly typ?: string;
 }
 
-/** The token of an `Authorization` header: three segments, ≤ 8 KiB; undefined when it is anything else. */
+/** Returns the token of an `Authorization` header: three segments, ≤ 8 KiB; undefined when it is anything else. */
 export function bearerToken(authorization: string | undefined): string | undefined {
   if (authorization === undefined || authorization.length > LONGEST + 32) return undefined;
   const token = BEARER.exec(authorization)?.[1];
   return token === undefined || token.length > LONGEST ? undefined : token;
 }
 
-/** The header of a framed token; undefined when it is not one that may be judged further. */
+/** Returns the header of a framed token; undefined when it must not be checked further. */
 export function tokenHeader(token: string): TokenHeader | undefined {
   const header = jsonObject(Buffer.from(token.slice(0, token.indexOf(".")), "base64url"));
   if (header === undefined) return undefined;
@@ -39,7 +45,7 @@ export function isTyp(header: TokenHeader, wanted: string): boolean {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The JSON object that the bytes are; undefined when they are anything else. */
+/** Returns the JSON object in the bytes; undefined when they are anything else. */
 export function jsonObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(utf8.decode(bytes));

@@ -1,4 +1,4 @@
-/** What a verified token says, judged: RFC 7519 claims with exact types, RFC 8725's advice, and our `api_keys`. */
+/** Checks the claims of a verified token: RFC 7519 with exact types, RFC 8725's advice, and our `api_keys`. */
 import { isKeyId } from "../../../core/model/names.ts";
 import type { Principal, Refusal } from "../../../core/ports/auth.ts";
 
@@ -6,7 +6,7 @@ export interface ClaimRule {
   readonly issuer: string;
   /** Any of these. */
   readonly audience: readonly string[];
-  /** Longest age of a token, and longest life that it may be given. */
+  /** Longest age of a token, and longest life that its issuer may give it. */
   readonly maxTokenAgeMs: number;
   readonly clockToleranceMs: number;
 }
@@ -25,7 +25,7 @@ export interface Judged {
 
 const refuse = (refused: string): Refusal => ({ refused });
 
-/** Judges everything but the passing of time, which `isTimely` does on each use. */
+/** Checks everything except the passing of time, which `isTimely` checks on each use. */
 export function judgeClaims(claims: Readonly<Record<string, unknown>>, rule: ClaimRule): Judged | Refusal {
   const { iss, aud, sub, iat, exp, nbf, sid } = claims;
   if (typeof sub !== "string" || sub === "") return refuse("sub is not text");
@@ -64,7 +64,7 @@ export function isTimely({ iat, exp, nbf }: TokenTimes, rule: ClaimRule, now: nu
 
 const isSeconds = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0;
 
-/** Key ids, or exactly `["*"]`; whatever else stands there owns nothing. */
+/** Returns key ids, or exactly `["*"]`; any other value owns nothing. */
 function ownedKeys(value: unknown): readonly string[] | "*" {
   if (!Array.isArray(value)) return [];
   if (value.length === 1 && value[0] === "*") return "*";

@@ -1,4 +1,4 @@
-/** The way of a bearer token through its checks, from the header of a request to a principal. */
+/** Checks a bearer token step by step, from the header of a request to a principal. */
 import type { KeyObject } from "node:crypto";
 import type { Principal, Refusal } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
@@ -11,14 +11,14 @@ import { verifiedTokens } from "./verified.ts";
 export interface TokenRule extends ClaimRule {
   /** Exactly these. */
   readonly algorithms: readonly string[];
-  /** The wanted `typ`; left out, any. */
+  /** The required `typ`; absent: any. */
   readonly typ?: string;
 }
 
-/** The key that a token must have been signed with, going by its header; undefined refuses it. */
+/** Finds the key that must have signed a token, by its header; undefined refuses the token. */
 export type FindKey = (header: TokenHeader) => Promise<KeyObject | undefined>;
 
-/** The bytes that were signed; undefined when the signature is not the key's. */
+/** Returns the bytes that were signed; undefined when the signature is not the key's. */
 export type Verify = (token: string, key: KeyObject, alg: string) => Promise<Uint8Array | undefined>;
 
 export interface JudgeDeps {
@@ -32,13 +32,13 @@ export type Judge = (authorization: string | undefined) => Promise<Principal | R
 
 const refuse = (refused: string): Refusal => ({ refused });
 
-/** Never throws for anything that a client can send. */
+/** Never throws, whatever a client sends. */
 export function tokenJudge({ rule, findKey, verify, clock }: JudgeDeps): Judge {
   const verified = verifiedTokens<Judged>();
 
   async function judge(token: string): Promise<Judged | Refusal> {
     const header = tokenHeader(token);
-    if (header === undefined) return refuse("its header is not one that we take");
+    if (header === undefined) return refuse("its header is not acceptable");
     if (!rule.algorithms.includes(header.alg)) return refuse("another algorithm");
     if (rule.typ !== undefined && !isTyp(header, rule.typ)) return refuse("another type of token");
     const key = await findKey(header);
@@ -46,7 +46,7 @@ export function tokenJudge({ rule, findKey, verify, clock }: JudgeDeps): Judge {
     const payload = await verify(token, key, header.alg);
     if (payload === undefined) return refuse("the signature is wrong");
     const claims = jsonObject(payload);
-    return claims === undefined ? refuse("the payload is no JSON object") : judgeClaims(claims, rule);
+    return claims === undefined ? refuse("the payload is not a JSON object") : judgeClaims(claims, rule);
   }
 
   return async (authorization) => {
@@ -61,7 +61,7 @@ export function tokenJudge({ rule, findKey, verify, clock }: JudgeDeps): Judge {
   };
 }
 
-/** Verification by jose, which is loaded when a plug-in is set up. */
+/** Verifies with jose, which is loaded when a plug-in is set up. */
 export async function joseVerify(): Promise<Verify> {
   const { compactVerify } = await import("jose");
   return async (token, key, alg) => {

@@ -1,4 +1,4 @@
-/** Remembers tokens whose signature was verified, by hash, so that a busy client's is not verified at every request. */
+/** Remembers verified tokens by hash, so that a busy client's token is not verified at every request. */
 import { hash } from "node:crypto";
 
 export interface VerifiedTokens<T> {
@@ -8,8 +8,8 @@ export interface VerifiedTokens<T> {
 }
 
 /**
- * Bounded, and each entry is kept for `forMs` at most, so that a signing key which is withdrawn soon counts no more.
- * Whether the token is timely is judged anew by the caller. `now` is monotonic.
+ * Bounded, and each entry lasts at most `forMs`, so that a withdrawn signing key soon counts no more. The caller checks
+ * each time whether the token is timely. `now` is monotonic.
  */
 export function verifiedTokens<T>(capacity = 5_000, forMs = 60_000): VerifiedTokens<T> {
   const held = new Map<string, { readonly value: T; readonly until: number }>();

@@ -1,4 +1,4 @@
-/** Request headers that say more about a publication: Idempotency-Key and traceparent. */
+/** Reads request headers of a publication: Idempotency-Key and traceparent. */
 import { hash } from "node:crypto";
 import { Problem } from "../../../core/model/problem.ts";
 import type { AcceptRequest } from "../../../core/ports/source.ts";
@@ -10,7 +10,7 @@ const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.
 const LONGEST_TRACEPARENT = 256;
 
 /**
- * What repeats of this request are known by. The key is hashed, since any visible ASCII may stand in it.
+ * Returns what identifies repeats of this request. The key is hashed, since it may contain any visible ASCII.
  * @throws Problem VALIDATION_FAILED
  */
 export function idempotencyOf(
@@ -20,13 +20,13 @@ export function idempotencyOf(
 ): AcceptRequest["idempotency"] {
   if (header === undefined) return undefined;
   if (!VISIBLE.test(header)) {
-    const errors = [{ path: "Idempotency-Key", message: "must be 1 to 128 of visible ASCII" }];
+    const errors = [{ path: "Idempotency-Key", message: "must be 1 to 128 characters of visible ASCII" }];
     throw new Problem("VALIDATION_FAILED", "Correct the Idempotency-Key header, or leave it out.", { errors });
   }
   return { scope, key: hash("sha256", header, "hex"), digest: `${format}-${hash("sha256", bytes, "hex")}` };
 }
 
-/** The header as it came when it is one (https://www.w3.org/TR/trace-context/); a broken one is as good as none. */
+/** Returns the header unchanged if it is valid (https://www.w3.org/TR/trace-context/); a broken one is ignored. */
 export function traceparentOf(header: string | undefined): string | undefined {
   if (header === undefined || header.length > LONGEST_TRACEPARENT) return undefined;
   const [, version, traceId, parentId, more] = TRACEPARENT.exec(header) ?? [];

@@ -1,4 +1,7 @@
-/** Reads the body of a publish request: one event, a list of them, or one a line (https://github.com/ndjson/ndjson-spec). */
+/**
+ * Reads the body of a publish request: one event, a list of them, or one per line
+ * (https://github.com/ndjson/ndjson-spec).
+ */
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
 import { elements, skipSpace } from "../../../core/model/json.ts";
 import { Problem } from "../../../core/model/problem.ts";
@@ -20,11 +23,11 @@ const FORMATS: ReadonlyMap<string, Format> = new Map([
   ["application/x-ndjson", "ndjson"],
 ]);
 
-// Fatal: bytes that are no UTF-8 are refused, never replaced. A byte order mark stays and is no JSON.
+// Fatal: bytes that are not UTF-8 are refused, never replaced. A byte order mark stays, so that the JSON is invalid.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * @param caller whoever publishes: bodies under way are shared out over callers
+ * @param caller the publisher: bodies under way are shared out over callers
  * @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, PROVIDER_BACKPRESSURE or INVALID_JSON, in this order
  */
 export async function readBody(request: RouteRequest, caller: string): Promise<PublishBody> {
@@ -73,7 +76,7 @@ function items(text: string): readonly Publication[] {
   return spans.map(({ start, end }, i) => ({ text: text.slice(start, end), path: `[${i}]` }));
 }
 
-/** Empty lines may end the body; one between events is no event. */
+/** Empty lines may end the body; one between events is not an event. */
 function lines(text: string): readonly Publication[] {
   const found: Publication[] = [];
   let filled = 0;
@@ -91,7 +94,7 @@ function lines(text: string): readonly Publication[] {
   return found.slice(0, filled);
 }
 
-/** Looks at one line alone: a body of nothing but empty lines must not be read again for each of them. */
+/** Reads one line alone: a body of nothing but empty lines must not be read again for each of them. */
 function isBlank(text: string, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
     const code = text.charCodeAt(i);
@@ -102,5 +105,8 @@ function isBlank(text: string, start: number, end: number): boolean {
 
 function refuseMany(count: number): void {
   if (count <= MAX_BATCH_EVENTS) return;
-  throw new Problem("PAYLOAD_TOO_LARGE", `A request may have ${MAX_BATCH_EVENTS} events. Send several.`);
+  throw new Problem(
+    "PAYLOAD_TOO_LARGE",
+    `A request may have at most ${MAX_BATCH_EVENTS} events. Send several requests.`,
+  );
 }

@@ -1,4 +1,4 @@
-/** Publish tokens: compared as hashes, in the same time whatever is presented. */
+/** Checks publish tokens: compared as hashes, in the same time whatever is presented. */
 import { hash, timingSafeEqual } from "node:crypto";
 import { isKeyId } from "../../../core/model/names.ts";
 import { Problem, type FieldError } from "../../../core/model/problem.ts";
@@ -10,7 +10,7 @@ export interface PublishToken {
   readonly digest: Buffer;
   /** Keys it may publish on; `undefined`: every key. */
   readonly keys?: readonly string[];
-  /** Names it in storage and in the limits; cannot be turned back into the token. */
+  /** Identifies it in storage and in the limits; cannot be turned back into the token. */
   readonly scope: string;
 }
 
@@ -27,11 +27,11 @@ export const publishToken = (token: string, keys?: readonly string[]): PublishTo
   scope: hash("sha256", `publish token\n${token}`, "hex").slice(0, 32),
 });
 
-/** What is wrong with the option `tokens`, every problem at once. It comes from a config file: anything may stand there. */
+/** Returns what is wrong with the option `tokens`, every problem at once. A config file may contain anything. */
 export function tokenProblems(tokens: unknown): readonly FieldError[] {
   if (tokens === undefined) return [];
   if (!Array.isArray(tokens) || tokens.length === 0)
-    return [{ path: "tokens", message: "must be a list with a token" }];
+    return [{ path: "tokens", message: "must be a list with at least one token" }];
   const found: FieldError[] = [];
   const seen = new Set<string>();
   for (const [i, option] of (tokens as readonly unknown[]).entries()) {
@@ -43,7 +43,7 @@ export function tokenProblems(tokens: unknown): readonly FieldError[] {
     if (typeof token !== "string" || !TOKEN.test(token)) {
       found.push({ path, message: "must be a token: not empty, visible ASCII without spaces" });
     } else if (seen.has(token)) {
-      found.push({ path, message: "stands in the list twice" });
+      found.push({ path, message: "is in the list twice" });
     } else seen.add(token);
     if (keys === undefined) continue;
     if (!Array.isArray(keys) || keys.length === 0 || !keys.every((key) => typeof key === "string" && isKeyId(key))) {
@@ -68,7 +68,7 @@ export const readTokens = (tokens: readonly TokenOption[]): readonly PublishToke
   tokens.map((option) => (typeof option === "string" ? publishToken(option) : publishToken(option.token, option.keys)));
 
 /**
- * The token that an `Authorization` header presents.
+ * Returns the token that an `Authorization` header presents.
  * @throws Problem UNAUTHENTICATED
  */
 export function presentedToken(header: string | undefined, tokens: readonly PublishToken[]): PublishToken {
@@ -76,7 +76,7 @@ export function presentedToken(header: string | undefined, tokens: readonly Publ
   if (given === undefined) throw refused('Bearer realm="relay"');
   const digest = sha256(given);
   let found: PublishToken | undefined;
-  // All of them, every time: the time taken says nothing about which one it was.
+  // Compares all of them, every time: the time taken does not reveal which one it was.
   for (const token of tokens) if (timingSafeEqual(token.digest, digest)) found = token;
   if (found === undefined) throw refused('Bearer realm="relay", error="invalid_token"');
   return found;

@@ -1,4 +1,4 @@
-/** The spool's folders: what lies ready in them, and moves that survive a power cut. */
+/** Lists the spool's folders, and moves files so that a power cut loses none. */
 import { hash } from "node:crypto";
 import { constants } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, type FileHandle } from "node:fs/promises";
@@ -11,13 +11,13 @@ export interface Folder {
   readonly rejected: string;
 }
 
-/** @throws Error when one of the folders cannot be made, or is something else */
+/** @throws Error when one of the folders cannot be made, or is not a folder */
 export async function makeFolder(dir: string): Promise<Folder> {
   const folder = { dir, done: join(dir, "done"), rejected: join(dir, "rejected") };
   makeDurableFolder(dir);
   for (const inner of [folder.done, folder.rejected]) {
     await mkdir(inner, { recursive: true, mode: 0o700 });
-    if (!(await lstat(inner)).isDirectory()) throw new Error(`${inner} is no folder of its own`);
+    if (!(await lstat(inner)).isDirectory()) throw new Error(`${inner} is not a real folder`);
   }
   await syncFolder(dir);
   return folder;
@@ -29,7 +29,7 @@ const isReady = (name: string): boolean => !name.startsWith(".") && !name.endsWi
 export interface Listing {
   /** Names of plain files that are complete, in order. */
   readonly ready: readonly string[];
-  /** Names that are left alone because they are links, pipes or devices. */
+  /** Names that are skipped because they are links, pipes or devices. */
   readonly odd: readonly string[];
 }
 
@@ -53,7 +53,7 @@ export interface TakenFile {
 export interface OpenedSpool extends AsyncDisposable {
   readonly file: FileHandle;
   readonly taken: TakenFile;
-  /** Stays the same while nobody touches the file, over restarts too. */
+  /** Stays the same while nobody changes the file, over restarts too. */
   readonly identity: string;
   /** Epoch ms of its last change. */
   readonly changedAt: number;
@@ -61,11 +61,11 @@ export interface OpenedSpool extends AsyncDisposable {
   unchanged(): Promise<boolean>;
 }
 
-/** `undefined` when it is gone, or became something else than a plain file since it was listed. */
+/** Returns `undefined` when it is gone, or is no longer a plain file. */
 export async function openPlain({ dir }: Folder, name: string): Promise<OpenedSpool | undefined> {
   let file: FileHandle;
   try {
-    // Not through a link, and without waiting for the other end of a pipe.
+    // Follows no link, and does not wait for the other end of a pipe.
     file = await open(join(dir, name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if (["ENOENT", "ELOOP", "ENXIO"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
@@ -98,13 +98,13 @@ export async function openPlain({ dir }: Folder, name: string): Promise<OpenedSp
 export async function moveTo(folder: Folder, name: string, target: string): Promise<string> {
   const free = await freeName(target, name);
   await rename(join(folder.dir, name), join(target, free));
-  // The new place first: after a power cut the file may stand in both, never in neither.
+  // The new place first: after a power cut the file may be in both, never in neither.
   await syncFolder(target);
   await syncFolder(folder.dir);
   return free;
 }
 
-/** Moves a file to `rejected/` with a report beside it. The report comes first: a rejected file is never without. */
+/** Moves a file to `rejected/` together with a report. The report comes first: a rejected file is never without one. */
 export async function moveRejected(folder: Folder, name: string, report: unknown): Promise<string> {
   const { rejected } = folder;
   const free = await freeName(rejected, name);
@@ -118,8 +118,9 @@ export async function moveRejected(folder: Folder, name: string, report: unknown
 }
 
 /**
- * What its writer put behind the bytes that were taken, as a complete file of its own in the folder. Done twice it is one
- * file: its name tells which file it belongs to. @returns its name; `undefined` when there is nothing, or when it was done
+ * Copies what a writer appended after the bytes that were read to a complete file of its own in the folder. Its name
+ * contains the file it belongs to, so doing it twice makes one file. @returns its name; `undefined` when there is
+ * nothing, or it exists
  */
 export async function dropRest(
   folder: Folder,
@@ -134,7 +135,7 @@ export async function dropRest(
     if (await isThere(join(place, rest))) return undefined;
   const hidden = join(folder.dir, `.${rest}.tmp`);
   await using file = await open(hidden, "w", 0o600);
-  // The newline of the last line that was taken, if that came late, is no line.
+  // The late newline of the last line that was read is not a line.
   let at = bytes > 0 && !(await startsLine(from, bytes)) ? bytes + 1 : bytes;
   while (at < size) {
     const { bytesRead, buffer } = await from.read(Buffer.allocUnsafe(CHUNK), 0, Math.min(CHUNK, size - at), at);
@@ -157,7 +158,7 @@ async function startsLine(file: FileHandle, at: number): Promise<boolean> {
   return buffer[0] === NEWLINE || buffer[1] !== NEWLINE;
 }
 
-/** Opens a file that was moved to `done/`; `undefined` when it is not there any more. */
+/** Opens a file that was moved to `done/`; `undefined` when it is no longer there. */
 export async function openDone({ done }: Folder, { name, inode }: TakenFile): Promise<FileHandle | undefined> {
   for (const candidate of namesFor(name)) {
     const path = join(done, candidate);
@@ -169,10 +170,10 @@ export async function openDone({ done }: Folder, { name, inode }: TakenFile): Pr
   return undefined;
 }
 
-/** Room for `.errors.json` and the like behind a name of at most 255 bytes. */
+/** Leaves room for `.errors.json` and the like in a name of at most 255 bytes. */
 const LONGEST_NAME = 200;
 
-/** Names for a file in another folder, in the order in which they are tried. */
+/** Yields names for a file in another folder, in the order in which they are tried. */
 function* namesFor(name: string): Generator<string> {
   const fits = Buffer.byteLength(name) <= LONGEST_NAME;
   const short = fits ? name : `${name.slice(0, 40)}-${hash("sha256", name, "hex").slice(0, 16)}`;

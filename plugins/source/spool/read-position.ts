@@ -1,4 +1,7 @@
-/** Which lines of a file are stored already: kept in the relay's storage, for files that take longer than a repeat is known. */
+/**
+ * Remembers which lines of a file are stored, in the relay's storage, for files that take longer than repeats are
+ * recognised.
+ */
 import { hash } from "node:crypto";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { TakenFile } from "./folder.ts";
@@ -10,11 +13,11 @@ export interface ReadPosition {
   read(identity: string): Promise<readonly ByteRange[]>;
   write(identity: string, stored: readonly ByteRange[], file: TakenFile): Promise<void>;
   forget(identity: string): Promise<void>;
-  /** Forgets files that are not among these, after `gone` was told of each: they were moved, or taken away, in another life. */
+  /** Forgets all other files, after `gone` was called for each: an earlier run moved them, or somebody removed them. */
   keepOnly(identities: ReadonlySet<string>, gone: (file: TakenFile) => Promise<void>): Promise<void>;
 }
 
-/** What is stored about a file; its ranges alone in the first version. */
+/** What is stored about a file; only its ranges in the first version. */
 type Row = readonly ByteRange[] | { readonly stored: readonly ByteRange[]; readonly file: TakenFile };
 
 const PAGE = 500;
@@ -51,7 +54,7 @@ export function createProgress(storage: ScopedStorage, dir: string): ReadPositio
 export const covers = (stored: readonly ByteRange[], line: number): boolean =>
   stored.some(([first, last]) => first <= line && line <= last);
 
-/** Adds a range behind the others, as one with its neighbour where they touch. */
+/** Adds a range at the end, joined with its neighbour where they touch. */
 export function withRange(stored: readonly ByteRange[], [first, last]: ByteRange): readonly ByteRange[] {
   const before = stored.at(-1);
   return before !== undefined && before[1] === first - 1

@@ -1,11 +1,14 @@
-/** Lines of an NDJSON file as batches of events, read as a stream: memory holds one batch and one line, not the file. */
+/**
+ * Reads the lines of an NDJSON file as batches of events, in a stream: memory holds one batch and one line, not the
+ * file.
+ */
 import type { FileHandle } from "node:fs/promises";
 import { MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_EVENT_BYTES } from "../../../core/model/event.ts";
 
 export interface SpoolLine {
   /** From 1. */
   readonly number: number;
-  /** Empty when `problem` says what is wrong with the bytes: such text is no JSON, so that its batch is refused. */
+  /** Empty when `problem` says what is wrong with the bytes: such text is not JSON, so its batch is refused. */
   readonly text: string;
   readonly problem?: string;
 }
@@ -18,7 +21,9 @@ const NEWLINE = 10;
 const BYTE_ORDER_MARK = "\u{feff}";
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Empty lines are skipped at the end of the file alone: elsewhere they are refused like any other line that is no event. */
+/**
+ * Empty lines are skipped only at the end of the file: elsewhere they are refused like any other line without an event.
+ */
 export async function* batches(file: Pick<FileHandle, "read">): AsyncGenerator<SpoolBatch> {
   let lines: SpoolLine[] = [];
   let bytes = 0;
@@ -44,14 +49,14 @@ function read(number: number, raw: Buffer): SpoolLine {
   }
   try {
     const text = decoder.decode(raw);
-    // Editors put the mark in front of a file; inside of one it is no JSON.
+    // Editors put the mark in front of a file; inside of one it is not valid JSON.
     return { number, text: number === 1 && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text };
   } catch {
     return { number, text: "", problem: "is not valid UTF-8" };
   }
 }
 
-/** Lines without their newlines; of a line that is too long, as much as shows that it is. */
+/** Yields lines without their newlines; of a line that is too long, as much as shows that it is. */
 async function* rawLines(file: Pick<FileHandle, "read">): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];
   let held = 0;

@@ -1,4 +1,4 @@
-/** Takes one spool file in, batch by batch: what was stored, what was refused and why. */
+/** Publishes one spool file, batch by batch, and reports what was stored, what was refused and why. */
 import { hash } from "node:crypto";
 import { Problem, type FieldError } from "../../../core/model/problem.ts";
 import type { Accept } from "../../../core/ports/source.ts";
@@ -7,7 +7,7 @@ import { batches, type SpoolBatch } from "./spool-lines.ts";
 import { covers, withRange, type ReadPosition, type ByteRange } from "./read-position.ts";
 
 export interface LineError {
-  /** From 1; absent when it is about all lines of a batch. */
+  /** From 1; absent when the error concerns all lines of a batch. */
   readonly line?: number;
   readonly field?: string;
   readonly code: string;
@@ -23,7 +23,7 @@ export type TakenIn =
       /** Errors beyond those listed. */
       readonly more: number;
     }
-  /** It waits where it is. With `retryAfterMs`, so does every other file: nothing can be stored now. */
+  /** It stays where it is. With `retryAfterMs`, every other file does too: nothing can be stored now. */
   | { readonly kind: "later"; readonly reason: string; readonly retryAfterMs?: number };
 
 export interface Taking {
@@ -32,7 +32,7 @@ export interface Taking {
   readonly stopping: AbortSignal;
 }
 
-/** Errors listed of one file, so that a large file of rubbish cannot fill the memory. */
+/** Errors listed for one file, so that a large invalid file cannot fill the memory. */
 const ERRORS_LISTED = 100_000;
 const PLACE = /^\[(\d+)\]\.?(.*)$/s;
 
@@ -72,7 +72,7 @@ export async function takeIn(opened: OpenedSpool, { accept, progress, stopping }
   return errors.length === 0 ? { kind: "stored", lines } : { kind: "refused", stored, errors, more };
 }
 
-/** The same lines of the same file are the same request. */
+/** Makes the same lines of the same file the same request. */
 function requestOf(batch: SpoolBatch, identity: string, first: number): Parameters<Accept>[0] {
   const digest = hash("sha256", batch.map(({ text }) => text).join("\n"), "hex");
   return {
@@ -90,7 +90,7 @@ const postponed = ({ code, extras: { retryAfter = RETRY_AFTER_S } }: Problem): T
   retryAfterMs: retryAfter * 1_000,
 });
 
-/** Places in the batch become lines of the file; what was wrong with the bytes of a line says more than "no JSON". */
+/** Translates places in the batch to lines of the file. An error in the bytes of a line says more than "not JSON". */
 function lineErrors({ code, detail, extras: { errors = [] } }: Problem, batch: SpoolBatch): readonly LineError[] {
   if (errors.length === 0) return [{ code, message: detail }];
   return errors.map(({ path, message }: FieldError) => {
