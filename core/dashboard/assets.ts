@@ -1,6 +1,6 @@
 /**
- * Everything that the page consists of, in one list. The modules are TypeScript, stripped of its types when they are first
- * asked for; the libraries are the files that their packages bring along. A single executable carries the result instead.
+ * Builds the assets of the page. Its modules are TypeScript, stripped of types at their first request; its libraries
+ * are files of their packages. A single executable contains the result instead.
  */
 import { hash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -19,17 +19,17 @@ const MODULES = [
 
 const JAVASCRIPT = "text/javascript; charset=utf-8";
 
-/** What stands in for a package name in an `import` of the page. */
+/** The source of a package that the page imports. */
 const LIBRARIES: Readonly<Record<string, { readonly name: string; readonly file: string; readonly tail?: string }>> = {
   preact: { name: "preact", file: "preact/dist/preact.mjs" },
   "preact/hooks": { name: "hooks", file: "preact/hooks/dist/hooks.mjs" },
   uqr: { name: "uqr", file: "uqr/dist/index.mjs" },
-  // Its module is not minified; its script is, and needs but an export.
+  // Its module is not minified; its script is, and only needs an export.
   uplot: { name: "uplot", file: "uplot/dist/uPlot.iife.min.js", tail: "\nexport default uPlot;\n" },
 };
 
 export interface Asset {
-  /** `main.3f2a….js`: the name changes with what is in any of them. */
+  /** `main.3f2a….js`: the name changes with the content of any asset. */
   readonly name: string;
   readonly type: string;
   readonly body: Uint8Array;
@@ -47,7 +47,7 @@ interface Packed {
   readonly assets: readonly { readonly name: string; readonly type: string; readonly text: string }[];
 }
 
-/** The name under which a single executable carries them. */
+/** The name under which a single executable contains them. */
 export const EMBEDDED = "dashboard.json";
 
 export async function loadAssets(): Promise<Assets> {
@@ -60,7 +60,7 @@ export async function loadAssets(): Promise<Assets> {
   return { byName: new Map(all), version };
 }
 
-/** All of it as one text, for the building of a single executable. */
+/** Returns all assets as one text, for building a single executable. */
 export const packAssets = async (): Promise<string> => JSON.stringify(await make());
 
 async function make(): Promise<Packed> {
@@ -94,7 +94,7 @@ async function make(): Promise<Packed> {
   return { version, assets };
 }
 
-/** The folder of an installed package, which need not stand beside ours. */
+/** Returns the folder of an installed package, which may be anywhere up the tree. */
 function rootOf(require: NodeJS.Require, name: string): string {
   for (const place of require.resolve.paths(name) ?? []) {
     const file = join(place, name, "package.json");
@@ -102,13 +102,13 @@ function rootOf(require: NodeJS.Require, name: string): string {
       require.resolve(file);
       return dirname(file);
     } catch {
-      // Not here: further up.
+      // Not here: look further up.
     }
   }
-  throw new Error(`${name} is not installed`);
+  throw new Error(`the package ${name} is not installed`);
 }
 
-/** Imports name their modules as they are served. */
+/** Replaces the names of imported modules by the served ones. */
 function named(text: string, version: string): string {
   return text.replaceAll(/(\bfrom\s*|\bimport\s*\(?\s*)"([^"\n]+)"/g, (whole, before: string, to: string) => {
     const base = LIBRARIES[to]?.name ?? /^\.\/([a-z-]+)\.ts$/.exec(to)?.[1];
@@ -116,7 +116,7 @@ function named(text: string, version: string): string {
   });
 }
 
-/** Without its types. Node says once that its stripper is young: that is nothing an operator can do anything about. */
+/** Strips the types. Hides Node's warning that its stripper is experimental, since no operator can act on it. */
 function plain(source: string): string {
   const { emitWarning } = process;
   process.emitWarning = () => undefined;
@@ -127,7 +127,7 @@ function plain(source: string): string {
   }
 }
 
-/** Without comments on lines of their own, indentation and the white space that types leave behind. No text goes over lines. */
+/** Removes comment lines, indentation and the white space that stripped types leave. No text literal spans lines. */
 const squeeze = (text: string): string =>
   text
     .replaceAll(/^[ \t]*(?:\/\*\*[^]*?\*\/|\/\/.*)$/gm, "")

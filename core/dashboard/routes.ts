@@ -3,9 +3,9 @@ import type { Route, RouteReply, RouteRequest } from "../ports/plugin.ts";
 import { loadAssets, type Assets } from "./assets.ts";
 
 export interface DashboardDeps {
-  /** Whether there is no account yet; left out where the relay keeps none and takes tokens from elsewhere. */
+  /** Whether there is no account yet; absent where the relay keeps none and takes tokens from elsewhere. */
   readonly firstRun: (() => Promise<boolean>) | undefined;
-  /** What the relay sends as `User-Agent`, for those who want to see what was sent. */
+  /** The `User-Agent` that the relay sends, for the view of a sent request. */
   readonly userAgent: string;
 }
 
@@ -31,7 +31,7 @@ const FOR_EVER = "public, max-age=31536000, immutable";
 
 export function dashboardRoutes(deps: DashboardDeps): readonly Route[] {
   let loading: Promise<Assets> | undefined;
-  // Kept once it worked; one that failed is tried again.
+  // Kept after success; a failure is tried again.
   const assets = (): Promise<Assets> =>
     (loading ??= loadAssets().catch((error: unknown) => {
       loading = undefined;
@@ -84,7 +84,7 @@ const takesGzip = (accepted: string | undefined): boolean =>
 
 function page({ byName, version }: Assets, { firstRun, userAgent }: DashboardDeps, first: boolean): string {
   const at = (base: string, end: string): string => `/developers/${base}.${version}.${end}`;
-  // What everybody needs is fetched at once, not one import after the other.
+  // What every view needs is loaded at once, not one import after the other.
   const preloads = [...byName.keys()]
     .filter((name) => name.endsWith(".js") && !/^(main|theme|uqr|uplot)\./.test(name))
     .map((name) => `<link rel="modulepreload" href="/developers/${name}">`);

@@ -139,7 +139,7 @@ describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ??
     await page.getByRole("button", { name: "Rotate", exact: true }).click();
     await page.getByRole("heading", { name: "Keep this secret now" }).waitFor();
     expect(await page.locator(".secret code").innerText()).toMatch(/^whsec_/);
-    await page.getByText("The old secret signs beside it until").waitFor();
+    await page.getByText("The old secret also signs until").waitFor();
     await picture(page, "rotated", false);
   });
 

@@ -105,7 +105,7 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await page.getByLabel("Time").selectOption("own");
     await page.getByLabel("From").fill("2020-01-01T00:00");
     await page.getByLabel("To", { exact: true }).fill("2020-01-02T00:00");
-    await page.getByRole("heading", { name: "No event fits" }).waitFor();
+    await page.getByRole("heading", { name: "No event matches" }).waitFor();
     await page.getByRole("button", { name: "Show all" }).click();
     await expect.poll(() => rows.count()).toBe(25);
     await screen.go(`k/${keyId}/subscriptions/${bad.json.data.id}/deliveries`, /./);

@@ -184,7 +184,7 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
     await page.getByText("BURST_EXCEEDED").first().waitFor();
     await page.getByText(/It goes on by itself in \d s/).waitFor();
     await picture(page, "waiting", false);
-    await page.getByRole("heading", { name: "No event fits" }).waitFor();
+    await page.getByRole("heading", { name: "No event matches" }).waitFor();
     expect(await page.getByText(/It goes on by itself/).count()).toBe(0);
     // A reload takes the session up again, which has a limit too.
     await page.reload();
@@ -194,7 +194,7 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
       .getByText(/It goes on by itself/)
       .first()
       .waitFor();
-    await page.getByRole("heading", { name: "No event fits" }).waitFor();
+    await page.getByRole("heading", { name: "No event matches" }).waitFor();
     // And it stands in the figures.
     const stats = await relay.call("GET", "/api-keys/key_1/stats");
     expect(stats.json.data.totals.refused.BURST_EXCEEDED).toBeGreaterThan(0);

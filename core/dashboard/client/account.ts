@@ -1,4 +1,4 @@
-/** The account of who is logged in: its second factor. */
+/** Shows the account of the user, with its second factor. */
 import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { moment } from "./format.ts";
@@ -30,7 +30,7 @@ export const AccountPage = part(() => {
           ),
         ),
       ),
-      hasAccounts ? Totp({ on: now.amr.includes("mfa") }) : notice("info", "Second factors are your issuer's matter."),
+      hasAccounts ? Totp({ on: now.amr.includes("mfa") }) : notice("info", "Your token issuer manages second factors."),
     ],
   });
 });

@@ -1,19 +1,19 @@
-/** Which API key is looked at, and which there are. */
+/** Holds the API key in view, and the list of keys. */
 import { ask, path } from "./api.ts";
 import { cell } from "./cell.ts";
 import { hostOf } from "./format.ts";
 import type { Glance, Range, Stats, Subscription } from "./shapes.ts";
 import { token } from "./token.ts";
 
-/** Keys in use; `undefined` until they were asked for. */
+/** Keys in use; `undefined` until they are loaded. */
 export const keys = cell<readonly string[] | undefined>(undefined);
 
-/** The key that was looked at last: not a secret, and gone with the tab. */
+/** The last key in view: not a secret, and gone with the tab. */
 const LAST = "relay.key";
 export const lastKey = (): string | undefined => sessionStorage.getItem(LAST) ?? undefined;
 export const rememberKey = (keyId: string): void => sessionStorage.setItem(LAST, keyId);
 
-/** Asks once; a token that names its keys has already said it. @throws Refusal */
+/** Loads the keys once; a token that names its keys needs no request. @throws ApiRefusal */
 export async function loadKeys(again = false): Promise<readonly string[]> {
   const owned = token.now?.keys ?? [];
   if (owned !== "*") {
@@ -33,10 +33,10 @@ token.watch((now) => {
   if (now === undefined) keys.set(undefined);
 });
 
-/** The subscriptions of the key that is looked at, as they were seen last: so that an id can be told by its URL. */
+/** The last known subscriptions of the key in view, so that an id can be shown by its URL. */
 export const known = cell<ReadonlyMap<string, Glance>>(new Map());
 
-/** Figures of a key and how its subscriptions are, in one request. @throws Refusal */
+/** Loads the statistics of a key and the state of its subscriptions, in one request. @throws ApiRefusal */
 export async function loadStats(
   keyId: string,
   range: Range,
@@ -48,5 +48,5 @@ export async function loadStats(
   return data;
 }
 
-/** What people call a subscription. */
+/** Returns what people call a subscription. */
 export const nameOf = (one: Subscription): string => one.description ?? hostOf(one.url);

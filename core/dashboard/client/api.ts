@@ -1,8 +1,11 @@
-/** The API as the page uses it: tokens renewed in time, refusals waited out and shown, a second factor asked for when one is due. */
+/**
+ * Calls the API for the page: renews tokens in time, waits out refusals and shows them, and asks for a second factor
+ * when one is due.
+ */
 import { cell } from "./cell.ts";
 import { token } from "./token.ts";
 
-/** An answer that is no success. `code` is the relay's; `NETWORK` when there was no answer. */
+/** An answer that is not a success. `code` is the relay's; `NETWORK` when there was no answer. */
 export class ApiRefusal extends Error {
   readonly status: number;
   readonly code: string;
@@ -30,7 +33,7 @@ interface Problem {
 export interface ApiAnswer<T> {
   readonly data: T;
   readonly meta: { readonly timestamp: string; readonly nextCursor?: string };
-  /** The answer as it came. */
+  /** The unchanged text of the answer. */
   readonly text: string;
 }
 
@@ -39,22 +42,22 @@ export interface AskOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What the rest of the page does for the API: set by the session, which knows how. */
+/** What the API client needs of the rest of the page: set by the session. */
 export const asked: {
-  /** Renews the token. Resolves to false when the session is over. */
+  /** Renews the token. Resolves to false when the session has ended. */
   renew: () => Promise<boolean>;
   /** Asks for a second factor. Resolves to false when it was not given. */
   stepUp: () => Promise<boolean>;
-  /** The session is over. */
+  /** Called when the session has ended. */
   ended: () => void;
 } = { renew: () => Promise.resolve(false), stepUp: () => Promise.resolve(false), ended: () => undefined };
 
-/** A refusal that is being waited out. */
+/** The refusal that is being waited out. */
 export const waiting = cell<{ readonly code: string; readonly until: number } | undefined>(undefined);
 
-/** Requests of this view that limits count. */
+/** How many requests of this view the limits count. */
 export const spent = { count: 0 };
-/** More than these no view may cost. */
+/** Most requests that a view may cost. */
 export const MOST_REQUESTS = 3;
 
 const PATIENCE = 4;
@@ -68,7 +71,7 @@ const wait = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
     });
   });
 
-/** One request, as it is. @throws Refusal NETWORK */
+/** Sends one request. @throws ApiRefusal NETWORK */
 export async function send(method: string, path: string, init: RequestInit): Promise<Response> {
   spent.count++;
   try {
@@ -88,7 +91,7 @@ export async function refusalOf(response: Response): Promise<ApiRefusal> {
   return new ApiRefusal(response.status, { retryAfter: header > 0 ? header : undefined, ...problem });
 }
 
-/** Waits as long as the answer said, a little more the oftener, so that many pages do not come back at once. */
+/** Waits as long as the answer said, a little more with each try, so that many pages do not come back at once. */
 export async function waitOut(refusal: ApiRefusal, tries: number, signal?: AbortSignal): Promise<void> {
   const seconds = refusal.retryAfter ?? 1;
   const ms = seconds * 1_000 + 50 + Math.random() * 250 * 2 ** tries;
@@ -101,7 +104,7 @@ export async function waitOut(refusal: ApiRefusal, tries: number, signal?: Abort
   }
 }
 
-/** @throws Refusal; AbortError when `signal` aborts */
+/** @throws ApiRefusal; AbortError when `signal` aborts */
 export async function ask<T>(method: string, path: string, { body, signal }: AskOptions = {}): Promise<ApiAnswer<T>> {
   let renewed = false;
   for (let tries = 0; ; tries++) {

@@ -1,4 +1,4 @@
-/** Which view belongs to which address, and the door in front of all of them. */
+/** Chooses the view of an address, and shows the login before all of them. */
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { AccountPage } from "./account.ts";
@@ -87,7 +87,7 @@ const lost = (): VNode =>
     ),
   });
 
-/** Without an address: the key that was looked at last, else the first one. */
+/** Without an address: the last key in view, else the first one. */
 const Landing = part(() => {
   const last = lastKey();
   const { data, error } = useLoad(() => (last === undefined ? loadKeys() : Promise.resolve([last])), []);

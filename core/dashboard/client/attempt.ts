@@ -1,4 +1,4 @@
-/** One attempt: when, how long, what came back. */
+/** Shows one attempt: its time, its duration, its answer. */
 import type { ComponentChildren } from "preact";
 import { el, part } from "./dom.ts";
 import { Excerpt } from "./excerpt.ts";
@@ -10,7 +10,7 @@ const succeeded = ({ statusCode = 0 }: Attempt): boolean => statusCode >= 200 &&
 
 interface LineProps {
   readonly attempt: Attempt;
-  /** Where the exact request can be looked at. */
+  /** A link to the exact request. */
   readonly more?: ComponentChildren;
 }
 

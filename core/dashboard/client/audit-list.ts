@@ -1,4 +1,4 @@
-/** Who changed what on a key, newest first. */
+/** Shows who changed what on a key, newest first. */
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
@@ -23,7 +23,7 @@ export const Audit = part(({ keyId }: { readonly keyId: string }) => {
         data.data.length === 0 &&
         empty(
           "Nothing was changed yet",
-          "Each change of a subscription and each replay is written down here, in the same commit as the change itself.",
+          "Each change of a subscription and each replay is listed here. It is stored in the same commit as the change itself.",
         ),
       data !== undefined &&
         data.data.length > 0 &&

@@ -1,4 +1,4 @@
-/** A value that components look at: they are drawn again when it changes. */
+/** A value that components observe: they are rendered again when it changes. */
 import { useEffect, useState } from "preact/hooks";
 
 export interface ReactiveCell<T> {
@@ -27,7 +27,7 @@ export function cell<T>(first: T): ReactiveCell<T> {
 }
 
 export function useCell<T>(one: ReactiveCell<T>): T {
-  // A value may be a function, which a state would call.
+  // A value may be a function, which `useState` would call.
   const [now, set] = useState(() => one.now);
   useEffect(() => {
     set(() => one.now);

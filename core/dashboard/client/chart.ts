@@ -1,4 +1,4 @@
-/** A chart over time, with the same figures in words and in a table for those who cannot see it. */
+/** Draws a chart over time, with the same numbers in words and in a table for people who cannot see it. */
 import type uPlot from "uplot";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { repaint } from "./choices.ts";
@@ -9,10 +9,10 @@ import type { Chart, Column } from "./shapes.ts";
 export interface ChartLine {
   readonly name: string;
   readonly values: Column;
-  /** The custom property that holds its colour. */
+  /** The custom property with its colour. */
   readonly colour: string;
   readonly dashed?: boolean;
-  /** What stands beside its name. */
+  /** The sum that is shown next to its name. */
   readonly sum: string;
 }
 
@@ -194,7 +194,7 @@ function options(
   };
 }
 
-/** Midnights are told by their day. */
+/** A midnight is shown as its day. */
 function tick(seconds: number, splits: readonly number[], i: number): string {
   const date = new Date(seconds * 1_000);
   const span = ((splits.at(-1) ?? 0) - (splits[0] ?? 0)) * 1_000;
@@ -203,7 +203,7 @@ function tick(seconds: number, splits: readonly number[], i: number): string {
     : hour.format(date);
 }
 
-/** Places that no line leads to: without a point they could not be seen. */
+/** Returns points without neighbours: without a mark they would not be visible. */
 function alone(plot: uPlot, series: number): number[] {
   const values = plot.data[series] ?? [];
   const there = (i: number): boolean => values[i] !== null && values[i] !== undefined;

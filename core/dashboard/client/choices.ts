@@ -1,4 +1,4 @@
-/** Choices of the person who looks: the theme; and what is told about waiting. */
+/** Holds the user's choice of theme, and shows the notice about waiting. */
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { waiting } from "./api.ts";
@@ -13,7 +13,7 @@ const CODES: Readonly<Record<string, string>> = {
   ABUSE_SUSPEND: "You are suspended for a while: there were far too many requests.",
 };
 
-/** A refusal that is being waited out, with the seconds that are left. */
+/** Shows a refusal that is being waited out, with the seconds that are left. */
 export const waitNotice = part((): VNode | null => {
   const now = useNow();
   const one = useCell(waiting);
@@ -33,7 +33,7 @@ type Theme = "auto" | "light" | "dark";
 const NEXT: Readonly<Record<Theme, Theme>> = { auto: "light", light: "dark", dark: "auto" };
 const chosen = (): Theme => (document.documentElement.dataset["theme"] as Theme | undefined) ?? "auto";
 
-/** Told when the colours change, so that what is painted can be painted anew. */
+/** Fires when the colours change, so that charts can be painted again. */
 export const repaint = new EventTarget();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => repaint.dispatchEvent(new Event("paint")));
 

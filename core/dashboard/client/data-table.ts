@@ -1,4 +1,4 @@
-/** Tables, which turn into cards where there is no room for columns; and the way to the next page. */
+/** Builds tables, which turn into cards where there is no room for columns, and the link to the next page. */
 import type { ComponentChildren, VNode } from "preact";
 import { el } from "./dom.ts";
 
@@ -29,7 +29,7 @@ export const table = (caption: string, columns: readonly string[], rows: readonl
     ),
   );
 
-/** The heading of its column, for where there are no columns. */
+/** Names the column of a cell, for the layout without columns. */
 const named = (name: string | undefined): object => ({ "data-name": name });
 
 interface PagerProps {
@@ -38,7 +38,7 @@ interface PagerProps {
   readonly toFirst: () => void;
   readonly toNext: (cursor: string) => void;
   readonly what: string;
-  /** What the buttons say. @default newest and older */
+  /** The texts of the buttons. @default newest and older */
   readonly words?: readonly [first: string, next: string];
 }
 

@@ -1,4 +1,4 @@
-/** Deliveries: one with its timeline, and the list of a subscription's. */
+/** Shows deliveries: one with its timeline, or the list of a subscription's. */
 import { useEffect, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { AttemptLine } from "./attempt.ts";
@@ -93,7 +93,7 @@ export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardP
     ),
     problem(replay.error),
     attempts.length === 0 &&
-      el.p({ class: "quiet" }, status === "pending" ? "It has not been tried yet." : "It was never tried."),
+      el.p({ class: "quiet" }, status === "pending" ? "There was no attempt yet." : "There was no attempt."),
     !whole &&
       el.button(
         { type: "button", class: "plain", disabled: older.busy, onClick: older.run },
@@ -131,7 +131,7 @@ const STATUSES = [
   ["cancelled", "Cancelled"],
 ] as const;
 
-/** One subscription's deliveries, the newest event first. */
+/** Lists one subscription's deliveries, the newest event first. */
 export const Deliveries = part(({ keyId, id, query }: ListProps) => {
   const { status, cursor } = query;
   const sub = useCell(known).get(id);

@@ -1,4 +1,4 @@
-/** Dialogs: the browser's own, which keep the focus inside and give it back. */
+/** Builds dialogs on the browser's own, which keep the focus inside and give it back. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { el, part } from "./dom.ts";
@@ -6,7 +6,7 @@ import { el, part } from "./dom.ts";
 interface DialogProps {
   readonly title: string;
   readonly children: ComponentChildren;
-  /** Called when it is closed by Escape or by its button; left out, it cannot be. */
+  /** Called when Escape or the button closes it; without it, nothing closes it. */
   readonly close?: () => void;
   readonly wide?: boolean;
 }
@@ -30,7 +30,7 @@ export const Dialog = part(({ title, children, close, wide }: DialogProps) => {
         event.preventDefault();
         close?.();
       },
-      // Chromium closes at a second Escape without asking.
+      // Chromium closes at a second Escape without an event.
       onKeyDown: (event: KeyboardEvent) => {
         if (event.key === "Escape" && close === undefined) event.preventDefault();
       },
@@ -49,7 +49,7 @@ interface FormProps {
   readonly children: ComponentChildren;
 }
 
-/** A form whose submission is ours: nothing is ever sent by the browser itself. */
+/** A form that the page submits: the browser itself never sends anything. */
 export const form = ({ submit, children }: FormProps) =>
   el.form(
     {

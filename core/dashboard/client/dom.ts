@@ -1,4 +1,4 @@
-/** Elements as functions: `div({ class: "card" }, "text")`. Text is always text: nothing here ever becomes markup. */
+/** Makes elements by functions: `div({ class: "card" }, "text")`. Text is always text and never becomes markup. */
 import { h, type ComponentChildren, type JSX, type VNode } from "preact";
 
 type Elements = JSX.IntrinsicElements;
@@ -11,7 +11,7 @@ export const el = new Proxy({} as { readonly [K in keyof Elements]: Make<K> }, {
       h(tag, props as null, ...children),
 });
 
-/** A component called as a function. Props may be left out where there are none. */
+/** Makes a component callable as a function. Props may be left out where there are none. */
 export const part =
   <P extends object>(component: (props: P) => ComponentChildren) =>
   (props: P & { readonly key?: string | number }): VNode =>

@@ -1,4 +1,4 @@
-/** Small things that every view is made of. */
+/** Small elements that every view uses. */
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiRefusal } from "./api.ts";
@@ -8,7 +8,7 @@ import { ago, moment } from "./format.ts";
 import { arrived } from "./route.ts";
 import { listen, type LiveMessage } from "./live.ts";
 
-/** A word for how something is. Its colour says no more than the word does. */
+/** Shows a status as a word. Its colour says no more than the word does. */
 export const badge = (status: string, more?: string): VNode =>
   el.span({ class: `badge is-${status}` }, more === undefined ? status : `${status} · ${more}`);
 
@@ -16,10 +16,10 @@ const clock = cell(Date.now());
 setInterval(() => {
   if (!document.hidden) clock.set(Date.now());
 }, 1_000);
-/** Epoch ms, anew each second. */
+/** Returns epoch ms, updated each second. */
 export const useNow = (): number => useCell(clock);
 
-/** A time, as how long ago it is; the whole of it when pointed at. */
+/** Shows how long ago a time is; the full time on hover. */
 export const When = part(({ at }: { readonly at: string }) =>
   el.time({ dateTime: at, title: moment(at) }, ago(at, useNow())),
 );
@@ -29,7 +29,7 @@ export type Tone = "info" | "good" | "warn" | "bad";
 export const notice = (tone: Tone, ...children: ComponentChildren[]): VNode =>
   el.div({ class: `notice is-${tone}`, role: tone === "bad" ? "alert" : undefined }, ...children);
 
-/** What went wrong, in the relay's own words, field by field. */
+/** Shows what went wrong, in the relay's own words, field by field. */
 export function problem(error: unknown): VNode | null {
   if (error === undefined) return null;
   const { errors = [], requestId } = error instanceof ApiRefusal ? error : {};
@@ -66,7 +66,10 @@ interface PageProps {
   readonly children: ComponentChildren;
 }
 
-/** A view: its heading takes the focus when one comes here, so that it is read out and the keyboard goes on from there. */
+/**
+ * A view. Its heading takes the focus when the view opens, so that it is read out and the keyboard continues from
+ * there.
+ */
 export const PageFrame = part(({ title, kicker, actions, children }: PageProps) => {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -90,7 +93,7 @@ export const PageFrame = part(({ title, kicker, actions, children }: PageProps) 
   );
 });
 
-/** A short message at the edge, read out: something was done. */
+/** A short message at the edge, which is read out: something was done. */
 export const told = cell<string | undefined>(undefined);
 let telling: ReturnType<typeof setTimeout> | undefined;
 export function tell(text: string): void {
@@ -102,7 +105,7 @@ export function tell(text: string): void {
 interface CopyProps {
   readonly text: string;
   readonly what: string;
-  /** Says what it copies, where there are several. */
+  /** Whether to name what it copies, where there are several. */
   readonly named?: boolean;
 }
 
@@ -125,11 +128,11 @@ export interface LoadState<T> {
   readonly data: T | undefined;
   readonly error: unknown;
   readonly loading: boolean;
-  /** Reads again, and keeps what is there until the answer comes. */
+  /** Loads again, and keeps the current content until the answer comes. */
   readonly again: () => void;
 }
 
-/** Reads when the view opens and whenever `on` changes. What was read before stays until then. */
+/** Loads when the view opens and whenever `on` changes. The earlier content stays until then. */
 export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readonly unknown[]): LoadState<T> {
   const [state, set] = useState<Omit<LoadState<T>, "again">>({ data: undefined, error: undefined, loading: true });
   const [turn, again] = useState(0);
@@ -167,7 +170,7 @@ export function useCalm(call: () => void, ms: number): () => void {
   };
 }
 
-/** An action with its state: one at a time, its error kept until the next. */
+/** Runs an action with its state: one at a time; its error stays until the next. */
 export function useAction(act: () => Promise<void>): {
   readonly run: () => void;
   readonly busy: boolean;

@@ -1,4 +1,4 @@
-/** Choosing event names: those that are known are offered, others and patterns are typed. */
+/** Chooses event names: known ones are offered, others and patterns are typed. */
 import { useEffect, useId, useState } from "preact/hooks";
 import { ask } from "./api.ts";
 import { el, part } from "./dom.ts";
@@ -12,7 +12,7 @@ interface NamesProps {
   readonly error?: string | undefined;
 }
 
-/** Names that the token may see, asked for once a session. */
+/** Names that the token may see, loaded once per session. */
 let known: Promise<readonly string[]> | undefined;
 token.watch((now) => {
   if (now === undefined) known = undefined;

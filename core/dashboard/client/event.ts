@@ -1,4 +1,4 @@
-/** One event: what was published, and what became of it. */
+/** Shows one event: what was published, and its deliveries. */
 import { useEffect, useState } from "preact/hooks";
 import { ask, MOST_REQUESTS, path, spent, type ApiAnswer } from "./api.ts";
 import { useCell } from "./cell.ts";
@@ -31,11 +31,11 @@ interface EventProps {
   readonly id: string;
 }
 
-/** When names could not be asked for, or not now, ms: by then the short window of the limits is over. */
+/** When to ask again for names that could not be loaded, ms: by then the short window of the limits has passed. */
 const AGAIN_MS = 5_000;
 
 export const EventView = part(({ keyId, id }: EventProps) => {
-  // Which page of its deliveries is shown: an event may have thousands.
+  // The page of deliveries that is shown: an event may have thousands.
   const [cursor, turn] = useState<string | undefined>(undefined);
   const { data, error, again } = useLoad(
     (signal) => {
@@ -54,7 +54,7 @@ export const EventView = part(({ keyId, id }: EventProps) => {
     if (!unknown) return undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let left = false;
-    // Their names, where that costs no request too many, or else a little later; the ids will do meanwhile.
+    // Loads their names, unless that exceeds the view's requests; then a little later, and ids are shown meanwhile.
     const look = (): void => {
       if (spent.count < MOST_REQUESTS) loadStats(keyId, "24h").catch(later);
       else later();
@@ -95,7 +95,7 @@ const Shown = part(
     readonly answer: ApiAnswer<EventDetail>;
     readonly again: () => void;
     readonly error: unknown;
-    /** The first page of its deliveries. */
+    /** Whether this is the first page of its deliveries. */
     readonly first: boolean;
     readonly turn: (cursor: string | undefined) => void;
   }) => {
@@ -181,7 +181,9 @@ const Data = part(({ data }: { readonly data: string }) => {
   );
 });
 
-/** An event can still go to a subscription that did not have it, if its names match: so a new one is filled up. */
+/**
+ * An event can still be sent to a subscription that did not have it, if its names match: so a new one gets old events.
+ */
 const SendTo = part(
   ({ keyId, event, again }: { readonly keyId: string; readonly event: EventDetail; readonly again: () => void }) => {
     const [chosen, choose] = useState("");
@@ -189,7 +191,7 @@ const SendTo = part(
     const others = [...useCell(known).values()].filter(({ id, status }) => status === "active" && !had.has(id));
     const { run, busy, error } = useAction(async () => {
       await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, event.id]), { body: { subscriptionId: chosen } });
-      tell("It is sent");
+      tell("The event is sent");
       choose("");
       again();
     });

@@ -1,4 +1,4 @@
-/** The events of a key, newest first; new ones appear by themselves. */
+/** Lists the events of a key, newest first; new ones appear by themselves. */
 import { useEffect, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
@@ -42,7 +42,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
     if (message.event === "event") {
       const { deliveries, ...event } = message.data;
       if (!newest || (type !== undefined && type !== event.type)) return;
-      // Whether it fits a filter by status or subscription only the relay knows.
+      // Only the relay knows whether it matches a filter by status or subscription.
       if (status !== undefined || sub !== undefined) return soon();
       const one: RelayEvent = { ...event, status: deliveries === 0 ? "unmatched" : "pending" };
       setFresh((before) => [one, ...before.filter(({ id }) => id !== one.id)].slice(0, PAGE));
@@ -52,7 +52,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
       const shown = [...fresh, ...(data?.data ?? [])].find(({ id }) => id === eventId);
       if (shown === undefined || now === "pending") return;
       setChanged((before) => new Map(before).set(eventId, now));
-      // With several deliveries its status is the worst of them: that is read anew, once for many.
+      // With several deliveries its status is the worst of them: that is loaded again, once for many.
       soon();
     }
   });
@@ -74,7 +74,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
         rows.length === 0 &&
         (filtered
           ? empty(
-              "No event fits",
+              "No event matches",
               "Try another status, type or time.",
               el.button(
                 {

@@ -1,4 +1,4 @@
-/** What a stranger wrote: shown as text, in a box of its own, with a word about where it comes from. */
+/** Shows what a receiver wrote, as text in a box of its own that says where it comes from. */
 import { el, part } from "./dom.ts";
 
 interface ExcerptProps {

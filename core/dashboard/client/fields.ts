@@ -1,4 +1,4 @@
-/** Fields of forms: a label, what it is for, and what is wrong with it, tied together for those who cannot see them. */
+/** Builds form fields: a label, a hint and an error, linked for people who cannot see them. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { ApiRefusal } from "./api.ts";
@@ -71,7 +71,7 @@ interface SelectProps {
   readonly change: (value: string) => void;
   readonly options: readonly (readonly [value: string, text: string])[];
   readonly hint?: ComponentChildren;
-  /** The label is for those who cannot see what it stands beside. */
+  /** Hides the label visually, because its neighbours explain it. */
   readonly bare?: boolean;
   readonly open?: () => void;
 }
@@ -96,7 +96,7 @@ export const Select = part(({ label, value, change, options, hint, bare, open }:
   );
 });
 
-/** What the relay says is wrong with a field. */
+/** Returns what the relay says is wrong with a field. */
 export function errorOf(error: unknown, name: string): string | undefined {
   if (!(error instanceof ApiRefusal)) return undefined;
   const found = error.errors.filter(
@@ -112,7 +112,7 @@ interface ChoiceProps {
   readonly change: (value: string) => void;
 }
 
-/** One of a few, side by side. */
+/** A choice of a few, side by side. */
 export const choice = ({ label, value, options, change }: ChoiceProps) =>
   el.div(
     { class: "choice", role: "group", "aria-label": label },

@@ -1,4 +1,4 @@
-/** Filters of lists: status, type, subscription and time. What they are set to stands in the address. */
+/** Filters lists by status, type, subscription and time. The settings are in the address. */
 import { useState } from "preact/hooks";
 import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
@@ -18,13 +18,13 @@ const SPANS: Readonly<Record<string, readonly [text: string, ms: number]>> = {
   own: ["From … to …", 0],
 };
 
-/** What `datetime-local` holds is of the reader's own time zone. */
+/** `datetime-local` values are in the user's own time zone. */
 const iso = (local: string | undefined): string | undefined =>
   local === undefined || Number.isNaN(Date.parse(local)) ? undefined : new Date(local).toISOString();
 
 const MINUTE = 60_000;
 
-/** Whole minutes, so that the same choice is the same request for a while. */
+/** Rounds to whole minutes, so that the same choice is the same request for a while. */
 export function periodOf({ time = "", since, until }: Query): { readonly since?: string; readonly until?: string } {
   if (time === "own") return { since: iso(since), until: iso(until) };
   const ms = SPANS[time]?.[1] ?? 0;
@@ -42,7 +42,7 @@ export const Filters = part(({ keyId, query, statuses }: FiltersProps) => {
   const [types, setTypes] = useState<readonly string[]>([]);
   const set = (what: Query): void => refine({ cursor: undefined, ...what });
   const failed = (error: unknown): void => tell((error as Error).message);
-  // What there is to choose from is asked for when somebody is about to choose.
+  // The options are loaded when somebody is about to choose.
   const openTypes = (): void => void eventTypes().then(setTypes, failed);
   const openSubs = (): void => {
     if (known.now.size === 0) void loadStats(keyId, "24h").catch(failed);

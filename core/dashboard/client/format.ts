@@ -1,4 +1,4 @@
-/** Times, numbers and durations as people read them, in the browser's own language where that matters. */
+/** Formats times, numbers and durations for people, in the browser's own language where that matters. */
 const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
@@ -46,7 +46,7 @@ export function ago(iso: string, now: number): string {
   return Math.abs(seconds) < 5 ? "just now" : relative.format(seconds, "second");
 }
 
-/** A host, for where the whole URL is too long. Text that is no URL stays as it is. */
+/** Returns the host, for places where the whole URL is too long. Text that is no URL stays unchanged. */
 export const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : url);
 
 const REASONS: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-/** Static request headers: names that are seen, values that are not once they are stored. */
+/** Edits static request headers: names are shown, stored values are not. */
 import { useId } from "preact/hooks";
 import { el, part } from "./dom.ts";
 
@@ -6,7 +6,7 @@ export interface HeaderLine {
   readonly id: number;
   readonly name: string;
   readonly value: string;
-  /** Its stored value stays when none is typed. */
+  /** Whether it has a stored value, which stays unless a new one is typed. */
   readonly stored: boolean;
 }
 
@@ -19,7 +19,7 @@ interface HeadersProps {
 let next = 0;
 export const headerRow = (name = "", stored = false): HeaderLine => ({ id: next++, name, value: "", stored });
 
-/** As the API takes them: `null` keeps a stored value. `undefined`: there are none. */
+/** Returns the headers for the API: `null` keeps a stored value. `undefined`: there are none. */
 export function headersOf(lines: readonly HeaderLine[]): Record<string, string | null> | undefined {
   const named = lines.filter(({ name }) => name.trim() !== "");
   if (named.length === 0) return undefined;

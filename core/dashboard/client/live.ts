@@ -1,4 +1,4 @@
-/** What happens on a key, as it happens: server-sent events over `fetch`, since they need the token in a header. */
+/** Receives what happens on a key: server-sent events over `fetch`, because they need the token in a header. */
 import { asked, MOST_REQUESTS, refusalOf, send, spent, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
 import { token } from "./token.ts";
@@ -23,20 +23,20 @@ export type LiveMessage =
   | { readonly event: "event"; readonly data: LiveEvent }
   | { readonly event: "attempt"; readonly data: LiveAttempt }
   | { readonly event: "subscription"; readonly data: { readonly id: string } }
-  /** The stream begins anew: something may have been missed. */
+  /** The stream has begun again: something may have been missed. */
   | { readonly event: "again" };
 
 export const liveState = cell<"off" | "connecting" | "on">("off");
 const listeners = new Set<(message: LiveMessage) => void>();
 let current: { readonly keyId: string; readonly abort: AbortController } | undefined;
 
-/** Called for each message until what is returned is called. */
+/** Calls `tell` for each message until the returned function is called. */
 export function listen(tell: (message: LiveMessage) => void): () => void {
   listeners.add(tell);
   return () => listeners.delete(tell);
 }
 
-/** Follows a key from now on; `undefined` for none. A view that has spent its requests waits for the next one. */
+/** Follows a key from now on; `undefined` for none. A view that has used up its requests waits for the next one. */
 export function follow(keyId: string | undefined): void {
   if (current?.keyId === keyId) return;
   if (keyId !== undefined && spent.count >= MOST_REQUESTS) return;
@@ -65,7 +65,7 @@ async function run(keyId: string, signal: AbortSignal): Promise<void> {
         else if (refusal.status === 404) break;
       }
     } catch {
-      // Aborted, or the network is gone: below it is tried again.
+      // Aborted, or the network failed: the loop tries again.
     }
     if (signal.aborted) return;
     failures++;
@@ -79,7 +79,7 @@ async function run(keyId: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** A stream ends with its token. False when the session has ended too. */
+/** A stream ends with its token. Returns false when the session has ended too. */
 async function renewed(): Promise<boolean> {
   if (token.now !== undefined && Date.now() < token.now.renewAt) return true;
   try {

@@ -1,4 +1,4 @@
-/** The ways in: the first account, a login, or a token from elsewhere. */
+/** Shows the ways in: the first account, a login, or a pasted token. */
 import { useState } from "preact/hooks";
 import { form } from "./dialog.ts";
 import { el, part } from "./dom.ts";

@@ -1,4 +1,4 @@
-/** The overview of a key: sums, charts, and how its subscriptions are. */
+/** Shows the overview of a key: sums, charts, and the state of its subscriptions. */
 import { useMemo, useRef } from "preact/hooks";
 import { ChartCard, type ChartLine } from "./chart.ts";
 import { el, part } from "./dom.ts";
@@ -30,7 +30,7 @@ export const Overview = part(({ keyId, query }: OverviewProps) => {
   const soon = useCalm(again, 1_000);
   const begun = useRef(false);
   useLive(({ event }) => {
-    // The first happening on a quiet page is worth seeing at once; a stream of them is read now and then.
+    // The first event on a quiet page shows at once; a stream of them is loaded from time to time.
     if (begun.current && event !== "subscription") return calm();
     begun.current = true;
     soon();

@@ -1,4 +1,4 @@
-/** The relay itself, for those who own every key: nodes, storage, backlog, refusals. */
+/** Shows the relay itself to users that own every key: nodes, storage, backlog, refusals. */
 import { useEffect, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
@@ -38,7 +38,7 @@ export const RelayStatus = part(() => {
   });
 });
 
-/** One card a group; a list is a card for each of it. */
+/** Makes one card per group; a list becomes a card for each of its items. */
 const cards = (name: string, value: Figures | readonly Figures[]) =>
   (Array.isArray(value) ? (value as readonly Figures[]) : [value as Figures]).map((one, i) =>
     el.section(

@@ -1,4 +1,6 @@
-/** Replaying all that failed in a period: counted first, then sent again at a pace, with the progress shown. */
+/**
+ * Replays everything that failed in a period: counts first, then sends again at a chosen rate, and shows the progress.
+ */
 import { useRef, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { Dialog, form } from "./dialog.ts";
@@ -13,7 +15,7 @@ import type { Replayed } from "./shapes.ts";
 
 interface ReplayProps {
   readonly keyId: string;
-  /** Of this subscription only. */
+  /** Only of this subscription. */
   readonly only: string | undefined;
   readonly close: () => void;
 }
@@ -55,7 +57,7 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
     const { replayed, more } = await post(false);
     setUnder({ replayed, more, startedAt, perSecond: Number(perSecond) });
   });
-  // From before it begins: the first of them are through before the answer is here.
+  // Listens before the replay begins: the first deliveries end before its answer is here.
   const [ended, setEnded] = useState<ReadonlyMap<string, string>>(new Map());
   useLive((message) => {
     if (message.event !== "attempt" || message.data.cycle === 0 || (!start.busy && under === undefined)) return;
@@ -123,12 +125,12 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
 
 interface ProgressProps {
   readonly under: Under;
-  /** What the stream told of replayed deliveries: their status by id. */
+  /** Statuses of replayed deliveries by id, from the live stream. */
   readonly ended: ReadonlyMap<string, string>;
   readonly close: () => void;
 }
 
-/** What the stream tells; without it, what must be due by now. */
+/** Shows what the stream reported; without a stream, what must be due by now. */
 const Progress = part(({ under, ended, close }: ProgressProps) => {
   const { replayed, more, startedAt, perSecond } = under;
   const now = useNow();
@@ -137,19 +139,16 @@ const Progress = part(({ under, ended, close }: ProgressProps) => {
   const due = Math.min(replayed, Math.max(0, Math.floor(((now - startedAt) / 1_000) * perSecond)));
   const good = [...ended.values()].filter((status) => status === "delivered").length;
   return [
-    el.p(
-      { role: "status" },
-      `${count(replayed)} ${replayed === 1 ? "delivery was" : "deliveries were"} put back in line.`,
-    ),
+    el.p({ role: "status" }, `${count(replayed)} ${replayed === 1 ? "delivery is" : "deliveries are"} pending again.`),
     el.label({ class: "field" }, "Tried again", el.progress({ max: Math.max(1, replayed), value: live ? tried : due })),
     el.p(
       { class: "figure" },
       live
         ? `${count(tried)} of ${count(replayed)} tried, ${count(good)} delivered`
-        : `about ${count(due)} of ${count(replayed)} tried: the page is not live, so this is reckoned from the pace`,
+        : `about ${count(due)} of ${count(replayed)} tried: the page is not live, so this is estimated from the rate`,
     ),
-    more && notice("info", "There are more: replay again when these are through."),
-    el.p({ class: "quiet" }, "It goes on when this is closed."),
+    more && notice("info", "There are more: replay again when these have ended."),
+    el.p({ class: "quiet" }, "It continues when this is closed."),
     el.div({ class: "row end" }, el.button({ type: "button", class: "main", onClick: close }, "Close")),
   ];
 });

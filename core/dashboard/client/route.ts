@@ -1,4 +1,7 @@
-/** Where one is: behind the `#`, so that every view has an address and the relay serves but one page. */
+/**
+ * Keeps the current view in the address after the `#`, so that every view has an address and the relay serves only one
+ * page.
+ */
 import { cell } from "./cell.ts";
 import { spent } from "./api.ts";
 
@@ -23,10 +26,10 @@ function decode(text: string): string {
 }
 
 export const place = cell<PagePlace>(read());
-/** Called when another view is opened: the main heading takes the focus, so that it is read out. */
+/** Set when another view is opened: its main heading takes the focus, so that it is read out. */
 export const arrived = { focus: false };
 
-/** Takes the address as it is now. */
+/** Reads the current address. */
 function follow(): void {
   const before = place.now.parts.join("/");
   const next = read();
@@ -40,7 +43,7 @@ addEventListener("hashchange", follow);
 
 type Query = Readonly<Record<string, string | undefined>>;
 
-/** The address of a view. */
+/** Returns the address of a view. */
 export function to(parts: readonly string[], query: Query = {}): string {
   const asks = new URLSearchParams(Object.entries(query).filter((one): one is [string, string] => !!one[1]));
   return `#/${parts.map(encodeURIComponent).join("/")}${asks.size > 0 ? `?${asks}` : ""}`;
@@ -50,8 +53,8 @@ export function go(parts: readonly string[], query: Query = {}): void {
   location.hash = to(parts, query);
 }
 
-// An address changes a moment before anybody is told of it: these two go by the address itself, for somebody may just
-// have gone elsewhere.
+// An address changes shortly before its event. These two read the address itself, because the user may just have gone
+// elsewhere.
 
 /** Changes the query of this view, without a step in the history. */
 export function refine(query: Query): void {
@@ -60,7 +63,7 @@ export function refine(query: Query): void {
   follow();
 }
 
-/** Goes on from the start to the view that was meant, in its place; nowhere when somebody has left the start already. */
+/** Replaces the start by the intended view; does nothing when the user has left the start already. */
 export function settleRoute(parts: readonly string[]): void {
   if (read().parts.length > 0) return;
   history.replaceState(null, "", to(parts));

@@ -1,4 +1,4 @@
-/** A secret, shown this once: it is nowhere else in clear, and gone when this is closed. */
+/** Shows a secret once: it is nowhere else in clear text, and gone when this is closed. */
 import { useState } from "preact/hooks";
 import { Dialog } from "./dialog.ts";
 import { el, part } from "./dom.ts";
@@ -16,7 +16,7 @@ export const SecretOnce = part(({ made, close }: { readonly made: Secreted; read
         "warn",
         el.p(
           null,
-          el.strong(null, "It is shown this once."),
+          el.strong(null, "It is shown only this once."),
           " The relay keeps it encrypted and never shows it again. If it is lost, rotate it.",
         ),
       ),
@@ -31,7 +31,7 @@ export const SecretOnce = part(({ made, close }: { readonly made: Secreted; read
           null,
           until === null
             ? "The old secret no longer signs."
-            : `The old secret signs beside it until ${moment(until)}: put the new one in place before then.`,
+            : `The old secret also signs until ${moment(until)}: install the new one before then.`,
         ),
       el.label(
         { class: "check" },

@@ -1,4 +1,4 @@
-/** The request of an attempt, byte for byte, with its signature explained, and made again from a secret that one types in. */
+/** Shows the request of an attempt, byte for byte, explains its signature, and makes it again from a typed secret. */
 import { useEffect, useState } from "preact/hooks";
 import { el, part } from "./dom.ts";
 import { Field } from "./fields.ts";
@@ -6,7 +6,10 @@ import { Copy, notice } from "./elements.ts";
 import { userAgent } from "./session.ts";
 import type { Attempt, RelayEvent, Subscription } from "./shapes.ts";
 
-/** The text of `data` in the answer about an event, as it came: reading and writing it anew would change numbers and order. */
+/**
+ * Returns the original text of `data` in the answer about an event: parsing and writing it again would change numbers
+ * and order.
+ */
 export function rawData(answer: string): string {
   const mark = ',"data":';
   const from = answer.indexOf(mark) + mark.length;
@@ -38,7 +41,7 @@ interface SentProps {
 export const bodyOf = ({ id, type, keyId, createdAt }: RelayEvent, data: string): string =>
   `{"id":"${id}","type":"${type}","keyId":"${keyId}","createdAt":"${createdAt}","data":${data}}`;
 
-/** Read when it is opened: there may be many of them. */
+/** Loaded when it is opened: there may be many of them. */
 export const WhatWasSent = part((props: SentProps) => {
   const [open, setOpen] = useState(false);
   const toggled = (event: Event): void => setOpen((event.currentTarget as HTMLDetailsElement).open);
@@ -81,7 +84,7 @@ const Request = part(({ event, data, attempt, sub }: SentProps) => {
   const [signed, setSigned] = useState<Signed | undefined>(undefined);
   const body = bodyOf(event, data);
   const timestamp = String(Math.floor(Date.parse(attempt.startedAt) / 1_000));
-  // Browsers offer cryptography to HTTPS and loopback only.
+  // Browsers offer cryptography only to HTTPS and loopback.
   const able = isSecureContext;
   useEffect(() => {
     if (able) void crypto.subtle.digest("SHA-256", text.encode(body)).then((bytes) => setDigest(base64(bytes)));
@@ -167,14 +170,16 @@ const Request = part(({ event, data, attempt, sub }: SentProps) => {
             change: setSecret,
             type: "password",
             placeholder: "whsec_…",
-            hint: "It stays in this page: nothing is sent. The headers above then show what the receiver got, if the secret was the one in force.",
+            hint: "It stays in this page: nothing is sent. The headers above then show what the receiver got, if it is the secret that signed.",
           })
         : notice("info", "Open this page by HTTPS to make the signatures again with your secret."),
-      secret !== "" && signed === undefined && notice("warn", "This is no secret of the relay’s form."),
+      secret !== "" &&
+        signed === undefined &&
+        notice("warn", "This is not a secret of the relay: it must begin with whsec_."),
     ),
     el.p(
       { class: "quiet" },
-      "URL and headers are those that the subscription has now. A ",
+      "URL and headers are the subscription’s current ones. A ",
       el.code(null, "traceparent"),
       " is passed on if the event was published with one.",
     ),

@@ -1,4 +1,7 @@
-/** Who is there: set up, log in, renew, step up, log out. The refresh cookie is the browser's; no script sees it. */
+/**
+ * Manages the session: set up, log in, renew, step up, log out. The browser keeps the refresh cookie; no script sees
+ * it.
+ */
 import { asked, ask, ApiRefusal, refusalOf, send, spent, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
 import { readToken, token } from "./token.ts";
@@ -7,12 +10,12 @@ export type PageSession =
   | { readonly kind: "starting" }
   | { readonly kind: "setup" }
   | { readonly kind: "login"; readonly note?: string }
-  /** The relay has no accounts: a token from elsewhere is pasted. */
+  /** The relay has no accounts: the user pastes a token from elsewhere. */
   | { readonly kind: "paste"; readonly note?: string }
   | { readonly kind: "open" };
 
 export const session = cell<PageSession>({ kind: "starting" });
-/** A second factor is asked for; whoever answers says how it went. */
+/** Set while a second factor is asked for; the dialog calls it with the result. */
 export const stepping = cell<((done: boolean) => void) | undefined>(undefined);
 
 const { dataset } = document.documentElement;
@@ -26,7 +29,7 @@ interface Granted {
   readonly recoveryCodes?: readonly string[];
 }
 
-/** `/auth/…` with the cookie, which they set, read and clear. 429 is waited out. @throws Refusal */
+/** Calls `/auth/…` with the cookie, which these routes set, read and clear. Waits out 429. @throws ApiRefusal */
 async function auth<T>(method: string, path: string, body?: unknown): Promise<T> {
   for (let tries = 0; ; tries++) {
     const headers: Record<string, string> = {};
@@ -46,7 +49,7 @@ function take({ token: text }: Granted): void {
   token.set(readToken(text));
 }
 
-/** The way in is over: what comes now is a view of its own. */
+/** The login is done: what follows is a view of its own. */
 function enter(): void {
   spent.count = 0;
   session.set({ kind: "open" });
@@ -57,7 +60,7 @@ export async function setUp(code: string, username: string, password: string): P
   enter();
 }
 
-/** Resolves to whether a code of the second factor is wanted too. @throws Refusal */
+/** Resolves to whether a code of the second factor is required too. @throws ApiRefusal */
 export async function logIn(username: string, password: string, code: string | undefined): Promise<"open" | "code"> {
   try {
     take(await auth<Granted>("POST", "/auth/login", { username, password, ...(code ? { code } : {}) }));
@@ -69,7 +72,7 @@ export async function logIn(username: string, password: string, code: string | u
   return "open";
 }
 
-/** A token from elsewhere, tried before it is taken. @throws Refusal */
+/** Takes a token from elsewhere, after trying it. @throws ApiRefusal */
 export async function paste(text: string): Promise<void> {
   const read = readToken(text.trim());
   if (read === undefined) throw new Error("This is not a token: a JWT has three parts with dots between them.");
@@ -86,7 +89,7 @@ export async function paste(text: string): Promise<void> {
 
 let renewing: Promise<boolean> | undefined;
 
-/** One renewal at a time, whoever asks for it. */
+/** Makes one renewal at a time, for any number of callers. */
 function renew(): Promise<boolean> {
   if (!hasAccounts) return Promise.resolve(false);
   renewing ??= auth<Granted>("POST", "/auth/refresh")
@@ -112,7 +115,7 @@ export async function stepUp(code: string): Promise<void> {
 export const beginTotp = async (password: string, code: string | undefined): Promise<string> =>
   (await auth<{ uri: string }>("POST", "/auth/totp", { password, ...(code ? { code } : {}) })).uri;
 
-/** @returns the recovery codes, shown this once */
+/** @returns the recovery codes, which are shown only this once */
 export async function confirmTotp(code: string): Promise<readonly string[]> {
   const granted = await auth<Granted>("PUT", "/auth/totp", { code });
   take(granted);
@@ -142,7 +145,7 @@ asked.stepUp = () =>
     }),
   );
 
-/** Takes up the session that the browser still has, or shows the way in. */
+/** Resumes the browser's session, or shows the login. */
 export async function begin(): Promise<void> {
   if (!hasAccounts) return session.set({ kind: "paste" });
   if (dataset["firstRun"] === "yes") return session.set({ kind: "setup" });

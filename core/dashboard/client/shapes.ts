@@ -1,4 +1,4 @@
-/** What the API answers with, as far as the page looks at it. */
+/** The answers of the API, as far as the page uses them. */
 
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "cancelled";
 export type EventStatus = DeliveryStatus | "unmatched";
@@ -39,7 +39,7 @@ export interface Sums {
   readonly p99Ms: number | null;
 }
 
-/** A subscription and how it is. */
+/** A subscription and its state. */
 export interface Glance extends Subscription {
   readonly figures: Sums & { readonly backlog: number };
   readonly failuresInARow: number;
@@ -101,7 +101,7 @@ export interface RelayEvent {
   readonly createdAt: string;
   readonly acceptedAt: string;
   readonly status: EventStatus;
-  /** Its stored record is damaged: what is shown of it may be wrong, and it cannot be sent. */
+  /** Its stored record is damaged: what is shown may be wrong, and it cannot be sent. */
   readonly damaged?: true;
 }
 export interface EventDetail extends RelayEvent {
@@ -125,6 +125,6 @@ export interface Replayed {
   readonly more: boolean;
 }
 
-/** Whether a pattern of a subscription matches a name; as the relay itself does it. */
+/** Whether a pattern of a subscription matches a name, as in the relay itself. */
 export const isPattern = (text: string): boolean =>
   text.length <= 128 && /^(?:[A-Za-z0-9_-]+|\*)(?:[:.](?:[A-Za-z0-9_-]+|\*))*$/.test(text);

@@ -1,4 +1,4 @@
-/** What stands around every view: where one can go, on which key, and whether it is live. */
+/** The frame around every view: navigation, the current key, and whether the view is live. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useCell } from "./cell.ts";
@@ -34,7 +34,7 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
   const view = here.parts.join("/");
   useEffect(() => {
     follow(followed);
-    // A view that had spent its requests is followed later.
+    // A view that had used up its requests is followed later.
     const timer = setInterval(() => follow(followed), AGAIN_MS);
     return () => clearInterval(timer);
   }, [followed, view]);
@@ -70,7 +70,7 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
   );
 });
 
-/** The address behind `#` is ours: a jump within the page is made by hand. */
+/** The page uses the address after `#` itself, so a jump within the page is made by hand. */
 function skip(event: Event): void {
   event.preventDefault();
   document.getElementById("main")?.focus();
@@ -116,7 +116,7 @@ export const KeyForm = part(() => {
   const [wrong, setWrong] = useState<string | undefined>(undefined);
   const submit = (): void => {
     if (isKeyId(id)) go(["k", id, "subscriptions"]);
-    else setWrong("1 to 64 letters, digits, _ : and -, first a letter or digit");
+    else setWrong("1 to 64 letters, digits, _ : and -, the first a letter or digit");
   };
   return form({
     submit,

@@ -1,4 +1,4 @@
-/** What is done to a subscription after a second thought: a new secret, and its end. */
+/** Confirms and runs the actions on a subscription that need a second thought: rotating its secret, and deleting it. */
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { Dialog, form } from "./dialog.ts";

@@ -1,4 +1,4 @@
-/** Creating a subscription, and changing one: the same fields. */
+/** The form to create or change a subscription: the same fields. */
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { Dialog, form } from "./dialog.ts";
@@ -11,7 +11,7 @@ import type { Secreted, Subscription } from "./shapes.ts";
 
 interface FormProps {
   readonly keyId: string;
-  /** What is changed; left out, one is created. */
+  /** The subscription to change; absent to create one. */
   readonly one?: Subscription;
   readonly close: () => void;
   readonly saved: (one: Subscription | Secreted) => void;
@@ -39,7 +39,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   const [first, setFirst] = useState(shown(one?.retry === undefined ? undefined : one.retry.firstDelayMs / 1_000));
   const [factor, setFactor] = useState(shown(one?.retry?.factor));
   const [most, setMost] = useState(shown(one?.retry === undefined ? undefined : one.retry.maxDelayMs / 1_000));
-  // Only at first: it must not shut on who clears a field.
+  // Only at first: it must not close when a field is cleared.
   const [tuned] = useState([pace, seconds, attempts].some((text) => text !== ""));
   const moved =
     one !== undefined &&
@@ -70,7 +70,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       const { data } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: wanted });
       return saved(data);
     }
-    // What was set and is empty now is cleared. The URL is left out when it is as it was: it need not be judged again.
+    // What was set and is empty now is cleared. An unchanged URL is left out: it need not be checked again.
     for (const name of ["description", "rateLimit", "timeoutMs", "retry", "headers"] as const)
       if (wanted[name] === undefined && one[name] !== undefined) wanted[name] = null;
     if (wanted["url"] === one.url) delete wanted["url"];
@@ -99,7 +99,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
           error: errorOf(error, "url"),
         }),
         moved &&
-          notice("warn", "At another origin the stored header values are dropped. Enter them anew, or remove them."),
+          notice("warn", "At another origin the stored header values are dropped. Enter them again, or remove them."),
         EventNames({ chosen: events, change: setEvents, error: errorOf(error, "events") }),
         Field({
           label: "Description",
@@ -121,7 +121,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
               change: setPace,
               inputMode: "decimal",
               optional: true,
-              hint: "Kept by each node of the relay by itself. Empty: as fast as you answer.",
+              hint: "Each node of the relay applies it by itself. Empty: as fast as you answer.",
               error: errorOf(error, "rateLimit"),
             }),
             Field({
@@ -130,7 +130,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
               change: setSeconds,
               inputMode: "decimal",
               optional: true,
-              hint: "1 to 30. Empty: the relay’s own.",
+              hint: "1 to 30. Empty: the default.",
               error: errorOf(error, "timeoutMs"),
             }),
             Field({
@@ -139,7 +139,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
               change: setAttempts,
               inputMode: "numeric",
               optional: true,
-              hint: "1 to 5. Empty: the relay’s own.",
+              hint: "1 to 5. Empty: the default.",
               error: errorOf(error, "retry.attempts"),
             }),
             Field({
@@ -151,7 +151,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
               error: errorOf(error, "retry.firstDelayMs"),
             }),
             Field({
-              label: "Each wait is so many times the last",
+              label: "Factor from one wait to the next",
               value: factor,
               change: setFactor,
               inputMode: "decimal",

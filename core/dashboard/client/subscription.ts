@@ -1,4 +1,4 @@
-/** One subscription: how it is set up, how it is, and what can be done with it. */
+/** Shows one subscription: its settings, its state, and the actions on it. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { AttemptLine } from "./attempt.ts";
@@ -169,7 +169,7 @@ const Standing = part(({ one }: { readonly one: Glance }) => {
       null,
       line("Health", HealthText({ one })),
       line("Attempts that succeeded", `${share(figures.delivered, figures.attempts)} of ${count(figures.attempts)}`),
-      line("Deliveries given up", count(figures.failed)),
+      line("Failed deliveries", count(figures.failed)),
       line("Latency", `p50 ${duration(figures.p50Ms)}, p99 ${duration(figures.p99Ms)}`),
       line("Pending now", figures.backlog >= 1_000 ? "1,000 or more" : count(figures.backlog)),
       line(
@@ -194,11 +194,11 @@ const Settings = part(({ one }: { readonly one: Glance }) =>
         "Pace",
         one.rateLimit === undefined ? "as fast as it answers" : `at most ${one.rateLimit.perSecond} a second`,
       ),
-      line("Time-out", one.timeoutMs === undefined ? "the relay’s own" : duration(one.timeoutMs)),
+      line("Time-out", one.timeoutMs === undefined ? "the default" : duration(one.timeoutMs)),
       line(
         "Retries",
         one.retry === undefined
-          ? "the relay’s own"
+          ? "the default"
           : `${one.retry.attempts} attempts, first wait ${duration(one.retry.firstDelayMs)}, then ${one.retry.factor} times the last, at most ${duration(one.retry.maxDelayMs)}`,
       ),
       one.headers !== undefined &&
@@ -225,7 +225,7 @@ const TestEvent = part(({ keyId, id }: ViewProps) => {
       null,
       "Sends ",
       el.code(null, "relay:ping"),
-      " to the URL, now and once, also while it is disabled. It counts neither for health nor for figures.",
+      " to the URL, now and once, even while it is disabled. It counts neither for health nor for statistics.",
     ),
     el.div(
       { class: "row" },

@@ -1,4 +1,4 @@
-/** The subscriptions of a key, with their health at a glance. */
+/** Lists the subscriptions of a key, with their health at a glance. */
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { el, part } from "./dom.ts";
@@ -53,7 +53,7 @@ export const SubscriptionList = part(({ keyId }: { readonly keyId: string }) => 
   });
 });
 
-/** How it is, in words: the worst of what is known comes first. */
+/** Shows its state in words: the worst of what is known comes first. */
 export const HealthText = part(({ one }: { readonly one: Glance }): VNode => {
   const now = useNow();
   if (one.status === "disabled")
@@ -65,7 +65,7 @@ export const HealthText = part(({ one }: { readonly one: Glance }): VNode => {
   if (one.restsUntil !== undefined && Date.parse(one.restsUntil) > now)
     return el.span(
       null,
-      badge("resting"),
+      badge("paused"),
       el.small(
         null,
         `after ${count(one.failuresInARow)} failures in a row; tried again `,
@@ -76,7 +76,7 @@ export const HealthText = part(({ one }: { readonly one: Glance }): VNode => {
     return el.span(null, badge("failing"), el.small(null, `${count(one.failuresInARow)} failed in a row`));
   if (one.lastDelivery === undefined) return badge("idle");
   if (one.lastDelivery.status === "failed")
-    return el.span(null, badge("failing"), el.small(null, "the last delivery was given up"));
+    return el.span(null, badge("failing"), el.small(null, "the last delivery failed"));
   return badge("healthy");
 });
 

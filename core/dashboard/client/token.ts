@@ -1,4 +1,4 @@
-/** The access token. It lives in memory only, and goes nowhere but into `Authorization`. */
+/** Holds the access token. It lives in memory only, and is sent only in `Authorization`. */
 import { cell } from "./cell.ts";
 
 export interface ParsedToken {
@@ -9,13 +9,16 @@ export interface ParsedToken {
   readonly amr: readonly string[];
   /** Epoch ms. */
   readonly expiresAt: number;
-  /** When it is time for the next one, epoch ms. */
+  /** When to renew it, epoch ms. */
   readonly renewAt: number;
 }
 
 export const token = cell<ParsedToken | undefined>(undefined);
 
-/** What stands in a token, to be shown; whether it is genuine only the relay can tell. `undefined`: it is no JWT. */
+/**
+ * Returns the content of a token, to be shown; only the relay can check whether it is genuine. `undefined`: it is not a
+ * JWT.
+ */
 export function readToken(text: string): ParsedToken | undefined {
   try {
     const middle = text.split(".")[1] ?? "";

@@ -1,4 +1,4 @@
-/** Turning a second factor on: the QR code, a first code, and the recovery codes, shown once. */
+/** Turns a second factor on: the QR code, a first code, and the recovery codes, shown once. */
 import { useEffect, useState } from "preact/hooks";
 import { form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
@@ -34,8 +34,8 @@ const Begin = part(({ on, begun }: { readonly on: boolean; readonly begun: (uri:
     el.p(
       null,
       on
-        ? "Your login asks for a code. You can move it to another device; the present one stays in force until the new one is confirmed."
-        : "A code from an authenticator app, beside the password. Rotating a secret needs it.",
+        ? "Your login asks for a code. You can move it to another device; the current one stays valid until the new one is confirmed."
+        : "A code from an authenticator app, in addition to the password. Rotating a secret needs it.",
     ),
     form({
       submit: run,
@@ -102,7 +102,7 @@ const Confirm = part(
   },
 );
 
-/** Drawn as rectangles of one path; the library is fetched for this alone. */
+/** Drawn as rectangles of one path; the library is loaded for this alone. */
 const Qr = part(({ text }: { readonly text: string }) => {
   const [drawn, set] = useState<{ readonly size: number; readonly path: string } | undefined>(undefined);
   useEffect(() => {
