@@ -15,32 +15,32 @@ export interface EventFilter {
 
 export interface EventSummary {
   readonly event: RelayEvent;
-  /** Its record is damaged: of `event` only key, ordinal and times are certain, and it has no body. */
+  /** Whether its record is damaged: only key, ordinal and times of `event` are certain then, and it has no body. */
   readonly damaged: boolean;
   readonly status: EventStatus;
 }
 
-/** A delivery as it reads now, with the attempts of its newest cycle; those before it are read in pages of their own. */
+/** A delivery as it is now, with the attempts of its newest cycle; earlier ones are read in pages of their own. */
 export interface DeliveryDetail {
   readonly delivery: Delivery;
   readonly attempts: readonly Attempt[];
 }
 
 export interface DeliveriesRequest {
-  /** How many to pass over. */
+  /** How many to skip. */
   readonly from: number;
   readonly limit: number;
 }
 
 export interface EventDetail extends EventSummary {
   readonly deliveries: readonly DeliveryDetail[];
-  /** How many to pass over for the next page; absent when there is none. */
+  /** How many to skip for the next page; absent on the last page. */
   readonly next?: number;
 }
 
 export interface HistoryPage<Item> {
   readonly items: readonly Item[];
-  /** Where the next page begins; absent when there is no more. A page may be empty and still have a next one. */
+  /** Where the next page begins; absent on the last page. A page may be empty and still have a next one. */
   readonly next?: string;
 }
 
@@ -52,11 +52,11 @@ export interface PageRequest {
 export interface History {
   /** Newest first. */
   events(keyId: string, filter: EventFilter, page: PageRequest): Promise<HistoryPage<EventSummary>>;
-  /** With a page of its deliveries, in the order of its list. */
+  /** Reads an event with a page of its deliveries, in the order of its list. */
   event(keyId: string, eventId: string, page?: DeliveriesRequest): Promise<EventDetail | undefined>;
-  /** Every delivery of an event as it reads now, in pages, without attempts of earlier cycles. */
+  /** Yields every delivery of an event as it is now, in pages, without attempts of earlier cycles. */
   everyDelivery(keyId: string, eventId: string): AsyncGenerator<readonly Delivery[]>;
-  /** Those of one subscription, newest event first. */
+  /** Reads the deliveries of one subscription, newest event first. */
   deliveries(
     subscription: Subscription,
     status: DeliveryStatus | undefined,

@@ -1,7 +1,7 @@
 /** How long ended events are kept. */
 
 export interface RetentionOptions {
-  /** Age at which delivered, cancelled and unmatched events go, ms. `undefined`: never. */
+  /** Age at which delivered, cancelled and unmatched events are deleted, ms. `undefined`: never. */
   readonly deliveredAfterMs?: number;
   readonly failedAfterMs?: number;
 }

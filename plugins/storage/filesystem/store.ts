@@ -209,7 +209,7 @@ export class Store {
     } catch (error) {
       const told = fault(error, "writing records");
       if (this.#lastFault === undefined)
-        this.#log.error("the record files cannot be written as fast as the journal", {
+        this.#log.error("records could not be written to their files; the journal keeps them", {
           fault: told.fault,
           reason: told.message,
         });

@@ -1,7 +1,10 @@
 /** Builds the time argument of every script: see `clock-lua.ts`. */
 import type { Clock } from "../../../core/ports/clock.ts";
 
-/** Empty: Redis decides by its own clock, which all nodes share. Tests hand in theirs; for what scripts get, see `stamp.ts`. */
+/**
+ * Empty: Redis decides by its own clock, which all nodes share. Tests pass in theirs; for what scripts get, see
+ * `time-argument.ts`.
+ */
 export type Now = () => number | "" | { toString(): string };
 
 export interface TimeArgument {
