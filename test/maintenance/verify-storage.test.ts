@@ -59,7 +59,7 @@ describe("the survey", () => {
   );
 
   it.each([
-    ["due", "event: has neither", "delivery: is pending, but is not in the index"],
+    ["due", "event: has neither", "delivery: is pending, but is not in the due index"],
     ["event", "eventid: names an event that does not exist", "due: belongs to an event that does not exist"],
     ["eventid", "event: is not found by its id", ""],
     ["delivery", "due: was tried before, but", "attempts: belongs to a delivery that does not exist"],
