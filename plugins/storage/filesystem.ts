@@ -60,13 +60,13 @@ function asStore(dir: string, { store, files, journal, quarantine }: OpenedStore
     async status() {
       const { freeBytes } = await diskRoom(dir);
       const { keys, bytes } = store.backlog;
-      const figures = {
+      const facts = {
         folders: files.leaves.count,
         journalBytes: journal.bytes,
         behindKeys: keys,
         behindBytes: bytes,
       };
-      return { ...figures, quarantined: quarantine.count, freeBytes };
+      return { ...facts, quarantined: quarantine.count, freeBytes };
     },
     async close() {
       await store.close();

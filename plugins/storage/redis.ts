@@ -13,7 +13,7 @@ import type { Client } from "./redis/connect.ts";
 import { sharedCounters } from "./redis/counters.ts";
 import { createExclusiveTurn } from "./redis/exclusive-turn.ts";
 import { large as largeCalls, patienceFor } from "./redis/large.ts";
-import { nodes as otherNodes } from "./redis/nodes.ts";
+import { nodes as createNodes } from "./redis/nodes.ts";
 import { problemsOf } from "./redis/options.ts";
 import type { RedisOptions } from "./redis/options.ts";
 import { sharedQueue } from "./redis/queue.ts";
@@ -21,7 +21,7 @@ import { manyValues, ranges } from "./redis/range.ts";
 import { replicated } from "./redis/replicated.ts";
 import { timeArgument, type Now } from "./redis/time-argument.ts";
 import { batchCalls } from "./redis/batch-calls.ts";
-import { liveProbe, survey } from "./redis/probe.ts";
+import { liveProbe, probe } from "./redis/probe.ts";
 
 export type { RedisOptions } from "./redis/options.ts";
 
@@ -72,7 +72,7 @@ async function open(
   const clients: Client[] = [client];
   try {
     await client.connect();
-    const first = await survey(client, options, log);
+    const first = await probe(client, options, log);
 
     const time = timeArgument(clock, serverNow);
     const { now } = time;
@@ -92,8 +92,8 @@ async function open(
       await writer.connect();
       writing = calls(writer, tag, clock, { evaluate: replicated(writer, tag, replicas), gate });
     }
-    const channelNow = (): Channel => told;
-    const due = (inMs: number): void => queue.told(inMs);
+    const channelNow = (): Channel => notifications;
+    const due = (inMs: number): void => queue.noteDue(inMs);
     // Extending waits for replicas as well: an event that was not copied when its attempt begins could be lost, and its
     // id be published again as another event.
     const step = batchCalls(writing, large, now, clock, due);
@@ -109,10 +109,18 @@ async function open(
       node,
       channel: channelNow,
     });
-    const others = otherNodes(reading, tag, clock, node, time);
-    const told: Channel = await channel(subscriber, tag, clock, reading, others.alive, queue.told, others.heard);
+    const otherNodes = createNodes(reading, tag, clock, node, time);
+    const notifications: Channel = await channel(
+      subscriber,
+      tag,
+      clock,
+      reading,
+      otherNodes.alive,
+      queue.noteDue,
+      otherNodes.heard,
+    );
     // A new master may lack messages that the old one sent.
-    client.on("ready", told.missed);
+    client.on("ready", notifications.missed);
     const found = liveProbe(first, client, options, { clock, log, metrics, calls: reading });
     client.on("ready", found.look);
     const range = ranges(reading, tag, now);
@@ -139,7 +147,7 @@ async function open(
       range,
       watch: (changed) => channelNow().watch(changed),
       queue,
-      nodes: others,
+      nodes: otherNodes,
       counters: sharedCounters(reading, now),
       async status() {
         const { waiting, leased } = await queue.depth();
@@ -155,7 +163,7 @@ async function open(
           waiting,
           leased,
           usedBytes,
-          nodes: await others.count(),
+          nodes: await otherNodes.count(),
           listening: channelNow().listening,
         };
       },
@@ -166,8 +174,8 @@ async function open(
         return { freeBytes: Math.max(0, totalBytes - memoryOf(info, "used_memory")), totalBytes };
       },
       async time() {
-        const told: unknown = await reading.ask((asked) => asked.time(), { repeatable: true, changes: false });
-        const [seconds, micros] = told as readonly [string | number, string | number];
+        const answer: unknown = await reading.ask((asked) => asked.time(), { repeatable: true, changes: false });
+        const [seconds, micros] = answer as readonly [string | number, string | number];
         return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
       },
       async dispose() {
@@ -177,7 +185,7 @@ async function open(
         found.close();
         await committing.ended();
         await channelNow().close();
-        await others.leave();
+        await otherNodes.leave();
         for (const one of clients) one.disconnect();
         large.end();
       },

@@ -140,7 +140,7 @@ export function simShared(world: World): SimShared {
   }
 
   async function open(life: Life): Promise<Storage> {
-    const { watch, tell, watched } = watchers();
+    const { watch, notify: tell, watched } = watchers();
     const own = `${life.name}.${++opened}`;
     /** Commits that may have happened: their id, and the epoch at which they were decided. */
     const uncertain = new WeakMap<readonly Change[], { readonly id: string; readonly at: number }>();

@@ -55,29 +55,29 @@ export const ownAuditEntry = (
 export const unauthenticated = (detail: string): Problem => new Problem("UNAUTHENTICATED", detail);
 
 /** @throws Problem UNAUTHENTICATED */
-async function owner(parts: AccountsDeps, request: RouteRequest): Promise<Principal> {
-  const found = await parts.authenticate(request);
+async function owner(deps: AccountsDeps, request: RouteRequest): Promise<Principal> {
+  const found = await deps.authenticate(request);
   if ("refused" in found) throw unauthenticated("Send a valid access token as Authorization: Bearer.");
   return found;
 }
 
 /** The owner of the access token. The limits count the account and the address. */
 export const identifyOwner =
-  (parts: AccountsDeps) =>
+  (deps: AccountsDeps) =>
   async (request: RouteRequest): Promise<Identified<Principal>> => {
-    const caller = await owner(parts, request);
+    const caller = await owner(deps, request);
     // A name has no spaces in it, so no account can be named like an address.
     return { counted: [caller.sub, `from ${addressGroup(request.address)}`], caller };
   };
 
 /** The session and the account of a caller. @throws Problem UNAUTHENTICATED; CONFLICT for tokens without a session */
 export async function sessionOf(
-  parts: AccountsDeps,
+  deps: AccountsDeps,
   { sessionId }: Principal,
 ): Promise<{ readonly session: Session; readonly read: Read }> {
   if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session. Log in first.");
-  const session = await parts.sessions.find(sessionId);
-  const read = session && (await parts.users.read(session.username));
+  const session = await deps.sessions.find(sessionId);
+  const read = session && (await deps.users.read(session.username));
   if (session === undefined || read?.user.uid !== session.uid)
     throw unauthenticated("The session has ended. Log in again.");
   return { session, read };
@@ -113,7 +113,7 @@ const TRIES = 4;
 /**
  * Reads, decides and commits; starts over when another change came first, so that a code is used once even in a race.
  */
-export async function surely<T>(
+export async function retryOnConflict<T>(
   storage: ScopedStorage,
   decide: () => Promise<{
     readonly changes: readonly Change[];

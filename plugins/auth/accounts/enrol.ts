@@ -16,7 +16,7 @@ import {
   ownAuditEntry,
   PASSWORD,
   sessionOf,
-  surely,
+  retryOnConflict,
   TWO_FACTORS,
   unauthenticated,
 } from "./dependencies.ts";
@@ -26,8 +26,8 @@ import { userKey } from "./user.ts";
 import type { User } from "./user.ts";
 import { confirmed } from "./users.ts";
 
-export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
-  const { storage, users, sessions, passwords, brake, guess, keys, clock, log, setup } = parts;
+export function enrolRoutes(deps: AccountsDeps): readonly Route[] {
+  const { storage, users, sessions, passwords, brake, guess, keys, clock, log, setup } = deps;
 
   async function first(request: RouteRequest): ReturnType<Route["handle"]> {
     const gone = new Problem("NOT_FOUND", "There is no such path.");
@@ -37,7 +37,7 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
     if (used === "wrong" || used === "spent") {
       const actor = actorOf("unknown account", request);
       const tried = { action: "account.created", target: "first account", detail: "wrong set-up code" } as const;
-      await parts.refused({ ...tried, actor, keys: "*" }, "set-up");
+      await deps.refused({ ...tried, actor, keys: "*" }, "set-up");
       throw unauthenticated(used === "spent" ? SPENT : "The set-up code is wrong or has expired.");
     }
     const user = await users.make({ ...body, keys: ["*"] });
@@ -53,11 +53,11 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
     await setup.withdraw();
     log.info("first account", { sub: user.username, address: request.address, requestId: request.requestId });
     const headers = { "set-cookie": setCookie(cookie, session.expiresAt - clock.now()) };
-    return reply(await grant(parts, user, session), clock.now(), headers, 201);
+    return reply(await grant(deps, user, session), clock.now(), headers, 201);
   }
 
   const refused = (action: AuditAction, user: User, request: RouteRequest, why: string): Promise<void> =>
-    parts.refused(ownAuditEntry(action, user, request, why), user.username);
+    deps.refused(ownAuditEntry(action, user, request, why), user.username);
 
   /** Returns the user, with the code used up where there is a factor to change. @throws Problem UNAUTHENTICATED */
   async function proven(
@@ -79,8 +79,8 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
   /** Begins an enrolment. The current factor stays valid until the new one is confirmed. */
   async function begin(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
     const body = await readBody(request, totpBody);
-    const uri = await surely(storage, async () => {
-      const { read } = await sessionOf(parts, caller);
+    const uri = await retryOnConflict(storage, async () => {
+      const { read } = await sessionOf(deps, caller);
       await brake.wait(read.user.username, request.signal);
       const allowed = await guess("POST /auth/totp", read.user.username, () => proven(read.user, body, request));
       const { user, uri } = beginTotp(allowed, keys, clock.now());
@@ -98,8 +98,8 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
    */
   async function confirm(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
     const body = await readBody(request, codeBody);
-    const { user, session, codes } = await surely(storage, async () => {
-      const { read, session } = await sessionOf(parts, caller);
+    const { user, session, codes } = await retryOnConflict(storage, async () => {
+      const { read, session } = await sessionOf(deps, caller);
       const { user, codes } = await guess("PUT /auth/totp", read.user.username, async () => {
         try {
           return confirmed(read.user, body.code, keys, clock.now());
@@ -119,10 +119,10 @@ export function enrolRoutes(parts: AccountsDeps): readonly Route[] {
       };
     });
     log.info("second factor on", { sub: user.username, address: request.address, requestId: request.requestId });
-    return reply({ ...(await grant(parts, user, session)), recoveryCodes: codes }, clock.now());
+    return reply({ ...(await grant(deps, user, session)), recoveryCodes: codes }, clock.now());
   }
 
-  const totp = { path: "/auth/totp", identify: identifyOwner(parts) } as const;
+  const totp = { path: "/auth/totp", identify: identifyOwner(deps) } as const;
   const start: Route = {
     method: "POST",
     path: "/auth/setup",

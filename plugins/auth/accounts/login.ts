@@ -19,7 +19,7 @@ import {
   ownAuditEntry,
   PASSWORD,
   sessionOf,
-  surely,
+  retryOnConflict,
   TWO_FACTORS,
   unauthenticated,
 } from "./dependencies.ts";
@@ -37,8 +37,8 @@ const WRONG_CODE = "The code is wrong, or was used before. Use the next one.";
 /** The body of a login, read before the limits: they count the account that it names. */
 type LoginRead = { readonly json: unknown } | { readonly error: Problem };
 
-export function loginRoutes(parts: AccountsDeps): readonly Route[] {
-  const { storage, users, sessions, passwords, brake, guess, keys, clock, log } = parts;
+export function loginRoutes(deps: AccountsDeps): readonly Route[] {
+  const { storage, users, sessions, passwords, brake, guess, keys, clock, log } = deps;
 
   async function login(request: RouteRequest, read: LoginRead): ReturnType<Route["handle"]> {
     if ("error" in read) throw read.error;
@@ -46,7 +46,7 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
     const name = normalName(body.username);
     await brake.wait(name, request.signal);
     await sessions.tidy();
-    const { user, session, cookie } = await surely(storage, async () => {
+    const { user, session, cookie } = await retryOnConflict(storage, async () => {
       const read = await users.read(name);
       const right = await passwords.verify(body.password, read?.user.password);
       if (read === undefined || !right) throw await refused(name, read?.user, request);
@@ -76,27 +76,27 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
     brake.succeeded(name);
     log.info("login", { sub: user.username, address: request.address, requestId: request.requestId });
     const headers = { "set-cookie": setCookie(cookie, session.expiresAt - clock.now()) };
-    return reply(await grant(parts, user, session), clock.now(), headers);
+    return reply(await grant(deps, user, session), clock.now(), headers);
   }
 
   /** Does not repeat a name that is no account: it may be a password in the wrong field. */
   async function refused(name: string, user: User | undefined, request: RouteRequest): Promise<Problem> {
     brake.failed(name);
     log.info("login refused", { address: request.address, requestId: request.requestId });
-    await parts.refused(ownAuditEntry("login", user ?? NOBODY, request), name);
+    await deps.refused(ownAuditEntry("login", user ?? NOBODY, request), name);
     return unauthenticated(WRONG);
   }
 
   async function stepUp(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
     const body = await readBody(request, codeBody);
-    const { user, session } = await surely(storage, async () => {
-      const { read, session } = await sessionOf(parts, caller);
+    const { user, session } = await retryOnConflict(storage, async () => {
+      const { read, session } = await sessionOf(deps, caller);
       if (read.user.totp === undefined)
         throw new Problem("CONFLICT", "This account has no second factor. Turn one on with POST /auth/totp.");
       const used = await guess("POST /auth/step-up", read.user.username, async () => {
         const found = useCode(read.user, body.code, keys, clock.now());
         if (found !== undefined) return found;
-        await parts.refused(ownAuditEntry("step_up", read.user, request, "wrong code"), read.user.username);
+        await deps.refused(ownAuditEntry("step_up", read.user, request, "wrong code"), read.user.username);
         throw unauthenticated(WRONG_CODE);
       });
       const risen = { ...session, amr: TWO_FACTORS, authAt: clock.now() };
@@ -104,17 +104,17 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
       return { changes, audit: [ownAuditEntry("step_up", used, request)], result: { user: used, session: risen } };
     });
     log.info("step-up", { sub: user.username, address: request.address, requestId: request.requestId });
-    return reply(await grant(parts, user, session), clock.now());
+    return reply(await grant(deps, user, session), clock.now());
   }
 
   async function refresh(request: RouteRequest): ReturnType<Route["handle"]> {
-    if (!isOwnOrigin(request, parts.origin)) throw unauthenticated("Refresh from a page of the relay itself.");
+    if (!isOwnOrigin(request, deps.origin)) throw unauthenticated("Refresh from a page of the relay itself.");
     const cookie = readCookie(request);
     const session = cookie === undefined ? undefined : await sessions.byCookie(cookie);
     const read = session && (await users.read(session.username));
     if (session === undefined || read?.user.uid !== session.uid)
       throw unauthenticated("The session has ended. Log in again.");
-    return reply(await grant(parts, read.user, session), clock.now());
+    return reply(await grant(deps, read.user, session), clock.now());
   }
 
   async function logout(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
@@ -161,7 +161,7 @@ export function loginRoutes(parts: AccountsDeps): readonly Route[] {
     }),
     handle: refresh,
   };
-  const identify = identifyOwner(parts);
+  const identify = identifyOwner(deps);
   const owned: readonly Route<Principal>[] = [
     {
       method: "POST",

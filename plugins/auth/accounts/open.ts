@@ -63,7 +63,7 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     return session?.username === judged.sub ? judged : { refused: "the session has ended" };
   };
 
-  const parts: AccountsDeps = {
+  const deps: AccountsDeps = {
     ...{ storage, clock, keys, log, users, sessions, passwords, setup, authenticate, tokenMs, sessionMs },
     refused: ctx.refused,
     guess: ctx.guess,
@@ -91,6 +91,6 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
     ready: () => true,
     firstRun: async () => !(await users.any()),
     reseal: () => resealFactors(storage, users, keys),
-    routes: [jwks, ...loginRoutes(parts), ...enrolRoutes(parts), ...userAdminRoutes(parts)],
+    routes: [jwks, ...loginRoutes(deps), ...enrolRoutes(deps), ...userAdminRoutes(deps)],
   };
 }

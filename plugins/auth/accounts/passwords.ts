@@ -26,7 +26,7 @@ const AT_ONCE = 2;
 const WAITING = 40;
 
 export function createPasswords(cost: Cost = COST): Passwords {
-  const gate = turnstile(AT_ONCE, WAITING);
+  const gate = limitConcurrency(AT_ONCE, WAITING);
   const derive = (password: string, salt: Buffer, { logN, r, p }: Cost): Promise<Buffer> =>
     gate(
       () =>
@@ -62,7 +62,7 @@ function parse(hash: string): { readonly cost: Cost; readonly salt: Buffer; read
 }
 
 /** Runs `most` at once; up to `waiting` more wait, the rest are refused. */
-function turnstile(most: number, waiting: number): <T>(work: () => Promise<T>) => Promise<T> {
+function limitConcurrency(most: number, waiting: number): <T>(work: () => Promise<T>) => Promise<T> {
   let inside = 0;
   const line: (() => void)[] = [];
   return async (work) => {

@@ -1,6 +1,6 @@
 /** Seals second factors with a new master key while logins go on. */
 import type { Keys, ScopedStorage } from "../../../core/ports/plugin.ts";
-import { surely } from "./dependencies.ts";
+import { retryOnConflict } from "./dependencies.ts";
 import { totpAad } from "./user.ts";
 import type { UserBook } from "./users.ts";
 
@@ -12,17 +12,17 @@ export async function resealFactors(
 ): Promise<number> {
   let count = 0;
   for (const { username } of await users.list()) {
-    count += await surely(storage, async () => {
+    count += await retryOnConflict(storage, async () => {
       const read = await users.read(username);
       if (read === undefined) return { changes: [], result: 0 };
       const { user } = read;
-      const anew = <T extends { readonly sealed: string }>(held: T): T => ({
+      const resealed = <T extends { readonly sealed: string }>(held: T): T => ({
         ...held,
         sealed: keys.seal(keys.open(held.sealed, totpAad(user)), totpAad(user)),
       });
       const { totp, pending } = user;
       if (totp === undefined && pending === undefined) return { changes: [], result: 0 };
-      const next = { ...user, ...(totp && { totp: anew(totp) }), ...(pending && { pending: anew(pending) }) };
+      const next = { ...user, ...(totp && { totp: resealed(totp) }), ...(pending && { pending: resealed(pending) }) };
       return { changes: [users.change(read, next)], result: (totp ? 1 : 0) + (pending ? 1 : 0) };
     });
   }

@@ -63,17 +63,17 @@ export function setupCode(
     const before = await stored();
     const written = await readFile(path, "utf8").catch(() => "");
     if (before !== undefined && isGood(before.code) && secretHash(written.trim()) === before.code.hash) {
-      tell(written.trim());
+      announce(written.trim());
       return;
     }
     const code = grouped(base32(randomBytes(16)));
     const value: Stored = { hash: secretHash(code), expiresAt: clock.now() + LIVES_MS, tries: TRIES };
     await storage.commit([{ op: "put", key: KEY, value: JSON.stringify(value) }]);
     await write(path, `${code}\n`);
-    tell(code);
+    announce(code);
   }
 
-  function tell(code: string): void {
+  function announce(code: string): void {
     log.info("there is no account yet: the code to make one is in a file of the data folder", { path });
     show?.(`\n  No account yet. Set-up code (one hour): ${code}\n\n`);
   }

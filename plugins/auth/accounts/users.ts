@@ -21,7 +21,7 @@ const PAGE = 500;
 const TRIES = 5;
 /** The author of changes by `relay users` in the data folder itself. */
 const COMMAND: Actor = { sub: "relay users" };
-const deed = (action: AuditAction, target: string, actor: Actor = COMMAND, detail?: string): AuditEntry => ({
+const auditEntry = (action: AuditAction, target: string, actor: Actor = COMMAND, detail?: string): AuditEntry => ({
   action,
   target,
   actor,
@@ -99,8 +99,8 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
       const change: Change =
         user === undefined ? { op: "delete", key: userKey(one.user.username), if: one.text } : book.change(one, user);
       try {
-        const told = { ...audit, target: one.user.username };
-        await storage.commit([change, ...(await sessions.endAll(one.user.uid))], [told]);
+        const entry = { ...audit, target: one.user.username };
+        await storage.commit([change, ...(await sessions.endAll(one.user.uid))], [entry]);
         return result;
       } catch (error) {
         if (!(error instanceof ConflictError) || left <= 1) throw error;
@@ -133,14 +133,18 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
       const user = await make({ username, password, keys });
       try {
         const change: Change = { op: "put", key: userKey(user.username), value: JSON.stringify(user), if: null };
-        await storage.commit([change], [deed("account.created", user.username, by, `keys ${user.keys.join(" ")}`)]);
+        await storage.commit(
+          [change],
+          [auditEntry("account.created", user.username, by, `keys ${user.keys.join(" ")}`)],
+        );
       } catch (error) {
         if (error instanceof ConflictError) throw new Problem("CONFLICT", "There is already a user of that name.");
         throw error;
       }
       await added();
     },
-    remove: (username, by) => endAnd(username, deed("account.removed", username, by), () => ({ result: undefined })),
+    remove: (username, by) =>
+      endAnd(username, auditEntry("account.removed", username, by), () => ({ result: undefined })),
     async reset(username, { password, totp }, by) {
       const errors = password === undefined ? [] : passwordErrors(password);
       if (password === undefined && totp === undefined)
@@ -148,7 +152,7 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
       if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
       const hash = password === undefined ? undefined : await passwords.hash(password);
       const what = [password === undefined ? [] : ["password"], totp === undefined ? [] : ["second factor off"]].flat();
-      await endAnd(username, deed("account.reset", username, by, what.join(", ")), (user) => {
+      await endAnd(username, auditEntry("account.reset", username, by, what.join(", ")), (user) => {
         const { totp: factor, pending: _, recovery, ...rest } = user;
         const kept = totp === undefined && factor !== undefined ? { totp: factor, recovery } : { recovery: [] };
         return { user: { ...rest, password: hash ?? user.password, ...kept }, result: undefined };
@@ -157,11 +161,11 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
     async beginTotp(username, by) {
       const one = await found(username);
       const { user, uri } = beginTotp(one.user, keys, clock.now());
-      await storage.commit([book.change(one, user)], [deed("second_factor.begun", user.username, by)]);
+      await storage.commit([book.change(one, user)], [auditEntry("second_factor.begun", user.username, by)]);
       return { uri };
     },
     confirmTotp: (username, code, by) =>
-      endAnd(username, deed("second_factor.on", username, by), (before) => {
+      endAnd(username, auditEntry("second_factor.on", username, by), (before) => {
         const { user, codes } = confirmed(before, code, keys, clock.now());
         return { user, result: { recoveryCodes: codes } };
       }),

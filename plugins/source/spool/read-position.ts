@@ -34,14 +34,14 @@ export function createProgress(storage: ScopedStorage, dir: string): ReadPositio
     write: (identity, stored, file) =>
       storage.commit([{ op: "put", key: prefix + identity, value: JSON.stringify({ stored, file } satisfies Row) }]),
     forget: (identity) => storage.commit([{ op: "delete", key: prefix + identity }]),
-    async keepOnly(identities, tell) {
+    async keepOnly(identities, forgotten) {
       let after: string | undefined;
       for (;;) {
         const page = await storage.range(prefix, { after, limit: PAGE });
         const gone = page.filter(({ key }) => !identities.has(key.slice(prefix.length)));
         for (const { value } of gone) {
           const row = JSON.parse(value) as Row;
-          if ("file" in row) await tell(row.file);
+          if ("file" in row) await forgotten(row.file);
         }
         if (gone.length > 0) await storage.commit(gone.map(({ key }) => ({ op: "delete", key })));
         if (page.length < PAGE) return;

@@ -19,7 +19,7 @@ interface Held {
 }
 
 /** The shared entry for new callers while all held entries are full or suspended, so that memory stays bounded. */
-const CROWD = "\u0000crowd";
+const SHARED = "\u0000crowd";
 /** A sweep that found nothing to drop is not repeated sooner, because it reads all entries. */
 const SWEEP_AGAIN_MS = 1_000;
 
@@ -32,10 +32,10 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
   function sweep(now: number): void {
     if (now - sweptInVainAt < SWEEP_AGAIN_MS) return;
     const room = Math.max(1, Math.floor(capacity / 20));
-    for (const [key, one] of held) if (key !== CROWD && isIdle(one, now)) held.delete(key);
+    for (const [key, one] of held) if (key !== SHARED && isIdle(one, now)) held.delete(key);
     for (const [key, one] of held) {
       if (held.size <= capacity - room) return;
-      if (key !== CROWD && !isBound(one, now)) held.delete(key);
+      if (key !== SHARED && !isBound(one, now)) held.delete(key);
     }
     if (held.size >= capacity) sweptInVainAt = now;
   }
@@ -44,7 +44,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
   function place(key: string, now: number): string {
     if (held.size < capacity || held.has(key)) return key;
     sweep(now);
-    return held.size < capacity ? key : CROWD;
+    return held.size < capacity ? key : SHARED;
   }
 
   function keep(key: string, tally: WindowCount, take: Take): void {
@@ -58,7 +58,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
 
   /** The shared entry is never suspended: one caller's abuse would suspend all the others. */
   const decideAt = (key: string, take: Take, now: number): Decision =>
-    decide(held.get(key)?.tally, key === CROWD ? { ...take, abuse: undefined } : take, now);
+    decide(held.get(key)?.tally, key === SHARED ? { ...take, abuse: undefined } : take, now);
 
   function takeOne(take: Take, now: number): WindowResult {
     const key = place(take.key, now);
@@ -85,7 +85,7 @@ export function createCounters(clock: Pick<Clock, "monotonic">, options: Counter
     giveBack(takes, taken) {
       const now = clock.monotonic();
       for (const [i, take] of takes.entries()) {
-        const one = held.get(held.has(take.key) ? take.key : CROWD);
+        const one = held.get(held.has(take.key) ? take.key : SHARED);
         if (one !== undefined) one.tally = giveBack(one.tally, take, taken[i] as WindowResult, now);
       }
     },

@@ -32,12 +32,12 @@ export const isFutureLine = ({ tried, since }: Pick<FutureLines, "tried" | "sinc
   neverTried(due) !== tried && writtenAt(due) > since;
 
 /** Returns when a line read from storage may be claimed, by the queue's time. */
-export function atOf(strays: readonly FutureLines[], due: Due, time: Timeline): number {
+export function atOf(parts: readonly FutureLines[], due: Due, time: Timeline): number {
   let at = time.at(due);
-  if (strays.length === 0) return at;
+  if (parts.length === 0) return at;
   const key = dueKey(due);
-  for (const stray of strays)
-    if (stray.tried && key <= stray.until && isFutureLine(stray, due)) at = Math.min(at, due.dueAt - stray.shift);
+  for (const part of parts)
+    if (part.tried && key <= part.until && isFutureLine(part, due)) at = Math.min(at, due.dueAt - part.shift);
   return at;
 }
 
@@ -45,20 +45,15 @@ export function atOf(strays: readonly FutureLines[], due: Due, time: Timeline): 
  * Returns what is left of a part after a page of it was read.
  * @param full there may be more after the page
  */
-export function restOf(
-  stray: FutureLines,
-  page: readonly Entry[],
-  full: boolean,
-  now: number,
-): FutureLines | undefined {
-  let { after } = stray;
+export function restOf(part: FutureLines, page: readonly Entry[], full: boolean, now: number): FutureLines | undefined {
+  let { after } = part;
   for (const { key } of page) {
-    if (key > stray.until) return undefined;
-    const at = timeIn(key) - stray.shift;
-    if (at > now) return { ...stray, after, at };
+    if (key > part.until) return undefined;
+    const at = timeIn(key) - part.shift;
+    if (at > now) return { ...part, after, at };
     after = key;
   }
-  return full && after < stray.until ? { ...stray, after } : undefined;
+  return full && after < part.until ? { ...part, after } : undefined;
 }
 
 /** Lines with impossible times of one kind, found among lines that are read in order. */
@@ -105,7 +100,7 @@ const timeIn = (key: string): number => Number(key.split(":")[2]);
 
 /** Adds a line that goes back to storage, where it sorts after lines that are due later. */
 export function addFutureLine(
-  strays: readonly FutureLines[],
+  parts: readonly FutureLines[],
   due: Due,
   after: string,
   at: number,
@@ -113,8 +108,8 @@ export function addFutureLine(
   const tried = !neverTried(due);
   const shift = tried ? due.dueAt - at : Number.POSITIVE_INFINITY;
   const own: FutureLines = { tried, after, until: dueKey(due), since: writtenAt(due) - 1, shift, at };
-  const known = strays.find((stray) => stray.tried === tried);
-  if (known === undefined) return [...strays, own];
+  const known = parts.find((part) => part.tried === tried);
+  if (known === undefined) return [...parts, own];
   const both: FutureLines = {
     tried,
     after: after < known.after ? after : known.after,
@@ -123,5 +118,5 @@ export function addFutureLine(
     shift: Math.max(shift, known.shift),
     at: Math.min(at, known.at),
   };
-  return strays.map((stray) => (stray === known ? both : stray));
+  return parts.map((part) => (part === known ? both : part));
 }

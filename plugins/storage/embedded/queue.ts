@@ -45,12 +45,12 @@ export interface WindowQueue extends Queue {
 
 export function createQueue({ range, commit, clock, stored, count, window: size = 10_000 }: QueueDeps): WindowQueue {
   const time = timeline(clock);
-  const bell = wakeTimer(clock, time, (lane) => window.touch(lane));
+  const timer = wakeTimer(clock, time, (queue) => window.touch(queue));
   const window = createWindow({
     clock,
     time,
     size,
-    bell,
+    timer,
     forgot: () => feeder.forgot(),
     left: () => feeder.left(),
   });
@@ -59,76 +59,76 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
     clock,
     time,
     window,
-    ring: bell.ring,
-    later: (lane) => bell.set(time.now() + AGAIN_MS, lane),
+    notify: timer.notify,
+    later: (queue) => timer.set(time.now() + AGAIN_MS, queue),
   });
   let leased = 0;
   let tokens = 0;
 
-  function held(lease: Lease): { readonly lane: SubscriptionQueue; readonly line: QueueLine } | undefined {
-    const lane = window.lanes.get(lease.subscriptionId);
-    const line = lane?.lines.get(lease.ordinal);
-    return lane !== undefined && line !== undefined && line.token === lease.token ? { lane, line } : undefined;
+  function held(lease: Lease): { readonly queue: SubscriptionQueue; readonly line: QueueLine } | undefined {
+    const queue = window.queues.get(lease.subscriptionId);
+    const line = queue?.lines.get(lease.ordinal);
+    return queue !== undefined && line !== undefined && line.token === lease.token ? { queue, line } : undefined;
   }
 
-  function endLease(lane: SubscriptionQueue, line: QueueLine): void {
-    lane.lines.delete(line.due.ordinal);
+  function endLease(queue: SubscriptionQueue, line: QueueLine): void {
+    queue.lines.delete(line.due.ordinal);
     leased--;
     feeder.moved(line.due);
-    unblock(lane);
+    unblock(queue);
   }
 
   /** A delivery of the subscription queue is no longer under way, or soon will not be. */
-  function unblock(lane: SubscriptionQueue): void {
-    if (!lane.blocked) return;
-    lane.blocked = false;
-    setImmediate(bell.ring);
+  function unblock(queue: SubscriptionQueue): void {
+    if (!queue.blocked) return;
+    queue.blocked = false;
+    setImmediate(timer.notify);
   }
 
   function take({ limit, perSubscription, busy }: ClaimRequest, taken: Map<string, number>, leases: Lease[]): void {
     const now = time.now();
-    bell.look(now);
+    timer.look(now);
     // A queue that gave a line goes to the end and is served again; one that is skipped stays and is not.
-    for (const lane of window.ready) {
+    for (const queue of window.ready) {
       if (leases.length >= limit) return;
-      const open = pausedMs(lane, clock) === 0;
-      const line = open ? lane.waiting[0] : undefined;
+      const open = pausedMs(queue, clock) === 0;
+      const line = open ? queue.waiting[0] : undefined;
       if (line === undefined || line.at > now) {
-        if (open && storedAt(lane, time) <= now) feeder.hungry(lane);
-        else window.touch(lane);
+        if (open && storedAt(queue, time) <= now) feeder.wantsMore(queue);
+        else window.touch(queue);
         continue;
       }
-      const own = taken.get(lane.id) ?? 0;
-      if ((busy.get(lane.id) ?? 0) + own >= perSubscription) {
-        lane.blocked = true;
+      const own = taken.get(queue.id) ?? 0;
+      if ((busy.get(queue.id) ?? 0) + own >= perSubscription) {
+        queue.blocked = true;
         continue;
       }
-      taken.set(lane.id, own + 1);
-      leases.push(lend(lane, line));
-      if (lane.waiting.length < LOW && lane.behind !== undefined) feeder.hungry(lane);
-      window.ready.delete(lane);
-      window.ready.add(lane);
+      taken.set(queue.id, own + 1);
+      leases.push(lend(queue, line));
+      if (queue.waiting.length < LOW && queue.behind !== undefined) feeder.wantsMore(queue);
+      window.ready.delete(queue);
+      window.ready.add(queue);
     }
   }
 
-  function lend(lane: SubscriptionQueue, line: QueueLine): Lease {
-    window.take(lane, line);
+  function lend(queue: SubscriptionQueue, line: QueueLine): Lease {
+    window.take(queue, line);
     leased++;
     line.token = String(++tokens);
     return { ...line.due, token: line.token };
   }
 
   function add(due: Due): void {
-    const lane = window.laneOf(due.subscriptionId);
-    const known = lane.lines.get(due.ordinal);
+    const queue = window.queueOf(due.subscriptionId);
+    const known = queue.lines.get(due.ordinal);
     if (known !== undefined) {
       if (known.token !== undefined) return;
-      window.take(lane, known);
-      lane.lines.delete(due.ordinal);
+      window.take(queue, known);
+      queue.lines.delete(due.ordinal);
     }
-    if (isBehind(lane, due)) leaveToStorage(lane, due);
-    else window.hold(lane, due, time.at(due));
-    window.touch(lane);
+    if (isBehind(queue, due)) leaveToStorage(queue, due);
+    else window.hold(queue, due, time.at(due));
+    window.touch(queue);
   }
 
   return {
@@ -137,79 +137,79 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
     },
 
     async claim(request) {
-      bell.quiet();
+      timer.reset();
       const leases: Lease[] = [];
       const taken = new Map<string, number>();
       take(request, taken, leases);
-      const fed = feeder.feed();
+      const fed = feeder.refill();
       if (leases.length === 0 && fed !== undefined) {
         await fed;
         take(request, taken, leases);
       }
-      if (leases.length >= request.limit && window.ready.size > 0) bell.ring();
+      if (leases.length >= request.limit && window.ready.size > 0) timer.notify();
       return leases;
     },
 
-    wake: (signal) => bell.wait(signal),
+    wake: (signal) => timer.wait(signal),
 
     extend: (lease) => held(lease) !== undefined,
 
     async settle(lease, changes, then) {
       const own = held(lease);
       if (own === undefined || own.line.settling) throw new LeaseLostError();
-      const { lane, line } = own;
+      const { queue, line } = own;
       line.settling = true;
-      lane.settling++;
+      queue.settling++;
       try {
         await commit(changes);
       } finally {
         line.settling = false;
-        lane.settling--;
-        if (lane.settling === 0 && lane.settled.length > 0) for (const tell of lane.settled.splice(0)) tell();
+        queue.settling--;
+        if (queue.settling === 0 && queue.settled.length > 0) for (const resolve of queue.settled.splice(0)) resolve();
       }
       // Cancelled meanwhile: the commit stands, and the lease is lost.
       if (line.token !== lease.token) return;
       if (then?.keep !== undefined) {
         feeder.moved(line.due);
         line.due = then.keep;
-        return unblock(lane);
+        return unblock(queue);
       }
-      endLease(lane, line);
+      endLease(queue, line);
       if (then?.next !== undefined) add(then.next);
     },
 
     async release(lease, dueAt) {
       const own = held(lease);
       if (own === undefined) return;
-      const { lane, line } = own;
-      lane.lines.delete(line.due.ordinal);
+      const { queue, line } = own;
+      queue.lines.delete(line.due.ordinal);
       leased--;
-      window.hold(lane, line.due, dueAt === undefined ? Math.min(time.at(line.due), time.now()) : time.soon(dueAt));
-      unblock(lane);
-      window.touch(lane);
+      window.hold(queue, line.due, dueAt === undefined ? Math.min(time.at(line.due), time.now()) : time.soon(dueAt));
+      unblock(queue);
+      window.touch(queue);
     },
 
     async pause(subscriptionId, ms) {
-      const lane = ms > 0 ? window.laneOf(subscriptionId) : window.lanes.get(subscriptionId);
-      if (lane === undefined) return;
-      lane.pauseEnds = ms > 0 ? clock.monotonic() + ms : 0;
-      window.touch(lane);
+      const queue = ms > 0 ? window.queueOf(subscriptionId) : window.queues.get(subscriptionId);
+      if (queue === undefined) return;
+      queue.pauseEnds = ms > 0 ? clock.monotonic() + ms : 0;
+      window.touch(queue);
     },
 
     async hold(subscriptionId, ms) {
-      const lane = ms > 0 ? window.laneOf(subscriptionId) : window.lanes.get(subscriptionId);
-      if (lane === undefined) return;
-      lane.holdEnds = ms > 0 ? clock.monotonic() + ms : 0;
-      window.touch(lane);
+      const queue = ms > 0 ? window.queueOf(subscriptionId) : window.queues.get(subscriptionId);
+      if (queue === undefined) return;
+      queue.holdEnds = ms > 0 ? clock.monotonic() + ms : 0;
+      window.touch(queue);
     },
 
     async cancel(subscriptionId) {
-      const lane = window.lanes.get(subscriptionId);
-      if (lane === undefined) return;
-      window.drop(lane);
-      leased -= lane.lines.size - lane.waiting.length;
-      for (const line of lane.lines.values()) line.token = undefined;
-      if (lane.settling > 0) await new Promise<void>((resolve) => void lane.settled.push(resolve));
+      const queue = window.queues.get(subscriptionId);
+      if (queue === undefined) return;
+      window.drop(queue);
+      leased -= queue.lines.size - queue.waiting.length;
+      for (const line of queue.lines.values()) line.token = undefined;
+      if (queue.settling > 0) await new Promise<void>((resolve) => void queue.settled.push(resolve));
     },
 
     sweep: () => feeder.sweep(),
@@ -218,11 +218,11 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
       const now = time.now();
       let oldest: number | undefined;
       let all = feeder.knowsAll();
-      for (const lane of window.lanes.values()) {
-        const at = firstAt(lane, time);
+      for (const queue of window.queues.values()) {
+        const at = firstAt(queue, time);
         // What is paused waits by intent: it is not late.
-        if (at <= now && pausedMs(lane, clock) === 0 && (oldest === undefined || at < oldest)) oldest = at;
-        if (lane.behind !== undefined) all = false;
+        if (at <= now && pausedMs(queue, clock) === 0 && (oldest === undefined || at < oldest)) oldest = at;
+        if (queue.behind !== undefined) all = false;
       }
       const known = window.waiting();
       const oldestDueAt = oldest === undefined ? undefined : oldest + time.ahead();
@@ -236,7 +236,7 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
     },
 
     async close() {
-      bell.close();
+      timer.close();
       await feeder.close();
     },
   };

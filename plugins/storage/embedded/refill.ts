@@ -19,9 +19,9 @@ const SWEEP_SHARE = 100;
 
 export interface Refill {
   /** Notes that a subscription queue has room, and that storage has more of it. */
-  hungry(lane: SubscriptionQueue): void;
+  wantsMore(queue: SubscriptionQueue): void;
   /** Reads pages for these queues in the background; undefined when there are none. The promise never rejects. */
-  feed(): Promise<void> | undefined;
+  refill(): Promise<void> | undefined;
   sweep(): Promise<number>;
   /** Whether every stored line is held, or known to come after those that are. */
   knowsAll(): boolean;
@@ -40,13 +40,13 @@ export function createRefill(deps: {
   readonly time: Timeline;
   readonly window: Window;
   /** Called when something may be claimed. */
-  readonly ring: () => void;
+  readonly notify: () => void;
   /** Has the subscription queue refilled again soon. */
-  readonly later: (lane: SubscriptionQueue) => void;
+  readonly later: (queue: SubscriptionQueue) => void;
 }): Refill {
-  const { range, clock, time, window, ring, later } = deps;
-  const { lanes, laneOf, touch, free, share, prune } = window;
-  const hungry = new Set<SubscriptionQueue>();
+  const { range, clock, time, window, notify, later } = deps;
+  const { queues, queueOf, touch, free, share, prune } = window;
+  const wantsMore = new Set<SubscriptionQueue>();
   const gone = new Set<string>();
   let reading = 0;
   let feeding: Promise<void> | undefined;
@@ -76,19 +76,19 @@ export function createRefill(deps: {
     } catch {
       return undefined; // Not a due line; the check of stored data reports it.
     }
-    return gone.has(key) || lanes.get(due.subscriptionId)?.lines.has(due.ordinal) ? undefined : due;
+    return gone.has(key) || queues.get(due.subscriptionId)?.lines.has(due.ordinal) ? undefined : due;
   }
 
-  async function feedLane(lane: SubscriptionQueue): Promise<void> {
+  async function readPages(queue: SubscriptionQueue): Promise<void> {
     const limit = Math.min(PAGE, share());
-    await read(duesOf(lane.id), { after: startPage(lane), limit }, (page) => {
-      if (lanes.get(lane.id) !== lane) return;
-      endPage(lane, page.length < limit ? undefined : page.at(-1)?.key);
+    await read(duesOf(queue.id), { after: startPage(queue), limit }, (page) => {
+      if (queues.get(queue.id) !== queue) return;
+      endPage(queue, page.length < limit ? undefined : page.at(-1)?.key);
       for (const entry of page) {
         const due = news(entry);
-        if (due !== undefined) window.hold(laneOf(lane.id), due, atOf(lane.strays, due, time));
+        if (due !== undefined) window.hold(queueOf(queue.id), due, atOf(queue.futureLines, due, time));
       }
-      touch(lane);
+      touch(queue);
     });
   }
 
@@ -96,18 +96,18 @@ export function createRefill(deps: {
    * Reads a page of lines that are due only because their time cannot be true, and a page of the rest, if it is due or
    * there are none.
    */
-  async function feedOnce(lane: SubscriptionQueue): Promise<void> {
-    const fed = await search.feed(lane);
-    const due = !fed || lane.behindAt - time.ahead() <= time.now();
-    if (due && lane.behind !== undefined && lanes.get(lane.id) === lane) await feedLane(lane);
+  async function readOnce(queue: SubscriptionQueue): Promise<void> {
+    const fed = await search.readPage(queue);
+    const due = !fed || queue.behindAt - time.ahead() <= time.now();
+    if (due && queue.behind !== undefined && queues.get(queue.id) === queue) await readPages(queue);
   }
 
   async function feedAll(): Promise<void> {
-    for (const lane of hungry) {
+    for (const queue of wantsMore) {
       if (closed || free() <= 0) break;
-      hungry.delete(lane);
-      if (lanes.get(lane.id) !== lane) continue;
-      await feedOnce(lane).then(ring, () => later(lane));
+      wantsMore.delete(queue);
+      if (queues.get(queue.id) !== queue) continue;
+      await readOnce(queue).then(notify, () => later(queue));
     }
     if (forgotten && free() > 0.5 && !closed) await sweep().catch(() => 0);
   }
@@ -116,24 +116,24 @@ export function createRefill(deps: {
     forgotten = false;
     prune();
     let found = 0;
-    let lane: SubscriptionQueue | undefined;
+    let queue: SubscriptionQueue | undefined;
     let taken = 0;
     let skipping = false;
     let after: string | undefined;
 
     function enter(next: SubscriptionQueue | undefined): void {
       // A queue that was dropped meanwhile, for lack of room, is not the one that has its name now.
-      if (lane !== undefined && lanes.get(lane.id) === lane && !forgotten) lane.whole = true;
-      [lane, taken, skipping] = [next, 0, false];
+      if (queue !== undefined && queues.get(queue.id) === queue && !forgotten) queue.whole = true;
+      [queue, taken, skipping] = [next, 0, false];
     }
 
     function use(page: readonly Entry[]): void {
       const most = Math.min(SWEEP_SHARE, share());
       for (const entry of page) {
         const id = entry.key.slice("due:".length, entry.key.indexOf(":", "due:".length));
-        if (id !== lane?.id) enter(laneOf(id));
+        if (id !== queue?.id) enter(queueOf(id));
         if (skipping) continue;
-        const own = laneOf(id);
+        const own = queueOf(id);
         if (taken >= most) {
           // A complete queue reads on by itself.
           if (!own.whole) leaveBehind(own, entry.key.slice(0, -1), Number(entry.key.split(":")[2]));
@@ -143,7 +143,7 @@ export function createRefill(deps: {
           const due = news(entry);
           if (due === undefined) continue;
           if (!isBehind(own, due)) {
-            window.hold(own, due, atOf(own.strays, due, time));
+            window.hold(own, due, atOf(own.futureLines, due, time));
             found++;
           }
         }
@@ -154,7 +154,7 @@ export function createRefill(deps: {
     while (!closed) {
       const length = await read("due:", { after, limit: PAGE }, (page) => {
         use(page);
-        after = skipping && lane !== undefined ? `${duesOf(lane.id)}~` : page.at(-1)?.key;
+        after = skipping && queue !== undefined ? `${duesOf(queue.id)}~` : page.at(-1)?.key;
         return page.length;
       });
       if (length < PAGE) break;
@@ -177,14 +177,14 @@ export function createRefill(deps: {
     return next;
   }
 
-  const search = createSearch({ read, news, clock, time, window, ring });
+  const search = createSearch({ read, news, clock, time, window, notify });
 
   return {
-    hungry: (lane) => void hungry.add(lane),
+    wantsMore: (queue) => void wantsMore.add(queue),
     left: () => search.watch(),
-    feed() {
+    refill() {
       search.look();
-      if (feeding !== undefined || (hungry.size === 0 && !(forgotten && free() > 0.5))) return feeding;
+      if (feeding !== undefined || (wantsMore.size === 0 && !(forgotten && free() > 0.5))) return feeding;
       feeding = feedAll().finally(() => {
         feeding = undefined;
       });

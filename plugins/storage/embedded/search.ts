@@ -36,7 +36,7 @@ export interface Search {
   /** Checks the wall clock from time to time, while a step would misplace a stored line. */
   watch(): void;
   /** Reads a page of a queue's lines with impossible times. @returns false when none is due */
-  feed(lane: SubscriptionQueue): Promise<boolean>;
+  readPage(queue: SubscriptionQueue): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -47,24 +47,24 @@ export function createSearch(deps: {
   readonly clock: Pick<Clock, "now" | "sleep">;
   readonly time: Timeline;
   readonly window: Window;
-  readonly ring: () => void;
+  readonly notify: () => void;
 }): Search {
-  const { read, news, clock, time, window, ring } = deps;
-  const { lanes, touch } = window;
+  const { read, news, clock, time, window, notify } = deps;
+  const { queues, touch } = window;
   const closing = new AbortController();
   let searching: Promise<void> | undefined;
   let watching: Promise<void> | undefined;
   let steps = 0;
 
-  const isCurrent = (lane: SubscriptionQueue): boolean => lanes.get(lane.id) === lane && !closing.signal.aborted;
+  const isCurrent = (queue: SubscriptionQueue): boolean => queues.get(queue.id) === queue && !closing.signal.aborted;
 
-  async function searchLane(lane: SubscriptionQueue): Promise<void> {
+  async function searchQueue(queue: SubscriptionQueue): Promise<void> {
     const now = time.now();
     const since = clock.now() + SOON_MS;
     const found = [finding(false, since), finding(true, since)] as const;
-    let after = dueKey({ subscriptionId: lane.id, dueAt: since, ordinal: "" });
-    for (let length = PAGE; length === PAGE && isCurrent(lane);) {
-      length = await read(duesOf(lane.id), { after, limit: PAGE }, (page) => {
+    let after = dueKey({ subscriptionId: queue.id, dueAt: since, ordinal: "" });
+    for (let length = PAGE; length === PAGE && isCurrent(queue);) {
+      length = await read(duesOf(queue.id), { after, limit: PAGE }, (page) => {
         for (const entry of page) note(found, entry);
         after = page.at(-1)?.key ?? after;
         return page.length;
@@ -72,27 +72,27 @@ export function createSearch(deps: {
       // Give other work a turn in between.
       await new Promise((resolve) => void setImmediate(resolve));
     }
-    if (!isCurrent(lane)) return;
-    lane.strays = found.flatMap((one) => futureLinesOf(one, now));
-    touch(lane);
+    if (!isCurrent(queue)) return;
+    queue.futureLines = found.flatMap((one) => futureLinesOf(one, now));
+    touch(queue);
   }
 
   async function searchAll(): Promise<void> {
-    for (const lane of lanes.values()) {
+    for (const queue of queues.values()) {
       const round = time.steps();
-      if (lane.behind === undefined || lane.searched === round) continue;
-      lane.searched = round;
+      if (queue.behind === undefined || queue.searched === round) continue;
+      queue.searched = round;
       try {
-        await searchLane(lane);
+        await searchQueue(queue);
       } catch {
-        lane.searched = undefined;
+        queue.searched = undefined;
         await clock.sleep(clock.now() + AGAIN_MS, closing.signal);
       }
       if (closing.signal.aborted) return;
     }
   }
 
-  const isOpen = (lane: SubscriptionQueue): boolean => lane.behind !== undefined && lane.searched !== time.steps();
+  const isOpen = (queue: SubscriptionQueue): boolean => queue.behind !== undefined && queue.searched !== time.steps();
 
   function begin(): void {
     if (searching !== undefined || closing.signal.aborted) return;
@@ -100,8 +100,8 @@ export function createSearch(deps: {
       .catch(() => undefined)
       .finally(() => {
         searching = undefined;
-        ring();
-        if ([...lanes.values()].some(isOpen)) begin();
+        notify();
+        if ([...queues.values()].some(isOpen)) begin();
       });
     watch();
   }
@@ -111,7 +111,7 @@ export function createSearch(deps: {
     if (time.steps() === steps) return;
     steps = time.steps();
     // Their stored lines are due at another time now.
-    for (const lane of lanes.values()) touch(lane);
+    for (const queue of queues.values()) touch(queue);
     begin();
   }
 
@@ -124,7 +124,7 @@ export function createSearch(deps: {
   }
 
   async function watchOn(): Promise<void> {
-    while ([...lanes.values()].some(({ behind }) => behind !== undefined)) {
+    while ([...queues.values()].some(({ behind }) => behind !== undefined)) {
       await clock.sleep(clock.now() + LOOK_MS, closing.signal);
       look();
     }
@@ -134,20 +134,20 @@ export function createSearch(deps: {
     begin,
     look,
     watch,
-    async feed(lane) {
+    async readPage(queue) {
       const now = time.now();
-      const stray = lane.strays.find(({ at }) => at <= now);
-      if (stray === undefined) return false;
+      const part = queue.futureLines.find(({ at }) => at <= now);
+      if (part === undefined) return false;
       const limit = Math.min(PAGE, window.share());
-      await read(duesOf(lane.id), { after: stray.after, limit }, (page) => {
-        const rest = restOf(stray, page, page.length === limit, now + SOON_MS);
-        lane.strays = lane.strays.flatMap((one) => (one === stray ? (rest ?? []) : one));
+      await read(duesOf(queue.id), { after: part.after, limit }, (page) => {
+        const rest = restOf(part, page, page.length === limit, now + SOON_MS);
+        queue.futureLines = queue.futureLines.flatMap((one) => (one === part ? (rest ?? []) : one));
         for (const entry of page) {
-          if (!isCurrent(lane) || (rest !== undefined && entry.key > rest.after)) break;
+          if (!isCurrent(queue) || (rest !== undefined && entry.key > rest.after)) break;
           const due = news(entry);
-          if (due !== undefined && isFutureLine(stray, due)) window.hold(lane, due, atOf([stray], due, time));
+          if (due !== undefined && isFutureLine(part, due)) window.hold(queue, due, atOf([part], due, time));
         }
-        touch(lane);
+        touch(queue);
       });
       return true;
     },

@@ -31,7 +31,7 @@ export interface EmbeddedOptions {
 }
 
 export async function embedded(store: EmbeddedStore, clock: Clock, options: EmbeddedOptions = {}): Promise<Storage> {
-  const { watch, watched, tell } = watchers();
+  const { watch, watched, notify } = watchers();
   let lines = await store.count?.("due:");
   const taps = new Set<(changes: readonly Change[], certain: boolean) => void>();
   let closing: Promise<void> | undefined;
@@ -49,7 +49,7 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
     if (keys === undefined && taps.size === 0) return done;
     return done.then(
       () => {
-        if (keys !== undefined) tell(keys);
+        if (keys !== undefined) notify(keys);
         for (const committed of taps) committed(changes, true);
       },
       (error: unknown) => {

@@ -30,7 +30,7 @@ export interface SubscriptionQueue {
   /** When the first of those may be claimed, or earlier: wall-clock time at the write of the line. */
   behindAt: number;
   /** Parts of the stored lines whose times cannot be true, which are read separately. */
-  strays: readonly FutureLines[];
+  futureLines: readonly FutureLines[];
   /** The number of wall-clock steps at which the stored lines were last searched for those; undefined: never. */
   searched: number | undefined;
   /** Where lines left to storage since a page was requested begin: the page may not show them. */
@@ -56,7 +56,7 @@ export const newSubscriptionQueue = (id: string): SubscriptionQueue => ({
   waiting: [],
   behind: undefined,
   behindAt: Number.POSITIVE_INFINITY,
-  strays: [],
+  futureLines: [],
   searched: undefined,
   left: undefined,
   whole: false,
@@ -69,38 +69,38 @@ export const newSubscriptionQueue = (id: string): SubscriptionQueue => ({
 });
 
 /** Returns how long nothing of it may be claimed, ms: it is paused or held back. */
-export function pausedMs(lane: SubscriptionQueue, clock: Pick<Clock, "monotonic">): number {
-  if (lane.pauseEnds === 0 && lane.holdEnds === 0) return 0;
-  const left = Math.max(lane.pauseEnds, lane.holdEnds) - clock.monotonic();
+export function pausedMs(queue: SubscriptionQueue, clock: Pick<Clock, "monotonic">): number {
+  if (queue.pauseEnds === 0 && queue.holdEnds === 0) return 0;
+  const left = Math.max(queue.pauseEnds, queue.holdEnds) - clock.monotonic();
   if (left > 0) return left;
-  lane.pauseEnds = 0;
-  lane.holdEnds = 0;
+  queue.pauseEnds = 0;
+  queue.holdEnds = 0;
   return 0;
 }
 
 /** Returns when storage may have a due line of it, by the queue's time; infinity when it has none. */
-export function storedAt(lane: SubscriptionQueue, time: Timeline): number {
-  let at = lane.behindAt - time.ahead();
-  for (const stray of lane.strays) at = Math.min(at, stray.at);
+export function storedAt(queue: SubscriptionQueue, time: Timeline): number {
+  let at = queue.behindAt - time.ahead();
+  for (const part of queue.futureLines) at = Math.min(at, part.at);
   return at;
 }
 
 /** Returns when the next line may be claimed, by the queue's time, ignoring pauses; infinity without one. */
-export function firstAt(lane: SubscriptionQueue, time: Timeline): number {
-  return Math.min(lane.waiting[0]?.at ?? Number.POSITIVE_INFINITY, storedAt(lane, time));
+export function firstAt(queue: SubscriptionQueue, time: Timeline): number {
+  return Math.min(queue.waiting[0]?.at ?? Number.POSITIVE_INFINITY, storedAt(queue, time));
 }
 
 /** Returns when the next line may be claimed, by the queue's time; infinity without one. */
-export function nextAt(lane: SubscriptionQueue, time: Timeline, clock: Pick<Clock, "monotonic">): number {
-  const at = firstAt(lane, time);
-  const left = pausedMs(lane, clock);
+export function nextAt(queue: SubscriptionQueue, time: Timeline, clock: Pick<Clock, "monotonic">): number {
+  const at = firstAt(queue, time);
+  const left = pausedMs(queue, clock);
   // Rounded up, because the wall clock counts whole milliseconds: a check that comes too early must be repeated.
   return left > 0 ? Math.max(time.now() + Math.ceil(left), at) : at;
 }
 
 /** Inserts a line in its place among those that wait. */
-export function enqueue(lane: SubscriptionQueue, line: QueueLine): void {
-  const { waiting } = lane;
+export function enqueue(queue: SubscriptionQueue, line: QueueLine): void {
+  const { waiting } = queue;
   let low = 0;
   let high = waiting.length;
   // New lines mostly come last.
@@ -119,58 +119,58 @@ function precedes(a: QueueLine, b: QueueLine): boolean {
 }
 
 /** Removes a waiting line. */
-export function dequeue(lane: SubscriptionQueue, line: QueueLine): void {
-  if (lane.waiting[0] === line) lane.waiting.shift();
-  else lane.waiting.splice(lane.waiting.indexOf(line), 1);
+export function dequeue(queue: SubscriptionQueue, line: QueueLine): void {
+  if (queue.waiting[0] === line) queue.waiting.shift();
+  else queue.waiting.splice(queue.waiting.indexOf(line), 1);
 }
 
 /** Whether a new line sorts after the held ones, so that storage may keep it. */
-export function isBehind(lane: SubscriptionQueue, due: Due): boolean {
-  if (lane.behind === undefined || due.dueAt < lane.behindAt) return false;
-  return due.dueAt > lane.behindAt || dueKey(due) > lane.behind;
+export function isBehind(queue: SubscriptionQueue, due: Due): boolean {
+  if (queue.behind === undefined || due.dueAt < queue.behindAt) return false;
+  return due.dueAt > queue.behindAt || dueKey(due) > queue.behind;
 }
 
 /** Drops the last waiting line, which stays in storage, and returns it. */
-export function evictLast(lane: SubscriptionQueue, time: Timeline): QueueLine | undefined {
-  const line = lane.waiting.pop();
+export function evictLast(queue: SubscriptionQueue, time: Timeline): QueueLine | undefined {
+  const line = queue.waiting.pop();
   if (line === undefined) return undefined;
   const { due, at } = line;
-  lane.lines.delete(due.ordinal);
-  leaveBehind(lane, before(due), restsUntil(line, time) ?? due.dueAt);
+  queue.lines.delete(due.ordinal);
+  leaveBehind(queue, before(due), waitsUntil(line, time) ?? due.dueAt);
   // In storage it sorts after lines that are due later.
-  if (at < due.dueAt - time.ahead()) lane.strays = addFutureLine(lane.strays, due, before(due), at);
+  if (at < due.dueAt - time.ahead()) queue.futureLines = addFutureLine(queue.futureLines, due, before(due), at);
   return line;
 }
 
 /**
  * Returns until when a line waits that was given back for later than storage says, by the wall clock; else undefined.
  */
-export function restsUntil({ due, at }: QueueLine, time: Timeline): number | undefined {
+export function waitsUntil({ due, at }: QueueLine, time: Timeline): number | undefined {
   return at > time.at(due) ? Math.max(due.dueAt, at + time.ahead()) : undefined;
 }
 
 /** Notes that storage has more lines after `key`, the first of them due at `at` or later. */
-export function leaveBehind(lane: SubscriptionQueue, key: string, at: number): void {
-  if (lane.behind === undefined || key < lane.behind) lane.behind = key;
-  lane.behindAt = Math.min(lane.behindAt, at);
-  noteLeft(lane, key, at);
+export function leaveBehind(queue: SubscriptionQueue, key: string, at: number): void {
+  if (queue.behind === undefined || key < queue.behind) queue.behind = key;
+  queue.behindAt = Math.min(queue.behindAt, at);
+  noteLeft(queue, key, at);
 }
 
 /** Leaves a new line to storage, because it sorts after the held ones. */
-export function leaveToStorage(lane: SubscriptionQueue, due: Due): void {
-  if (lane.left !== undefined && lane.left.at < due.dueAt) return;
-  noteLeft(lane, before(due), due.dueAt);
+export function leaveToStorage(queue: SubscriptionQueue, due: Due): void {
+  if (queue.left !== undefined && queue.left.at < due.dueAt) return;
+  noteLeft(queue, before(due), due.dueAt);
 }
 
 /**
  * The first key and the soonest time may be of different lines: the line with the first key may be given back for
  * later.
  */
-function noteLeft(lane: SubscriptionQueue, key: string, at: number): void {
-  const { left } = lane;
-  if (left === undefined) lane.left = { behind: key, at };
+function noteLeft(queue: SubscriptionQueue, key: string, at: number): void {
+  const { left } = queue;
+  if (left === undefined) queue.left = { behind: key, at };
   else if (key < left.behind || at < left.at) {
-    lane.left = { behind: key < left.behind ? key : left.behind, at: Math.min(at, left.at) };
+    queue.left = { behind: key < left.behind ? key : left.behind, at: Math.min(at, left.at) };
   }
 }
 
@@ -178,21 +178,21 @@ function noteLeft(lane: SubscriptionQueue, key: string, at: number): void {
 const before = (due: Due): string => dueKey(due).slice(0, -1);
 
 /** Begins the request of a page. Returns the key after which it starts. */
-export function startPage(lane: SubscriptionQueue): string | undefined {
-  lane.left = undefined;
-  return lane.behind;
+export function startPage(queue: SubscriptionQueue): string | undefined {
+  queue.left = undefined;
+  return queue.behind;
 }
 
 /**
  * Ends the request of a page. `last` is its last key if there may be more: what is left to storage begins there, or
  * sooner.
  */
-export function endPage(lane: SubscriptionQueue, last: string | undefined): void {
-  const { left } = lane;
-  lane.behind = undefined;
-  lane.behindAt = Number.POSITIVE_INFINITY;
-  if (last !== undefined) leaveBehind(lane, last, Number(last.split(":")[2]));
-  if (left !== undefined) leaveBehind(lane, left.behind, left.at);
+export function endPage(queue: SubscriptionQueue, last: string | undefined): void {
+  const { left } = queue;
+  queue.behind = undefined;
+  queue.behindAt = Number.POSITIVE_INFINITY;
+  if (last !== undefined) leaveBehind(queue, last, Number(last.split(":")[2]));
+  if (left !== undefined) leaveBehind(queue, left.behind, left.at);
   // All lines are held: there is nothing to read separately.
-  if (lane.behind === undefined) lane.strays = [];
+  if (queue.behind === undefined) queue.futureLines = [];
 }

@@ -6,13 +6,13 @@ import type { Timeline } from "./timeline.ts";
 
 export interface WakeTimer {
   /** Has `due` called with the subscription queue at that time (the queue's), or soon after. */
-  set(at: number, lane: SubscriptionQueue): void;
+  set(at: number, queue: SubscriptionQueue): void;
   /** Calls `due` for every subscription queue whose time has come. */
   look(now: number): void;
   /** Signals that something may be claimed: ends every wait, and the next one until a claim begins. */
-  ring(): void;
+  notify(): void;
   /** A claim begins now. */
-  quiet(): void;
+  reset(): void;
   wait(signal: AbortSignal): Promise<void>;
   close(): void;
 }
@@ -20,11 +20,11 @@ export interface WakeTimer {
 export function wakeTimer(
   clock: Pick<Clock, "sleep">,
   time: Timeline,
-  due: (lane: SubscriptionQueue) => void,
+  due: (queue: SubscriptionQueue) => void,
 ): WakeTimer {
   const times = heap<SubscriptionQueue>();
   const waiters = new Set<() => void>();
-  let rung = false;
+  let notified = false;
   let closed = false;
   /** The only sleep under way. */
   let sleep: { readonly at: number; readonly stop: AbortController } | undefined;
@@ -49,15 +49,15 @@ export function wakeTimer(
   function look(now: number): void {
     let at = times.peek();
     if (at === undefined || at > now) return;
-    const lanes: SubscriptionQueue[] = [];
-    for (; at !== undefined && at <= now; at = times.peek()) lanes.push(times.pop() as SubscriptionQueue);
-    for (const lane of lanes) lane.timerAt = Number.POSITIVE_INFINITY;
+    const queues: SubscriptionQueue[] = [];
+    for (; at !== undefined && at <= now; at = times.peek()) queues.push(times.pop() as SubscriptionQueue);
+    for (const queue of queues) queue.timerAt = Number.POSITIVE_INFINITY;
     // Only after that, because a queue may be set again for the same time.
-    for (const lane of lanes) due(lane);
+    for (const queue of queues) due(queue);
   }
 
-  function ring(): void {
-    rung = true;
+  function notify(): void {
+    notified = true;
     if (waiters.size === 0) return;
     const all = [...waiters];
     waiters.clear();
@@ -66,16 +66,16 @@ export function wakeTimer(
 
   return {
     look,
-    ring,
-    set(at, lane) {
-      times.push(at, lane);
+    notify,
+    set(at, queue) {
+      times.push(at, queue);
       arm();
     },
-    quiet() {
-      rung = false;
+    reset() {
+      notified = false;
     },
     wait(signal) {
-      if (rung || closed || signal.aborted) return Promise.resolve();
+      if (notified || closed || signal.aborted) return Promise.resolve();
       return new Promise((resolve) => {
         const wake = (): void => {
           waiters.delete(wake);
@@ -89,7 +89,7 @@ export function wakeTimer(
     close() {
       closed = true;
       sleep?.stop.abort();
-      ring();
+      notify();
     },
   };
 }

@@ -5,7 +5,7 @@ export interface Watchers {
   readonly watch: (changed: (keys: readonly string[]) => void) => () => void;
   /** Returns the changed keys that watchers get; undefined when there are none, as nearly always. */
   readonly watched: (changes: readonly Change[]) => readonly string[] | undefined;
-  readonly tell: (keys: readonly string[]) => void;
+  readonly notify: (keys: readonly string[]) => void;
 }
 
 const isWatched = (key: string): boolean => key.startsWith("subscription:") || key.startsWith("control:");
@@ -26,7 +26,7 @@ export function watchers(): Watchers {
       }
       return keys;
     },
-    tell(keys) {
+    notify(keys) {
       for (const listener of [...listeners]) {
         try {
           listener(keys);

@@ -14,25 +14,25 @@ import {
   newSubscriptionQueue,
   nextAt,
   pausedMs,
-  restsUntil,
+  waitsUntil,
   type SubscriptionQueue,
   type QueueLine,
 } from "./subscription-queue.ts";
 import type { Timeline } from "./timeline.ts";
 
 export interface Window {
-  readonly lanes: ReadonlyMap<string, SubscriptionQueue>;
+  readonly queues: ReadonlyMap<string, SubscriptionQueue>;
   /** Subscription queues that may have something due now, in the order of service. */
   readonly ready: Set<SubscriptionQueue>;
-  laneOf(id: string): SubscriptionQueue;
+  queueOf(id: string): SubscriptionQueue;
   /** Files the subscription queue after any change: among the ready ones, or under the time at which it will be. */
-  touch(lane: SubscriptionQueue): void;
+  touch(queue: SubscriptionQueue): void;
   /** Holds a line that waits until `at` (the queue's time), if there is room; else it stays in storage. */
-  hold(lane: SubscriptionQueue, due: Due, at: number): void;
+  hold(queue: SubscriptionQueue, due: Due, at: number): void;
   /** Removes a line from those that wait. */
-  take(lane: SubscriptionQueue, line: QueueLine): void;
+  take(queue: SubscriptionQueue, line: QueueLine): void;
   /** Forgets a subscription queue with all its waiting lines. */
-  drop(lane: SubscriptionQueue): void;
+  drop(queue: SubscriptionQueue): void;
   /** Forgets empty subscription queues. */
   prune(): void;
   waiting(): number;
@@ -50,19 +50,19 @@ export function createWindow(deps: {
   readonly clock: Pick<Clock, "monotonic">;
   readonly time: Timeline;
   readonly size: number;
-  readonly bell: Pick<WakeTimer, "set" | "ring">;
+  readonly timer: Pick<WakeTimer, "set" | "notify">;
   readonly forgot: () => void;
   readonly left: () => void;
 }): Window {
-  const { clock, time, size, bell, forgot, left } = deps;
-  const lanes = new Map<string, SubscriptionQueue>();
+  const { clock, time, size, timer, forgot, left } = deps;
+  const queues = new Map<string, SubscriptionQueue>();
   const ready = new Set<SubscriptionQueue>();
   let waiting = 0;
   /**
    * Until when lines wait that were given back for later and left to storage, by key: storage says that they are due.
    * As many as the window has lines; the oldest are forgotten first.
    */
-  const rests = new Map<string, number>();
+  const laterLines = new Map<string, number>();
   /**
    * Number of subscription queues at which idle ones are forgotten; twice what was left the last time, so that this
    * costs little.
@@ -74,10 +74,10 @@ export function createWindow(deps: {
     return Math.max(1, Math.min(size >> 2, Math.floor((size * 0.9) / Math.max(1, among))));
   }
 
-  function evict(lane: SubscriptionQueue): void {
-    const line = evictLast(lane, time);
-    if (line !== undefined && restsUntil(line, time) !== undefined) {
-      setNewest(rests, dueKey(line.due), line.at, size);
+  function evict(queue: SubscriptionQueue): void {
+    const line = evictLast(queue, time);
+    if (line !== undefined && waitsUntil(line, time) !== undefined) {
+      setNewest(laterLines, dueKey(line.due), line.at, size);
     }
     waiting--;
     left();
@@ -85,82 +85,82 @@ export function createWindow(deps: {
 
   /** Makes room: cuts every queue to its share, then empties those that are due last. */
   function trim(): void {
-    const latest = [...lanes.values()].filter((lane) => lane.waiting.length > 0);
+    const latest = [...queues.values()].filter((queue) => queue.waiting.length > 0);
     const most = share(latest.length);
-    for (const lane of latest) while (lane.waiting.length > most) evict(lane);
+    for (const queue of latest) while (queue.waiting.length > most) evict(queue);
     if (waiting <= size) return;
     latest.sort((a, b) => nextAt(b, time, clock) - nextAt(a, time, clock));
-    for (const lane of latest) {
+    for (const queue of latest) {
       if (waiting <= size * 0.9) break;
-      while (lane.waiting.length > 0) evict(lane);
-      if (lane.lines.size > 0 || pausedMs(lane, clock) > 0) continue;
-      drop(lane);
+      while (queue.waiting.length > 0) evict(queue);
+      if (queue.lines.size > 0 || pausedMs(queue, clock) > 0) continue;
+      drop(queue);
       forgot();
     }
   }
 
   /** Returns when a line that is held again may be claimed. */
   function rested(due: Due, at: number): number {
-    if (rests.size === 0) return at;
+    if (laterLines.size === 0) return at;
     const key = dueKey(due);
-    const rest = rests.get(key) ?? at;
-    rests.delete(key);
-    return Math.max(at, rest);
+    const until = laterLines.get(key) ?? at;
+    laterLines.delete(key);
+    return Math.max(at, until);
   }
 
-  function drop(lane: SubscriptionQueue): void {
-    lanes.delete(lane.id);
-    ready.delete(lane);
-    waiting -= lane.waiting.length;
+  function drop(queue: SubscriptionQueue): void {
+    queues.delete(queue.id);
+    ready.delete(queue);
+    waiting -= queue.waiting.length;
   }
 
   function prune(): void {
-    for (const lane of lanes.values()) {
-      if (lane.lines.size === 0 && lane.behind === undefined && pausedMs(lane, clock) === 0) drop(lane);
+    for (const queue of queues.values()) {
+      if (queue.lines.size === 0 && queue.behind === undefined && pausedMs(queue, clock) === 0) drop(queue);
     }
-    crowded = Math.max(size, lanes.size * 2);
+    crowded = Math.max(size, queues.size * 2);
   }
 
   return {
-    lanes,
+    queues,
     ready,
     drop,
     prune,
-    laneOf(id) {
-      const known = lanes.get(id);
+    queueOf(id) {
+      const known = queues.get(id);
       if (known !== undefined) return known;
-      if (lanes.size >= crowded) prune();
-      const lane = newSubscriptionQueue(id);
-      lanes.set(id, lane);
-      return lane;
+      if (queues.size >= crowded) prune();
+      const queue = newSubscriptionQueue(id);
+      queues.set(id, queue);
+      return queue;
     },
-    touch(lane) {
-      if (lanes.get(lane.id) !== lane) return; // Dropped meanwhile.
-      const next = nextAt(lane, time, clock);
+    touch(queue) {
+      if (queues.get(queue.id) !== queue) return; // Dropped meanwhile.
+      const next = nextAt(queue, time, clock);
       if (next <= time.now()) {
-        ready.add(lane);
-        bell.ring();
+        ready.add(queue);
+        timer.notify();
         return;
       }
-      ready.delete(lane);
-      if (next >= lane.timerAt) return;
-      lane.timerAt = next;
-      bell.set(next, lane);
+      ready.delete(queue);
+      if (next >= queue.timerAt) return;
+      queue.timerAt = next;
+      timer.set(next, queue);
     },
-    hold(lane, due, at) {
+    hold(queue, due, at) {
       const line: QueueLine = { due, at: rested(due, at), token: undefined, settling: false };
-      lane.lines.set(due.ordinal, line);
-      enqueue(lane, line);
+      queue.lines.set(due.ordinal, line);
+      enqueue(queue, line);
       waiting++;
-      if (lane.waiting.length > share(1)) evict(lane);
+      if (queue.waiting.length > share(1)) evict(queue);
       if (waiting > size) trim();
     },
-    take(lane, line) {
-      dequeue(lane, line);
+    take(queue, line) {
+      dequeue(queue, line);
       waiting--;
     },
     waiting: () => waiting,
     free: () => 1 - waiting / size,
-    share: () => share(waiting * 2 > size ? lanes.size : 1),
+    share: () => share(waiting * 2 > size ? queues.size : 1),
   };
 }

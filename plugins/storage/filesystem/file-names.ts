@@ -34,8 +34,8 @@ export function groupFolder(group: string): string {
 /** Returns the group of a folder; `undefined` for a foreign one. */
 export function folderGroup(folder: string): string | undefined {
   if (folder.startsWith("bare+")) return decodeName(folder.slice("bare+".length));
-  const shelf = decodeName(folder);
-  return shelf === undefined || shelf.includes(":") || shelf === "" ? undefined : `${shelf}:`;
+  const prefix = decodeName(folder);
+  return prefix === undefined || prefix.includes(":") || prefix === "" ? undefined : `${prefix}:`;
 }
 
 const shortened = (name: string): string =>

@@ -32,7 +32,7 @@ export class Quarantine {
     renameSync(path, target);
     syncFolder(this.#dir);
     syncFolder(dirname(path));
-    this.#tell(path, why, target);
+    this.#report(path, why, target);
   };
 
   /** Keeps a copy of bytes whose file stays in use; only one, even when a failing start is repeated. */
@@ -40,14 +40,14 @@ export class Quarantine {
     const target = join(this.#dir, `${hash("sha256", bytes).slice(0, 16)}-${basename(path)}`);
     if (existsSync(target)) return;
     writeFileSync(target, bytes, { mode: PRIVATE_FILE, flag: "wx" });
-    this.#tell(path, why, target);
+    this.#report(path, why, target);
   };
 
   #target(path: string): string {
     return join(this.#dir, `${this.#stamp}-${this.#count}-${basename(path)}`);
   }
 
-  #tell(path: string, why: string, target: string): void {
+  #report(path: string, why: string, target: string): void {
     this.#count++;
     this.#log.error("moved to quarantine", { path, why, target });
   }

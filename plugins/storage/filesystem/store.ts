@@ -207,14 +207,14 @@ export class Store {
       await this.#alone(() => this.#journal.drop(segments));
       this.#lastFault = undefined;
     } catch (error) {
-      const told = fault(error, "writing records");
+      const failure = fault(error, "writing records");
       if (this.#lastFault === undefined)
         this.#log.error("records could not be written to their files; the journal keeps them", {
-          fault: told.fault,
-          reason: told.message,
+          fault: failure.fault,
+          reason: failure.message,
         });
-      this.#lastFault = told;
-      throw told;
+      this.#lastFault = failure;
+      throw failure;
     }
   }
 

@@ -23,7 +23,7 @@ export interface Channel {
   /** A commit of this process touched these keys and made this epoch from the one before, as far as that is known. */
   own(epoch: string | undefined, before: string | undefined, keys: readonly string[]): void;
   /** Redis is at this epoch: watchers that missed something are notified before this returns. */
-  seen(epoch: string): void;
+  atEpoch(epoch: string): void;
   /** Anything may have changed without a notification. */
   missed(): void;
   /** Everything up to this epoch has been passed on here. */
@@ -51,7 +51,7 @@ export async function channel(
   let epoch = "";
   let listening = false;
 
-  const tell = (keys: readonly string[]): void => {
+  const notify = (keys: readonly string[]): void => {
     for (const listener of [...listeners]) listener(keys);
   };
 
@@ -61,17 +61,17 @@ export async function channel(
     if (from === epoch) epoch = to;
     else if (numberOf(to) >= numberOf(epoch)) {
       epoch = to;
-      tell(EVERYTHING);
+      notify(EVERYTHING);
     }
     // It came late, or from a Redis that counts from the beginning again: the next reading of the epoch shows which.
-    tell(keys);
+    notify(keys);
   }
 
   /** A Redis that lost data is at another epoch, whatever its number. */
-  function seen(to: string): void {
+  function atEpoch(to: string): void {
     if (to === epoch) return;
     epoch = to;
-    tell(EVERYTHING);
+    notify(EVERYTHING);
   }
 
   const client = make();
@@ -80,13 +80,13 @@ export async function channel(
     const [from = "", to = "", ...rest] = message.split(" ");
     if (name === `${tag}:words`) {
       // The sender has committed before: learn first what was missed of that.
-      if (from !== NO_EPOCH && numberOf(from) >= numberOf(epoch)) seen(from);
+      if (from !== NO_EPOCH && numberOf(from) >= numberOf(epoch)) atEpoch(from);
       return word(message.slice(from.length + 1));
     }
     try {
       advance(from, to, JSON.parse(rest.join(" ")) as string[]);
     } catch {
-      tell(EVERYTHING);
+      notify(EVERYTHING);
     }
   });
   const gone = (): void => {
@@ -104,7 +104,7 @@ export async function channel(
     listen().then(
       () => {
         // Messages sent while nobody listened are lost.
-        tell(EVERYTHING);
+        notify(EVERYTHING);
         wake(0);
       },
       // Only briefly: a connection that cannot subscribe does not answer the next test either, and is replaced.
@@ -120,7 +120,7 @@ export async function channel(
       await clock.sleep(clock.now() + ALIVE_MS, ended.signal);
       await calls.ask(() => client.ping(), { repeatable: false, changes: false }).catch(() => {});
       // In a cluster the client renews its subscription silently: the epoch shows what was missed meanwhile.
-      await alive().then(seen, () => {});
+      await alive().then(atEpoch, () => {});
     }
   }
   stayAlive().catch(() => {});
@@ -133,11 +133,11 @@ export async function channel(
     },
     own(to, before, keys) {
       if (to !== undefined && before !== undefined) return advance(before, to, keys);
-      if (to !== undefined) seen(to);
-      tell(keys);
+      if (to !== undefined) atEpoch(to);
+      notify(keys);
     },
-    seen,
-    missed: () => tell(EVERYTHING),
+    atEpoch,
+    missed: () => notify(EVERYTHING),
     get epoch() {
       return epoch;
     },

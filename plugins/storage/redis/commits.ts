@@ -48,7 +48,7 @@ export function commits(step: BatchCalls, clock: Pick<Clock, "now">, node: strin
     }
     if (reply.end === "lost") throw new LeaseLostError();
     if (reply.end === "outdated") {
-      channel().seen(reply.epoch);
+      channel().atEpoch(reply.epoch);
       throw new ConflictError([SUBSCRIPTIONS]);
     }
     if (reply.end === "conflict") throw new ConflictError(reply.keys);
@@ -88,7 +88,7 @@ const isNewEvent = (change: Change): boolean =>
 
 function watchedKeys(changes: readonly Change[]): readonly string[] {
   return changes
-    .filter(({ op, key }) => op !== "check" && WATCHED.some((shelf) => key.startsWith(shelf)))
+    .filter(({ op, key }) => op !== "check" && WATCHED.some((prefix) => key.startsWith(prefix)))
     .map(({ key }) => key);
 }
 

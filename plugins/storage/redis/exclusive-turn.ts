@@ -16,14 +16,14 @@ export interface ExclusiveTurn {
 export function createExclusiveTurn(): ExclusiveTurn {
   let under = 0;
   let shut: Promise<void> | undefined;
-  let quiet: (() => void) | undefined;
+  let idle: (() => void) | undefined;
   let last: Promise<unknown> = Promise.resolve();
 
   async function turn<T>(work: () => Promise<T>): Promise<T> {
     const { promise, resolve } = Promise.withResolvers<void>();
     shut = promise;
     try {
-      if (under > 0) await new Promise<void>((none) => (quiet = none));
+      if (under > 0) await new Promise<void>((none) => (idle = none));
       return await work();
     } finally {
       shut = undefined;
@@ -40,8 +40,8 @@ export function createExclusiveTurn(): ExclusiveTurn {
     begin: () => void under++,
     end() {
       if (--under > 0) return;
-      quiet?.();
-      quiet = undefined;
+      idle?.();
+      idle = undefined;
     },
     alone(work) {
       const own = last.then(() => turn(work));

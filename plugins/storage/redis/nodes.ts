@@ -76,7 +76,7 @@ export function nodes(
   const acted = new Map<string, "under way" | "done">();
   let asked = 0;
 
-  const others = (silentMs: number, message?: Message): Promise<readonly string[]> =>
+  const liveNodes = (silentMs: number, message?: Message): Promise<readonly string[]> =>
     calls.run(ASK, [now(), node, silentMs, message === undefined ? "" : JSON.stringify(message)], SAID) as Promise<
       readonly string[]
     >;
@@ -100,7 +100,7 @@ export function nodes(
       noted(sentAt);
       return String(epoch);
     },
-    count: async () => (await others(SILENT_MS)).length + 1,
+    count: async () => (await liveNodes(SILENT_MS)).length + 1,
     async leave() {
       await calls.ask((client) => client.zrem(`${tag}:nodes`, node), SAID).catch(() => {});
     },
@@ -127,7 +127,7 @@ export function nodes(
       const until = clock.monotonic() + mostMs;
       try {
         for (;;) {
-          const asking = await others(silentMs, { id, from: node, word });
+          const asking = await liveNodes(silentMs, { id, from: node, word });
           const missing = (): boolean => asking.some((one) => !question.answered.has(one));
           if (!missing()) return true;
           const over = new AbortController();

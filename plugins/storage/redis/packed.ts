@@ -35,7 +35,7 @@ export const isLarge = ({ args, chars }: Size): boolean => args > MOST_ARGS || c
  * Returns the arguments as they are sent. Measured: a client with 125,000 separate arguments ends with a RangeError,
  * and Redis takes no more than a million; one packed argument has neither limit.
  */
-export function wire(args: Args): readonly (string | number | Buffer)[] {
+export function packedArgs(args: Args): readonly (string | number | Buffer)[] {
   const texts = args.map((arg) => (typeof arg === "object" ? String(arg) : arg) as string | number);
   return isLarge(sizeOf(texts)) ? [PACKED, pack(texts)] : texts;
 }

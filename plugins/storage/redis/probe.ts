@@ -27,7 +27,7 @@ interface Found extends RedisProbe {
 type Facts = ReadonlyMap<string, string>;
 
 /** @throws StartError 78 when it would lose data by design, or cannot do what the config asks */
-export async function survey(client: Client, options: RedisOptions, log: Log): Promise<RedisProbe> {
+export async function probe(client: Client, options: RedisOptions, log: Log): Promise<RedisProbe> {
   const found = await lookAt(client, options, log);
   const { version, info, config, replicas, durability, appendfsync } = found;
   if (Number.parseInt(version, 10) < 6) throw new StartError(78, `Redis ${version} is too old; 6.0 or newer is needed`);
@@ -49,7 +49,7 @@ export async function survey(client: Client, options: RedisOptions, log: Log): P
       connected: replicas,
       wanted,
     });
-  tell(log, found, options);
+  report(log, found, options);
   return { durability, version, appendfsync, replicas };
 }
 
@@ -91,7 +91,7 @@ export function liveProbe(
     now = found;
     if (found.durability === was) return;
     metrics.count("durability_changes", { to: found.durability });
-    tell(log, found, options);
+    report(log, found, options);
   }
 
   async function watch(): Promise<void> {
@@ -123,7 +123,7 @@ function judge(appendfsync: string, replicas: number, options: RedisOptions): Du
   return failover ? "volatile" : "fsync";
 }
 
-function tell(log: Log, { durability, appendfsync, replicas, config }: Found, options: RedisOptions): void {
+function report(log: Log, { durability, appendfsync, replicas, config }: Found, options: RedisOptions): void {
   const required = Number(config.get("min-replicas-to-write") ?? 0);
   const wait = `commits wait for ${options.replicas ?? 0} of ${replicas} replicas, min-replicas-to-write ${required}`;
   const facts = { durability, detail: `appendfsync ${appendfsync}, ${wait}` };

@@ -33,7 +33,7 @@ const RENEWED = 500;
 
 export interface SharedQueue extends Queue {
   /** Notes that something will be due in this many ms; 0: now. */
-  told(inMs: number): void;
+  noteDue(inMs: number): void;
   close(): void;
 }
 
@@ -59,7 +59,7 @@ export function sharedQueue(deps: {
   let claims = 0;
   let cancels = 0;
 
-  function ring(): void {
+  function notify(): void {
     rung = true;
     timer?.abort();
     const all = waiters;
@@ -73,11 +73,11 @@ export function sharedQueue(deps: {
     if (waiters.size === 0) return;
     timer = new AbortController();
     const longest = clock.now() + (channel().listening ? LONGEST_WAIT_MS : DEAF_WAIT_MS);
-    clock.sleep(Math.min(nextAt, longest), timer.signal).then(ring, () => {});
+    clock.sleep(Math.min(nextAt, longest), timer.signal).then(notify, () => {});
   }
 
-  function told(inMs: number): void {
-    if (inMs <= 0) return ring();
+  function noteDue(inMs: number): void {
+    if (inMs <= 0) return notify();
     nextAt = Math.min(nextAt, clock.now() + inMs);
     arm();
   }
@@ -87,21 +87,21 @@ export function sharedQueue(deps: {
    * counts.
    */
   function freed(subscriptionId: string): void {
-    if (blocked.has(subscriptionId)) setImmediate(ring);
+    if (blocked.has(subscriptionId)) setImmediate(notify);
   }
 
   async function rest(subscriptionId: string, ms: number, how: "pause" | "hold"): Promise<void> {
     await calls.run(SCRIPTS.pause, [now(), subscriptionId, ms, how], { repeatable: true, changes: false });
-    if (ms <= 0) ring();
+    if (ms <= 0) notify();
   }
 
   const lineOf = (due: Due): string => dueKey(due).slice(`due:${due.subscriptionId}:`.length);
 
   return {
-    told,
+    noteDue,
     close() {
       closed = true;
-      ring();
+      notify();
     },
     // The commit that wrote the lines has notified already.
     add() {},
@@ -117,7 +117,7 @@ export function sharedQueue(deps: {
       noted(sentAt);
       const [serverNow, next, full, epoch, ...rows] = reply;
       // Changes that were missed are read again before anything begins.
-      channel().seen(epoch);
+      channel().atEpoch(epoch);
       blocked = new Set(full);
       nextAt = next < 0 ? Number.POSITIVE_INFINITY : clock.now() + Math.max(0, next - serverNow);
       if (next >= 0 && next <= serverNow) rung = true;
@@ -141,7 +141,7 @@ export function sharedQueue(deps: {
     async extend({ subscriptionId, ordinal, token }) {
       const reply = await step("extend", [subscriptionId, ordinal, token, leaseMs]);
       if (reply.end !== "done") return false;
-      channel().seen(reply.epoch);
+      channel().atEpoch(reply.epoch);
       return true;
     },
 
@@ -170,7 +170,7 @@ export function sharedQueue(deps: {
       const args = [now(), subscriptionId, ordinal, token, inMs];
       await calls.run(SCRIPTS.release, args, { repeatable: true, changes: false });
       freed(subscriptionId);
-      told((dueAt ?? 0) - clock.now());
+      noteDue((dueAt ?? 0) - clock.now());
     },
 
     pause: (subscriptionId, ms) => rest(subscriptionId, ms, "pause"),
@@ -195,7 +195,7 @@ export function sharedQueue(deps: {
         after = last;
         began = cancelled;
       }
-      if (found > 0) ring();
+      if (found > 0) notify();
       return found;
     },
 

@@ -48,54 +48,54 @@ export function ranges(
   now: Now,
 ): (prefix: string, options?: RangeOptions) => Promise<readonly Entry[]> {
   /** Returns the stored prefixes that hold keys with this prefix, in key order. */
-  async function shelvesOf(prefix: string, reverse: boolean): Promise<readonly string[]> {
+  async function prefixesOf(prefix: string, reverse: boolean): Promise<readonly string[]> {
     const colon = prefix.indexOf(":");
     if (colon >= 0) return [prefix.slice(0, colon + 1)];
-    const shelves = await calls.ask(
+    const stored = await calls.ask(
       (client) => client.zrangebylex(`${tag}:shelves`, `[${prefix}`, `[${prefix}${END}`),
       READING,
     );
-    return reverse ? shelves.reverse() : shelves;
+    return reverse ? stored.reverse() : stored;
   }
 
   /** Adds a page to the result. Returns its last key, or `undefined` when nothing follows. */
   async function page(
     found: Entry[],
-    shelf: string,
+    stored: string,
     from: string,
     to: string,
     limit: number,
     reverse: boolean,
   ): Promise<string | undefined> {
-    const args = [now(), shelf, from, to, limit, reverse ? 1 : 0, PAGE_BYTES];
+    const args = [now(), stored, from, to, limit, reverse ? 1 : 0, PAGE_BYTES];
     const [all, ...rows] = (await calls.run(READ, args, READING)) as [number, ...(string | null)[]];
     for (let i = 0; i < rows.length; i += 2) {
       const value = rows[i + 1];
-      if (value !== null && value !== undefined) found.push({ key: shelf + rows[i], value });
+      if (value !== null && value !== undefined) found.push({ key: stored + rows[i], value });
     }
-    return all === 1 ? undefined : shelf + rows.at(-2);
+    return all === 1 ? undefined : stored + rows.at(-2);
   }
 
-  async function readShelf(
+  async function readPrefix(
     found: Entry[],
-    shelf: string,
+    stored: string,
     prefix: string,
     after: string | undefined,
     limit: number,
     reverse: boolean,
   ): Promise<void> {
-    const rest = prefix.slice(shelf.length);
-    let from = prefix.length <= shelf.length ? "-" : `[${rest}`;
-    let to = prefix.length <= shelf.length ? "+" : `[${rest}${END}`;
+    const rest = prefix.slice(stored.length);
+    let from = prefix.length <= stored.length ? "-" : `[${rest}`;
+    let to = prefix.length <= stored.length ? "+" : `[${rest}${END}`;
     let edge = after;
     for (;;) {
       if (edge !== undefined) {
-        const bound = boundOf(shelf, prefix, edge, reverse);
+        const bound = boundOf(stored, prefix, edge, reverse);
         if (bound === "none") return;
         if (bound !== "all" && reverse) to = bound;
         else if (bound !== "all") from = bound;
       }
-      edge = await page(found, shelf, from, to, Math.min(PAGE, limit - found.length), reverse);
+      edge = await page(found, stored, from, to, Math.min(PAGE, limit - found.length), reverse);
       if (found.length >= limit || edge === undefined) return;
     }
   }
@@ -103,8 +103,8 @@ export function ranges(
   return async (prefix, { after, limit = 100, reverse = false } = {}) => {
     const found: Entry[] = [];
     if (limit <= 0) return found;
-    for (const shelf of await shelvesOf(prefix, reverse)) {
-      await readShelf(found, shelf, prefix, after, limit, reverse);
+    for (const stored of await prefixesOf(prefix, reverse)) {
+      await readPrefix(found, stored, prefix, after, limit, reverse);
       if (found.length >= limit) break;
     }
     return found;
@@ -114,10 +114,10 @@ export function ranges(
 /**
  * Returns where `after` cuts a prefix: a bound for ZRANGEBYLEX, `all` when it is before it, `none` when it is after it.
  */
-function boundOf(shelf: string, prefix: string, after: string, reverse: boolean): string {
-  const begin = prefix.length > shelf.length ? prefix : shelf;
-  if (after.startsWith(shelf) && (shelf.endsWith(":") || after === shelf) && after.startsWith(begin))
-    return `(${after.slice(shelf.length)}`;
+function boundOf(stored: string, prefix: string, after: string, reverse: boolean): string {
+  const begin = prefix.length > stored.length ? prefix : stored;
+  if (after.startsWith(stored) && (stored.endsWith(":") || after === stored) && after.startsWith(begin))
+    return `(${after.slice(stored.length)}`;
   const before = after < begin;
   return before === reverse ? "none" : "all";
 }

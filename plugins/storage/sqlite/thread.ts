@@ -30,7 +30,7 @@ export async function startThread(
   worker.on("exit", () => {
     dead = true;
     // It may have committed before it died.
-    for (const tell of asked.splice(0)) tell({ fault: "uncertain", message: `the storage thread died: ${last}` });
+    for (const answer of asked.splice(0)) answer({ fault: "uncertain", message: `the storage thread died: ${last}` });
   });
 
   const next = (): Promise<WorkerAnswer> =>

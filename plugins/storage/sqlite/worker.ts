@@ -58,7 +58,7 @@ const TABLES = `
 const CHECKPOINT_PAGES = 2_000;
 const LOOK_EVERY = 16;
 
-interface Shelf {
+interface Table {
   readonly get: StatementSync;
   readonly put: StatementSync;
   readonly del: StatementSync;
@@ -67,8 +67,8 @@ interface Open {
   readonly db: DatabaseSync;
   readonly begin: StatementSync;
   readonly commit: StatementSync;
-  readonly record: Shelf;
-  readonly line: Shelf;
+  readonly record: Table;
+  readonly line: Table;
 }
 
 const { path, cacheKiB } = workerData as WorkerStart;
@@ -85,7 +85,7 @@ function connect(): Open {
     db.exec(`PRAGMA journal_size_limit = 16777216; PRAGMA cache_size = -${cacheKiB}`);
     if (fresh) db.exec(TABLES);
     emptyLog(db);
-    const shelf = (table: string): Shelf => {
+    const prepareTable = (table: string): Table => {
       const get = db.prepare(`SELECT value FROM ${table} WHERE key = ?`);
       get.setReturnArrays(true);
       return {
@@ -98,8 +98,8 @@ function connect(): Open {
       db,
       begin: db.prepare("BEGIN IMMEDIATE"),
       commit: db.prepare("COMMIT"),
-      record: shelf("record"),
-      line: shelf("line"),
+      record: prepareTable("record"),
+      line: prepareTable("line"),
     };
   } catch (error) {
     db.close();
@@ -131,10 +131,10 @@ function isFresh(db: DatabaseSync): boolean {
 }
 
 /** Due lines have a table of their own: they come and go, and are read by the page. */
-const shelfOf = (own: Open, key: string): Shelf => (key.startsWith("due:") ? own.line : own.record);
+const tableOf = (own: Open, key: string): Table => (key.startsWith("due:") ? own.line : own.record);
 
 const valueOf = (own: Open, key: string): string | undefined =>
-  (shelfOf(own, key).get.get(key) as unknown as readonly string[] | undefined)?.[0];
+  (tableOf(own, key).get.get(key) as unknown as readonly string[] | undefined)?.[0];
 
 function write(batch: WorkerBatch): WorkerAnswer {
   const { codes, texts } = batch;
@@ -171,8 +171,8 @@ function apply(own: Open, { codes, texts }: WorkerBatch, first: number, end: num
   for (let i = first; i < end; i++) {
     const [what, condition] = [(codes[i] as number) & 3, (codes[i] as number) >> 2];
     const key = texts[text++] as string;
-    if (what === 1) shelfOf(own, key).put.run(key, texts[text++] as string);
-    else if (what === 2) shelfOf(own, key).del.run(key);
+    if (what === 1) tableOf(own, key).put.run(key, texts[text++] as string);
+    else if (what === 2) tableOf(own, key).del.run(key);
     if (condition === 2) text++;
   }
 }

@@ -19,9 +19,9 @@ export const JOURNAL = `relaybox-journal${SUFFIX}`;
  */
 export function itemName(key: string): string {
   const colon = key.indexOf(":");
-  const shelf = colon < 0 ? "-" : `-${encodeName(key.slice(0, colon))}`;
+  const prefix = colon < 0 ? "-" : `-${encodeName(key.slice(0, colon))}`;
   let rest = encodeName(key.slice(colon + 1));
-  let name = shelf;
+  let name = prefix;
   for (; rest.length > PART; rest = rest.slice(PART)) name += `:${rest.slice(0, PART)}-`;
   return `${name}:${rest}${SUFFIX}`;
 }
@@ -30,13 +30,13 @@ export function itemName(key: string): string {
 export function itemKey(listed: string): string | undefined {
   // Drivers list names in their own way: with slashes, where they are paths.
   const name = listed.replace(/[/\\]/g, ":");
-  const [shelf, ...parts] = name.split(":");
+  const [prefix, ...parts] = name.split(":");
   const last = parts.pop();
-  if (shelf === undefined || !shelf.startsWith("-") || last === undefined || !last.endsWith(SUFFIX)) return undefined;
+  if (prefix === undefined || !prefix.startsWith("-") || last === undefined || !last.endsWith(SUFFIX)) return undefined;
   const rest = decodeName(parts.map((part) => part.slice(0, -1)).join("") + last.slice(0, -SUFFIX.length));
-  const first = decodeName(shelf.slice(1));
+  const first = decodeName(prefix.slice(1));
   if (rest === undefined || first === undefined) return undefined;
-  const key = shelf === "-" ? rest : `${first}:${rest}`;
+  const key = prefix === "-" ? rest : `${first}:${rest}`;
   return itemName(key) === name ? key : undefined;
 }
 

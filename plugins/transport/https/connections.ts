@@ -178,10 +178,11 @@ export class Connections {
       // for half a second: long enough for V8 to move it to the old generation.
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: (_options, told) => {
+      connect: (_options, connected) => {
         // undici dials again by itself when a connection was closed before anything was written to it.
         const signal = connection.user?.dialling();
-        if (signal === undefined) return told(new ConnectError("reset", "the connection was closed at once"), null);
+        if (signal === undefined)
+          return connected(new ConnectError("reset", "the connection was closed at once"), null);
         connect({ hostname, port }, signal).then(
           (socket) => {
             connection.openedAt = clock.monotonic();
@@ -190,12 +191,15 @@ export class Connections {
             if (connection.openedAt >= (connection.user?.endsAt ?? 0)) {
               socket.destroy();
               connection.user?.expire();
-              return told(new ConnectError("timeout", "the connection was opened after the attempt's deadline"), null);
+              return connected(
+                new ConnectError("timeout", "the connection was opened after the attempt's deadline"),
+                null,
+              );
             }
             watchBytes(socket, connection);
-            told(null, socket);
+            connected(null, socket);
           },
-          (error: Error) => told(error, null),
+          (error: Error) => connected(error, null),
         );
       },
     });
