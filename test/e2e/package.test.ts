@@ -22,13 +22,15 @@ let user: string;
 let own: string;
 let manifest: Manifest;
 
+const PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"];
+
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "relay-package-test-"));
   // From a copy of the sources, so that nobody changes them meanwhile.
   const tree = join(folder, "tree");
   await mkdir(tree);
   const files = ["core", "plugins", "config", "tools", "test/conformance", "package.json", "tsconfig.json"];
-  for (const part of [...files, "README.md", "LICENSE", "CHANGELOG.md"])
+  for (const part of [...files, ...PAGES, "LICENSE", "docs", "deploy", "examples"])
     await cp(join(root, part), join(tree, part), { recursive: true });
   await symlink(join(root, "node_modules"), join(tree, "node_modules"));
   const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", folder], { cwd: tree });
@@ -56,12 +58,22 @@ describe("the package", () => {
     const all = (await readdir(own, { recursive: true })).map((file) => file.replaceAll("\\", "/"));
     const odd = all.filter(
       (file) =>
-        !/^(dist|package\.json|README\.md|LICENSE|CHANGELOG\.md)/.test(file) || /\.test\.|bench|tools/.test(file),
+        !/^(dist|package\.json|README\.md|LICENSE|CHANGELOG\.md|CONTRIBUTING\.md|docs|deploy|examples)/.test(file) ||
+        /\.test\.|bench|tools/.test(file),
     );
     expect(odd).toEqual([]);
-    const sources = all.filter((file) => file.endsWith(".ts") && !/\.d\.ts$|\/dashboard\/client\//.test(file));
+    const sources = all.filter(
+      (file) => file.endsWith(".ts") && !/\.d\.ts$|\/dashboard\/client\/|^examples\//.test(file),
+    );
     expect(sources).toEqual([]);
-    for (const file of ["README.md", "LICENSE", "CHANGELOG.md"]) expect(all).toContain(file);
+    for (const file of [...PAGES, "LICENSE"]) expect(all).toContain(file);
+  });
+
+  it("holds every page and picture that its README leads to; the tests that prove it stay in the repository", async () => {
+    const readme = await readFile(join(own, "README.md"), "utf8");
+    const links = [...readme.matchAll(/\]\((?!https?:|#|test\/)([^)#\s]+)/g)].map(([, target]) => target as string);
+    expect(links.length).toBeGreaterThan(10);
+    for (const link of links) expect((await stat(join(own, link))).isFile(), link).toBe(true);
   });
 
   it("has a command of its own name, so that npx finds it", async () => {

@@ -1,12 +1,14 @@
-// The configurations in docs/proxies.md: nginx is run for real; Traefik's and Envoy's are read, and asked for them as they ask.
+// The proxies in deploy/: nginx is run for real; Traefik's and Envoy's files are read, and asked for them as they ask.
 import { spawn } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { writeFileSync } from "node:fs";
 import { createServer as createHttp } from "node:http";
 import { createRequire } from "node:module";
 import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { Agent, request } from "undici";
 import { describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import type { Got } from "../support/ask.ts";
@@ -14,19 +16,15 @@ import { sendRaw, startUpstream } from "../support/gateway.ts";
 import { makeAuthority } from "../support/certificates.ts";
 import { findProgram, needs } from "../support/needs.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { startRelay } from "../support/relay.ts";
+import { startRelay, TEST_KEYS } from "../support/relay.ts";
 import type { TestRelay } from "../support/relay.ts";
 
-const page = await readFile(resolve(import.meta.dirname, "../../docs/proxies.md"), "utf8");
+/** A file in deploy/. */
+const deployed = (file: string): Promise<string> =>
+  readFile(resolve(import.meta.dirname, "../../deploy", file), "utf8");
 
-/** The example below a heading. */
-function example(heading: string, language: string): string {
-  const section = page.slice(page.indexOf(`\n## ${heading}\n`));
-  const found = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "m").exec(section);
-  if (found === null) throw new Error(`docs/proxies.md has no ${language} example for ${heading}`);
-  return found[1] as string;
-}
-
+const traefik = await deployed("traefik/limits.yaml");
+const envoy = await deployed("envoy/limits.yaml");
 const TOKEN = "a-long-random-text";
 const withCheck = (): Promise<TestRelay> =>
   startRelay({
@@ -114,6 +112,32 @@ describe("nginx", () => {
     expect(upstream.seen).toHaveLength(seen);
   });
 
+  it("serves a relay over TLS, and leaves it to the relay what is too large", async ({ skip }) => {
+    skip(missing !== undefined, missing);
+    const authority = await makeAuthority(Date.now(), "CA of a proxy");
+    const { key, cert } = await authority.issue(["127.0.0.1"]);
+    await using relay = await startRelay({ server: { host: "127.0.0.1", port: 0, trustedProxies: ["127.0.0.1"] } });
+    await using nginx = await startNginx(relay.url, relay.url, "relay.conf", (config, folder, port) => {
+      writeFileSync(join(folder, "relay.key"), key);
+      writeFileSync(join(folder, "relay.crt"), cert);
+      return config.replaceAll("/etc/nginx/", `${folder}/`).replace("listen 443 ssl", `listen 127.0.0.1:${port} ssl`);
+    });
+    const agent = new Agent({ connect: { ca: authority.ca } });
+    const publish = (data: string) =>
+      request(`https://127.0.0.1:${nginx.port}/events`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${TEST_KEYS.publishToken}`, "content-type": "application/json" },
+        body: JSON.stringify({ type: "deposit:paid", keyId: "key_1", data }),
+        dispatcher: agent,
+      });
+    const accepted = await publish("small");
+    expect(accepted.statusCode).toBe(202);
+    await accepted.body.dump();
+    const refused = await publish("x".repeat(8_500_000));
+    expect([refused.statusCode, await refused.body.json()]).toMatchObject([413, { code: "PAYLOAD_TOO_LARGE" }]);
+    await agent.destroy();
+  });
+
   it("lets nothing through while the relay does not answer", async ({ skip }) => {
     skip(missing !== undefined, missing);
     await using upstream = await startUpstream();
@@ -126,18 +150,23 @@ describe("nginx", () => {
   });
 });
 
-/** Runs the documented configuration, with the ports of this test. */
-async function startNginx(relay: string, upstream: string): Promise<{ readonly port: number } & AsyncDisposable> {
+/** Runs a configuration of deploy/nginx with the ports of this test; `change` puts more of the test's in. */
+async function startNginx(
+  relay: string,
+  upstream: string,
+  file = "limits.conf",
+  change: (config: string, folder: string, port: number) => string = (config) => config,
+): Promise<{ readonly port: number } & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), "relay-nginx-"));
   const port = await freePort();
   const temp = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   );
-  const documented = example("nginx", "nginx")
+  const documented = (await deployed(`nginx/${file}`))
     .replace("127.0.0.1:8080", `127.0.0.1:${portOf(relay)}`)
     .replace("127.0.0.1:9000", `127.0.0.1:${portOf(upstream)}`)
     .replace("127.0.0.1:8000", `127.0.0.1:${port}`);
-  const http = ["access_log off;", ...temp, documented].join("\n");
+  const http = ["access_log off;", ...temp, change(documented, folder, port)].join("\n");
   const around = `daemon off; master_process off; pid ${folder}/pid; error_log ${folder}/error.log; events {}`;
   await mkdir(join(folder, "logs"));
   await writeFile(join(folder, "nginx.conf"), `${around}\nhttp {\n${http}\n}\n`);
@@ -186,7 +215,7 @@ const at = (data: unknown, ...path: readonly (string | number)[]): unknown =>
   path.reduce<unknown>((one, name) => (one as Record<string | number, unknown> | undefined)?.[name], data);
 
 describe("Traefik", () => {
-  const config = yaml(example("Traefik", "yaml"));
+  const config = yaml(traefik);
 
   it("is told to show its token while it asks, to ask the relay, and to take the token off again", () => {
     const order = at(config, "http", "routers", "payments", "middlewares") as readonly string[];
@@ -238,7 +267,7 @@ describe("Traefik", () => {
 });
 
 describe("Envoy", () => {
-  const config = yaml(example("Envoy", "yaml"));
+  const config = yaml(envoy);
   const manager = ["static_resources", "listeners", 0, "filter_chains", 0, "filters", 0, "typed_config"];
   const filters = at(config, ...manager, "http_filters") as readonly {
     readonly name: string;

@@ -13,6 +13,8 @@ const root = resolve(import.meta.dirname, "../..");
 const read = (file: string): Promise<string> => readFile(join(root, file), "utf8");
 const documents = [
   "README.md",
+  "CONTRIBUTING.md",
+  "deploy/README.md",
   ...(await readdir(join(root, "docs"))).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`),
 ];
 
