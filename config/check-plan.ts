@@ -57,7 +57,7 @@ export const plugin = <T>(kind: string, example: string): z.ZodType<T> =>
   z
     .custom<T>(
       (value) => isPlugin(value, kind),
-      `must be ${kind === "auth" ? "an" : "a"} ${kind} plug-in, such as ${example}`,
+      `must be ${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind} plug-in, such as ${example}`,
     )
     .superRefine((value, ctx) => {
       for (const { path, message } of (value as { problems?: { path: string; message: string }[] }).problems ?? []) {

@@ -76,7 +76,7 @@ const CASES: readonly Case[] = [
   { name: "signed by its secret", good: true, signedBy: [secret], held: secret },
   { name: "during a rotation, to a receiver with the new secret", good: true, signedBy: [secret, older], held: secret },
   { name: "during a rotation, to a receiver with the old secret", good: true, signedBy: [secret, older], held: older },
-  { name: "signed four minutes ago", good: true, signedBy: [secret], held: secret, age: 240 },
+  { name: "signed a minute ago", good: true, signedBy: [secret], held: secret, age: 60 },
   { name: "signed by other secrets", good: false, signedBy: [secret, older], held: other },
   { name: "with another body", good: false, signedBy: [secret], held: secret, body: '{"n":2}' },
   { name: "signed ten minutes ago", good: false, signedBy: [secret], held: secret, age: 600 },
@@ -93,9 +93,14 @@ let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "relay-verify-guide-"));
   cpSync(new URL("receivers", import.meta.url), folder, { recursive: true });
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Signs all cases now: a receiver looks at how old a signature is, and a compiler may take minutes. */
+function sign(): void {
   for (const [i, one] of CASES.entries()) {
     const at = join(folder, String(i));
-    mkdirSync(at);
+    mkdirSync(at, { recursive: true });
     const event = { eventId: "evt_1", type: "deposit:paid", attempt: 1, cycle: 0, body: Buffer.from(BODY) };
     const headers = signedHeaders(event, one.signedBy.map(signingKey), Date.now() - (one.age ?? 0) * 1_000);
     one.change?.(headers);
@@ -108,8 +113,7 @@ beforeAll(() => {
     writeFileSync(join(at, "body"), one.body ?? BODY);
     writeFileSync(join(at, "secret"), one.held);
   }
-});
-afterAll(() => rmSync(folder, { recursive: true }));
+}
 
 describe("the receivers of the guide", () => {
   it("are all tried", () => {
@@ -117,20 +121,26 @@ describe("the receivers of the guide", () => {
     expect(fences).toEqual(LANGUAGES.map(({ fence }) => fence));
   });
 
-  it.for(LANGUAGES)("in $fence let in what the relay signed, and nothing else", async (language, { skip }) => {
-    const missing = absent(language.command);
-    skip(missing !== undefined, missing);
-    const [, code = ""] = new RegExp(`^\`\`\`${language.fence} verify\n([\\s\\S]*?)^\`\`\`$`, "m").exec(page) ?? [];
-    writeFileSync(join(folder, language.file), code);
-    const env = { ...process.env, GOCACHE: join(folder, ".go"), GOFLAGS: "-mod=mod", GO111MODULE: "off" };
-    let printed = "";
-    for (const [i, [command, ...args]] of language.steps.entries()) {
-      const folders = i === language.steps.length - 1 ? CASES.map((_, at) => String(at)) : [];
-      printed = (await promisify(execFile)(command, [...args, ...folders], { cwd: folder, env })).stdout;
-    }
-    const verdicts = printed.trim().split("\n");
-    expect(CASES.map(({ name }, i) => `${verdicts[i]}: ${name}`)).toEqual(
-      CASES.map(({ name, good }) => `${good}: ${name}`),
-    );
-  });
+  it.for(LANGUAGES)(
+    "in $fence let in what the relay signed, and nothing else",
+    { timeout: 600_000 },
+    async (language, { skip }) => {
+      const missing = absent(language.command);
+      skip(missing !== undefined, missing);
+      const [, code = ""] = new RegExp(`^\`\`\`${language.fence} verify\n([\\s\\S]*?)^\`\`\`$`, "m").exec(page) ?? [];
+      writeFileSync(join(folder, language.file), code);
+      const env = { ...process.env, GO111MODULE: "off" };
+      let printed = "";
+      for (const [i, [command, ...args]] of language.steps.entries()) {
+        const last = i === language.steps.length - 1;
+        if (last) sign();
+        const folders = last ? CASES.map((_, at) => String(at)) : [];
+        printed = (await promisify(execFile)(command, [...args, ...folders], { cwd: folder, env })).stdout;
+      }
+      const verdicts = printed.trim().split("\n");
+      expect(CASES.map(({ name }, i) => `${verdicts[i]}: ${name}`)).toEqual(
+        CASES.map(({ name, good }) => `${good}: ${name}`),
+      );
+    },
+  );
 });

@@ -23,6 +23,7 @@ const PLUGINS = [
   ["https({ … })", "HttpsOptions", "plugins/transport/https.ts"],
   ["accounts({ … })", "AccountsOptions", "plugins/auth/accounts.ts"],
   ["jwt({ … })", "JwtOptions", "plugins/auth/jwt/options.ts"],
+  ["otlp({ … })", "OtlpOptions", "plugins/observer/otlp/settings.ts"],
 ] as const;
 
 /**
