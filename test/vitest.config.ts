@@ -21,10 +21,10 @@ export default defineConfig({
     // Tests start relays, browsers and servers of their own: more than the cores can carry only makes them slow.
     maxWorkers: 2,
     // A busy machine takes several times as long, and nothing is learnt from a test that it cuts off.
-    testTimeout: 90_000,
-    hookTimeout: 90_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     teardownTimeout: 15_000,
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: 60_000 } },
     reporters: ci ? ["default", new TallyReporter(at("artefacts/tests.ndjson"))] : ["default"],
   },
 });

@@ -30,7 +30,7 @@ describe("GET /relay/backup", () => {
     expect(actions).toContainEqual(["backup.taken", "refused"]);
   });
 
-  it("is whole while events come in, and leaves no trace when its client goes away", { timeout: 30_000 }, async () => {
+  it("is whole while events come in, and leaves no trace when its client goes away", { timeout: 240_000 }, async () => {
     await using relay = await startRelay();
     const event = (n: number) => ({ type: "a:b", keyId: "key_1", id: `e:${n}`, data: { pad: "x".repeat(2_000) } });
     for (let n = 0; n < 2_000; n += 500) {

@@ -204,7 +204,7 @@ const STEPS = Number(process.env["RELAY_WALK"] ?? 20_000);
 describe("a random walk", () => {
   it(
     `of ${STEPS} requests made from the document meets no 5xx and no answer beyond it`,
-    { timeout: 180_000 },
+    { timeout: 240_000 },
     async () => {
       const random = dice(20_261_120);
       const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;

@@ -44,7 +44,7 @@ const keysOf = (from: Place, to: Place): void =>
   cpSync(join(from.folder, "data", "keys"), join(to.folder, "data", "keys"), { recursive: true });
 
 describe("relay backup and relay restore", () => {
-  it("carry everything from a relay at work to a fresh one", { timeout: 60_000 }, async () => {
+  it("carry everything from a relay at work to a fresh one", { timeout: 240_000 }, async () => {
     const first = place();
     const { relay, url } = await lived(first);
     const file = join(first.folder, "all.ndjson.gz");
@@ -71,7 +71,7 @@ describe("relay backup and relay restore", () => {
 
   it(
     "are done offline too; a file that is not whole is refused before anything is written",
-    { timeout: 60_000 },
+    { timeout: 240_000 },
     async () => {
       const first = place();
       const { relay } = await lived(first);
@@ -95,7 +95,7 @@ describe("relay backup and relay restore", () => {
 describe("relay migrate", () => {
   it(
     "copies from one storage to another and back; what was begun for another is refused",
-    { timeout: 60_000 },
+    { timeout: 240_000 },
     async () => {
       const first = place();
       const { relay } = await lived(first);
@@ -119,7 +119,7 @@ describe("relay migrate", () => {
 
   it(
     "takes secrets from files, and only the master key that what it copies is sealed by",
-    { timeout: 60_000 },
+    { timeout: 240_000 },
     async () => {
       const first = place();
       const { relay } = await lived(first);

@@ -245,7 +245,7 @@ describe("relay doctor", () => {
     ]);
   });
 
-  it("looks at Redis: its settings, its clock, and whether it is there", { timeout: 30_000 }, async ({ skip }) => {
+  it("looks at Redis: its settings, its clock, and whether it is there", { timeout: 240_000 }, async ({ skip }) => {
     const missing = needs("redis");
     skip(missing !== undefined, missing);
     const keys = {

@@ -80,7 +80,7 @@ describe("relay tail", () => {
     });
   });
 
-  it("comes back to a relay that was restarted", { timeout: 30_000 }, async () => {
+  it("comes back to a relay that was restarted", { timeout: 240_000 }, async () => {
     await using tail = startCommand(["tail", "--key", "key_1", "--json"], { cwd: folder });
     await tail.waitFor(/following key_1/);
     await publish("two");

@@ -128,7 +128,7 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     const next = page.getByText(/next attempt in (1 min|2 min)/);
     await next.waitFor();
     const first = await next.innerText();
-    await expect.poll(() => next.innerText(), { timeout: 5_000 }).not.toBe(first);
+    await expect.poll(() => next.innerText(), { timeout: 60_000 }).not.toBe(first);
     await expectAccessible(page);
     await picture(page, "event-pending");
   });

@@ -42,7 +42,7 @@ beforeAll(async () => {
     if (withdrawal) failed = id;
   }
   const status = async () => (await relay.call("GET", `/api-keys/key_1/events/${failed}`)).json.data.status;
-  await vi.waitFor(async () => expect(await status()).toBe("failed"), { timeout: 10_000, interval: 20 });
+  await vi.waitFor(async () => expect(await status()).toBe("failed"), { timeout: 60_000, interval: 20 });
   await using screen = await browser.open(relay);
   await setUp(relay, screen);
   state = await screen.page.context().storageState();
@@ -59,7 +59,7 @@ beforeAll(async () => {
     ["keys", "keys", "API keys"],
     ["nothing", "k/key_1/nothing", "Nothing here"],
   ];
-}, 60_000);
+}, 240_000);
 afterAll(async () => {
   await receiver?.close();
   await relay?.[Symbol.asyncDispose]();

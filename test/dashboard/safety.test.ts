@@ -211,7 +211,7 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
     await setUp(relay, screen);
     await screen.go("k/key_1/events", "Events");
     await page.getByText("live", { exact: true }).waitFor();
-    await expect.poll(() => streams.length, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => streams.length, { timeout: 60_000 }).toBe(2);
     expect(streams[0]).not.toBe(streams[1]);
     await page.getByText("live", { exact: true }).waitFor();
     const { id } = (await relay.publish({ type: "deposit:paid", keyId: "key_1", data: 1 })).json.data;

@@ -12,7 +12,7 @@ import { testClock } from "../support/clock.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
 import { everyStorage } from "../support/storages.ts";
 
-const PATIENCE = { timeout: 60_000 };
+const PATIENCE = { timeout: 240_000 };
 
 function counting(): { readonly metrics: Metrics; readonly count: (name: string) => number } {
   const counts = new Map<string, number>();

@@ -80,5 +80,5 @@ it("leads to a verified delivery in six commands", async () => {
     const typed = type(rest[2] as string, { RELAY_URL: url });
     expect(await typed.ended).toBe(0);
     expect(typed.printed()).toMatch(/deposit:paid +delivered/);
-  }, 60_000);
+  }, 240_000);
 });

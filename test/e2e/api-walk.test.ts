@@ -120,7 +120,7 @@ describe("every route of the document", () => {
 });
 
 describe("a random walk", () => {
-  it(`of ${STEPS} requests`, { timeout: 180_000 }, async () => {
+  it(`of ${STEPS} requests`, { timeout: 240_000 }, async () => {
     const random = dice(20_261_121);
     const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
     const tokens = [

@@ -9,7 +9,7 @@ import { startReceiver } from "../support/receiver.ts";
 import { TEST_KEYS } from "../support/relay.ts";
 
 const folder = testFolder();
-const PATIENCE = { timeout: 60_000 };
+const PATIENCE = { timeout: 240_000 };
 
 /** Changes every copy of a text in the files below a folder. @returns how many there were */
 function change(dir: string, from: string, to: string): number {
@@ -30,7 +30,7 @@ async function stop(relay: ChildRelay): Promise<void> {
 }
 
 describe.each(["sqlite", "filesystem"])("one bit flips in the files of %s()", (storage) => {
-  it("an amount of 1000 is not sent as 9000, and its neighbours are sent", { timeout: 120_000 }, async () => {
+  it("an amount of 1000 is not sent as 9000, and its neighbours are sent", { timeout: 240_000 }, async () => {
     const dir = join(folder, storage);
     mkdirSync(dir);
     const options = {

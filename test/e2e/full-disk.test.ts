@@ -88,7 +88,7 @@ async function answerUntilOneWaits(relay: ChildRelay, held: readonly Held[]): Pr
   for (const { id, resolve } of held) {
     resolve();
     await expect
-      .poll(async () => waits() || (await statusOf(relay, id)) === "delivered", { timeout: 10_000 })
+      .poll(async () => waits() || (await statusOf(relay, id)) === "delivered", { timeout: 60_000 })
       .toBe(true);
     if (waits()) return id;
   }
@@ -189,7 +189,7 @@ describe("a full disk", () => {
     expect((await first.publish(event("after", 20_000))).status).toBe(202);
     const all = [...held.map(({ id }) => id), ...accepted, "after"];
     for (const id of all)
-      await expect.poll(() => statusOf(first, id), { timeout: 15_000, interval: 20 }).toBe("delivered");
+      await expect.poll(() => statusOf(first, id), { timeout: 60_000, interval: 20 }).toBe("delivered");
     // What waited was not sent again.
     const sent = receiver.requests.map(({ headers }) => String(headers["webhook-id"]));
     expect(sent.filter((id) => !isWarm(id)).toSorted()).toEqual(all.toSorted());
@@ -215,7 +215,7 @@ describe("a full disk", () => {
     expect(listed.json.data.map(({ id }: { id: string }) => id).toSorted()).toEqual(accepted.toSorted());
     disk.clear();
     for (const id of accepted)
-      await expect.poll(() => statusOf(second, id), { timeout: 15_000, interval: 20 }).toBe("delivered");
+      await expect.poll(() => statusOf(second, id), { timeout: 60_000, interval: 20 }).toBe("delivered");
     expect((await second.publish(event("after", 1))).status).toBe(202);
   });
 
@@ -241,7 +241,7 @@ describe("a full disk", () => {
     expect(performance.now() - began).toBeLessThan(3_000);
     disk.clear();
     await using second = await startChild(folder, options);
-    await expect.poll(() => statusOf(second, waiting), { timeout: 10_000 }).toBe("delivered");
+    await expect.poll(() => statusOf(second, waiting), { timeout: 60_000 }).toBe("delivered");
     const numbers = receiver.requests
       .filter(({ headers }) => headers["webhook-id"] === waiting)
       .map(({ headers }) => headers["x-relay-attempt"]);

@@ -203,5 +203,5 @@ describe.skipIf(missing !== undefined)("a deletion while other nodes cannot answ
     const after = performance.now();
     await subscribe(a, "key_3", receiver, "/other");
     expect(performance.now() - after).toBeLessThan(1_000);
-  }, 40_000);
+  }, 240_000);
 });

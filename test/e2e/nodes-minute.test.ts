@@ -109,7 +109,7 @@ describe.skipIf(missing !== undefined)(
       expect(again).toHaveLength(ordinals.size);
       expect(times.size).toBe(81);
       expect(b.running.stderr() + b.running.stdout()).not.toContain('"level":"error"');
-    }, 110_000);
+    }, 240_000);
   },
 );
 

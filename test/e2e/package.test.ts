@@ -48,7 +48,7 @@ beforeAll(async () => {
     await symlink(join(root, "node_modules", name), link);
   }
   await writeFile(join(user, "package.json"), '{ "type": "module" }\n');
-}, 120_000);
+}, 240_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const command = (): string => join(own, manifest.bin["relaybox"] as string);

@@ -84,7 +84,7 @@ async function allGood(
 }
 
 describe("relay secrets rekey", () => {
-  it("changes the key under traffic; the old one is good for nothing afterwards", { timeout: 60_000 }, async () => {
+  it("changes the key under traffic; the old one is good for nothing afterwards", { timeout: 240_000 }, async () => {
     await using receiver = await startReceiver();
     const folder = testFolder();
     const file = (name: string): string => join(folder, "data", "keys", name);
@@ -143,7 +143,7 @@ describe("relay secrets rekey", () => {
 
   it(
     "that is cut off at any of its writes is taken up again, and nobody notices",
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async ({ skip }) => {
       const missing = needs("strace");
       skip(missing !== undefined, missing);
@@ -176,7 +176,7 @@ describe("relay secrets rekey", () => {
 
   it(
     "works with keys from the environment: the new one first, the old one beside it",
-    { timeout: 60_000 },
+    { timeout: 240_000 },
     async () => {
       await using receiver = await startReceiver();
       const folder = testFolder();

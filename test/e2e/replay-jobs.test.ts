@@ -25,7 +25,7 @@ describe("a replay job", () => {
     expect((await relay.call("POST", "/api-keys/key_1/webhooks", { body })).status).toBe(201);
     for (const id of ["bad", "good"]) await relay.publish({ type: "a:b", keyId: "key_1", id, data: 1 });
     const shown = async (id: string) => (await relay.call("GET", `/api-keys/key_1/events/${id}`)).json.data;
-    await expect.poll(async () => (await shown("bad")).status, { timeout: 6_000 }).toBe("delivered");
+    await expect.poll(async () => (await shown("bad")).status, { timeout: 60_000 }).toBe("delivered");
     const [bad] = (await shown("bad")).deliveries;
     expect(bad).toMatchObject({ cycle: 1, attempts: [{ cycle: 1, number: 1, statusCode: 200 }] });
     const { json } = await relay.call("GET", `/api-keys/key_1/events/bad/deliveries/${bad.subscriptionId}/attempts`);
@@ -39,7 +39,7 @@ describe("a replay job", () => {
 
   it(
     "that is killed in its middle goes on after the next start, each delivery whole",
-    { timeout: 40_000 },
+    { timeout: 240_000 },
     async () => {
       const folder = testFolder();
       await using receiver = await startReceiver({ otherwise: 500 });
@@ -52,7 +52,7 @@ describe("a replay job", () => {
       await using first = await startChild(folder, plain);
       await first.call("POST", "/api-keys/key_1/webhooks", { url: receiver.url(), events: ["*"] });
       await first.publish(ids.map((id) => ({ type: "a:b", keyId: "key_1", id, data: 1 })));
-      await expect.poll(() => failed(first), { timeout: 10_000 }).toBe(60);
+      await expect.poll(() => failed(first), { timeout: 60_000 }).toBe(60);
       await first.kill();
       await using second = await startChild(folder, { config, imports: ["replay"] });
       await receiver.waitFor(70);
@@ -61,7 +61,7 @@ describe("a replay job", () => {
       await using third = await startChild(folder, { config, imports: ["replay"] });
       const left = async () =>
         (await third.call("GET", "/api-keys/key_1/events?status=delivered&limit=200")).json.data.length;
-      await expect.poll(left, { timeout: 20_000, interval: 100 }).toBe(60);
+      await expect.poll(left, { timeout: 60_000, interval: 100 }).toBe(60);
       for (const id of ids) {
         const [delivery] = (await third.call("GET", `/api-keys/key_1/events/${id}`)).json.data.deliveries;
         // Each cycle holds one attempt, and no cycle is missing but one that was just begun when it was killed.

@@ -16,7 +16,7 @@ const PER_SECOND = 500;
 /** How long is published: both restarts lie within it. */
 const LOAD_MS = 6_000;
 
-it("a rolling restart at 500 events/s loses and duplicates nothing", { timeout: 90_000 }, async ({ skip }) => {
+it("a rolling restart at 500 events/s loses and duplicates nothing", { timeout: 240_000 }, async ({ skip }) => {
   skip(missing !== undefined, missing);
   await using redis = await startRedis({ config: { appendonly: "yes", appendfsync: "always" } });
   await using receiver = await startReceiver({ keepAliveMs: 60_000 });

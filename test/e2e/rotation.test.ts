@@ -50,7 +50,7 @@ function verdict({ headers, body }: Received, secret: string): string[] {
 describe(`${ROTATIONS} rotations under traffic`, () => {
   it(
     "fail no delivery, wherever the receiver's copy of the secret is in its change",
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       const held = new Map<string, string>();
       const wrong: string[] = [];

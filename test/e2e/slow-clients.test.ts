@@ -166,7 +166,7 @@ describe("uploads that stall", () => {
   it.each([
     ["with a length", `Content-Length: ${8 * MIB}`, most],
     ["in chunks", "Transfer-Encoding: chunked", Buffer.concat([Buffer.from(`${most.length.toString(16)}\r\n`), most])],
-  ])("300 of 8 MiB, %s, take little memory and keep no event out", { timeout: 120_000 }, async (_how, more, part) => {
+  ])("300 of 8 MiB, %s, take little memory and keep no event out", { timeout: 240_000 }, async (_how, more, part) => {
     await using own = await startChild(testFolder());
     const to = Number(new URL(own.url).port);
     const small = { type: "a:b", keyId: "key_1", data: "x".repeat(2_000) };
@@ -182,7 +182,7 @@ describe("uploads that stall", () => {
     for (const text of refused) expect(text).toMatch(/^HTTP\/1\.1 429 [^]*retry-after: \d+[^]*PROVIDER_BACKPRESSURE/i);
     expect((await own.publish(small)).status).toBe(202);
     // What was read of refused ones goes with the next collection.
-    await expect.poll(() => resident(own.pid) / before, { timeout: 20_000, interval: 250 }).toBeLessThan(1.5);
+    await expect.poll(() => resident(own.pid) / before, { timeout: 60_000, interval: 250 }).toBeLessThan(1.5);
     for (const { socket } of uploads) socket.destroy();
     // What they held is free again.
     const large = Array.from({ length: 30 }, () => ({ ...small, data: "x".repeat(200_000) }));

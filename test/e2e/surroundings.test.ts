@@ -234,7 +234,7 @@ const slow = { kind: "source", name: "slow", setup: () => ({ start: () => until(
         ((await answer?.json()) as { data?: object })?.data,
       ];
     };
-    await expect.poll(async () => (await get("/healthz"))[0], { timeout: 10_000 }).toBe(200);
+    await expect.poll(async () => (await get("/healthz"))[0], { timeout: 60_000 }).toBe(200);
     expect(await get("/readyz")).toMatchObject([
       503,
       "no-store",

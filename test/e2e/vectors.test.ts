@@ -140,7 +140,7 @@ describe.each([
         expect(got.status).toBeLessThan(500);
       }
     }
-  }, 60_000);
+  }, 240_000);
 });
 
 describe.each([

@@ -46,7 +46,7 @@ async function caughtUp(master: RedisServer, replica: RedisServer): Promise<void
 
 describe.skipIf(missing !== undefined)(
   `redis() after a failover that lost commits${missing === undefined ? "" : ` (skipped: ${missing})`}`,
-  { timeout: 120_000 },
+  { timeout: 240_000 },
   () => {
     it("reads a subscription again whose change was lost, though as many changes were made since", async () => {
       const master = keep(await startRedis());

@@ -103,112 +103,119 @@ describe("the dashboard and the alerts", () => {
     for (const rule of rules) expect(rule).toMatch(/severity: (page|ticket|info)[^]*summary: ".+"[^]*todo: ".+"/);
   });
 
-  it("are understood by Prometheus, and alert when they must and not before", { timeout: 30_000 }, async ({ skip }) => {
-    const missing = needs("promtool");
-    skip(missing !== undefined, missing);
-    const promtool = (args: readonly string[]) => promisify(execFile)(findProgram("promtool") as string, args);
-    const work = await mkdtemp(join(tmpdir(), "relay-promtool-"));
-    try {
-      await promtool(["check", "rules", "--lint-fatal", join(folder, "alerts.yaml")]);
-      const recorded = queries.map((expr, i) => ({ record: `query:${i}`, expr }));
-      // JSON is YAML.
-      await writeFile(join(work, "queries.json"), JSON.stringify({ groups: [{ name: "dashboard", rules: recorded }] }));
-      await promtool(["check", "rules", "--lint=none", join(work, "queries.json")]);
-      const labels = { job: "relay", instance: "a" };
-      const series = (name: string, more: string, values: string) => ({
-        series: `${name}{job="relay",instance="a"${more}}`,
-        values,
-      });
-      const fires = (alertname: string, at: string, severity: string, more: Record<string, string> = {}) => ({
-        alertname,
-        eval_time: at,
-        exp_alerts: [{ exp_labels: { severity, ...more } }],
-      });
-      const quiet = (alertname: string, at: string) => ({ alertname, eval_time: at, exp_alerts: [] });
-      const cases = [
-        {
-          input: [series("up", "", "1x5 0x10")],
-          tests: [quiet("RelayDown", "6m"), fires("RelayDown", "9m", "page", labels)],
-        },
-        {
-          input: [series("relay_ready", "", "1x5 0x10")],
-          tests: [quiet("RelayNotReady", "6m"), fires("RelayNotReady", "9m", "page", labels)],
-        },
-        {
-          input: [
-            series("relay_storage_faults_total", `,fault="full"`, "0x5 3x10"),
-            series("relay_storage_faults_total", `,fault="broken"`, "0x15"),
-          ],
-          tests: [
-            quiet("RelayStorageFaults", "5m"),
-            fires("RelayStorageFaults", "8m", "page", { instance: "a", fault: "full" }),
-          ],
-        },
-        {
-          input: [series("relay_records_damaged_total", `,kind="event"`, "0x5 1x90")],
-          tests: [
-            quiet("RelayRecordsDamaged", "4m"),
-            fires("RelayRecordsDamaged", "10m", "ticket", { instance: "a", kind: "event" }),
-            quiet("RelayRecordsDamaged", "80m"),
-          ],
-        },
-        {
-          input: [series("relay_disk_free_bytes", "", "9e8x30")],
-          tests: [fires("RelayDiskNearlyFull", "20m", "ticket", labels)],
-        },
-        {
-          input: [series("relay_disk_free_bytes", "", "1e11-1e8x600")],
-          tests: [fires("RelayDiskNearlyFull", "8h", "ticket", labels)],
-        },
-        { input: [series("relay_disk_free_bytes", "", "1e11x600")], tests: [quiet("RelayDiskNearlyFull", "8h")] },
-        {
-          input: [series("relay_oldest_due_seconds", "", "10x10 301x20")],
-          tests: [quiet("RelayDeliveriesLate", "15m"), fires("RelayDeliveriesLate", "25m", "page", labels)],
-        },
-        {
-          input: [
-            series("relay_attempts_total", `,result="5xx"`, "0+600x40"),
-            series("relay_attempts_total", `,result="2xx"`, "0+60x40"),
-          ],
-          tests: [fires("RelayAttemptsFailing", "30m", "ticket", { instance: "a" })],
-        },
-        {
-          input: [
-            series("relay_attempts_total", `,result="5xx"`, "0+60x40"),
-            series("relay_attempts_total", `,result="2xx"`, "0+600x40"),
-          ],
-          tests: [quiet("RelayAttemptsFailing", "30m")],
-        },
-        {
-          input: [
-            series("relay_publish_refused_total", `,code="VALIDATION_FAILED"`, "0+60x20"),
-            series("relay_publish_refused_total", `,code="STORAGE_FULL"`, "0x10 0+5x10"),
-          ],
-          tests: [
-            quiet("RelayPublishersRefused", "9m"),
-            fires("RelayPublishersRefused", "19m", "page", { instance: "a", code: "STORAGE_FULL" }),
-          ],
-        },
-        {
-          input: [
-            series("relay_commit_seconds_bucket", `,le="1"`, "0+100x30"),
-            series("relay_commit_seconds_bucket", `,le="2.5"`, "0+200x30"),
-            series("relay_commit_seconds_bucket", `,le="+Inf"`, "0+200x30"),
-          ],
-          tests: [fires("RelayCommitsSlow", "25m", "ticket", { instance: "a" })],
-        },
-      ];
-      const tests = cases.map(({ input, tests: wanted }) => ({
-        interval: "1m",
-        input_series: input,
-        alert_rule_test: wanted,
-      }));
-      // promtool compares annotations as well, which name values: here only which alert fires, when, and for whom.
-      await writeFile(join(work, "rules.yaml"), alerts.replaceAll(/^ +(?:annotations|summary|todo):.*\n/gm, ""));
-      await writeFile(join(work, "tests.json"), JSON.stringify({ rule_files: ["rules.yaml"], tests }));
-      await promtool(["test", "rules", join(work, "tests.json")]);
-    } finally {
-      await rm(work, { recursive: true });
-    }
-  });
+  it(
+    "are understood by Prometheus, and alert when they must and not before",
+    { timeout: 240_000 },
+    async ({ skip }) => {
+      const missing = needs("promtool");
+      skip(missing !== undefined, missing);
+      const promtool = (args: readonly string[]) => promisify(execFile)(findProgram("promtool") as string, args);
+      const work = await mkdtemp(join(tmpdir(), "relay-promtool-"));
+      try {
+        await promtool(["check", "rules", "--lint-fatal", join(folder, "alerts.yaml")]);
+        const recorded = queries.map((expr, i) => ({ record: `query:${i}`, expr }));
+        // JSON is YAML.
+        await writeFile(
+          join(work, "queries.json"),
+          JSON.stringify({ groups: [{ name: "dashboard", rules: recorded }] }),
+        );
+        await promtool(["check", "rules", "--lint=none", join(work, "queries.json")]);
+        const labels = { job: "relay", instance: "a" };
+        const series = (name: string, more: string, values: string) => ({
+          series: `${name}{job="relay",instance="a"${more}}`,
+          values,
+        });
+        const fires = (alertname: string, at: string, severity: string, more: Record<string, string> = {}) => ({
+          alertname,
+          eval_time: at,
+          exp_alerts: [{ exp_labels: { severity, ...more } }],
+        });
+        const quiet = (alertname: string, at: string) => ({ alertname, eval_time: at, exp_alerts: [] });
+        const cases = [
+          {
+            input: [series("up", "", "1x5 0x10")],
+            tests: [quiet("RelayDown", "6m"), fires("RelayDown", "9m", "page", labels)],
+          },
+          {
+            input: [series("relay_ready", "", "1x5 0x10")],
+            tests: [quiet("RelayNotReady", "6m"), fires("RelayNotReady", "9m", "page", labels)],
+          },
+          {
+            input: [
+              series("relay_storage_faults_total", `,fault="full"`, "0x5 3x10"),
+              series("relay_storage_faults_total", `,fault="broken"`, "0x15"),
+            ],
+            tests: [
+              quiet("RelayStorageFaults", "5m"),
+              fires("RelayStorageFaults", "8m", "page", { instance: "a", fault: "full" }),
+            ],
+          },
+          {
+            input: [series("relay_records_damaged_total", `,kind="event"`, "0x5 1x90")],
+            tests: [
+              quiet("RelayRecordsDamaged", "4m"),
+              fires("RelayRecordsDamaged", "10m", "ticket", { instance: "a", kind: "event" }),
+              quiet("RelayRecordsDamaged", "80m"),
+            ],
+          },
+          {
+            input: [series("relay_disk_free_bytes", "", "9e8x30")],
+            tests: [fires("RelayDiskNearlyFull", "20m", "ticket", labels)],
+          },
+          {
+            input: [series("relay_disk_free_bytes", "", "1e11-1e8x600")],
+            tests: [fires("RelayDiskNearlyFull", "8h", "ticket", labels)],
+          },
+          { input: [series("relay_disk_free_bytes", "", "1e11x600")], tests: [quiet("RelayDiskNearlyFull", "8h")] },
+          {
+            input: [series("relay_oldest_due_seconds", "", "10x10 301x20")],
+            tests: [quiet("RelayDeliveriesLate", "15m"), fires("RelayDeliveriesLate", "25m", "page", labels)],
+          },
+          {
+            input: [
+              series("relay_attempts_total", `,result="5xx"`, "0+600x40"),
+              series("relay_attempts_total", `,result="2xx"`, "0+60x40"),
+            ],
+            tests: [fires("RelayAttemptsFailing", "30m", "ticket", { instance: "a" })],
+          },
+          {
+            input: [
+              series("relay_attempts_total", `,result="5xx"`, "0+60x40"),
+              series("relay_attempts_total", `,result="2xx"`, "0+600x40"),
+            ],
+            tests: [quiet("RelayAttemptsFailing", "30m")],
+          },
+          {
+            input: [
+              series("relay_publish_refused_total", `,code="VALIDATION_FAILED"`, "0+60x20"),
+              series("relay_publish_refused_total", `,code="STORAGE_FULL"`, "0x10 0+5x10"),
+            ],
+            tests: [
+              quiet("RelayPublishersRefused", "9m"),
+              fires("RelayPublishersRefused", "19m", "page", { instance: "a", code: "STORAGE_FULL" }),
+            ],
+          },
+          {
+            input: [
+              series("relay_commit_seconds_bucket", `,le="1"`, "0+100x30"),
+              series("relay_commit_seconds_bucket", `,le="2.5"`, "0+200x30"),
+              series("relay_commit_seconds_bucket", `,le="+Inf"`, "0+200x30"),
+            ],
+            tests: [fires("RelayCommitsSlow", "25m", "ticket", { instance: "a" })],
+          },
+        ];
+        const tests = cases.map(({ input, tests: wanted }) => ({
+          interval: "1m",
+          input_series: input,
+          alert_rule_test: wanted,
+        }));
+        // promtool compares annotations as well, which name values: here only which alert fires, when, and for whom.
+        await writeFile(join(work, "rules.yaml"), alerts.replaceAll(/^ +(?:annotations|summary|todo):.*\n/gm, ""));
+        await writeFile(join(work, "tests.json"), JSON.stringify({ rule_files: ["rules.yaml"], tests }));
+        await promtool(["test", "rules", join(work, "tests.json")]);
+      } finally {
+        await rm(work, { recursive: true });
+      }
+    },
+  );
 });

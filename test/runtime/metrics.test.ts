@@ -82,7 +82,7 @@ describe("where figures are served", () => {
 });
 
 describe("the figures of a working relay", () => {
-  it("are all fed", { timeout: 20_000 }, async () => {
+  it("are all fed", { timeout: 240_000 }, async () => {
     const folder = await mkdtemp(join(tmpdir(), "relay-figures-"));
     await using receiver = await startReceiver({
       script: (request) => (request.path === "/gone" ? 410 : request.path === "/bad" ? 500 : 200),
@@ -146,7 +146,7 @@ describe("the figures of a working relay", () => {
     await rm(folder, { recursive: true });
   });
 
-  it("stay within 500 series with 10,000 subscriptions", { timeout: 60_000 }, async () => {
+  it("stay within 500 series with 10,000 subscriptions", { timeout: 240_000 }, async () => {
     const relay = await startRelay({
       metrics: { token: TOKEN },
       storage: memory(),

@@ -15,7 +15,7 @@ describe("the simulated relay with several nodes on a real Redis: killed, frozen
     expect(accepted).toBeGreaterThan(10);
   });
 
-  it("lives the same life again under the same seed", { timeout: 120_000 }, ({ skip }) => {
+  it("lives the same life again under the same seed", { timeout: 240_000 }, ({ skip }) => {
     skip(missing !== undefined, missing);
     return replays("redis", 42);
   });

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { replays, seeds } from "./seeds.ts";
 
 describe("the simulated relay with several nodes: killed, frozen, cut off, on one shared store with leases that lapse", () => {
-  it("keeps its word over 300 seeds", { timeout: 120_000 }, async () => {
+  it("keeps its word over 300 seeds", { timeout: 240_000 }, async () => {
     const { requests, accepted } = await seeds("several", 300);
     expect(requests).toBeGreaterThan(300);
     expect(accepted).toBeGreaterThan(300);

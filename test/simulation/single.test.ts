@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { replays, seeds } from "./seeds.ts";
 
 describe("the simulated relay with one node: killed, frozen, told to stop, on a disk that loses what was not synced", () => {
-  it("keeps its word over 700 seeds", { timeout: 120_000 }, async () => {
+  it("keeps its word over 700 seeds", { timeout: 240_000 }, async () => {
     const { requests, accepted } = await seeds("single", 700);
     expect(requests).toBeGreaterThan(700);
     expect(accepted).toBeGreaterThan(700);
