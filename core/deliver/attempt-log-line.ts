@@ -1,9 +1,9 @@
-/** The one wide log line of an attempt: every field that tells how it went, and no body, secret or URL. */
+/** Builds the one wide log line of an attempt: every field about it, but no body, secret or URL. */
 import type { Attempt, Outcome } from "../model/attempt.ts";
 import { attemptId, deliveryId, type Delivery } from "../model/delivery.ts";
 import type { LogFields } from "../ports/plugin.ts";
 
-/** @param traceparent of the event, W3C */
+/** @param traceparent the event's, W3C */
 export function attemptLine(delivery: Delivery, made: Attempt, outcome: Outcome, traceparent?: string): LogFields {
   const { eventId, keyId, subscriptionId, ordinal, cycle } = delivery;
   return {

@@ -1,8 +1,8 @@
 /**
- * Health of subscriptions: a breaker that rests an endpoint which only fails, and an end for one that failed for days.
+ * The circuit breaker pauses an endpoint that only fails, and disables a subscription that has failed for days.
  *
- * The breaker moves due times and nothing else: it never adds, uses up or brings forward an attempt. After each rest it
- * lets one attempt through.
+ * It moves due times and nothing else: it never adds, uses up or brings forward an attempt. After each pause it lets
+ * one attempt through.
  */
 import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
@@ -17,17 +17,19 @@ import { everyEntry } from "../records/subscription-cache.ts";
 import { succeededSince } from "./stored-outcomes.ts";
 
 export interface CircuitBreaker {
-  /** Loads what outlives a restart: since when a subscription has only failed. */
+  /** Loads what outlives a restart: since when each subscription has only failed. */
   start(): Promise<void>;
-  /** How long an attempt of this delivery must rest, ms; `undefined`: it may be made now. */
+  /** Returns how long an attempt of this delivery must wait, ms; `undefined`: it may be made now. */
   admit(sub: Subscription, ordinal: string): number | undefined;
-  /** The delivery is no longer under way here. If it was let through and nothing was seen of it, another may be. */
+  /**
+   * The delivery is no longer under way on this node. If it was the probe and ended without a result, another may be.
+   */
   left(subscriptionId: string, ordinal: string): void;
-  /** Takes note of an attempt, after its commit. */
+  /** Notes an attempt, after its commit. */
   attempted(sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome): void;
-  /** Starts afresh: re-enabled. */
+  /** Forgets the failures of a subscription that was enabled again. */
   forget(subscriptionId: string): Promise<void>;
-  /** A replay by hand is the probe: the next attempt goes through now. */
+  /** Lets the next attempt through now: a replay by hand is the probe. */
   probe(subscriptionId: string): Promise<void>;
   state(subscriptionId: string): EndpointHealth;
   /** Resolves when what `attempted` began is stored. */
@@ -37,20 +39,22 @@ export interface CircuitBreaker {
 interface Streak {
   failures: number;
   /**
-   * Time-outs one after the other since anything else came of an attempt. Those of attempts that were under way together
-   * count as one: they tell of the same moment.
+   * Time-outs in a row. Those of attempts that were under way together count as one, because they show the same moment.
    */
   timeouts: number;
-  /** By the monotonic clock: when the last one that counted came. */
+  /** Monotonic time of the last time-out that counted. */
   timedOutAt: number;
   since: number;
   restMs: number;
-  /** By the monotonic clock: a wall clock that is set back lengthens no rest. */
+  /** Monotonic, so that a wall clock that is set back lengthens no pause. */
   restEnds: number;
-  /** The delivery (ordinal) that is through after a rest; the others wait for its outcome. */
+  /** The delivery (ordinal) that may try after a pause; the others wait for its outcome. */
   probe: string | undefined;
   stored: boolean;
-  /** It was read at the start: whoever wrote it may have seen the receiver well since, or left it behind. */
+  /**
+   * It was read at the start and may be out of date: the node that wrote it may have seen a success since, or may have
+   * died.
+   */
   hearsay: boolean;
   /** Its subscription is being disabled. */
   ending: boolean;
@@ -70,9 +74,9 @@ const newStreak = (since: number): Streak => ({
 });
 
 const HEALTHY: EndpointHealth = { failures: 0 };
-/** Time-outs hold slots for long: so many in a row open the breaker where other failures take `breakerAfter`. */
+/** Time-outs hold slots for long, so fewer in a row open the breaker than the `breakerAfter` of other failures. */
 const timeoutsThatOpen = (breakerAfter: number): number => Math.ceil(breakerAfter / 4);
-/** A probe that goes on for so long, ms, holds the others no more. */
+/** A probe that takes longer than this, ms, no longer makes the others wait. */
 const PROBE_MS = 60_000;
 
 export function createCircuitBreaker(deps: {
@@ -89,7 +93,7 @@ export function createCircuitBreaker(deps: {
 
   function later(what: string, work: () => Promise<unknown>): void {
     const done = work()
-      .catch((error: unknown) => log.warn("health was not stored", { reason: what, error: String(error) }))
+      .catch((error: unknown) => log.warn("endpoint health was not stored", { reason: what, error: String(error) }))
       .finally(() => writes.delete(done));
     writes.add(done);
   }
@@ -100,25 +104,25 @@ export function createCircuitBreaker(deps: {
     if (streak?.stored === true) await storage.commit([{ op: "delete", key: healthKey(id) }]);
   }
 
-  /** What was only read is believed when the row is still there and no delivery bears witness against it. */
+  /** Trusts a streak read at the start only if its row still exists and no delivery has succeeded since. */
   async function confirm(sub: Subscription, ordinal: string, streak: Streak, options: HealthOptions): Promise<void> {
     const told = (await storage.getItem(healthKey(sub.id))) !== undefined;
     const well = !told || (await succeededSince(storage, sub.id, streak.since));
     if (streaks.get(sub.id) !== streak || !streak.hearsay) return;
     streak.hearsay = false;
     if (!well) return judge(sub, ordinal, streak, options);
-    log.info("a subscription that was left as failing has been well since", { subscriptionId: sub.id });
+    log.info("a subscription that was stored as failing has succeeded since", { subscriptionId: sub.id });
     streaks.set(sub.id, { ...newStreak(clock.now()), failures: 1 });
     if (told) await storage.commit([{ op: "delete", key: healthKey(sub.id) }]);
   }
 
-  /** Nodes see only their own attempts: a receiver that was well for another one is not disabled. */
+  /** Each node sees only its own attempts: a receiver that succeeded on another node is not disabled. */
   async function end(sub: Subscription, streak: Streak): Promise<void> {
     streak.ending = true;
     try {
       if (await succeededSince(storage, sub.id, streak.since)) await clear(sub.id, streak);
       else await deps.disable(sub.keyId, sub.id);
-      // Only now: what could not be stored is tried again at the next failure.
+      // Only after success, so that the next failure retries what could not be stored.
       if (streaks.get(sub.id) === streak) streaks.delete(sub.id);
     } finally {
       streak.ending = false;
@@ -157,14 +161,14 @@ export function createCircuitBreaker(deps: {
       return;
     }
     if (streak.failures < breakerAfter && streak.timeouts < timeoutsThatOpen(breakerAfter)) return;
-    // Attempts that were under way when the breaker opened change nothing about the rest.
+    // Attempts that were under way when the breaker opened do not change the pause.
     if (streak.restMs > 0 && streak.probe !== ordinal) return;
     streak.restMs = streak.restMs === 0 ? breakerPauseMs : Math.min(streak.restMs * 2, breakerMaxPauseMs);
     const { restMs } = streak;
     streak.restEnds = clock.monotonic() + restMs;
     streak.probe = undefined;
     metrics.count("breakers_opened");
-    log.warn("the breaker rests a subscription", {
+    log.warn("the circuit breaker pauses a subscription", {
       subscriptionId: sub.id,
       keyId: sub.keyId,
       count: streak.failures,
@@ -188,7 +192,7 @@ export function createCircuitBreaker(deps: {
       const streak = streaks.get(sub.id);
       if (streak === undefined || streak.restMs === 0 || streak.probe === ordinal) return undefined;
       const now = clock.monotonic();
-      // Never longer than a rest: this is told to all nodes, and this one may die before it can take it back.
+      // Never longer than a pause: all nodes get this, and this one may die before it can take it back.
       if (now < streak.restEnds) return Math.min(streak.restEnds - now, streak.restMs);
       streak.probe = ordinal;
       streak.restEnds = now + PROBE_MS;

@@ -1,4 +1,4 @@
-/** Deliveries: what they share, and how one begins. */
+/** Starts deliveries, and holds what they share. */
 import type { Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
 import { DeliveryRun } from "./delivery.ts";
@@ -13,10 +13,10 @@ export interface DeliveriesDeps extends Omit<DeliveryDeps, "tell" | "heldWaits" 
 }
 
 /**
- * Makes the attempts that are left, in the slot that was taken for it. Resolves when the delivery has ended, went back to the
- * queue, or was lost; the slot is given back by then. When `draining` aborts, waits end at once and their deliveries go
- * back with the times that they wait for; requests under way go on.
- * @throws a fault of ours: the delivery is as it was, and the lease still held
+ * Makes the remaining attempts of a delivery, in the slot taken for it. Resolves when the delivery has ended, went back
+ * to the queue, or was lost; the slot is free by then. When `draining` aborts, waits end at once and their deliveries
+ * go back with the times that they wait for; requests under way continue.
+ * @throws a fault of ours: the delivery is unchanged, and the lease still held
  */
 export type Deliver = (lease: Lease, slot: Slot, signal: AbortSignal, draining?: AbortSignal) => Promise<void>;
 

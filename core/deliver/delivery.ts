@@ -1,8 +1,9 @@
 /**
- * The attempts of one delivery, while this node holds its lease.
+ * Runs the attempts of one delivery while this node holds its lease.
  *
  * p-retry owns the loop, the count and the abort; the retry policy (pure) owns the times. Each result is committed
- * inside the attempt, with its next time, before p-retry sees it: p-retry drops a success when the abort fires meanwhile.
+ * inside the attempt, with its next time, before p-retry sees it: p-retry drops a success when the abort fires
+ * meanwhile.
  */
 import pRetry from "p-retry";
 import type { Attempt, Outcome } from "../model/attempt.ts";
@@ -28,7 +29,7 @@ import { endedBy, FRESH_MS } from "../records/ended-by.ts";
 /** The most attempts that any policy may ask for. */
 const MOST_ATTEMPTS = 5;
 
-/** One object a delivery: methods stand on the prototype, so that a delivery makes no closures of them. */
+/** One object per delivery. It has methods on the prototype, so that a delivery makes no closures for them. */
 export class DeliveryRun {
   readonly #lease: Lease;
   readonly #signal: AbortSignal;
@@ -39,9 +40,9 @@ export class DeliveryRun {
   #loaded: CachedEvent | undefined;
   /** Monotonic ms at which the last attempt ended. */
   #answeredAt = 0;
-  /** Undefined while it has none. */
+  /** Undefined while the delivery has no slot. */
   #slot: Slot | undefined;
-  /** Counted among the waits that are held. */
+  /** True while it counts among the held waits. */
   #holding = false;
 
   constructor(lease: Lease, slot: Slot, signal: AbortSignal, draining: AbortSignal | undefined, deps: DeliveryDeps) {
@@ -53,7 +54,7 @@ export class DeliveryRun {
     this.#line = lease;
   }
 
-  /** See `Deliver`. To be called once. */
+  /** See `Deliver`. Call it once. */
   async run(): Promise<void> {
     try {
       const left = loadRecord(this.#line, this.#deps.storage);
@@ -103,7 +104,7 @@ export class DeliveryRun {
       const ms = answer instanceof Promise ? await answer : answer;
       if (ms !== undefined) await this.#turnAway(ms);
     }
-    // The last look before the first byte: the lease, on every node's word, and the subscription as it is now.
+    // The last check before the first byte: the lease, as all nodes see it, and the subscription as it is now.
     const asked = clock.monotonic();
     const extended = storage.queue.extend(this.#lease);
     if (!(extended instanceof Promise ? await extended : extended)) throw new LeaseLostError();
@@ -125,7 +126,7 @@ export class DeliveryRun {
     await this.#record(sub as Subscription, tried, sent.attempt, outcome);
   }
 
-  /** A gate is shut: the delivery goes back as it was, and nothing of its subscription is claimed for so long. */
+  /** A gate refuses: the delivery goes back unchanged, and nothing of its subscription is claimed for this long. */
   async #turnAway(ms: number): Promise<never> {
     const { clock, storage } = this.#deps;
     await storage.queue.pause(this.#lease.subscriptionId, Math.ceil(ms));
@@ -133,7 +134,7 @@ export class DeliveryRun {
     throw new NotDelivered(clock.now() + ms, false);
   }
 
-  /** Commits what came of an attempt. @throws NotDelivered after the commit, when another attempt is to follow */
+  /** Commits the result of an attempt. @throws NotDelivered after the commit, when another attempt follows */
   async #record(sub: Subscription, tried: Delivery, made: Attempt, outcome: Outcome): Promise<void> {
     const { tell, holdMs, gone, clock, log } = this.#deps;
     const { event } = this.#loaded as CachedEvent;
@@ -141,7 +142,7 @@ export class DeliveryRun {
     switch (outcome.kind) {
       case "delivered": {
         this.#delivery = now = { ...tried, status: "delivered", nextAttemptAt: undefined };
-        // Only what went well gives its slot back early: any other outcome may ask for rest, and that is to be known first.
+        // Only a success gives its slot back early. Any other outcome may ask for a pause, which must be known first.
         const slot = this.#slot;
         const early = slot?.giveEarly() === true;
         try {
@@ -185,8 +186,8 @@ export class DeliveryRun {
   }
 
   /**
-   * The result is stored, its next time too: a pause that cannot be set must not undo that. This node keeps to it all the
-   * same, and sets it again when it turns the next delivery away.
+   * Sets a pause. The result and its next time are stored already, so a failure here must not undo them. This node
+   * still observes the pause, and sets it again when it turns the next delivery away.
    */
   async #pause(asked: number | undefined): Promise<void> {
     if (asked === undefined) return;
@@ -207,7 +208,7 @@ export class DeliveryRun {
     this.#slot = undefined;
   }
 
-  /** A held wait keeps its lease but gives back its slot and drops the body. */
+  /** Waits under the lease, without a slot and without the body. */
   async #wait(until: number): Promise<void> {
     const { clock, slots, holdMs, storage, log } = this.#deps;
     const { waitMs = holdMs } = this.#line;

@@ -1,4 +1,4 @@
-/** What the attempts of all deliveries are handed. */
+/** Dependencies of a delivery. */
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { RetryOptions, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -13,10 +13,10 @@ import type { Send } from "./send.ts";
 import type { Slots } from "./slots.ts";
 import type { Report } from "./report.ts";
 
-/** How long an attempt of this delivery (ordinal) must wait, ms, or `undefined` when it may be made. */
+/** Returns how long an attempt of this delivery (ordinal) must wait, ms, or `undefined` when it may be made. */
 export type AttemptGate = (sub: Subscription, ordinal: string) => MaybePromise<number | undefined>;
 
-/** What the attempts of all deliveries share. */
+/** What all deliveries share. */
 export interface DeliveryDeps {
   readonly storage: Pick<Storage, "getItem" | "range" | "queue">;
   readonly directory: SubscriptionCache;
@@ -26,24 +26,24 @@ export interface DeliveryDeps {
   readonly faults: OwnFaults;
   readonly slots: Slots;
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** A number in [0, 1). */
   readonly random: () => number;
   readonly retry: RetryOptions;
   /** Longest wait that is held under the lease, ms. */
   readonly holdMs: number;
   readonly mostHeld: number;
-  /** Waits that are held now. */
+  /** How many waits are held now. */
   heldWaits: number;
-  /** The endpoint answered 410: its subscription ends here. */
+  /** Ends the subscription, because its endpoint answered 410. */
   readonly gone: (keyId: string, subscriptionId: string, eventType: string) => Promise<void>;
-  /** Asked before each attempt, in order; the first that makes it wait is the last that is asked. */
+  /** Called in order before each attempt; the first that returns a wait is the last that is called. */
   readonly gates: readonly AttemptGate[];
-  /** Told when a delivery that may have asked them is under way here no more, whatever became of it. */
+  /** Called when a delivery that may have passed the gates is no longer under way here, whatever its result. */
   readonly left?: (subscriptionId: string, ordinal: string) => void;
   readonly tell: Report;
-  /** The receiver has asked for rest, for so long. */
+  /** Called when the receiver asked for a pause of this length. */
   readonly rests?: (subscriptionId: string, ms: number) => void;
-  /** What else is to be stored with a failed delivery: the operational event that tells of it. */
+  /** Builds the operational event that is stored with a failed delivery. */
   readonly notice: FailureEvent;
   readonly log: Log;
   readonly metrics: Metrics;

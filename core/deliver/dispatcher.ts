@@ -1,4 +1,4 @@
-/** The worker: claims what is due, runs each delivery in a slot, and gives back what it cannot finish. */
+/** The worker: claims due deliveries, runs each in a slot, and gives back what it cannot finish. */
 import { within } from "../model/within.ts";
 import { setMaxListeners } from "node:events";
 import { StorageError } from "../model/errors.ts";
@@ -9,29 +9,34 @@ import type { Deliver } from "./deliveries.ts";
 import { createLeaseRenewal } from "./lease-renewal.ts";
 import type { Slot, Slots } from "./slots.ts";
 
-/** How long a delivery rests after a fault of ours, ms. */
+/** How long a delivery waits after a fault of ours, ms. */
 const FAULT_REST_MS = 5_000;
-/** How long the worker rests when the queue itself fails, ms. */
+/** How long the worker waits when the queue itself fails, ms. */
 const QUEUE_REST_MS = 500;
 const BATCH = 128;
-/** Why a wait ended. Given, because an abort without a reason makes a DOMException each time. */
+/** The reason why a wait ended. One shared error, because an abort without a reason makes a DOMException each time. */
 const OVER = new Error("over");
 
 export interface Dispatcher {
   start(): void;
-  /** Claims nothing more; resolves when nothing is under way, after `graceMs` by aborting the rest, which goes back uncounted. */
+  /**
+   * Stops claiming. Resolves when nothing is under way; after `graceMs` it aborts the rest, which goes back uncounted.
+   */
   stop(graceMs: number): Promise<void>;
-  /** Aborts what this node has under way for a subscription, and resolves when it has ended. */
+  /** Aborts this node's attempts of a subscription, and resolves when they have ended. */
   abort(subscriptionId: string): Promise<void>;
-  /** Deliveries under way, waits included. */
+  /** Returns how many deliveries are under way, waits included. */
   underWay(): number;
 }
 
-/** All that is under way for one subscription. One signal serves them all: making one an attempt costs more than a hash. */
+/**
+ * The deliveries under way of one subscription. They share one abort signal, because a signal per attempt costs more
+ * than a hash.
+ */
 interface Lane {
   readonly abort: AbortController;
   running: number;
-  /** To be called when nothing of it runs any more. */
+  /** Called when none of them runs any more. */
   readonly ended: (() => void)[];
 }
 
@@ -59,7 +64,7 @@ export function createDispatcher(deps: {
         const leases =
           free === 0 ? [] : await queue.claim({ limit: Math.min(free, BATCH), perSubscription, busy: slots.busy });
         for (const lease of leases) begin(lease);
-        // A slot that was given back while the claim looked is news: it may have been what it found wanting.
+        // A slot given back during the claim may be the one that it lacked, so claim again.
         if (leases.length === 0 && slots.given() === given) await idle();
       } catch (error) {
         log.error("the queue failed", { error: String(error) });
@@ -68,9 +73,9 @@ export function createDispatcher(deps: {
     }
   }
 
-  /** Until something may be claimed: a slot was given back, or the queue has news. */
+  /** Waits until something may be claimed: a slot was given back, or the queue has changed. */
   async function idle(): Promise<void> {
-    // A stop that came while the claim was under way: an aborted signal calls no listener that is added later.
+    // A stop came during the claim: an aborted signal calls no listener that is added later.
     if (claiming.signal.aborted) return;
     const over = new AbortController();
     const stop = (): void => over.abort(OVER);
@@ -83,7 +88,7 @@ export function createDispatcher(deps: {
       claiming.signal.removeEventListener("abort", stop);
       over.abort(OVER);
     }
-    // What else this turn of the event loop brings is claimed with it: a claim costs as much for one as for many.
+    // Collects what this turn of the event loop adds: one claim for many costs as much as one for a single delivery.
     await new Promise((turned) => setImmediate(turned));
   }
 
@@ -118,14 +123,14 @@ export function createDispatcher(deps: {
     return lane;
   }
 
-  /** Never rejects. */
+  /** Runs the delivery. Never rejects. */
   async function finish(lease: Lease, slot: Slot, lane: Lane): Promise<void> {
     try {
       await deliver(lease, slot, lane.abort.signal, claiming.signal);
     } catch (error) {
       if (!lane.abort.signal.aborted) {
         const fault = error instanceof StorageError ? error.fault : String(error);
-        log.error("a delivery went back", {
+        log.error("a delivery went back to the queue", {
           subscriptionId: lease.subscriptionId,
           ordinal: lease.ordinal,
           error: fault,
@@ -137,12 +142,15 @@ export function createDispatcher(deps: {
     }
   }
 
-  /** There is no slot for it now: it goes back as it was. Never rejects. */
+  /** Gives back a delivery that has no slot now, unchanged. Never rejects. */
   async function turnAway(lease: Lease, holdMs: number, lane: Lane): Promise<void> {
     try {
       if (holdMs > 0) await queue.hold(lease.subscriptionId, holdMs);
     } catch (error) {
-      log.warn("a subscription was not held back", { subscriptionId: lease.subscriptionId, error: String(error) });
+      log.warn("a subscription could not be held back in the queue", {
+        subscriptionId: lease.subscriptionId,
+        error: String(error),
+      });
     }
     await giveBack(lease, undefined);
     end(lease, lane);
@@ -153,12 +161,12 @@ export function createDispatcher(deps: {
       await queue.release(lease, dueAt);
     } catch (error) {
       // Storage still has the line: the lease lapses, or the next start finds it.
-      log.warn("a lease was not given back", { subscriptionId: lease.subscriptionId, error: String(error) });
+      log.warn("a lease could not be given back", { subscriptionId: lease.subscriptionId, error: String(error) });
     }
   }
 
   async function abort(lane: Lane): Promise<void> {
-    lane.abort.abort(new Error("the delivery was called off"));
+    lane.abort.abort(new Error("the delivery was aborted"));
     await quiet(lane);
   }
 

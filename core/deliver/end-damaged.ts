@@ -1,6 +1,6 @@
 /**
- * Ends a delivery whose records are damaged: it is never sent, it fails with a reason, and what can be mended is. Only this
- * delivery is touched; everything else goes on.
+ * Ends a delivery whose records are damaged: it is never sent and fails with a reason; what can be repaired is. Other
+ * deliveries are not affected.
  */
 import { deliveryId, type Delivery, type Due } from "../model/delivery.ts";
 import { StorageError, type DamagedRecordError } from "../model/errors.ts";
@@ -17,15 +17,15 @@ import { endedBy } from "../records/ended-by.ts";
 
 interface Met {
   readonly lease: Lease;
-  /** As the delivery stands in the due index now. */
+  /** The delivery's line in the due index now. */
   readonly line: Due;
-  /** The delivery, when its record could be read. */
+  /** The delivery, if its record could be read. */
   readonly known: Delivery | undefined;
 }
 
 /**
- * Ends the delivery, or mends its due line where its record tells how.
- * @throws the storage's own error, when it may be able to read the record later: the delivery goes back
+ * Ends the delivery, or repairs its due line from its record.
+ * @throws the storage's own error, when the record may be readable later: the delivery goes back
  */
 export async function endDamaged(
   error: DamagedRecordError,
@@ -37,7 +37,7 @@ export async function endDamaged(
   const { storage, metrics, log, faults } = deps;
   const { keyId, subscriptionId, ordinal } = line;
   if (error.cause instanceof StorageError && !faults.note(subscriptionId, ordinal)) throw error.cause;
-  // A line that was changed since it was claimed (by a replay) contradicts its record without being damaged.
+  // A replay that changed the line after the claim makes it contradict the record, without any damage.
   if ((await storage.getItem(dueKey(line))) !== dueValue(line)) return await handOver(lease, signal, deps);
   const detail = await end(error, met, signal, deps);
   metrics.count("records_damaged", { kind: error.kind });
@@ -45,7 +45,7 @@ export async function endDamaged(
   log.error("a stored record is damaged", { ...who, kind: error.kind, key: error.key, fault: error.damage, detail });
 }
 
-/** @returns what became of the delivery, in words */
+/** @returns what was done, in words */
 async function end(
   error: DamagedRecordError,
   { lease, line, known }: Met,
@@ -64,7 +64,7 @@ async function end(
     }
     if (dueKey(next) !== dueKey(line) || dueValue(next) !== dueValue(line)) {
       await settle(lease, [dropDue(line), putDue(next)], { next }, signal, deps);
-      return "the due line was made again from the delivery's record";
+      return "the due line was rebuilt from the delivery's record";
     }
   }
   const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
@@ -87,7 +87,7 @@ async function end(
     : `the delivery is ${ended.status}: ${ended.reason}`;
 }
 
-/** The key of the line's subscription, which the line may say wrongly; its subscription. */
+/** Finds the subscription of the line and its key, which the line may state wrongly. */
 async function ownerOf(
   { keyId, subscriptionId, damaged }: Due,
   { directory, storage }: DeliveryDeps,

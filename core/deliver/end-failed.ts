@@ -10,8 +10,8 @@ import { endedChanges } from "../records/delivery-records.ts";
 import { settle } from "./settle.ts";
 
 /**
- * Stores a failure together with its operational event. What that event needs is read first; a storage that cannot read
- * it now must not cost the result, which would be attempted once more: then the event follows in a commit of its own.
+ * Stores a failure together with its operational event. Building that event needs reads; if they fail, the result is
+ * stored alone, since losing it would repeat the attempt, and the event follows in a commit of its own.
  */
 export async function endFailed(
   { lease, line }: { readonly lease: Lease; readonly line: Due },

@@ -1,4 +1,7 @@
-/** Events accepted a moment ago, so that a first attempt need not read back what was just written. Losing it loses nothing. */
+/**
+ * Caches recently accepted events, so that a first attempt need not read back what was just written. Losing it loses
+ * nothing.
+ */
 import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
 import { eventKey } from "../model/keys.ts";
 import { DamagedRecordError } from "../model/errors.ts";
@@ -15,16 +18,19 @@ export interface CachedEvent {
 
 export interface EventCache {
   put(event: RelayEvent): void;
-  /** @throws DamagedRecordError when the event is not in storage, or its record is not as it was written; StorageError */
+  /**
+   * @throws DamagedRecordError when the event is missing in storage, or its record is not as it was written;
+   * StorageError
+   */
   load(keyId: string, ordinal: string): MaybePromise<CachedEvent>;
 }
 
-/** Rough cost of an event beside its body. */
+/** Rough cost of an event besides its body. */
 const PER_EVENT = 512;
 
-/** @param maxBytes of bodies held. @default 16 MiB */
+/** @param maxBytes of cached bodies. @default 16 MiB */
 export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 16 * 1024 * 1024): EventCache {
-  // By ordinal: they are unique over all keys but for forged clocks, so the key is compared too.
+  // By ordinal. Ordinals are unique over all keys except with forged clocks, so the key is compared too.
   const held = new Map<string, Ticket<CachedEvent>>();
   let bytes = 0;
 
@@ -58,7 +64,8 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
       const ticket = held.get(ordinal);
       const known = ticket?.of;
       if (ticket === undefined || known?.event.keyId !== keyId) return read(keyId, ordinal);
-      // Most events have one delivery and most of those one attempt: what is not held need not be collected late.
+      // Most events have one delivery with one attempt: drop them at once, so that the garbage collector finds them
+      // young.
       if (deliveryCount(known.event) === 1) drop(ordinal, ticket);
       return known;
     },

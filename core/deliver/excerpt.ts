@@ -1,19 +1,19 @@
-/** What a person may see of a response: text, bounded, without secrets. */
+/** Makes the excerpt of a response that people may see: text, bounded, without secrets. */
 import { LEAST_CHARS, secretForms, type Form } from "./secret-forms.ts";
 import { unescaped } from "./unescaped.ts";
 
 const MASK = "[masked]";
 const SECRET = /whsec_[A-Za-z0-9+/=_-]*/g;
-/** Layers of escapes that are looked through: JSON in HTML in a URL. */
+/** Layers of escapes that are resolved: JSON in HTML in a URL. */
 const LAYERS = 3;
 
-/** Texts that are looked through at most. */
+/** Most texts that are searched. */
 const READINGS = 24;
 
-/** The page, or what it says with escapes resolved. */
+/** The response, or its text with escapes resolved. */
 interface Reading {
   readonly text: string;
-  /** Where a character of it stands in the page. */
+  /** Maps a character to its place in the response. */
   readonly place: (at: number) => number;
   readonly depth: number;
 }
@@ -21,8 +21,9 @@ interface Reading {
 type Span = readonly [from: number, to: number];
 
 /**
- * The bytes as text (invalid UTF-8 becomes U+FFFD), with signing secrets and the given values masked, also where they come
- * back without their scheme, escaped (JSON, HTML, percent), in hex or in base64, and where the excerpt's end cuts one off.
+ * Returns the bytes as text (invalid UTF-8 becomes U+FFFD), with signing secrets and the given values masked, also
+ * where they come back without their scheme, escaped (JSON, HTML, percent), in hex or in base64, or cut off by the
+ * excerpt's end.
  * @param values what must not show: the subscription's own header values and secrets
  */
 export function excerptText(bytes: Uint8Array, values: readonly string[]): string {
@@ -31,7 +32,7 @@ export function excerptText(bytes: Uint8Array, values: readonly string[]): strin
   if (text.length < LEAST_CHARS) return text;
   const forms = secretForms(values);
   const spans: Span[] = [];
-  // Kind after kind, in every order: a value may hold what looks like an escape of another kind.
+  // Kind after kind, in every order: a value may contain what looks like an escape of another kind.
   const readings: Reading[] = [{ text, place: (at) => at, depth: 0 }];
   for (let i = 0; i < readings.length && i < READINGS; i++) {
     const { text: read, place, depth } = readings[i] as Reading;
@@ -59,7 +60,7 @@ function* spansIn(text: string, forms: readonly Form[]): Generator<Span> {
   }
 }
 
-/** Where the beginning of a value stands at the very end of the text, when enough of it shows. */
+/** Returns where a value begins that the end of the text cuts off, when enough of it shows. */
 function cutOff(text: string, form: string): number | undefined {
   const telling = form.slice(0, LEAST_CHARS);
   const first = Math.max(0, text.length - form.length + 1);

@@ -1,9 +1,9 @@
 /**
  * Writes the deliveries of wide events, a page at a time.
  *
- * What is left to write stands as a line in the due index, in a lane of its own for each key, so the queue does the rest:
- * it is found again after a crash, one node at a time holds its lease, and between two pages other lanes have their turn.
- * A page and the line's next state are one commit under that lease, so no page is written twice.
+ * What is left to write is a line in the due index, in a queue of its own for each key, so the ordinary queue does the
+ * rest: it finds the line again after a crash, gives its lease to one node at a time, and serves other queues between
+ * two pages. A page and the line's next state are one commit under that lease, so no page is written twice.
  */
 import type { Due } from "../model/delivery.ts";
 import { ConflictError, DamagedRecordError, LeaseLostError, StorageError } from "../model/errors.ts";
@@ -19,7 +19,7 @@ import type { EventCache } from "./event-cache.ts";
 import { persist } from "../records/persist.ts";
 import type { FanoutMember, Recipients } from "../records/recipients.ts";
 
-/** How long a fan-out rests when its snapshot cannot be read, ms. */
+/** How long a fan-out waits when its snapshot cannot be read, ms. */
 const DAMAGED_REST_MS = 60_000;
 
 type Event = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt" | "wide">;
@@ -31,17 +31,17 @@ export interface ExpandDeps {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "queue">;
   readonly hot: EventCache;
   readonly recipients: Recipients;
-  /** Most deliveries of one commit. */
+  /** Most deliveries in one commit. */
   readonly page: number;
-  /** Told of the subscriptions of each page once it is stored. */
+  /** Called with the subscriptions of each page once it is stored. */
   readonly written?: (keyId: string, subscriptionIds: readonly string[]) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * As `Deliver`, for a line of `fanoutLane`: writes one page and gives the line back.
- * @throws a fault of ours: the line is as it was, and the lease still held
+ * Like `Deliver`, for a line of a fan-out queue: writes one page and gives the line back.
+ * @throws a fault of ours: the line is unchanged, and the lease still held
  */
 export function createExpand(deps: ExpandDeps): Deliver {
   const { storage, hot, recipients, page, written, clock, log } = deps;
@@ -49,7 +49,10 @@ export function createExpand(deps: ExpandDeps): Deliver {
   const waiting: (() => void)[] = [];
   let running = 0;
 
-  /** A few pages at a time, so that they do not hold up other commits. @returns what gives the place to the next */
+  /**
+   * Lets only a few pages be written at a time, so that they do not delay other commits. @returns a function that lets
+   * the next one begin
+   */
   async function queueUp(): Promise<() => void> {
     if (running < PAGES_AT_ONCE) running++;
     else await new Promise<void>((next) => void waiting.push(next));
@@ -60,7 +63,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
     };
   }
 
-  /** The event, as much of it as its deliveries need; of a damaged one, what its row and its line say. */
+  /** Loads the event as far as its deliveries need it; of a damaged one, what its row and line say. */
   async function load(lease: Lease): Promise<Event | undefined> {
     const { subscriptionId, ordinal, dueAt: acceptedAt, generation, attempts } = lease;
     // The text of the line may be damaged.
@@ -78,7 +81,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
     }
   }
 
-  /** Where a line would stand that cannot be read: pages are written in order, each as a whole. */
+  /** Finds the position of a line that cannot be read: pages are written in order, each as a whole. */
   async function firstUnwritten(event: Event, all: readonly FanoutMember[]): Promise<number> {
     const { ordinal, acceptedAt: dueAt } = event;
     for (let from = 0; from < all.length; from += page) {
@@ -100,7 +103,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
     let members: readonly FanoutMember[] = [];
     let next: Due | undefined;
     if (event === undefined || wide === undefined) {
-      log.error("a fan-out was dropped: no wide event is stored for it", {
+      log.error("a fan-out was dropped: its wide event is not in storage", {
         subscriptionId: lease.subscriptionId,
         ordinal: lease.ordinal,
       });
@@ -112,7 +115,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
         if (member.disabled) addFailed(changes, event, member);
         else addDue(changes, dues, event, member);
       }
-      if (from > all.length) throw new SyntaxError("the line of a fan-out says more than there is");
+      if (from > all.length) throw new SyntaxError("the line of a fan-out claims more deliveries than there are");
       const done = from + members.length;
       if (members.length > 0 && done < wide.count) next = fanoutLine(event, wide, done);
     }
@@ -127,7 +130,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
       );
   }
 
-  /** The line is not as it was claimed: a commit whose end the storage could not tell had happened. */
+  /** The line is not as it was claimed: a commit with an unknown result had succeeded. */
   async function catchUp(lease: Lease, signal: AbortSignal): Promise<void> {
     const key = dueKey(lease);
     const text = await storage.getItem(key);
@@ -154,7 +157,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
       if (error instanceof LeaseLostError) return;
       const damaged = error instanceof SyntaxError || (error instanceof StorageError && error.fault === "broken");
       if (!damaged) throw error;
-      // Trying again soon changes nothing: somebody has to look at it.
+      // Trying again soon changes nothing: an operator has to look at it.
       const { subscriptionId, ordinal } = lease;
       log.error("a fan-out cannot go on", { subscriptionId, ordinal, error: error.message });
       await queue.release(lease, clock.now() + DAMAGED_REST_MS);

@@ -1,4 +1,4 @@
-/** The operational event that tells of a failed delivery. Operational events cause none themselves. */
+/** Builds the operational event about a failed delivery. Operational events cause none themselves. */
 import { deliveryId, type Delivery } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { OPERATIONAL } from "../model/names.ts";
@@ -7,9 +7,9 @@ import type { CachedEvent } from "./event-cache.ts";
 import type { Publisher, Operational } from "../publish/accept.ts";
 
 export interface FailureEvent {
-  /** What is to be stored with the failure; `undefined` when no subscription wants it. @throws StorageError */
+  /** Returns what is stored with the failure; `undefined` when no subscription wants it. @throws StorageError */
   of(sub: Subscription, loaded: CachedEvent, failed: Delivery): Promise<Operational | undefined>;
-  /** The same in a commit of its own, for a failure that is stored already. @throws StorageError */
+  /** Stores the event in a commit of its own, for a failure that is stored already. @throws StorageError */
   late(sub: Subscription, loaded: CachedEvent, failed: Delivery): Promise<void>;
 }
 

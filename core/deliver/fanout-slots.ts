@@ -1,11 +1,12 @@
 /**
- * Room for fan-outs beside the slots of the wire: writing a page costs the storage, not a connection, so receivers that
- * hold every slot of a key do not hold up its fan-outs. Of one lane no more is under way than of one subscription.
+ * Gives fan-outs slots of their own besides those of attempts. Writing a page uses the storage, not a connection, so
+ * receivers that hold every slot of a key do not delay its fan-outs. A fan-out queue has no more under way than a
+ * subscription may have.
  */
 import { isFanoutLane } from "../model/keys.ts";
 import type { Slot, Slots } from "./slots.ts";
 
-/** What is under way of each subscription, lanes of fan-outs included. */
+/** Counts what is under way of each subscription, fan-out queues included. */
 class Busy extends Map<string, number> {
   readonly #others: ReadonlyMap<string, number>;
 

@@ -1,4 +1,6 @@
-/** What is on the wire now: a rotation is over only when nothing that the old secret alone has signed is under way. */
+/**
+ * Tracks requests in flight: a rotation is over only when nothing is under way that the old secret alone has signed.
+ */
 import { within } from "../model/within.ts";
 import type { Clock } from "../ports/clock.ts";
 import { LinkedList } from "../model/linked-list.ts";
@@ -6,7 +8,10 @@ import type { Send } from "./send.ts";
 
 export interface InFlight {
   readonly send: Send;
-  /** Resolves when every attempt of the subscription that is on the wire now, from this node, has ended; at last after `mostMs`. */
+  /**
+   * Resolves when every attempt of the subscription that this node has in flight now has ended, at the latest after
+   * `mostMs`.
+   */
   quiet(subscriptionId: string, mostMs: number): Promise<void>;
 }
 
@@ -14,7 +19,7 @@ export function createInFlight(send: Send, clock: Clock): InFlight {
   const lines = new Map<string, LinkedList<Promise<unknown>>>();
   return {
     send(sub, loaded, turn, signal) {
-      // Signed as it begins: what begins later is signed with what is live then.
+      // An attempt is signed when it begins: later ones use the secrets that are live then.
       const sent = send(sub, loaded, turn, signal);
       let line = lines.get(sub.id);
       if (line === undefined) lines.set(sub.id, (line = new LinkedList()));

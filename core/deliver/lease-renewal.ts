@@ -1,14 +1,14 @@
-/** Renewal of leases: what is under way for long stays with this node, by one call now and then for all of it. */
+/** Renews leases: one call from time to time keeps everything that is under way for long on this node. */
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Lease, Queue } from "../ports/storage.ts";
 
 export interface LeaseRenewal {
-  /** A delivery is under way, until `ended`. */
+  /** Marks a delivery as under way until `ended`. */
   began(lease: Lease): void;
   ended(lease: Lease): void;
   start(): void;
-  /** To be called when nothing is under way any more. */
+  /** Call it when nothing is under way any more. */
   stop(): void;
 }
 
@@ -26,8 +26,8 @@ export function createLeaseRenewal(queue: Pick<Queue, "renewal">, clock: Clock, 
       try {
         await renewal?.renew(underWay);
       } catch (error) {
-        // Tried again at the next turn, before the leases lapse.
-        log.warn("leases were not renewed", { error: String(error) });
+        // The next round tries again, before the leases lapse.
+        log.warn("leases could not be renewed", { error: String(error) });
       }
     }
   }

@@ -1,4 +1,4 @@
-/** Where a delivery was left: read from storage, unless its due line says that there is nothing to read. */
+/** Loads the delivery record; a first attempt has none. */
 import type { Delivery, Due } from "../model/delivery.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import { ordinalTime } from "../model/ids.ts";
@@ -9,9 +9,9 @@ import { readText } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 
 /**
- * @returns `undefined` when nothing but the accept itself has been written: never tried, never moved
- * @throws DamagedRecordError when line or record is damaged, or they contradict each other (which a replay that comes
- * meanwhile can make them do, too); StorageError
+ * @returns `undefined` when only the acceptance has been written: no attempt and no replay
+ * @throws DamagedRecordError when line or record is damaged, or they contradict each other (which a simultaneous replay
+ * can also cause); StorageError
  */
 export function loadRecord(line: Due, storage: Pick<Storage, "getItem">): MaybePromise<Delivery | undefined> {
   const { ordinal, attempts, cycle, dueAt } = line;

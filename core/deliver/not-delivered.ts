@@ -1,7 +1,7 @@
-/** How an attempt tells p-retry's loop that another one is to follow. It never leaves the delivery. */
+/** Tells p-retry's loop that another attempt follows. This error never leaves the delivery. */
 import { ConflictError, LeaseLostError } from "../model/errors.ts";
 
-/** "Not delivered, and here is when it is due again". */
+/** Not delivered, with the time at which the delivery is due again. */
 export class NotDelivered extends Error {
   readonly at: number;
   readonly held: boolean;
@@ -12,6 +12,9 @@ export class NotDelivered extends Error {
   }
 }
 
-/** Not held: it went back to the queue with its time. Lost, or its line changed: another holder goes on, or nobody may. */
+/**
+ * True for errors that need no report: the wait is not held, so the delivery went back to the queue; or the lease was
+ * lost or its line changed, so another holder continues, or nobody may.
+ */
 export const isQuiet = (error: unknown): boolean =>
   error instanceof NotDelivered || error instanceof LeaseLostError || error instanceof ConflictError;

@@ -1,16 +1,16 @@
-/** What a reply means: one pure function. Errors are our faults and never come here; outcomes are theirs. */
+/** Judges a reply, as one pure function. Errors are our faults and never come here; outcomes are the receiver's. */
 import type { Outcome } from "../model/attempt.ts";
 import type { RetryOptions } from "../model/subscription.ts";
 import type { Reply } from "../ports/transport.ts";
 import { retryAfterMs, retryDelayMs } from "./retry.ts";
 
 export interface AttemptPosition {
-  /** Number of the attempt that was just made, 1…5. */
+  /** Number of the attempt just made, 1…5. */
   readonly attempt: number;
   readonly retry: RetryOptions;
-  /** Epoch ms when the reply came. */
+  /** Epoch ms at which the reply came. */
   readonly now: number;
-  /** In [0, 1). */
+  /** A number in [0, 1). */
   readonly random: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Counts the faults of our own that a delivery has met in a row. Such a fault gives the delivery back uncounted; without a
- * bound, one that meets it each time (a secret that cannot be opened, say) would never end.
+ * Counts our own faults that a delivery has met in a row. Such a fault gives the delivery back uncounted; without a
+ * bound, a permanent one (a secret that cannot be opened, say) would never end.
  */
 import { setNewest } from "../model/bounded-map.ts";
 import type { Attempt } from "../model/attempt.ts";
@@ -11,13 +11,13 @@ import type { SentAttempt } from "./send.ts";
 
 /** Faults in a row after which an attempt is recorded. */
 const MOST = 5;
-/** Deliveries that are remembered; beyond it the one without news for longest is forgotten, and counts from the beginning. */
+/** Most deliveries remembered. Beyond it, the one without news for longest is forgotten and starts from zero. */
 const HELD = 10_000;
 
 export interface OwnFaults {
-  /** Notes a fault. Returns true when an attempt is to be recorded for it; the count then begins again. */
+  /** Notes a fault. Returns true when an attempt must be recorded for it; the count then starts from zero. */
   note(subscriptionId: string, ordinal: string): boolean;
-  /** An attempt of the delivery was made. */
+  /** Notes that an attempt of the delivery was made. */
   clear(subscriptionId: string, ordinal: string): void;
 }
 
@@ -40,7 +40,10 @@ export function createOwnFaults(): OwnFaults {
   };
 }
 
-/** The attempt that stands for requests which the relay could not make. Its detail is for the subscriber: the log says more. */
+/**
+ * Builds the attempt that stands for requests which the relay could not make. Its detail is for the subscriber; the log
+ * says more.
+ */
 function faultAttempt(turn: Pick<Attempt, "cycle" | "number">, clock: Pick<Clock, "now">): SentAttempt {
   const detail = "the relay could not make this request, five times in a row";
   return {

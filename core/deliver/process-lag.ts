@@ -1,20 +1,20 @@
 /**
- * How long this process itself kept everything waiting: a machine without a core to spare makes every receiver look slow.
- * Measured by timers that are late, while there is something to measure.
+ * Measures how long this process itself delayed everything: a busy machine makes every receiver look slow. It compares
+ * timers with their due time, while there is something to measure.
  */
 import type { Clock } from "../ports/clock.ts";
 
-/** Between two looks, ms. */
+/** Time between two measurements, ms. */
 const STEP_MS = 100;
 
 export interface ProcessLag {
-  /** Something is to be measured from now on. */
+  /** Starts measuring. */
   watch(): void;
-  /** All lag until `now` (monotonic ms), ms. What lies between two readings is the lag between them. */
+  /** Returns all lag until `now` (monotonic ms), ms. The difference of two readings is the lag between them. */
   total(now: number): number;
 }
 
-/** @param needed asked at each look: whether there is still something to measure */
+/** @param needed returns whether there is still something to measure */
 export function createProcessLag(clock: Pick<Clock, "now" | "monotonic" | "sleep">, needed: () => boolean): ProcessLag {
   let sum = 0;
   let lookedAt: number | undefined;
@@ -35,7 +35,7 @@ export function createProcessLag(clock: Pick<Clock, "now" | "monotonic" | "sleep
     watch() {
       if (lookedAt === undefined) void run();
     },
-    // The timer may be late just now.
+    // The timer may be late at this moment.
     total: (now) => sum + (lookedAt === undefined ? 0 : late(lookedAt, now)),
   };
 }

@@ -1,5 +1,5 @@
 /**
- * Pacing: a subscription's own `rateLimit`, kept by bottleneck. It refuses and never queues: what it refuses goes back
+ * Applies a subscription's own `rateLimit` with bottleneck. It refuses and never queues: a refused delivery goes back
  * with a later due time, so that nothing sleeps under a lease.
  */
 import { setNewest } from "../model/bounded-map.ts";
@@ -8,12 +8,12 @@ import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Subscription } from "../model/subscription.ts";
 
 export interface RateLimit {
-  /** How long an attempt must wait, ms; `undefined`: it may be made now. */
+  /** Returns how long an attempt must wait, ms; `undefined`: it may be made now. */
   admit(sub: Subscription): MaybePromise<number | undefined>;
   dispose(): Promise<void>;
 }
 
-/** Subscriptions whose pace is remembered. */
+/** Subscriptions whose rate is remembered. */
 const HELD = 10_000;
 
 export function createRateLimit(): RateLimit {

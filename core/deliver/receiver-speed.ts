@@ -1,36 +1,36 @@
 /**
- * How fast receivers answer, and what each API key and each destination origin holds: what slots are shared out by.
- * Bounded, and learned again after a restart.
+ * Tracks how fast receivers answer, and how many slots each API key and each destination origin holds. Slots are shared
+ * out by this. Bounded, and learned again after a restart.
  */
 
 /** Receivers that answer faster than this on average, ms, are in band 0, 1 and 2. */
 const QUICK_MS = [60, 250, 1_000] as const;
-/** It takes a second or longer of late, and was quick for a good part of its attempts before: a stall, or a restart. */
+/** It takes a second or longer lately, but was quick for a good part of its earlier attempts: a stall, or a restart. */
 export const RECOVERING = 3;
 /** No attempt of it has ended yet. */
 export const UNKNOWN = 4;
 /** It takes a second or longer, or times out. */
 export const SLOW = 5;
-/** An attempt on the wire for so long, ms, counts as slow, whatever its receiver did before. */
+/** An attempt in flight for longer than this, ms, counts as slow, whatever its receiver did before. */
 export const SLOW_MS = 1_000;
 /**
- * The part of all slots that a band holds at most: a quick one together with the slower ones, the recovering one by itself,
- * the unknown one with the slow one.
+ * The largest part of all slots that a band holds: a quick band together with the slower ones, the recovering one by
+ * itself, the unknown one together with the slow one.
  */
 export const SHARES: readonly number[] = [1, 7 / 8, 3 / 4, 1 / 8, 1 / 2, 7 / 16];
-/** One attempt counts for at most this, ms: one that hangs makes no slow receiver of a quick one. */
+/** One attempt counts for at most this, ms: a single hanging attempt does not make a quick receiver slow. */
 const MOST_MS = 3_000;
-/** The part of its attempts that were quick, at which a slow receiver counts as recovering; over so many attempts. */
+/** Share of quick attempts at which a slow receiver counts as recovering, and over how many attempts. */
 const MOSTLY_QUICK = 1 / 4;
 const REMEMBERED = 64;
-/** Expected of a receiver of which nothing is known, ms. */
+/** Expected time of a receiver of which nothing is known, ms. */
 const GUESS_MS = 1_000;
 
 /** An API key, or a destination origin (scheme, host, port). */
 export interface Party {
   /** Slots that its subscriptions hold. */
   held: number;
-  /** Those of them that are slow, or not known yet. */
+  /** How many of them are slow or not known yet. */
   slow: number;
   /** Moving average of attempts, ms; below 0: none yet. */
   average: number;
@@ -45,14 +45,14 @@ export interface ReceiverSpeed {
   url: string;
   /** Moving average of attempts, ms; below 0: none yet. */
   average: number;
-  /** Attempts that were looked at for `quick`, 64 at most, and the part of them that was quick. */
+  /** Attempts counted for `quick`, 64 at most, and the share of quick ones. */
   seen: number;
   quick: number;
   /** Slots that it holds. */
   held: number;
-  /** Results that wait to be stored without a slot. */
+  /** Results waiting to be stored without a slot. */
   storing: number;
-  /** It waits for a slot. */
+  /** Whether it waits for a slot. */
   waiting: boolean;
 }
 
@@ -71,39 +71,39 @@ export const newReceiverSpeed = (id: string, key: Party): ReceiverSpeed => ({
   waiting: false,
 });
 
-/** Adds slots of a band to what a key or an origin holds. */
+/** Adds slots of a band to those that a key or an origin holds. */
 export function count(party: Party, band: number, by: 1 | -1): void {
   party.held += by;
   if (band >= UNKNOWN) party.slow += by;
 }
 
-/** The average after one more attempt. */
+/** Returns the average after one more attempt. */
 export function averageWith(average: number, ms: number): number {
   const sample = Math.min(ms, MOST_MS);
   return average < 0 ? sample : average + (sample - average) / 4;
 }
 
-/** Takes note of an attempt that took so long. */
+/** Notes an attempt that took this long. */
 export function learn(receiver: ReceiverSpeed, ms: number): void {
   receiver.average = averageWith(receiver.average, ms);
   receiver.seen = Math.min(receiver.seen + 1, REMEMBERED);
   receiver.quick += ((ms < SLOW_MS ? 1 : 0) - receiver.quick) / receiver.seen;
 }
 
-/** The band of slots that a receiver is served in: 0, 1, 2, `RECOVERING`, `UNKNOWN` or `SLOW`. */
+/** Returns the band of a receiver: 0, 1, 2, `RECOVERING`, `UNKNOWN` or `SLOW`. */
 export function bandOf({ average, quick }: Pick<ReceiverSpeed, "average" | "quick">): number {
   if (average < 0) return UNKNOWN;
   for (let band = 0; band < QUICK_MS.length; band++) if (average < (QUICK_MS[band] as number)) return band;
   return quick >= MOSTLY_QUICK ? RECOVERING : SLOW;
 }
 
-/** How long its next attempt is expected to take, ms: by what is known of it, else of its origin. */
+/** Returns how long its next attempt is expected to take, ms: from its own history, else from its origin's. */
 export function expectedMs({ average, origin }: ReceiverSpeed): number {
   if (average >= 0) return Math.max(1, average);
   return origin !== undefined && origin.average >= 0 ? Math.max(1, origin.average) : GUESS_MS;
 }
 
-/** Scheme, host and port of a URL as it is stored. */
+/** Returns scheme, host and port of a stored URL. */
 export function originOf(url: string): string {
   const end = url.indexOf("/", url.indexOf("//") + 2);
   return end < 0 ? url : url.slice(0, end);

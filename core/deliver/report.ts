@@ -7,13 +7,13 @@ import type { AttemptObserver } from "../ports/observer.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import { attemptLine } from "./attempt-log-line.ts";
 
-/** Tells of one attempt. To be called after its commit, once. */
+/** Reports one attempt. Call it once, after its commit. */
 export type Report = (
   sub: Subscription,
   delivery: Delivery,
   made: Attempt,
   outcome: Outcome,
-  /** Of the event, W3C. */
+  /** The event's, W3C. */
   traceparent: string | undefined,
 ) => void;
 

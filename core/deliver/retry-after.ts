@@ -1,27 +1,27 @@
 /**
- * How long receivers have asked for rest: their own `Retry-After`, as this node heard it. The queue claims nothing of them
- * meanwhile; this also stops what was claimed before. Losing it loses nothing.
+ * Remembers how long receivers asked to be left alone (`Retry-After`), as this node heard it. The queue claims nothing
+ * of them meanwhile; this also stops deliveries that were claimed before. Losing it loses nothing.
  */
 import { setNewest } from "../model/bounded-map.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 
 export interface RetryAfter {
-  /** It rests for so long from now; the latest word counts. */
+  /** Starts a pause of this length; the latest one counts. */
   note(subscriptionId: string, ms: number): void;
-  /** How long an attempt must wait, ms; `undefined`: it may be made now. */
+  /** Returns how long an attempt must wait, ms; `undefined`: it may be made now. */
   admit(sub: Pick<Subscription, "id">): number | undefined;
-  /** How long it still lasts, ms; 0 when there is none. */
+  /** Returns how long the pause still lasts, ms; 0 without one. */
   leftMs(subscriptionId: string): number;
-  /** It begins afresh: re-enabled. */
+  /** Forgets the pause of a subscription that was enabled again. */
   forget(subscriptionId: string): void;
 }
 
-/** Receivers that rest at once; beyond it the oldest word goes. */
+/** Most pauses at once; beyond it the oldest is dropped. */
 const HELD = 10_000;
 
 export function createRetryAfter(clock: Pick<Clock, "monotonic">): RetryAfter {
-  /** By the monotonic clock, when each ends. */
+  /** When each pause ends, monotonic ms. */
   const rests = new Map<string, number>();
 
   function leftMs(subscriptionId: string): number {

@@ -1,13 +1,13 @@
-/** The retry policy: pure. When the next attempt is due, and nothing else. */
+/** The retry policy: computes when the next attempt is due. Pure. */
 import type { RetryOptions } from "../model/subscription.ts";
 
 const RETRY_AFTER_MIN_MS = 1_000;
 const RETRY_AFTER_MAX_MS = 3_600_000;
-/** Waits are lengthened by up to this share, so that retries of one outage do not come back as one wave. */
+/** Waits are lengthened by up to this share, so that the retries of one outage do not come back as one wave. */
 const JITTER = 0.1;
 
 /**
- * The wait after attempt `n`, in ms.
+ * Returns the wait after attempt `n`, in ms.
  * @param n 1 for the first attempt
  * @param random in [0, 1)
  */
@@ -17,8 +17,8 @@ export function retryDelayMs(n: number, retry: RetryOptions, random: number): nu
 }
 
 /**
- * How long `Retry-After` asks to wait, ms, clamped to 1 s … 1 h (RFC 9110, 10.2.3: seconds or a date).
- * `undefined` when there is none that can be read.
+ * Returns how long `Retry-After` asks to wait, ms, clamped to 1 s … 1 h (RFC 9110, 10.2.3: seconds or a date).
+ * `undefined` when there is none or it cannot be read.
  */
 export function retryAfterMs(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;

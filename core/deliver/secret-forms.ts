@@ -1,17 +1,17 @@
 /**
- * The spellings in which a secret value may come back: as it is, without its scheme, and encoded. A receiver that echoes its
- * request into an error page seldom does so literally.
+ * Lists the forms in which a secret value may come back: unchanged, without its scheme, and encoded. A receiver that
+ * echoes its request in an error page seldom does so literally.
  */
 
-/** Shorter values are no secrets, and would mask half of a page. */
+/** Shorter values are no secrets, and masking them would hide half of a page. */
 export const LEAST_CHARS = 6;
 
-/** One spelling to look for. */
+/** One form to search for. */
 export interface Form {
   readonly text: string;
-  /** Its first characters in lower case: a page that does not hold them holds nothing of it. */
+  /** Its first characters in lower case: a page without them does not contain it. */
   readonly telling: string;
-  /** It may come back in either case. */
+  /** Whether upper and lower case both count. */
   readonly hex: boolean;
 }
 
@@ -21,10 +21,10 @@ const formOf = (text: string): Form => ({
   hex: !/[^0-9a-f]/.test(text),
 });
 
-/** Everything to look for, computed once for a list of values: a list stays the same until its subscription changes. */
+/** All forms, computed once per list of values: a list stays the same until its subscription changes. */
 const known = new WeakMap<readonly string[], readonly Form[]>();
 
-/** All spellings of the values that are long enough; hex in lower case. */
+/** Returns all forms of the values that are long enough; hex in lower case. */
 export function secretForms(values: readonly string[]): readonly Form[] {
   let forms = known.get(values);
   if (forms === undefined) {
@@ -35,7 +35,7 @@ export function secretForms(values: readonly string[]): readonly Form[] {
   return forms;
 }
 
-/** A value, and what of it is secret by itself: the token behind a scheme, the password in `Basic` credentials. */
+/** Returns a value and the secret parts of it: the token after a scheme, the password in `Basic` credentials. */
 function parts(value: string): readonly string[] {
   const [, scheme, token] = /^(\S+)\s+(\S.*)$/.exec(value) ?? [];
   if (scheme === undefined || token === undefined) return [value];
@@ -46,7 +46,7 @@ function parts(value: string): readonly string[] {
 
 const hex = (value: string): string => Buffer.from(value, "utf8").toString("hex");
 
-/** The characters of base64 that a value fixes wherever it stands in what was encoded, in both alphabets. */
+/** Returns the base64 characters that a value determines wherever it begins in the encoded text, in both alphabets. */
 function base64Cores(value: string): readonly string[] {
   const bytes = Buffer.from(value, "utf8");
   const cores = [0, 1, 2].map((before) => {

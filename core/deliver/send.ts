@@ -1,4 +1,7 @@
-/** One attempt on the wire: signed with the secrets that are live now, sent by the transport of the URL's scheme, put on record. */
+/**
+ * Makes one attempt: signs it with the secrets that are live now, sends it with the transport of the URL's scheme, and
+ * returns its record.
+ */
 import type { Attempt } from "../model/attempt.ts";
 import type { Signable } from "../model/signable.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -7,10 +10,10 @@ import type { Reply, Transport } from "../ports/transport.ts";
 import { excerptText } from "./excerpt.ts";
 import type { CachedEvent } from "./event-cache.ts";
 
-/** What the path asks of the signing room. */
+/** What sending needs of the signing room. */
 export interface Sign {
   sign(sub: Subscription, event: Signable, now: number): Record<string, string>;
-  /** The subscription's static header values in clear: they are masked in what people see. */
+  /** Returns the subscription's static header values in clear text, which are masked in what people see. */
   hidden(sub: Subscription): readonly string[];
 }
 
@@ -31,7 +34,7 @@ export function createSend(deps: {
   readonly transports: readonly Transport[];
   readonly signer: Sign;
   readonly clock: Clock;
-  /** Deadline of an attempt where the subscription gives none, ms. */
+  /** Deadline of an attempt where the subscription sets none, ms. */
   readonly timeoutMs: number;
 }): Send {
   const { signer, clock } = deps;
@@ -49,7 +52,7 @@ export function createSend(deps: {
     const timeoutMs = sub.timeoutMs ?? deps.timeoutMs;
     const reply: Reply = transport
       ? await transport.send({ url: sub.url, headers, body, timeoutMs, subscriptionId: sub.id }, signal)
-      : { kind: "error", error: "protocol", detail: `no transport serves ${scheme}:` };
+      : { kind: "error", error: "protocol", detail: `no transport in the config serves ${scheme}: URLs` };
     const durationMs = Math.round((clock.monotonic() - began) * 10) / 10;
     const base = { cycle, number, startedAt, durationMs };
     if (reply.kind === "error") return { reply, attempt: { ...base, error: reply.error, detail: reply.detail } };

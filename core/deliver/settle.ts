@@ -1,4 +1,4 @@
-/** Settling a lease so that its result is stored once, whatever became of an earlier try to store it. */
+/** Settles a lease so that its result is stored once, even if an earlier try had an unknown result. */
 import type { Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { deliveryKey } from "../model/keys.ts";
@@ -14,20 +14,20 @@ export interface SettleDeps {
   readonly clock: Clock;
   readonly log: Log;
 }
-/** What becomes of the lease; see `Queue.settle`. */
+/** What happens to the lease; see `Queue.settle`. */
 type Then = { readonly next?: Due; readonly keep?: Due } | undefined;
 type Settling = [lease: Lease, changes: readonly Change[], then: Then, signal: AbortSignal, deps: SettleDeps];
 
 /**
- * As `Queue.settle`, tried again until the storage takes it, or the signal aborts.
- * @throws ConflictError when the line is somebody else's now; LeaseLostError; the signal's reason
+ * Like `Queue.settle`, repeated until the storage takes it or the signal aborts.
+ * @throws ConflictError when another holder changed the line; LeaseLostError; the signal's reason
  */
 export function settle(...args: Settling): Promise<void> {
   const [lease, changes, then, , deps] = args;
   return deps.storage.queue.settle(lease, changes, then).catch((error: unknown) => settleAfter(error, ...args));
 }
 
-/** Hardly ever: the first try failed. */
+/** Runs only after the first try failed, which is rare. */
 async function settleAfter(first: unknown, ...args: Settling): Promise<void> {
   const [lease, changes, then, signal, deps] = args;
   try {
@@ -38,8 +38,8 @@ async function settleAfter(first: unknown, ...args: Settling): Promise<void> {
 }
 
 /**
- * The line is not as it was claimed. Somebody moved the delivery (a replay), and has it now; or it was we: a commit
- * whose end the storage could not tell had happened. Either way the queue is told of the line as it is.
+ * The line is not as it was claimed. Either a replay moved the delivery and owns it now, or an earlier commit of ours
+ * with an unknown result had succeeded. In both cases the queue gets the current line.
  */
 async function isOurs(...[lease, changes, then, signal, deps]: Settling): Promise<boolean> {
   const key = deliveryKey(lease.subscriptionId, lease.ordinal);
@@ -49,7 +49,7 @@ async function isOurs(...[lease, changes, then, signal, deps]: Settling): Promis
   return ours;
 }
 
-/** Ends a lease whose line somebody else has moved, and tells the queue of the line as it is. */
+/** Ends a lease whose line was moved by somebody else, and gives the queue the current line. */
 export async function handOver(lease: Lease, signal: AbortSignal, deps: SettleDeps): Promise<void> {
   const key = deliveryKey(lease.subscriptionId, lease.ordinal);
   const text = await persist(() => deps.storage.getItem(key), signal, deps);
@@ -68,7 +68,7 @@ async function end(
   await persist(() => deps.storage.queue.settle(lease, [asRead], then), signal, deps);
 }
 
-/** The due line that a record tells of; a damaged one tells of none, and the next sweep finds what there is. */
+/** Returns the due line that a record implies; `undefined` for a damaged one, whose line the next sweep finds. */
 function lineOf(text: string | undefined, key: string): Due | undefined {
   const now = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, key));
   return now?.nextAttemptAt === undefined ? undefined : dueOf(now, now.nextAttemptAt);

@@ -1,4 +1,4 @@
-/** Who holds which slots: by band of speed, key, origin and subscription; and whether one more fits. */
+/** Records who holds which slots, by band of speed, key, origin and subscription, and decides whether one more fits. */
 import { BoundedMap } from "../model/bounded-map.ts";
 import type { Clock } from "../ports/clock.ts";
 import { createProcessLag, type ProcessLag } from "./process-lag.ts";
@@ -19,16 +19,16 @@ import {
   type ReceiverSpeed,
 } from "./receiver-speed.ts";
 
-/** Attempts at once to a subscription of which nothing is known, and to one that was quick and is slow of late. */
+/** Attempts at once to a subscription of which nothing is known, or that was quick and is slow lately. */
 const TRIAL = 4;
-/** A key or an origin holds no more than so many times the slots that are left: of all, and of those for slow ones. */
+/** A key or an origin holds at most this many times the slots that are left: of all, and of those for slow ones. */
 const QUICK_REACH = 7;
 const SLOW_REACH = 3;
 /** Subscriptions, and keys or origins, whose speed is remembered. */
 const RECEIVERS = 20_000;
 const PARTIES = 10_000;
 
-/** What asks for a slot. A lease is one. */
+/** Asks for a slot. A lease is one. */
 export interface SlotRequest {
   readonly subscriptionId: string;
   readonly keyId: string;
@@ -39,9 +39,9 @@ const isIdle = (party: Party): boolean => party.held === 0;
 export class SlotLedger {
   readonly perSubscription: number;
   readonly clock: Clock;
-  /** A slow one was refused since this was cleared, only because quick ones held all slots. */
+  /** True when a slow one was refused since this was cleared, only because quick ones held all slots. */
   slowWaits = false;
-  /** Its speed is another. */
+  /** Called when its speed has changed. */
   readonly moved: (receiver: ReceiverSpeed) => void;
   readonly #total: number;
   readonly #caps: readonly number[];
@@ -52,7 +52,7 @@ export class SlotLedger {
   readonly #keys = new BoundedMap<Party>(PARTIES, isIdle);
   readonly #origins = new BoundedMap<Party>(PARTIES, isIdle);
   readonly #receivers = new BoundedMap<ReceiverSpeed>(RECEIVERS, (one) => one.held + one.storing === 0 && !one.waiting);
-  /** Attempts on the wire that do not count as slow yet, oldest first. */
+  /** Attempts in flight that do not count as slow yet, oldest first. */
   readonly #young = new Set<Holding>();
   #onWire = 0;
 
@@ -82,12 +82,14 @@ export class SlotLedger {
     return this.#total - this.#all;
   }
 
-  /** Free slots for what is slow or not known yet. */
+  /** Free slots for slow or unknown receivers. */
   get freeForSlow(): number {
     return this.#cap(UNKNOWN) - this.#slow;
   }
 
-  /** Slots that slow ones and unknown ones hold. Quick ones that hang are among them: they may be too many. */
+  /**
+   * Slots that slow and unknown receivers hold. Quick ones that hang count among them, so this may exceed the bound.
+   */
   get #slow(): number {
     return this.#in(UNKNOWN) + this.#in(SLOW);
   }
@@ -113,7 +115,7 @@ export class SlotLedger {
     if (free <= 0 && band >= UNKNOWN) this.slowWaits = true;
     if (free <= 0) return false;
     if (band < RECOVERING) return this.#fitsQuick(receiver, band, free);
-    // What was quick before has slots that slow ones cannot take, so that it is seen at once to be quick again.
+    // A formerly quick receiver has slots that slow ones cannot take, so that its recovery is noticed at once.
     if (band === RECOVERING) return this.#in(RECOVERING) < this.#cap(RECOVERING);
     const { key, origin } = receiver;
     const own = band === SLOW ? this.#cap(SLOW) - this.#in(SLOW) : Number.POSITIVE_INFINITY;
@@ -122,7 +124,7 @@ export class SlotLedger {
   }
 
   #fitsQuick({ key, origin }: ReceiverSpeed, band: number, free: number): boolean {
-    // However many slow ones there are, they take no more from the quick ones than is theirs.
+    // However many slow ones there are, they take no more from the quick ones than their share.
     let held = Math.min(this.#slow, this.#cap(UNKNOWN)) + this.#in(RECOVERING);
     let least = free;
     for (let i = RECOVERING - 1; i >= 1; i--) {
@@ -160,18 +162,18 @@ export class SlotLedger {
     this.#young.delete(holding);
   }
 
-  /** Monotonic ms without those in which this process kept everything waiting. */
+  /** Monotonic ms, without the time in which this process itself was delayed. */
   #time(): number {
     const now = this.clock.monotonic();
     return now - this.#lag.total(now);
   }
 
-  /** How long its attempt has been on the wire. */
+  /** Returns how long its attempt has been in flight. */
   age({ since }: Holding, now = this.#time()): number {
     return since === undefined ? 0 : Math.max(0, now - since);
   }
 
-  /** What is on the wire for long counts as slow from now on. */
+  /** Counts attempts that are in flight for long as slow from now on. */
   look(): void {
     if (this.#young.size === 0) return;
     const now = this.#time();
@@ -182,18 +184,18 @@ export class SlotLedger {
       this.count(holding, -1);
       holding.band = SLOW;
       this.count(holding, 1);
-      // It is expected to take as long again. Of what never answered nothing is known by that.
+      // It is expected to take as long again. For a receiver that never answered, this shows nothing.
       if (holding.receiver.average >= 0) this.learn(holding.receiver, 2 * ms);
     }
   }
 }
 
-/** A slot that is held. */
+/** A held slot. */
 export class Holding {
   readonly receiver: ReceiverSpeed;
   band: number;
   origin: Party | undefined;
-  /** When its attempt went on the wire, by the ledger's time; undefined while it is not there. */
+  /** The ledger's time at which its attempt began; undefined while it is not in flight. */
   since: number | undefined = undefined;
   protected readonly ledger: SlotLedger;
 
@@ -206,7 +208,7 @@ export class Holding {
     ledger.count(this, 1);
   }
 
-  /** The attempt leaves for this URL now. */
+  /** The attempt is sent to this URL now. */
   toward(url: string): void {
     const { receiver, ledger } = this;
     if (receiver.url !== url) {

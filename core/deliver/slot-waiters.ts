@@ -1,17 +1,17 @@
 /**
- * Subscriptions that wait for a slot. Next is the one for which the least comes together: what its key and its origin
- * hold already, times how long its attempts take. So slots are shared out over keys and origins by time, not by number.
+ * Queues subscriptions that wait for a slot. The next is the one with the lowest cost: the slots that its key and
+ * origin hold, times how long its attempts take. So slots are shared out over keys and origins by time, not by number.
  */
 import { bandOf, expectedMs, UNKNOWN, type ReceiverSpeed } from "./receiver-speed.ts";
 
-/** Slow subscriptions that are remembered. What is beyond comes again by itself when the queue holds it back no longer. */
+/** Most slow subscriptions remembered. Others come again by themselves when the queue no longer holds them back. */
 const MOST = 10_000;
 
 export interface WaitingReceiver<Slot> {
   readonly receiver: ReceiverSpeed;
-  /** Deliveries that wait under their lease, first come first. */
+  /** Deliveries that wait under their lease, first come first served. */
   readonly waiters: Set<(slot: Slot) => void>;
-  /** The queue holds back more of it. */
+  /** Whether the queue holds back more of it. */
   named: boolean;
 }
 
@@ -23,14 +23,14 @@ export class SlotWaiters<Slot> {
     return this.#quick.size === 0 && this.#slow.size === 0;
   }
 
-  /** The queue holds this subscription back. False when there is no room to remember it. */
+  /** Notes that the queue holds this subscription back. False when there is no room to remember it. */
   name(receiver: ReceiverSpeed): boolean {
     const entry = this.#entryOf(receiver);
     if (entry === undefined) return false;
     return (entry.named = true);
   }
 
-  /** The queue holds it back no longer. */
+  /** Notes that the queue no longer holds it back. */
   unname(receiver: ReceiverSpeed): void {
     if (!receiver.waiting) return;
     const entry = this.#find(receiver);
@@ -50,7 +50,7 @@ export class SlotWaiters<Slot> {
     this.#tidy(entry);
   }
 
-  /** Its speed is another. */
+  /** Its speed has changed. */
   moved(receiver: ReceiverSpeed): void {
     if (!receiver.waiting) return;
     const entry = this.#find(receiver);
@@ -61,7 +61,7 @@ export class SlotWaiters<Slot> {
     side.set(receiver, entry);
   }
 
-  /** Who is next of those that fit: of the quick; of all, when `alsoSlow`. */
+  /** Returns the next of those that fit: among the quick ones, or among all when `alsoSlow`. */
   next(fits: (receiver: ReceiverSpeed) => boolean, alsoSlow: boolean): WaitingReceiver<Slot> | undefined {
     return best(this.#quick, "held", fits) ?? (alsoSlow ? best(this.#slow, "slow", fits) : undefined);
   }
@@ -104,7 +104,7 @@ function best<Slot>(
     const { receiver } = entry;
     if (!fits(receiver)) continue;
     const { key, origin, held } = receiver;
-    // Its own slots decide between those of one key and one origin.
+    // Its own slots decide among subscriptions of the same key and origin.
     const cost = (key[what] + (origin?.[what] ?? 0) + held / 1_000 + 1) * expectedMs(receiver);
     if (cost >= least) continue;
     least = cost;

@@ -1,58 +1,60 @@
 /**
- * Slots: how many attempts may be on the wire, in all and per subscription, shared out so that nobody is starved.
+ * Shares out slots: how many attempts may be in flight, in all and per subscription, so that nobody is starved.
  *
- * - Receivers are served in bands by how fast they answer, each of which holds at most a part of all slots (`SHARES`): slow
- *   ones together less than half, so that a quick one finds a slot at once.
- * - One key, and one origin, holds at most so much that a part stays free for others: of the slots for quick receivers,
- *   unless it is the only one, and of those for slow receivers.
- * - A subscription of which nothing is known has few attempts at once, and those count with the slow ones.
- * - The queue holds back what does not fit; who comes next is decided here (`SlotRoom`).
+ * - Receivers are served in bands by how fast they answer. Each band holds at most a part of all slots (`SHARES`): slow
+ * ones
+ *   together less than half, so that a quick one finds a slot at once.
+ * - One key, or one origin, leaves a part of the slots free for others: of those for quick receivers, unless it is the
+ *   only one, and of those for slow receivers.
+ * - A subscription of which nothing is known has few attempts at once, which count with the slow ones.
+ * - The queue holds back what does not fit; the order in which it comes is decided here (`SlotRoom`).
  */
 import type { Clock } from "../ports/clock.ts";
 import { Holding, SlotLedger, type SlotRequest } from "./slot-ledger.ts";
 import { SlotWaiters, type WaitingReceiver } from "./slot-waiters.ts";
 import { bandOf, RECOVERING, UNKNOWN, type ReceiverSpeed } from "./receiver-speed.ts";
 
-/** A promised slot that nobody came for is free again after so long, ms. */
+/** A promised slot that nobody fetched is free again after this long, ms. */
 const PROMISE_MS = 2_000;
-/** How long the queue holds back a subscription that waits, ms; it is lifted as soon as there is a slot. */
+/** How long the queue holds back a waiting subscription, ms; lifted as soon as there is a slot. */
 const QUICK_HOLD_MS = 100;
 const SLOW_HOLD_MS = 10_000;
-/** The same for one that there is no room to remember, ms. */
+/** The same for a subscription that there is no room to remember, ms. */
 const STRANGER_HOLD_MS = 30_000;
-/** One delivery's right to be on the wire. */
+/** One delivery's right to have a request in flight. */
 export interface Slot {
-  /** The attempt leaves for this URL now. */
+  /** The attempt is sent to this URL now. */
   toward(url: string): void;
   /** The attempt has ended. */
   took(): void;
-  /** Gives it back; a second time does nothing. */
+  /** Gives it back; a second call does nothing. */
   give(): void;
   /**
-   * The attempt is off the wire, and that it succeeded is not stored yet: gives the slot back at once, so that the wire
-   * does not wait for the disk. False, and the slot is kept, while as many results as there are slots wait to be stored:
-   * so few are sent again after a crash.
+   * Gives the slot back before a success is stored, so that sending does not wait for the disk. Returns false, and
+   * keeps the slot, while as many results wait to be stored as there are slots: this bounds what is sent again after a
+   * crash.
    */
   giveEarly(): boolean;
-  /** The result of an attempt whose slot was given back early is stored, or never will be. */
+  /** The result of an attempt that gave its slot back early is stored, or never will be. */
   stored(): void;
 }
 
 export interface Slots {
-  /** What a claim is to count as under way of each subscription, so that it finds no more of it than fits here. */
+  /** What a claim counts as under way of each subscription, so that it finds no more of it than fits here. */
   readonly busy: ReadonlyMap<string, number>;
-  /** Free slots in all. */
+  /** Returns the free slots in all. */
   free(): number;
-  /** How often one was given back so far. */
+  /** Returns how often a slot was given back so far. */
   given(): number;
   /**
-   * A slot for what was claimed; or how long the queue is to hold back its subscription, ms, before the delivery goes back
-   * unharmed. 0: what is under way of it is enough, and frees its way when it ends.
+   * Returns a slot for a claimed delivery, or how long the queue holds back its subscription, ms, before the delivery
+   * goes back unharmed. 0: enough of it is under way, and frees its slots when it ends.
    */
   admit(to: SlotRequest): Slot | number;
   /**
-   * Waits for a slot; who waits comes before new claims. Resolves to nothing when it may take long: then the delivery is to
-   * go back. @throws the signal's reason
+   * Waits for a slot; waiters come before new claims. Resolves to `undefined` when it may take long: then the delivery
+   * goes back.
+   * @throws the signal's reason
    */
   wait(to: SlotRequest, signal: AbortSignal): Promise<Slot | undefined>;
   /** Resolves when a slot is given back next, or `signal` aborts. */
@@ -63,7 +65,7 @@ export interface SlotsOptions {
   readonly total: number;
   readonly perSubscription: number;
   readonly clock: Clock;
-  /** The queue need hold back this subscription no longer. */
+  /** Tells the queue to stop holding back this subscription. */
   readonly lift: (subscriptionId: string) => void;
 }
 
@@ -75,13 +77,13 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
     room.moved(receiver);
   });
   const fits = (receiver: ReceiverSpeed): boolean => ledger.fits(receiver);
-  /** Slots for subscriptions that the queue has stopped holding back, oldest first. */
+  /** Slots for subscriptions that the queue no longer holds back, oldest first. */
   const promised = new Map<ReceiverSpeed, { readonly slot: HeldSlot; readonly at: number }>();
   const watchers = new Set<() => void>();
   let storing = 0;
   let given = 0;
 
-  /** Methods stand on the prototype, so that a delivery makes no closures of them. */
+  /** It has methods on the prototype, so that a delivery makes no closures for them. */
   class HeldSlot extends Holding implements Slot {
     #open = true;
 
@@ -117,17 +119,17 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
     return slot;
   }
 
-  /** What was promised is free for who fetches it. */
+  /** Promised slots are free for those that fetch them. */
   const free = (): number => Math.max(0, ledger.free + promised.size);
 
-  /** Tells claims how many more of it fit. */
+  /** Updates how many more of it claims may take. */
   function report(receiver: ReceiverSpeed): void {
     if (receiver.held === 0) return void busy.delete(receiver.id);
     const more = promised.has(receiver) ? 1 : Math.max(0, ledger.most(receiver) - receiver.held);
     busy.set(receiver.id, perSubscription - more);
   }
 
-  /** Slots to those who wait, as far as there are any for them. */
+  /** Gives slots to those that wait, while there are any for them. */
   function promote(slowGave: boolean): void {
     const alsoSlow = slowGave || ledger.slowWaits;
     ledger.slowWaits = false;

@@ -1,13 +1,13 @@
-/** What stored deliveries say about a receiver, where what a node remembers of it may be out of date. */
+/** Reads from stored deliveries what happened at a receiver, where a node's own memory may be out of date. */
 import { deliveriesOf } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 
 const PAGE = 200;
-/** The newest deliveries that are looked at: what failed so often has failed for long enough. */
+/** Most deliveries read, the newest first: a receiver that failed this often has failed for long enough. */
 const MOST = 2_000;
 
-/** Whether one of the newest deliveries of a subscription succeeded at `since` (epoch ms) or later, on whatever node. */
+/** Whether one of the newest deliveries of a subscription succeeded at `since` (epoch ms) or later, on any node. */
 export async function succeededSince(
   storage: Pick<Storage, "range">,
   subscriptionId: string,
@@ -23,7 +23,7 @@ export async function succeededSince(
   return false;
 }
 
-/** A record that cannot be read says nothing. */
+/** A record that cannot be read is no evidence. */
 function isSuccess(text: string, since: number): boolean {
   try {
     const { status, updatedAt } = decodeDelivery(text);

@@ -1,4 +1,4 @@
-/** The sweeper: refills the queue from storage at start and on a timer, and drops what has expired. */
+/** Refills the queue from storage, at start and on a timer, and deletes what has expired. */
 import { ConflictError } from "../model/errors.ts";
 import { parseExpiryKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -9,7 +9,7 @@ const SWEEP_MS = 30_000;
 const EXPIRY_PAGE = 500;
 
 export interface Sweeper {
-  /** Sweeps once, resolves when the queue knows what is due first, and goes on by itself. */
+  /** Sweeps once, resolves when the queue holds the first due lines, and continues by itself. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -24,10 +24,10 @@ export function createSweeper(deps: {
   let loop: Promise<void> | undefined;
   const began = clock.now() - clock.monotonic();
 
-  /** A wall clock that is set forwards while the relay runs is not believed: what it ends is gone for good. */
+  /** Ignores a wall clock that is set forwards while the relay runs, because what expires is gone for good. */
   const now = (): number => Math.min(clock.now(), began + clock.monotonic());
 
-  /** Drops what has expired, together with the line that says so. Repeating it drops nothing more. */
+  /** Deletes what has expired, together with its expiry line. Repeating it deletes nothing more. */
   async function expire(): Promise<void> {
     for (;;) {
       const page = await storage.range("expiry:", { limit: EXPIRY_PAGE });
@@ -38,7 +38,7 @@ export function createSweeper(deps: {
     }
   }
 
-  /** Who uses a target again takes its line away: then it stays. @returns false when that happened meanwhile */
+  /** A new use of a target removes its expiry line: then it stays. @returns false when that happened meanwhile */
   async function drop(lines: readonly Entry[]): Promise<boolean> {
     try {
       await storage.commit(

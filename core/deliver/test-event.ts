@@ -1,4 +1,4 @@
-/** The test event: one attempt of `relay:ping`, now, whatever the state of the subscription. It is stored nowhere. */
+/** Sends the test event: one attempt of `relay:ping`, now, in every state of the subscription. It is stored nowhere. */
 import type { Attempt } from "../model/attempt.ts";
 import { deliveryBody, type RelayEvent } from "../model/event.ts";
 import { ordinalTime, ordinals } from "../model/ids.ts";
@@ -15,11 +15,11 @@ export interface TestEventSent {
 
 export interface SendTestEvent {
   /**
-   * Touches neither health nor breaker, and is never retried.
+   * Affects neither health nor circuit breaker, and is never retried.
    * @throws Problem NOT_FOUND when the subscription is deleted, also meanwhile; the signal's reason; a fault of ours
    */
   send(subscription: Subscription, signal: AbortSignal): Promise<TestEventSent>;
-  /** Aborts the test events of a deleted subscription that are under way; resolves when they have ended. */
+  /** Aborts the test events under way of a deleted subscription; resolves when they have ended. */
   abort(subscriptionId: string): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export function createTestEvent(deps: {
 
   return {
     async send({ keyId, id }, signal) {
-      // As it is now: who asks may have looked before it was deleted.
+      // Read again: it may have been deleted since the caller looked.
       const subscription = await deps.directory.get(keyId, id);
       if (!isLive(subscription)) throw gone();
       const event = eventFor(subscription);

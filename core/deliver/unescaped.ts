@@ -1,12 +1,12 @@
-/** Text with the escapes of JSON, HTML and URLs resolved, and where each of its characters stood. */
+/** Resolves the escapes of JSON, HTML and URLs, and remembers where each character stood. */
 
 export interface Unescaped {
   readonly text: string;
-  /** Where each character began in the original; one entry more, for the end. `undefined`: nothing was escaped. */
+  /** Where each character began in the original, plus one entry for the end. `undefined`: nothing was escaped. */
   readonly at: readonly number[] | undefined;
 }
 
-/** The kinds of escapes, and all of them at once: a value that holds what looks like one of them is found by another. */
+/** The kinds of escapes, and all of them at once: a value with what looks like one kind is found by another. */
 export const KINDS = {
   json: /\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|\\(["'/\\])/gi,
   html: /&#x([0-9a-f]{1,6});|&#(\d{1,7});|&(amp|lt|gt|quot|apos|sol|plus|equals|colon|lowbar);/gi,
@@ -48,7 +48,7 @@ export function unescaped(text: string, kind: keyof typeof KINDS): Unescaped {
   return { text: out, at };
 }
 
-/** One character for one escape; what no secret holds may become any other one. */
+/** Returns the character of one escape. Characters that no secret contains may become any other one. */
 function meant([, first = "", second = "", third = ""]: RegExpExecArray, kind: keyof typeof KINDS): string {
   if (kind === "json") return third === "" ? ascii(Number.parseInt(first || second, 16)) : third;
   if (kind === "url") return ascii(Number.parseInt(first, 16));

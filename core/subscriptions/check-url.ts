@@ -24,7 +24,7 @@ export function checkUrl(transports: readonly Transport[], guard: UrlGuard): (ur
   return async (url) => {
     const scheme = url.slice(0, Math.max(0, url.indexOf(":"))).toLowerCase();
     const transport = byScheme.get(scheme);
-    if (transport === undefined) return refused(`no transport serves ${scheme}:`);
+    if (transport === undefined) return refused(`no transport in the config serves ${scheme}: URLs`);
     if (transport.problems === undefined)
       return await guard.register(url, { scheme, port: transport.defaultPort ?? HTTPS_PORT });
     const message = await transport.problems(url);

@@ -48,6 +48,9 @@ describe("a URL of a scheme that the guard does not speak", () => {
   });
 
   it("is refused where no transport serves it", async () => {
-    expect(await judge({})("ftp://example.com/")).toMatchObject({ ok: false, message: "no transport serves ftp:" });
+    expect(await judge({})("ftp://example.com/")).toMatchObject({
+      ok: false,
+      message: "no transport in the config serves ftp: URLs",
+    });
   });
 });
