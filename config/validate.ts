@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { validate as cronValid } from "node-cron";
 import { checkAllow } from "../core/guard/allow.ts";
-import { STRANGERS_ROW } from "../core/limits/takes.ts";
+import { FAILED_AUTHENTICATION_ROW } from "../core/limits/takes.ts";
 import type { LimitRows, ObserverPlugin, Plan } from "../core/ports/plan.ts";
 import * as defaults from "./defaults.ts";
 import type { Environment, Settings } from "./environment.ts";
@@ -136,7 +136,9 @@ function rows(limits: Readonly<Record<string, unknown>>): LimitRows {
   const { check: _, "*": all, ...own } = limits;
   const base: LimitRows =
     all === false
-      ? Object.fromEntries([...Object.keys(defaultRows), STRANGERS_ROW].map((name) => [name, false as const]))
+      ? Object.fromEntries(
+          [...Object.keys(defaultRows), FAILED_AUTHENTICATION_ROW].map((name) => [name, false as const]),
+        )
       : defaultRows;
   return over(base, own as LimitRows);
 }

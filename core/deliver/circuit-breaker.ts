@@ -55,7 +55,7 @@ interface Streak {
    * It was read at the start and may be out of date: the node that wrote it may have seen a success since, or may have
    * died.
    */
-  hearsay: boolean;
+  unconfirmed: boolean;
   /** Its subscription is being disabled. */
   ending: boolean;
 }
@@ -69,7 +69,7 @@ const newStreak = (since: number): Streak => ({
   restEnds: 0,
   probe: undefined,
   stored: false,
-  hearsay: false,
+  unconfirmed: false,
   ending: false,
 });
 
@@ -106,14 +106,14 @@ export function createCircuitBreaker(deps: {
 
   /** Trusts a streak read at the start only if its row still exists and no delivery has succeeded since. */
   async function confirm(sub: Subscription, ordinal: string, streak: Streak, options: HealthOptions): Promise<void> {
-    const told = (await storage.getItem(healthKey(sub.id))) !== undefined;
-    const well = !told || (await succeededSince(storage, sub.id, streak.since));
-    if (streaks.get(sub.id) !== streak || !streak.hearsay) return;
-    streak.hearsay = false;
+    const stillStored = (await storage.getItem(healthKey(sub.id))) !== undefined;
+    const well = !stillStored || (await succeededSince(storage, sub.id, streak.since));
+    if (streaks.get(sub.id) !== streak || !streak.unconfirmed) return;
+    streak.unconfirmed = false;
     if (!well) return judge(sub, ordinal, streak, options);
     log.info("a subscription that was stored as failing has succeeded since", { subscriptionId: sub.id });
     streaks.set(sub.id, { ...newStreak(clock.now()), failures: 1 });
-    if (told) await storage.commit([{ op: "delete", key: healthKey(sub.id) }]);
+    if (stillStored) await storage.commit([{ op: "delete", key: healthKey(sub.id) }]);
   }
 
   /** Each node sees only its own attempts: a receiver that succeeded on another node is not disabled. */
@@ -145,7 +145,7 @@ export function createCircuitBreaker(deps: {
     streaks.set(sub.id, streak);
     streak.failures++;
     countTimeout(streak, attempt);
-    if (streak.hearsay) later("confirm", () => confirm(sub, ordinal, streak, options));
+    if (streak.unconfirmed) later("confirm", () => confirm(sub, ordinal, streak, options));
     else judge(sub, ordinal, streak, options);
   }
 
@@ -185,7 +185,7 @@ export function createCircuitBreaker(deps: {
       if (options === false) return;
       for await (const { key, value } of everyEntry(storage, healthKey(""))) {
         const { breakerAfter: failures } = options;
-        streaks.set(parseHealthKey(key), { ...newStreak(Number(value)), failures, stored: true, hearsay: true });
+        streaks.set(parseHealthKey(key), { ...newStreak(Number(value)), failures, stored: true, unconfirmed: true });
       }
     },
     admit(sub, ordinal) {

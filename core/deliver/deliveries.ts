@@ -7,7 +7,7 @@ import type { Slot } from "./slots.ts";
 import { createReport } from "./report.ts";
 import type { AttemptObserver } from "../ports/observer.ts";
 
-export interface DeliveriesDeps extends Omit<DeliveryDeps, "tell" | "heldWaits" | "faults"> {
+export interface DeliveriesDeps extends Omit<DeliveryDeps, "report" | "heldWaits" | "faults"> {
   /** Called for each attempt once its outcome is stored. */
   readonly attempted: AttemptObserver;
 }
@@ -21,6 +21,6 @@ export interface DeliveriesDeps extends Omit<DeliveryDeps, "tell" | "heldWaits" 
 export type Deliver = (lease: Lease, slot: Slot, signal: AbortSignal, draining?: AbortSignal) => Promise<void>;
 
 export function createDeliveries(deps: DeliveriesDeps): Deliver {
-  const shared: DeliveryDeps = { ...deps, tell: createReport(deps), faults: createOwnFaults(), heldWaits: 0 };
+  const shared: DeliveryDeps = { ...deps, report: createReport(deps), faults: createOwnFaults(), heldWaits: 0 };
   return (lease, slot, signal, draining) => new DeliveryRun(lease, slot, signal, draining, shared).run();
 }

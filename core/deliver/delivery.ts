@@ -15,7 +15,7 @@ import type { Change, Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
 import { endDamaged } from "./end-damaged.ts";
 import { endFailed } from "./end-failed.ts";
-import { isQuiet, NotDelivered } from "./not-delivered.ts";
+import { isExpectedEnd, NotDelivered } from "./not-delivered.ts";
 import type { CachedEvent } from "./event-cache.ts";
 import { judge } from "./outcome.ts";
 import { afterFault } from "./own-faults.ts";
@@ -73,7 +73,7 @@ export class DeliveryRun {
       if (error instanceof DamagedRecordError) {
         const met = { lease: this.#lease, line: this.#line, known: this.#delivery };
         await endDamaged(error, met, this.#signal, this.#deps);
-      } else if (!isQuiet(error)) throw error;
+      } else if (!isExpectedEnd(error)) throw error;
     } finally {
       this.#giveSlot();
       this.#unhold();
@@ -82,16 +82,16 @@ export class DeliveryRun {
   }
 
   async #attempt(): Promise<void> {
-    const { directory, recipients, hot, clock, storage, metrics, send, random, faults } = this.#deps;
+    const { subscriptionCache, recipients, eventCache, clock, storage, metrics, send, random, faults } = this.#deps;
     const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
-    const event = this.#loaded ?? hot.load(keyId, ordinal);
+    const event = this.#loaded ?? eventCache.load(keyId, ordinal);
     const loaded = event instanceof Promise ? await event : event;
     const named = cycle > 0 || recipients.has(loaded.event, subscriptionId);
     if (!(named instanceof Promise ? await named : named))
       throw new DamagedRecordError("due", "misplaced", dueKey(this.#line));
     this.#loaded = loaded;
     const delivery = (this.#delivery ??= freshDelivery(this.#line, loaded.event.id));
-    const found = directory.get(keyId, subscriptionId);
+    const found = subscriptionCache.get(keyId, subscriptionId);
     const sub = found instanceof Promise ? await found : found;
     const ended = endedBy(sub, generation);
     if (ended !== undefined) {
@@ -108,7 +108,7 @@ export class DeliveryRun {
     const asked = clock.monotonic();
     const extended = storage.queue.extend(this.#lease);
     if (!(extended instanceof Promise ? await extended : extended)) throw new LeaseLostError();
-    const again = directory.get(keyId, subscriptionId);
+    const again = subscriptionCache.get(keyId, subscriptionId);
     if ((again instanceof Promise ? await again : again) !== sub) return await this.#attempt();
     if (clock.monotonic() - asked > FRESH_MS) return await this.#attempt();
     const number = delivery.attempts.length + 1;
@@ -136,7 +136,7 @@ export class DeliveryRun {
 
   /** Commits the result of an attempt. @throws NotDelivered after the commit, when another attempt follows */
   async #record(sub: Subscription, tried: Delivery, made: Attempt, outcome: Outcome): Promise<void> {
-    const { tell, holdMs, gone, clock, log } = this.#deps;
+    const { report, holdMs, gone, clock, log } = this.#deps;
     const { event } = this.#loaded as CachedEvent;
     let now: Delivery;
     switch (outcome.kind) {
@@ -167,12 +167,12 @@ export class DeliveryRun {
         const held = outcome.at - now.updatedAt <= holdMs && this.#hold();
         await this.#settle(movedChanges(this.#line, next, now), held ? { keep: next } : { next });
         this.#line = next;
-        tell(sub, now, made, outcome, event.traceparent);
+        report(sub, now, made, outcome, event.traceparent);
         await this.#pause(outcome.pauseMs);
         throw new NotDelivered(outcome.at, held);
       }
     }
-    tell(sub, now, made, outcome, event.traceparent);
+    report(sub, now, made, outcome, event.traceparent);
     if (outcome.kind === "exhausted") await this.#pause(outcome.pauseMs);
   }
 
@@ -191,11 +191,11 @@ export class DeliveryRun {
    */
   async #pause(asked: number | undefined): Promise<void> {
     if (asked === undefined) return;
-    const { rests, storage, clock, log } = this.#deps;
+    const { retryAfter, storage, clock, log } = this.#deps;
     const { subscriptionId } = this.#lease;
     // The receiver asked when it answered. Storing the result may have taken long.
     const ms = Math.max(1, Math.ceil(asked - (clock.monotonic() - this.#answeredAt)));
-    rests?.(subscriptionId, ms);
+    retryAfter?.(subscriptionId, ms);
     try {
       await storage.queue.pause(subscriptionId, ms);
     } catch (error) {

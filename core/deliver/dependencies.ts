@@ -19,9 +19,9 @@ export type AttemptGate = (sub: Subscription, ordinal: string) => MaybePromise<n
 /** What all deliveries share. */
 export interface DeliveryDeps {
   readonly storage: Pick<Storage, "getItem" | "range" | "queue">;
-  readonly directory: SubscriptionCache;
+  readonly subscriptionCache: SubscriptionCache;
   readonly recipients: Pick<Recipients, "has">;
-  readonly hot: EventCache;
+  readonly eventCache: EventCache;
   readonly send: Send;
   readonly faults: OwnFaults;
   readonly slots: Slots;
@@ -40,11 +40,11 @@ export interface DeliveryDeps {
   readonly gates: readonly AttemptGate[];
   /** Called when a delivery that may have passed the gates is no longer under way here, whatever its result. */
   readonly left?: (subscriptionId: string, ordinal: string) => void;
-  readonly tell: Report;
+  readonly report: Report;
   /** Called when the receiver asked for a pause of this length. */
-  readonly rests?: (subscriptionId: string, ms: number) => void;
+  readonly retryAfter?: (subscriptionId: string, ms: number) => void;
   /** Builds the operational event that is stored with a failed delivery. */
-  readonly notice: FailureEvent;
+  readonly failureEvent: FailureEvent;
   readonly log: Log;
   readonly metrics: Metrics;
 }

@@ -33,7 +33,7 @@ export interface Dispatcher {
  * The deliveries under way of one subscription. They share one abort signal, because a signal per attempt costs more
  * than a hash.
  */
-interface Lane {
+interface SubscriptionRuns {
   readonly abort: AbortController;
   running: number;
   /** Called when none of them runs any more. */
@@ -49,7 +49,7 @@ export function createDispatcher(deps: {
   readonly log: Log;
 }): Dispatcher {
   const { queue, slots, perSubscription, deliver, clock, log } = deps;
-  const lanes = new Map<string, Lane>();
+  const active = new Map<string, SubscriptionRuns>();
   const renewal = createLeaseRenewal(queue, clock, log);
   const claiming = new AbortController();
   setMaxListeners(0, claiming.signal);
@@ -93,42 +93,42 @@ export function createDispatcher(deps: {
   }
 
   function begin(lease: Lease): void {
-    const lane = laneOf(lease.subscriptionId);
+    const runs = runsOf(lease.subscriptionId);
     total++;
-    lane.running++;
+    runs.running++;
     renewal.began(lease);
     const admitted = slots.admit(lease);
-    void (typeof admitted === "number" ? turnAway(lease, admitted, lane) : finish(lease, admitted, lane));
+    void (typeof admitted === "number" ? turnAway(lease, admitted, runs) : finish(lease, admitted, runs));
   }
 
-  function end(lease: Lease, lane: Lane): void {
+  function end(lease: Lease, runs: SubscriptionRuns): void {
     const { subscriptionId } = lease;
     renewal.ended(lease);
     total--;
-    lane.running--;
-    if (lane.running > 0) return;
-    if (lanes.get(subscriptionId) === lane) lanes.delete(subscriptionId);
-    for (const tell of lane.ended.splice(0)) tell();
+    runs.running--;
+    if (runs.running > 0) return;
+    if (active.get(subscriptionId) === runs) active.delete(subscriptionId);
+    for (const resolve of runs.ended.splice(0)) resolve();
   }
 
-  const quiet = (lane: Lane): Promise<void> =>
-    lane.running === 0 ? Promise.resolve() : new Promise((resolve) => void lane.ended.push(resolve));
+  const drained = (runs: SubscriptionRuns): Promise<void> =>
+    runs.running === 0 ? Promise.resolve() : new Promise((resolve) => void runs.ended.push(resolve));
 
-  function laneOf(subscriptionId: string): Lane {
-    const known = lanes.get(subscriptionId);
+  function runsOf(subscriptionId: string): SubscriptionRuns {
+    const known = active.get(subscriptionId);
     if (known !== undefined) return known;
-    const lane: Lane = { abort: new AbortController(), running: 0, ended: [] };
-    setMaxListeners(0, lane.abort.signal);
-    lanes.set(subscriptionId, lane);
-    return lane;
+    const runs: SubscriptionRuns = { abort: new AbortController(), running: 0, ended: [] };
+    setMaxListeners(0, runs.abort.signal);
+    active.set(subscriptionId, runs);
+    return runs;
   }
 
   /** Runs the delivery. Never rejects. */
-  async function finish(lease: Lease, slot: Slot, lane: Lane): Promise<void> {
+  async function finish(lease: Lease, slot: Slot, runs: SubscriptionRuns): Promise<void> {
     try {
-      await deliver(lease, slot, lane.abort.signal, claiming.signal);
+      await deliver(lease, slot, runs.abort.signal, claiming.signal);
     } catch (error) {
-      if (!lane.abort.signal.aborted) {
+      if (!runs.abort.signal.aborted) {
         const fault = error instanceof StorageError ? error.fault : String(error);
         log.error("a delivery went back to the queue", {
           subscriptionId: lease.subscriptionId,
@@ -136,14 +136,14 @@ export function createDispatcher(deps: {
           error: fault,
         });
       }
-      await giveBack(lease, lane.abort.signal.aborted ? undefined : clock.now() + FAULT_REST_MS);
+      await giveBack(lease, runs.abort.signal.aborted ? undefined : clock.now() + FAULT_REST_MS);
     } finally {
-      end(lease, lane);
+      end(lease, runs);
     }
   }
 
   /** Gives back a delivery that has no slot now, unchanged. Never rejects. */
-  async function turnAway(lease: Lease, holdMs: number, lane: Lane): Promise<void> {
+  async function turnAway(lease: Lease, holdMs: number, runs: SubscriptionRuns): Promise<void> {
     try {
       if (holdMs > 0) await queue.hold(lease.subscriptionId, holdMs);
     } catch (error) {
@@ -153,7 +153,7 @@ export function createDispatcher(deps: {
       });
     }
     await giveBack(lease, undefined);
-    end(lease, lane);
+    end(lease, runs);
   }
 
   async function giveBack(lease: Lease, dueAt: number | undefined): Promise<void> {
@@ -165,9 +165,9 @@ export function createDispatcher(deps: {
     }
   }
 
-  async function abort(lane: Lane): Promise<void> {
-    lane.abort.abort(new Error("the delivery was aborted"));
-    await quiet(lane);
+  async function abort(runs: SubscriptionRuns): Promise<void> {
+    runs.abort.abort(new Error("the delivery was aborted"));
+    await drained(runs);
   }
 
   return {
@@ -177,16 +177,16 @@ export function createDispatcher(deps: {
       loop ??= work();
     },
     async abort(subscriptionId) {
-      const lane = lanes.get(subscriptionId);
-      if (lane === undefined) return;
-      lanes.delete(subscriptionId);
-      await abort(lane);
+      const runs = active.get(subscriptionId);
+      if (runs === undefined) return;
+      active.delete(subscriptionId);
+      await abort(runs);
     },
     async stop(graceMs) {
       claiming.abort();
       await loop;
-      const all = [...lanes.values()];
-      await within(clock, graceMs, Promise.all(all.map(quiet)));
+      const all = [...active.values()];
+      await within(clock, graceMs, Promise.all(all.map(drained)));
       await Promise.all(all.map(abort));
       renewal.stop();
     },

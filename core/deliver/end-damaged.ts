@@ -90,14 +90,14 @@ async function end(
 /** Finds the subscription of the line and its key, which the line may state wrongly. */
 async function ownerOf(
   { keyId, subscriptionId, damaged }: Due,
-  { directory, storage }: DeliveryDeps,
+  { subscriptionCache, storage }: DeliveryDeps,
 ): Promise<{ readonly keyId: string; readonly sub: Subscription | undefined }> {
-  const sub = damaged === undefined ? await directory.get(keyId, subscriptionId) : undefined;
+  const sub = damaged === undefined ? await subscriptionCache.get(keyId, subscriptionId) : undefined;
   if (sub !== undefined) return { keyId, sub };
   for await (const { key } of everyEntry(storage, "subscription:")) {
     const { keyId: owner, id } = parseSubscriptionKey(key);
     if (id !== subscriptionId) continue;
-    return { keyId: owner, sub: await directory.get(owner, subscriptionId) };
+    return { keyId: owner, sub: await subscriptionCache.get(owner, subscriptionId) };
   }
   return { keyId, sub: undefined };
 }

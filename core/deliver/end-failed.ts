@@ -19,11 +19,11 @@ export async function endFailed(
   signal: AbortSignal,
   deps: DeliveryDeps,
 ): Promise<void> {
-  const { notice, clock, log } = deps;
+  const { failureEvent, clock, log } = deps;
   let event: Operational | undefined;
   let missed = false;
   try {
-    event = await notice.of(sub, loaded, failed);
+    event = await failureEvent.of(sub, loaded, failed);
   } catch (error) {
     missed = true;
     log.warn("a failure is stored before its operational event", { subscriptionId: sub.id, error: String(error) });
@@ -31,7 +31,7 @@ export async function endFailed(
   await settle(lease, [...endedChanges(line, failed), ...(event?.changes ?? [])], undefined, signal, deps);
   event?.committed();
   if (!missed) return;
-  await persist(() => notice.late(sub, loaded, failed), signal, { clock, log }).catch((error: unknown) =>
+  await persist(() => failureEvent.late(sub, loaded, failed), signal, { clock, log }).catch((error: unknown) =>
     log.error("an operational event is lost", { subscriptionId: sub.id, error: String(error) }),
   );
 }

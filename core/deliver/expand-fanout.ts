@@ -8,7 +8,7 @@
 import type { Due } from "../model/delivery.ts";
 import { ConflictError, DamagedRecordError, LeaseLostError, StorageError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
-import { deliveryKey, dueKey, dueValue, fanoutKey, fanoutLaneKey, parseDue } from "../model/keys.ts";
+import { deliveryKey, dueKey, dueValue, fanoutKey, fanoutQueueKey, parseDue } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
@@ -29,7 +29,7 @@ const PAGES_AT_ONCE = 4;
 
 export interface ExpandDeps {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "queue">;
-  readonly hot: EventCache;
+  readonly eventCache: EventCache;
   readonly recipients: Recipients;
   /** Most deliveries in one commit. */
   readonly page: number;
@@ -44,7 +44,7 @@ export interface ExpandDeps {
  * @throws a fault of ours: the line is unchanged, and the lease still held
  */
 export function createExpand(deps: ExpandDeps): Deliver {
-  const { storage, hot, recipients, page, written, clock, log } = deps;
+  const { storage, eventCache, recipients, page, written, clock, log } = deps;
   const { queue } = storage;
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -67,9 +67,9 @@ export function createExpand(deps: ExpandDeps): Deliver {
   async function load(lease: Lease): Promise<Event | undefined> {
     const { subscriptionId, ordinal, dueAt: acceptedAt, generation, attempts } = lease;
     // The text of the line may be damaged.
-    const keyId = fanoutLaneKey(subscriptionId);
+    const keyId = fanoutQueueKey(subscriptionId);
     try {
-      const loaded = hot.load(keyId, ordinal);
+      const loaded = eventCache.load(keyId, ordinal);
       return (loaded instanceof Promise ? await loaded : loaded).event;
     } catch (error) {
       if (!(error instanceof DamagedRecordError)) throw error;
@@ -125,7 +125,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
     if (dues.length > 0) queue.add(dues);
     if (members.length > 0)
       written?.(
-        fanoutLaneKey(lease.subscriptionId),
+        fanoutQueueKey(lease.subscriptionId),
         members.map(({ id }) => id),
       );
   }

@@ -3,24 +3,24 @@
  * receivers that hold every slot of a key do not delay its fan-outs. A fan-out queue has no more under way than a
  * subscription may have.
  */
-import { isFanoutLane } from "../model/keys.ts";
+import { isFanoutQueue } from "../model/keys.ts";
 import type { Slot, Slots } from "./slots.ts";
 
 /** Counts what is under way of each subscription, fan-out queues included. */
 class Busy extends Map<string, number> {
-  readonly #others: ReadonlyMap<string, number>;
+  readonly #attempts: ReadonlyMap<string, number>;
 
-  constructor(others: ReadonlyMap<string, number>) {
+  constructor(attempts: ReadonlyMap<string, number>) {
     super();
-    this.#others = others;
+    this.#attempts = attempts;
   }
 
   override get(id: string): number | undefined {
-    return isFanoutLane(id) ? super.get(id) : this.#others.get(id);
+    return isFanoutQueue(id) ? super.get(id) : this.#attempts.get(id);
   }
 
   override *[Symbol.iterator](): MapIterator<[string, number]> {
-    yield* this.#others;
+    yield* this.#attempts;
     yield* super.entries();
   }
 }
@@ -30,8 +30,8 @@ export function withFanouts(slots: Slots): Slots {
   let watchers: (() => void)[] = [];
   let given = 0;
 
-  function take(lane: string): Slot {
-    busy.set(lane, (busy.get(lane) ?? 0) + 1);
+  function take(queue: string): Slot {
+    busy.set(queue, (busy.get(queue) ?? 0) + 1);
     let open = true;
     return {
       toward() {},
@@ -39,13 +39,13 @@ export function withFanouts(slots: Slots): Slots {
       give() {
         if (!open) return;
         open = false;
-        const left = (busy.get(lane) ?? 1) - 1;
-        if (left > 0) busy.set(lane, left);
-        else busy.delete(lane);
+        const left = (busy.get(queue) ?? 1) - 1;
+        if (left > 0) busy.set(queue, left);
+        else busy.delete(queue);
         given++;
-        const told = watchers;
+        const waiting = watchers;
         watchers = [];
-        for (const tell of told) tell();
+        for (const wake of waiting) wake();
       },
       giveEarly: () => false,
       stored() {},
@@ -56,7 +56,7 @@ export function withFanouts(slots: Slots): Slots {
     ...slots,
     busy,
     given: () => slots.given() + given,
-    admit: (to) => (isFanoutLane(to.subscriptionId) ? take(to.subscriptionId) : slots.admit(to)),
+    admit: (to) => (isFanoutQueue(to.subscriptionId) ? take(to.subscriptionId) : slots.admit(to)),
     async freed(signal) {
       const { promise, resolve } = Promise.withResolvers<void>();
       watchers.push(resolve);

@@ -12,7 +12,7 @@ export interface InFlight {
    * Resolves when every attempt of the subscription that this node has in flight now has ended, at the latest after
    * `mostMs`.
    */
-  quiet(subscriptionId: string, mostMs: number): Promise<void>;
+  drain(subscriptionId: string, mostMs: number): Promise<void>;
 }
 
 export function createInFlight(send: Send, clock: Clock): InFlight {
@@ -31,7 +31,7 @@ export function createInFlight(send: Send, clock: Clock): InFlight {
       sent.then(ended, ended);
       return sent;
     },
-    async quiet(subscriptionId, mostMs) {
+    async drain(subscriptionId, mostMs) {
       const sent = [...(lines.get(subscriptionId) ?? [])];
       if (sent.length === 0) return;
       await within(clock, mostMs, Promise.allSettled(sent));

@@ -16,5 +16,5 @@ export class NotDelivered extends Error {
  * True for errors that need no report: the wait is not held, so the delivery went back to the queue; or the lease was
  * lost or its line changed, so another holder continues, or nobody may.
  */
-export const isQuiet = (error: unknown): boolean =>
+export const isExpectedEnd = (error: unknown): boolean =>
   error instanceof NotDelivered || error instanceof LeaseLostError || error instanceof ConflictError;

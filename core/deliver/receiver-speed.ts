@@ -46,7 +46,7 @@ export interface ReceiverSpeed {
   /** Moving average of attempts, ms; below 0: none yet. */
   average: number;
   /** Attempts counted for `quick`, 64 at most, and the share of quick ones. */
-  seen: number;
+  samples: number;
   quick: number;
   /** Slots that it holds. */
   held: number;
@@ -64,7 +64,7 @@ export const newReceiverSpeed = (id: string, key: Party): ReceiverSpeed => ({
   origin: undefined,
   url: "",
   average: -1,
-  seen: 0,
+  samples: 0,
   quick: 0,
   held: 0,
   storing: 0,
@@ -86,8 +86,8 @@ export function averageWith(average: number, ms: number): number {
 /** Notes an attempt that took this long. */
 export function learn(receiver: ReceiverSpeed, ms: number): void {
   receiver.average = averageWith(receiver.average, ms);
-  receiver.seen = Math.min(receiver.seen + 1, REMEMBERED);
-  receiver.quick += ((ms < SLOW_MS ? 1 : 0) - receiver.quick) / receiver.seen;
+  receiver.samples = Math.min(receiver.samples + 1, REMEMBERED);
+  receiver.quick += ((ms < SLOW_MS ? 1 : 0) - receiver.quick) / receiver.samples;
 }
 
 /** Returns the band of a receiver: 0, 1, 2, `RECOVERING`, `UNKNOWN` or `SLOW`. */

@@ -28,7 +28,7 @@ const known = new WeakMap<readonly string[], readonly Form[]>();
 export function secretForms(values: readonly string[]): readonly Form[] {
   let forms = known.get(values);
   if (forms === undefined) {
-    const all = values.flatMap(parts).filter((value) => value.length >= LEAST_CHARS);
+    const all = values.flatMap(secretParts).filter((value) => value.length >= LEAST_CHARS);
     forms = [...new Set(all.flatMap((value) => [value, hex(value), ...base64Cores(value)]))].map(formOf);
     known.set(values, forms);
   }
@@ -36,7 +36,7 @@ export function secretForms(values: readonly string[]): readonly Form[] {
 }
 
 /** Returns a value and the secret parts of it: the token after a scheme, the password in `Basic` credentials. */
-function parts(value: string): readonly string[] {
+function secretParts(value: string): readonly string[] {
   const [, scheme, token] = /^(\S+)\s+(\S.*)$/.exec(value) ?? [];
   if (scheme === undefined || token === undefined) return [value];
   if (scheme.toLowerCase() !== "basic") return [value, token];

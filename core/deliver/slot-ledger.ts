@@ -54,7 +54,7 @@ export class SlotLedger {
   readonly #receivers = new BoundedMap<ReceiverSpeed>(RECEIVERS, (one) => one.held + one.storing === 0 && !one.waiting);
   /** Attempts in flight that do not count as slow yet, oldest first. */
   readonly #young = new Set<Holding>();
-  #onWire = 0;
+  #inFlight = 0;
 
   constructor(total: number, perSubscription: number, clock: Clock, moved: (receiver: ReceiverSpeed) => void) {
     this.perSubscription = perSubscription;
@@ -62,7 +62,7 @@ export class SlotLedger {
     this.moved = moved;
     this.#total = total;
     this.#caps = SHARES.map((share) => Math.max(1, Math.ceil(total * share)));
-    this.#lag = createProcessLag(clock, () => this.#onWire > 0);
+    this.#lag = createProcessLag(clock, () => this.#inFlight > 0);
   }
 
   receiverOf({ subscriptionId, keyId }: SlotRequest): ReceiverSpeed {
@@ -149,7 +149,7 @@ export class SlotLedger {
   }
 
   began(holding: Holding): void {
-    if (holding.since === undefined) this.#onWire++;
+    if (holding.since === undefined) this.#inFlight++;
     this.#lag.watch();
     holding.since = this.#time();
     if (holding.band < SLOW) this.#young.add(holding);
@@ -158,7 +158,7 @@ export class SlotLedger {
   ended(holding: Holding): void {
     if (holding.since === undefined) return;
     holding.since = undefined;
-    this.#onWire--;
+    this.#inFlight--;
     this.#young.delete(holding);
   }
 

@@ -20,7 +20,7 @@ const PROMISE_MS = 2_000;
 const QUICK_HOLD_MS = 100;
 const SLOW_HOLD_MS = 10_000;
 /** The same for a subscription that there is no room to remember, ms. */
-const STRANGER_HOLD_MS = 30_000;
+const UNREMEMBERED_HOLD_MS = 30_000;
 /** One delivery's right to have a request in flight. */
 export interface Slot {
   /** The attempt is sent to this URL now. */
@@ -95,7 +95,7 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
       report(this.receiver);
       if (!room.empty) promote(this.band >= UNKNOWN);
       if (watchers.size === 0 || free() === 0) return;
-      for (const tell of watchers) tell();
+      for (const wake of watchers) wake();
       watchers.clear();
     }
 
@@ -181,7 +181,7 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
         room.unname(receiver);
         return take(receiver);
       }
-      if (!room.name(receiver)) return STRANGER_HOLD_MS;
+      if (!room.name(receiver)) return UNREMEMBERED_HOLD_MS;
       return bandOf(receiver) < UNKNOWN ? QUICK_HOLD_MS : SLOW_HOLD_MS;
     },
     async wait(to, signal) {
@@ -206,15 +206,15 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
     freed(signal) {
       if (signal.aborted) return Promise.resolve();
       return new Promise((resolve) => {
-        const tell = (): void => {
+        const wake = (): void => {
           signal.removeEventListener("abort", stop);
           resolve();
         };
         const stop = (): void => {
-          watchers.delete(tell);
+          watchers.delete(wake);
           resolve();
         };
-        watchers.add(tell);
+        watchers.add(wake);
         signal.addEventListener("abort", stop, { once: true });
       });
     },

@@ -27,7 +27,7 @@ const gone = (): Problem => new Problem("NOT_FOUND", "There is no such subscript
 
 export function createTestEvent(deps: {
   readonly send: Send;
-  readonly directory: Pick<SubscriptionCache, "get">;
+  readonly subscriptionCache: Pick<SubscriptionCache, "get">;
   readonly clock: Clock;
 }): SendTestEvent {
   const mint = ordinals(() => deps.clock.now());
@@ -45,7 +45,7 @@ export function createTestEvent(deps: {
   return {
     async send({ keyId, id }, signal) {
       // Read again: it may have been deleted since the caller looked.
-      const subscription = await deps.directory.get(keyId, id);
+      const subscription = await deps.subscriptionCache.get(keyId, id);
       if (!isLive(subscription)) throw gone();
       const event = eventFor(subscription);
       const loaded = { event, body: Buffer.from(event.body, "utf8") };

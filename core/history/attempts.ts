@@ -36,7 +36,7 @@ export interface AttemptHistory {
 
 export function createAttemptHistory(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
-  readonly directory: SubscriptionCache;
+  readonly subscriptionCache: SubscriptionCache;
   readonly recipients?: Recipients;
 }): AttemptHistory {
   const { storage, recipients = createRecipients(storage) } = deps;

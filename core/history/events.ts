@@ -31,7 +31,7 @@ const FIRST_DELIVERIES: DeliveriesRequest = { from: 0, limit: 200 };
 
 export function createHistory(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
-  readonly directory: SubscriptionCache;
+  readonly subscriptionCache: SubscriptionCache;
   readonly recipients?: Recipients;
   readonly clock: Pick<Clock, "now">;
 }): History {

@@ -11,7 +11,7 @@ export interface FeedMessage {
 
 export interface LiveFeed {
   /** Calls `tell` for everything that happens on a key from now on; returns a function that stops it. */
-  listen(keyId: string, tell: (message: FeedMessage) => void): () => void;
+  listen(keyId: string, send: (message: FeedMessage) => void): () => void;
   /** An event was stored. */
   accepted(event: RelayEvent): void;
   /** An attempt was made, and its outcome stored. */
@@ -23,24 +23,24 @@ export interface LiveFeed {
 export function createFeed(): LiveFeed {
   const listeners = new Map<string, Set<(message: FeedMessage) => void>>();
 
-  function tell(keyId: string, message: FeedMessage): void {
+  function send(keyId: string, message: FeedMessage): void {
     for (const one of listeners.get(keyId) ?? []) one(message);
   }
 
   return {
     listen(keyId, one) {
-      let told = listeners.get(keyId);
-      if (told === undefined) listeners.set(keyId, (told = new Set()));
-      told.add(one);
+      let ofKey = listeners.get(keyId);
+      if (ofKey === undefined) listeners.set(keyId, (ofKey = new Set()));
+      ofKey.add(one);
       return () => {
-        told.delete(one);
-        if (told.size === 0 && listeners.get(keyId) === told) listeners.delete(keyId);
+        ofKey.delete(one);
+        if (ofKey.size === 0 && listeners.get(keyId) === ofKey) listeners.delete(keyId);
       };
     },
     accepted(event) {
       const { id, type, keyId, createdAt, acceptedAt } = event;
       if (!listeners.has(keyId)) return;
-      tell(keyId, {
+      send(keyId, {
         event: "event",
         data: {
           id,
@@ -54,7 +54,7 @@ export function createFeed(): LiveFeed {
     },
     attempted(sub, { eventId, ordinal, status, reason, nextAttemptAt }, made) {
       if (!listeners.has(sub.keyId)) return;
-      tell(sub.keyId, {
+      send(sub.keyId, {
         event: "attempt",
         data: {
           id: attemptId(ordinal, sub.id, made.cycle, made.number),
@@ -73,6 +73,6 @@ export function createFeed(): LiveFeed {
         },
       });
     },
-    changed: (keyId, id) => tell(keyId, { event: "subscription", data: { id } }),
+    changed: (keyId, id) => send(keyId, { event: "subscription", data: { id } }),
   };
 }

@@ -8,7 +8,7 @@ import type { Counters } from "../ports/storage.ts";
 import { createGuess, GUESSES, isGuessKey } from "./guesses.ts";
 import { limitHeaders, worst } from "./headers.ts";
 import { loadSuspensions, storeSuspension } from "./suspensions.ts";
-import type { SuspensionShelf } from "./suspensions.ts";
+import type { SuspensionStorage } from "./suspensions.ts";
 import { createTakes } from "./takes.ts";
 import type { AbuseRule, Caller, LimitRows } from "./takes.ts";
 
@@ -20,7 +20,7 @@ export interface LimiterDeps {
   readonly abuse: AbuseRule | false;
   readonly clock: Pick<Clock, "now">;
   /** Where suspensions are stored; without it they are not. */
-  readonly storage?: SuspensionShelf;
+  readonly storage?: SuspensionStorage;
   readonly log?: Pick<Log, "warn">;
   readonly metrics?: Pick<Metrics, "count">;
 }
@@ -152,7 +152,7 @@ export function createLimiter(deps: LimiterDeps): Limiter {
       () => abuse,
     ),
     async unauthenticated(address) {
-      const take = takesOf.stranger(address);
+      const take = takesOf.failedAuthentication(address);
       return take === undefined ? NOT_COUNTED : verdictOf([take], await counters.take([take]), 0);
     },
     configure(nextRows, nextAbuse) {

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { expiryKey, suspensionKey } from "../model/keys.ts";
 import type { Change, Counters, Storage } from "../ports/storage.ts";
 
-export type SuspensionShelf = Pick<Storage, "getItem" | "range" | "commit">;
+export type SuspensionStorage = Pick<Storage, "getItem" | "range" | "commit">;
 
 interface Stored {
   readonly key: string;
@@ -19,7 +19,7 @@ const PAGE = 1_000;
 
 /** Writes it with its expiry; replaces an older one of the same key, with its expiry. */
 export async function storeSuspension(
-  storage: SuspensionShelf,
+  storage: SuspensionStorage,
   key: string,
   { strikes, forMs }: { readonly strikes: number; readonly forMs: number },
   forgetMs: number,
@@ -42,7 +42,7 @@ export async function storeSuspension(
  * @param holds whether suspensions of this counter are in force
  */
 export async function loadSuspensions(
-  storage: SuspensionShelf,
+  storage: SuspensionStorage,
   restore: NonNullable<Counters["restore"]>,
   now: number,
   forgetMs: number,

@@ -31,7 +31,7 @@ export interface Takes {
   /** Returns one take per caller; none where the row is missing or switched off. */
   of(row: string, callers: readonly (string | Caller)[]): Take[];
   /** Returns the take that counts a failed authentication; none where that is switched off. */
-  stranger(address: string): Take | undefined;
+  failedAuthentication(address: string): Take | undefined;
 }
 
 const MINUTE = 60_000;
@@ -39,8 +39,8 @@ const BURST = 5_000;
 /**
  * The row of failed authentications, by address: no endpoint has this name. Only `false` in the rows switches it off.
  */
-export const STRANGERS_ROW = "failed authentication";
-const STRANGERS: LimitRow = { perMinute: 300, per5s: 300 };
+export const FAILED_AUTHENTICATION_ROW = "failed authentication";
+const FAILED_AUTHENTICATION: LimitRow = { perMinute: 300, per5s: 300 };
 
 export function createTakes(given: LimitRows, abuse: AbuseRule | false): Takes {
   const rows = byShape(given);
@@ -77,9 +77,9 @@ export function createTakes(given: LimitRows, abuse: AbuseRule | false): Takes {
         return { key: counterKey(shape, nameOf(caller)), sustained, burst, abuse };
       });
     },
-    stranger(address) {
-      if (given[STRANGERS_ROW] === false) return undefined;
-      const { sustained, burst } = windowsOf(STRANGERS, 1);
+    failedAuthentication(address) {
+      if (given[FAILED_AUTHENTICATION_ROW] === false) return undefined;
+      const { sustained, burst } = windowsOf(FAILED_AUTHENTICATION, 1);
       return { key: counterKey("unauthenticated", address), sustained, burst };
     },
   };

@@ -43,7 +43,7 @@ const lineOfEntry = ({ key, value }: Entry): string => `["p",${JSON.stringify(ke
  * Yields the lines of a backup, a page at a time.
  * @throws StorageError when the storage cannot be read, or when too much was changed while the reader paused
  */
-export async function* dump(
+export async function* backupLines(
   storage: TappedStorage,
   about: { readonly storage: string; readonly at: number },
 ): AsyncGenerator<string> {

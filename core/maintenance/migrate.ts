@@ -22,7 +22,7 @@ export async function copyRecords(source: Source, target: Target, options: CopyO
   const { mark, progress } = options;
   for (let { after } = options; ;) {
     const page = await source.range("", { after, limit: PAGE });
-    for (const part of parts(page.filter(({ key }) => key !== mark.key))) {
+    for (const part of chunks(page.filter(({ key }) => key !== mark.key))) {
       const last = part.at(-1)?.key ?? "";
       await target.commit([...part.map(put), { op: "put", key: mark.key, value: mark.value(last) }]);
       progress?.(part.length);
@@ -91,7 +91,7 @@ async function* walk(storage: Source, except: string): AsyncGenerator<Entry, und
   }
 }
 
-function* parts(page: readonly Entry[]): Generator<readonly Entry[]> {
+function* chunks(page: readonly Entry[]): Generator<readonly Entry[]> {
   let part: Entry[] = [];
   let chars = 0;
   for (const entry of page) {

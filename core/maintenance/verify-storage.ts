@@ -33,10 +33,10 @@ export interface VerifyOptions {
 
 const PAGE = 200;
 const LISTED = 1_000;
-const SHELF = /^([a-z]+):/;
+const PREFIX = /^([a-z]+):/;
 
 /** @throws StorageError when the storage as a whole does not answer */
-export async function survey(storage: Readable, { progress, each }: VerifyOptions = {}): Promise<Verification> {
+export async function verifyStorage(storage: Readable, { progress, each }: VerifyOptions = {}): Promise<Verification> {
   const records: Record<string, number> = {};
   const deliveries = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
   const faults: Fault[] = [];
@@ -51,18 +51,18 @@ export async function survey(storage: Readable, { progress, each }: VerifyOption
   const checks: Readonly<Record<string, Check>> = { ...CHECKS, event: (entry, from) => checkEvent(entry, from, count) };
 
   async function look(entry: Entry): Promise<void> {
-    const shelf = SHELF.exec(entry.key)?.[1] ?? "";
-    records[shelf] = (records[shelf] ?? 0) + 1;
-    const check = checks[shelf];
+    const prefix = PREFIX.exec(entry.key)?.[1] ?? "";
+    records[prefix] = (records[prefix] ?? 0) + 1;
+    const check = checks[prefix];
     const message =
       check === undefined
-        ? OTHER_CHECKS.includes(shelf)
+        ? OTHER_CHECKS.includes(prefix)
           ? undefined
           : "has a key that the relay does not use"
         : await judge(check, entry, storage);
     if (message === undefined) return;
     // While a relay is at work, a record may be older than what it is compared with: only a fault that stays counts.
-    if (check !== undefined && !(await stays(CHECKS[shelf] ?? checkEvent, entry.key, storage))) return;
+    if (check !== undefined && !(await stays(CHECKS[prefix] ?? checkEvent, entry.key, storage))) return;
     if (faults.length < LISTED) faults.push({ key: entry.key, message });
     else more++;
   }

@@ -26,7 +26,7 @@ export async function recipientsNow(
   const { keyId, ordinal, acceptedAt, wide } = event;
   if (wide === undefined) return { written: event.subscriptionIds, unwritten: 0 };
   // The line first: what it reports as written stays written.
-  const at = keys.dueKey({ subscriptionId: keys.fanoutLane(keyId), dueAt: acceptedAt, ordinal });
+  const at = keys.dueKey({ subscriptionId: keys.fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
   const line = await storage.getItem(at);
   const done = line === undefined ? wide.count : keys.parseDue(at, line).attempts;
   const ids: string[] = [];
@@ -77,6 +77,6 @@ export async function checkFanoutLine({ key, value }: Entry, storage: Readable):
   const text = await storage.getItem(keys.eventKey(keyId, ordinal));
   if (text === undefined) return "belongs to an event that does not exist";
   const { wide, acceptedAt } = decodeEvent(text);
-  if (wide === undefined || subscriptionId !== keys.fanoutLane(keyId)) return "belongs to an event that is not wide";
+  if (wide === undefined || subscriptionId !== keys.fanoutQueue(keyId)) return "belongs to an event that is not wide";
   return wide.count === written + left && dueAt === acceptedAt ? undefined : "disagrees with its event";
 }

@@ -33,7 +33,7 @@ export type AuditAction =
   | "logout";
 
 /** What happened. The time is missing here, because the commit sets it. */
-export interface AuditDeed {
+export interface AuditFacts {
   readonly action: AuditAction;
   /** Id or name of the changed thing. */
   readonly target: string;
@@ -43,7 +43,7 @@ export interface AuditDeed {
   readonly detail?: string;
 }
 
-export interface AuditLine extends AuditDeed {
+export interface AuditLine extends AuditFacts {
   /** Epoch ms. */
   readonly at: number;
   readonly by: string;
@@ -53,7 +53,7 @@ export interface AuditLine extends AuditDeed {
 }
 
 /** An audit entry as plug-ins pass it in. */
-export interface AuditEntry extends AuditDeed {
+export interface AuditEntry extends AuditFacts {
   readonly actor: Actor;
   /** The trails that it belongs to: those of these keys, or, with `"*"`, the relay's own. */
   readonly keys: readonly string[] | "*";

@@ -185,11 +185,11 @@ function collect(text: string, path: string, room: number, found: Set<string>): 
   } else if (first === OPEN_OBJECT) {
     const all = members(text, room);
     if (typeof all === "string") return;
-    const seen = new Set<string>();
+    const names = new Set<string>();
     for (const { name, start, end } of all) {
       const here = path === "" ? name : `${path}.${name}`;
-      if (seen.has(name)) found.add(here);
-      seen.add(name);
+      if (names.has(name)) found.add(here);
+      names.add(name);
       collect(text.slice(start, end), here, room - 1, found);
     }
   }

@@ -67,13 +67,13 @@ export function parseDue(key: string, value: string): Due {
  * Names the queue in which the wide events of a key wait for their fan-out. Its lines stand in the due index like those
  * of a subscription: `due:fan_<key>:<accepted at>:<ordinal>` → `<key> <deliveries left to write> 0 <written>`.
  */
-export const fanoutLane = (keyId: string): string => `${LANE}${part(keyId)}`;
-export const isFanoutLane = (subscriptionId: string): boolean => subscriptionId.startsWith(LANE);
+export const fanoutQueue = (keyId: string): string => `${QUEUE_PREFIX}${part(keyId)}`;
+export const isFanoutQueue = (subscriptionId: string): boolean => subscriptionId.startsWith(QUEUE_PREFIX);
 /** Returns the API key of a fan-out queue. */
-export const fanoutLaneKey = (lane: string): string => whole(lane.slice(LANE.length));
-const LANE = "fan_";
+export const fanoutQueueKey = (queue: string): string => whole(queue.slice(QUEUE_PREFIX.length));
+const QUEUE_PREFIX = "fan_";
 /** The prefix of every line of every fan-out queue. */
-export const FANOUT_LINES = `due:${LANE}`;
+export const FANOUT_LINES = `due:${QUEUE_PREFIX}`;
 /** `fanout:<key>:<ordinal>` → `<snapshot> <state>` of a wide event; lasts as long as the event. */
 export const fanoutKey = (keyId: string, ordinal: string): string => `fanout:${part(keyId)}:${ordinal}`;
 export const fanoutsOf = (keyId: string): string => `fanout:${part(keyId)}:`;
@@ -160,8 +160,8 @@ export const STATS = "stats:";
 export function parseStatsKey(
   key: string,
 ): { readonly keyId: string; readonly grain: Grain; readonly at: number; readonly node: string } | undefined {
-  const [shelf, keyId, grain, at, node] = key.split(":");
-  if (shelf !== "stats" || !keyId || at === undefined || node === undefined) return undefined;
+  const [prefix, keyId, grain, at, node] = key.split(":");
+  if (prefix !== "stats" || !keyId || at === undefined || node === undefined) return undefined;
   if (grain !== "1m" && grain !== "10m" && grain !== "1h") return undefined;
   return { keyId: whole(keyId), grain, at: Number(at), node };
 }

@@ -184,9 +184,9 @@ export interface Nodes {
    * life for `silentMs`.
    * @throws StorageError when the message cannot be sent
    */
-  ask(word: string, wait: { readonly mostMs: number; readonly silentMs: number }): Promise<boolean>;
+  ask(message: string, wait: { readonly mostMs: number; readonly silentMs: number }): Promise<boolean>;
   /** Calls `act` with each message of another node, which waits until it resolves. Returns a function that stops it. */
-  answer(act: (word: string) => Promise<unknown>): () => void;
+  answer(act: (message: string) => Promise<unknown>): () => void;
 }
 
 /** The two-window decision of the limiter, atomic over all nodes that share the storage. */

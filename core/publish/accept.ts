@@ -10,7 +10,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { createAdmission, type AdmissionDeps } from "./admission.ts";
 import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent } from "./write-event.ts";
 import type { FanoutBounds, NewEvent, Writing } from "./write-event.ts";
-import { holds, rememberedFanout, wantingOf, type Wanting } from "./fanout.ts";
+import { holds, rememberedFanout, subscriptionsOf, type SubscriptionsByKey } from "./fanout.ts";
 import { type Fanout } from "../records/snapshots.ts";
 import { createSeenEventTypes } from "./seen-event-types.ts";
 import { answerOf, ownsAll, parseEvents, type ParsedEvent } from "./parse-events.ts";
@@ -64,7 +64,7 @@ export interface Publisher {
 const ROUNDS = 8;
 
 export function createPublisher(deps: PublisherDeps): Publisher {
-  const { storage, directory, clock, log, metrics } = deps;
+  const { storage, subscriptionCache, clock, log, metrics } = deps;
   const catalogue = rememberedSet(() => deps.events?.());
   const mint = ordinals(() => clock.now());
   const fan = rememberedFanout();
@@ -92,7 +92,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       const accepted = await store(request, drafts).finally(leave);
       const tookMs = clock.monotonic() - began;
       metrics.observe("accept_seconds", tookMs / 1_000);
-      for (const one of accepted) tell(request, one, Math.round(tookMs * 10) / 10);
+      for (const one of accepted) logAccepted(request, one, Math.round(tookMs * 10) / 10);
       return accepted;
     } catch (error) {
       const problem = error instanceof StorageError ? storageProblem(error) : error;
@@ -109,9 +109,9 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     let was: string | null = null;
     for (let round = 0; round < ROUNDS; round++) {
       const writing = nothingWritten();
-      const found = wantingOf(directory, drafts);
-      const wanting = found instanceof Promise ? await found : found;
-      const accepted = write(writing, drafts, wanting, twice, stored, request.traceparent);
+      const found = subscriptionsOf(subscriptionCache, drafts);
+      const byKey = found instanceof Promise ? await found : found;
+      const accepted = write(writing, drafts, byKey, twice, stored, request.traceparent);
       if (!writing.events.every(names.known)) {
         writing.changes.push(...(await names.missing(writing.events, clock.now())));
       }
@@ -120,7 +120,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       }
       if (writing.snapshots.size > 0) writing.changes.push(...(await snapshots.ready(writing.snapshots)));
       // The subscriptions changed meanwhile. From here to the storage nothing can come between.
-      if (!holds(directory, wanting)) continue;
+      if (!holds(subscriptionCache, byKey)) continue;
       const commit = admission.began();
       try {
         const fresh = writing.changes.length === 0 || (await commitOnce(storage, writing.changes));
@@ -147,7 +147,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   function write(
     writing: Writing,
     drafts: readonly ParsedEvent[],
-    wanting: Wanting,
+    byKey: SubscriptionsByKey,
     twice: ReadonlyMap<ParsedEvent, ParsedEvent>,
     stored: StoredAnswer,
     traceparent: string | undefined,
@@ -170,7 +170,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         const id = draft.id ?? `evt_${ordinal}`;
         writing.changes.push(...claimId(draft, ordinal, stored.free));
         const made = { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent, data };
-        answer = answerOf(add(writing, made, fan(type, wanting.get(keyId) ?? [])), false);
+        answer = answerOf(add(writing, made, fan(type, byKey.get(keyId) ?? [])), false);
       }
       answers?.set(draft, answer);
       accepted.push(answer);
@@ -195,7 +195,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     admission.added(dues);
   }
 
-  function tell({ requestId, source, traceparent }: AcceptRequest, one: Accepted, durationMs: number): void {
+  function logAccepted({ requestId, source, traceparent }: AcceptRequest, one: Accepted, durationMs: number): void {
     metrics.count(one.duplicate ? "duplicates" : "accepted", { source });
     const { id: eventId, type, keyId, deliveries, duplicate } = one;
     const traceId = traceparent?.slice(3, 35);
@@ -205,13 +205,13 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   async function operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined> {
     if (!type.startsWith(OPERATIONAL))
       throw new Error(`${type} is not an operational event: its name must start with ${OPERATIONAL}`);
-    const wanting = fan(type, await directory.of(keyId));
-    if (wanting.ids.length === 0) return undefined;
+    const fanout = fan(type, await subscriptionCache.of(keyId));
+    if (fanout.ids.length === 0) return undefined;
     const writing = nothingWritten();
     const ordinal = mint();
     const acceptedAt = ordinalTime(ordinal);
     const made = { id: `evt_${ordinal}`, type, keyId, ordinal, createdAt: acceptedAt, acceptedAt };
-    add(writing, { ...made, data: JSON.stringify(data) }, wanting);
+    add(writing, { ...made, data: JSON.stringify(data) }, fanout);
     // The caller's commit must not fail because of a snapshot: retention needs two runs to remove an unused one.
     if (writing.snapshots.size > 0) await snapshots.ready(writing.snapshots, true);
     return {

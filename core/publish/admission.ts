@@ -15,7 +15,7 @@ export interface AdmissionDeps {
   readonly storage: Pick<Storage, "room" | "nodes" | "range"> & {
     readonly queue: Pick<Storage["queue"], "depth" | "pending">;
   };
-  readonly directory: Subscribers;
+  readonly subscriptionCache: Subscribers;
   readonly clock: Clock;
   /** Pending deliveries beyond which publishing is refused; 0: no limit. */
   readonly maxPending: number;
@@ -49,16 +49,16 @@ export interface Admission extends Pick<Backpressure, "began" | "ended"> {
 }
 
 export function createAdmission(deps: AdmissionDeps): Admission {
-  const { storage, directory, clock, maxPendingPerKey: most = 0 } = deps;
+  const { storage, subscriptionCache, clock, maxPendingPerKey: most = 0 } = deps;
   const { queue, nodes } = storage;
   const room = createStorageHeadroom(deps);
-  const pressure = createBackpressure(queue, clock, deps.maxPending, () => unwritten(storage));
+  const backpressure = createBackpressure(queue, clock, deps.maxPending, () => unwritten(storage));
   const turns = createCommitTurns(clock);
   const ofKeys =
     most > 0
       ? createKeyBackpressure({
           queue,
-          directory,
+          subscriptionCache,
           clock,
           most,
           shared: nodes !== undefined,
@@ -67,22 +67,22 @@ export function createAdmission(deps: AdmissionDeps): Admission {
       : undefined;
 
   return {
-    began: pressure.began,
-    ended: pressure.ended,
+    began: backpressure.began,
+    ended: backpressure.ended,
     admit() {
-      void pressure.look();
+      void backpressure.look();
       void room.look();
       room.admit();
-      pressure.admit();
+      backpressure.admit();
       return clock.monotonic();
     },
     pass(request, now) {
       const admitted = request.admittedAt !== undefined && now - request.admittedAt < ADMITTED_MS;
       const admit = (): void => {
         room.admit();
-        if (!admitted) pressure.admit();
+        if (!admitted) backpressure.admit();
       };
-      const looking = admitted ? undefined : pressure.look();
+      const looking = admitted ? undefined : backpressure.look();
       const measuring = room.look(sizeOf(request));
       if (looking === undefined && measuring === undefined) {
         admit();
@@ -106,7 +106,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
     added(dues) {
       for (const due of dues) {
         const count = deliveriesOfLine(due);
-        pressure.added(count);
+        backpressure.added(count);
         ofKeys?.added(due.keyId, count);
       }
     },

@@ -4,11 +4,11 @@ import { wants, type Subscription } from "../model/subscription.ts";
 import type { Fanout } from "../records/snapshots.ts";
 
 export function fanout(type: string, subscriptions: readonly Subscription[]): Fanout {
-  const wanting = subscriptions.filter((sub) => sub.deletedAt === undefined && wants(sub, type));
+  const interested = subscriptions.filter((sub) => sub.deletedAt === undefined && wants(sub, type));
   return {
-    due: wanting.filter((sub) => sub.status === "active"),
-    failed: wanting.filter((sub) => sub.status === "disabled"),
-    ids: wanting.map((sub) => sub.id),
+    due: interested.filter((sub) => sub.status === "active"),
+    failed: interested.filter((sub) => sub.status === "disabled"),
+    ids: interested.map((sub) => sub.id),
   };
 }
 
@@ -47,29 +47,29 @@ export interface Subscribers {
   of(keyId: string): MaybePromise<readonly Subscription[]>;
 }
 /** The live subscriptions of each key of a request. */
-export type Wanting = ReadonlyMap<string, readonly Subscription[]>;
+export type SubscriptionsByKey = ReadonlyMap<string, readonly Subscription[]>;
 
 /** @throws StorageError when the subscriptions cannot be read */
-export function wantingOf(
-  directory: Subscribers,
+export function subscriptionsOf(
+  subscribers: Subscribers,
   drafts: readonly { readonly keyId: string }[],
-): MaybePromise<Wanting> {
+): MaybePromise<SubscriptionsByKey> {
   const found = new Map<string, readonly Subscription[]>();
   for (const { keyId } of drafts) {
     if (found.has(keyId)) continue;
-    const list = directory.of(keyId);
-    if (list instanceof Promise) return readWanting(directory, drafts, found);
+    const list = subscribers.of(keyId);
+    if (list instanceof Promise) return readSubscriptions(subscribers, drafts, found);
     found.set(keyId, list);
   }
   return found;
 }
 
-async function readWanting(
-  directory: Subscribers,
+async function readSubscriptions(
+  subscribers: Subscribers,
   drafts: readonly { readonly keyId: string }[],
   found: Map<string, readonly Subscription[]>,
-): Promise<Wanting> {
-  for (const { keyId } of drafts) if (!found.has(keyId)) found.set(keyId, await directory.of(keyId));
+): Promise<SubscriptionsByKey> {
+  for (const { keyId } of drafts) if (!found.has(keyId)) found.set(keyId, await subscribers.of(keyId));
   return found;
 }
 
@@ -77,7 +77,7 @@ async function readWanting(
  * True while no subscription list has changed since it was read. A list that must be read again is a promise, so not
  * the same.
  */
-export function holds(directory: Subscribers, wanting: Wanting): boolean {
-  for (const [keyId, list] of wanting) if (directory.of(keyId) !== list) return false;
+export function holds(subscribers: Subscribers, byKey: SubscriptionsByKey): boolean {
+  for (const [keyId, list] of byKey) if (subscribers.of(keyId) !== list) return false;
   return true;
 }

@@ -42,7 +42,7 @@ export interface KeyBackpressure {
 
 export function createKeyBackpressure(deps: {
   readonly queue: Pick<Queue, "pending">;
-  readonly directory: { of(keyId: string): MaybePromise<readonly Pick<Subscription, "id">[]> };
+  readonly subscriptionCache: { of(keyId: string): MaybePromise<readonly Pick<Subscription, "id">[]> };
   readonly clock: Pick<Clock, "monotonic">;
   /** Counts pending deliveries of a key that the queue does not hold yet. */
   readonly unwritten?: (keyId: string) => Promise<number>;
@@ -51,7 +51,7 @@ export function createKeyBackpressure(deps: {
   /** Whether other nodes add to the same backlog. */
   readonly shared: boolean;
 }): KeyBackpressure {
-  const { queue, directory, clock, most, shared, unwritten } = deps;
+  const { queue, subscriptionCache, clock, most, shared, unwritten } = deps;
   const counts = new BoundedMap<Count>(KEYS, ({ looking }) => looking === undefined);
 
   const countOf = (keyId: string): Count =>
@@ -64,7 +64,7 @@ export function createKeyBackpressure(deps: {
   async function read(keyId: string, count: Count): Promise<void> {
     const began = clock.monotonic();
     try {
-      const subscriptions = await directory.of(keyId);
+      const subscriptions = await subscriptionCache.of(keyId);
       const known = await queue.pending(subscriptions.map(({ id }) => id));
       count.pending = known + ((await unwritten?.(keyId)) ?? 0);
       judge(count);

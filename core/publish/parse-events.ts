@@ -95,14 +95,14 @@ function readOne(
   const { wrong } = findings;
   const before = wrong.length;
   const { id, type, keyId, createdAt } = value as Readonly<Record<string, unknown>>;
-  const seen = { id: false, type: false, keyId: false, createdAt: false, data: false };
+  const given = { id: false, type: false, keyId: false, createdAt: false, data: false };
   let data = "";
   let unknown = 0;
   for (const member of all) {
     const { name } = member;
     if (name === "id" || name === "type" || name === "keyId" || name === "createdAt" || name === "data") {
-      if (seen[name]) wrong.push({ path: at(path, name), message: "stands more than once" });
-      seen[name] = true;
+      if (given[name]) wrong.push({ path: at(path, name), message: "stands more than once" });
+      given[name] = true;
       if (name === "data") data = text.slice(member.start, member.end);
     } else if (++unknown <= UNKNOWN_LISTED) {
       wrong.push({ path: at(path, name.slice(0, NAME_SHOWN)), message: "is not a field of an event" });
@@ -112,12 +112,12 @@ function readOne(
   const check = (field: "id" | "type" | "keyId" | "createdAt", message: string | undefined): void => {
     if (message !== undefined) wrong.push({ path: at(path, field), message });
   };
-  check("type", seen.type ? wrongType(type, catalogue) : "is missing");
-  check("keyId", seen.keyId ? wrongKeyId(keyId) : "is missing");
-  if (!seen.data) wrong.push({ path: at(path, "data"), message: "is missing" });
-  if (seen.id) check("id", wrongId(id));
+  check("type", given.type ? wrongType(type, catalogue) : "is missing");
+  check("keyId", given.keyId ? wrongKeyId(keyId) : "is missing");
+  if (!given.data) wrong.push({ path: at(path, "data"), message: "is missing" });
+  if (given.id) check("id", wrongId(id));
   const time = typeof createdAt === "string" ? parseTime(createdAt) : undefined;
-  if (seen.createdAt && time === undefined) check("createdAt", "must be an RFC 3339 date-time with an offset");
+  if (given.createdAt && time === undefined) check("createdAt", "must be an RFC 3339 date-time with an offset");
   if (wrong.length > before) return undefined;
   return { path, id: id as string | undefined, type: type as string, keyId: keyId as string, createdAt: time, data };
 }

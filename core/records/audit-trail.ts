@@ -3,7 +3,7 @@
  * describes.
  */
 import { addressGroup } from "../model/address.ts";
-import type { Actor, AuditDeed, AuditEntry, AuditLine } from "../model/audit.ts";
+import type { Actor, AuditFacts, AuditEntry, AuditLine } from "../model/audit.ts";
 import { ordinals } from "../model/ids.ts";
 import { auditKey, WHOLE_RELAY } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -14,8 +14,8 @@ export { RELAY } from "../model/audit.ts";
 export type { Actor, AuditLine } from "../model/audit.ts";
 
 /** @param ordinal of the audit line itself: the lines of a key sort by it */
-export function auditChange(keyId: string, ordinal: string, actor: Actor, at: number, deed: AuditDeed): Change {
-  const { action, target, result = "done", detail } = deed;
+export function auditChange(keyId: string, ordinal: string, actor: Actor, at: number, facts: AuditFacts): Change {
+  const { action, target, result = "done", detail } = facts;
   const { sub: by, address, requestId } = actor;
   const value: AuditLine = { at, by, address, requestId, action, target, result, detail };
   return { op: "put", key: auditKey(keyId, ordinal), value: JSON.stringify(value) };
@@ -50,9 +50,9 @@ export function createAuditTrail(deps: {
   let skipped = 0;
   const written = new Set<string>();
 
-  function lines({ keys, actor, ...deed }: AuditEntry): readonly Change[] {
+  function lines({ keys, actor, ...facts }: AuditEntry): readonly Change[] {
     const own = keys === "*" || keys.length === 0 || keys.length > MOST_KEYS || keys.includes("*");
-    return (own ? [WHOLE_RELAY] : keys).map((keyId) => auditChange(keyId, ordinal(), actor, clock.now(), deed));
+    return (own ? [WHOLE_RELAY] : keys).map((keyId) => auditChange(keyId, ordinal(), actor, clock.now(), facts));
   }
 
   /** Whether this refusal is written. Counts it when it is not. */
@@ -77,10 +77,10 @@ export function createAuditTrail(deps: {
       if (!admitted(`${entry.action} ${alike} ${addressGroup(actor.address ?? "")}`)) return;
       const unsaid = skipped > 0 ? `${skipped} earlier refusals are not listed` : undefined;
       skipped = 0;
-      const told = [detail, unsaid].filter((one) => one !== undefined).join("; ");
+      const text = [detail, unsaid].filter((one) => one !== undefined).join("; ");
       const bounded = { ...entry, result: "refused", target: target.slice(0, LONGEST) } as const;
       try {
-        await storage.commit(lines({ ...bounded, ...(told !== "" && { detail: told }) }));
+        await storage.commit(lines({ ...bounded, ...(text !== "" && { detail: text }) }));
       } catch (error) {
         log.warn("a refusal could not be written to the audit trail", { action: entry.action, error: String(error) });
       }

@@ -62,9 +62,9 @@ export type DeliveryReader = (pairs: readonly Pair[]) => Promise<readonly Delive
  */
 export function createDeliveryReader(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany">;
-  readonly directory: SubscriptionCache;
+  readonly subscriptionCache: SubscriptionCache;
 }): DeliveryReader {
-  const { storage, directory } = deps;
+  const { storage, subscriptionCache } = deps;
 
   return async (pairs) => {
     const keys = pairs.map(({ event, sub }) => deliveryKey(sub, event.ordinal));
@@ -95,7 +95,7 @@ export function createDeliveryReader(deps: {
         return readDelivery(
           text === undefined ? undefined : readRecord(text, event, sub),
           event,
-          await directory.get(event.keyId, sub),
+          await subscriptionCache.get(event.keyId, sub),
           lines.get(i),
           sub,
           member,

@@ -7,8 +7,8 @@ import {
   duesOf,
   dueValue,
   failedKey,
-  fanoutLane,
-  isFanoutLane,
+  fanoutQueue,
+  isFanoutQueue,
   FANOUT_LINES,
   parseDue,
 } from "../model/keys.ts";
@@ -59,7 +59,7 @@ export const fanoutLine = (
   { count }: Wide,
   written: number,
 ): Due => ({
-  subscriptionId: fanoutLane(keyId),
+  subscriptionId: fanoutQueue(keyId),
   keyId,
   ordinal,
   dueAt: acceptedAt,
@@ -73,10 +73,10 @@ const MOST_FANOUTS = 1_000;
 
 /** Counts unwritten deliveries of wide events, of one key or of all; reads the first `MOST_FANOUTS` events. */
 export async function unwritten(storage: Pick<Storage, "range">, keyId?: string): Promise<number> {
-  const prefix = keyId === undefined ? FANOUT_LINES : duesOf(fanoutLane(keyId));
+  const prefix = keyId === undefined ? FANOUT_LINES : duesOf(fanoutQueue(keyId));
   const lines = await storage.range(prefix, { limit: MOST_FANOUTS });
   return lines.reduce((sum, { key, value }) => sum + parseDue(key, value).generation, 0);
 }
 
 /** Returns how many pending deliveries a line stands for. */
-export const deliveriesOfLine = (due: Due): number => (isFanoutLane(due.subscriptionId) ? due.generation : 1);
+export const deliveriesOfLine = (due: Due): number => (isFanoutQueue(due.subscriptionId) ? due.generation : 1);

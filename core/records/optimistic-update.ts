@@ -11,7 +11,7 @@ import { decodeSubscription } from "./subscription-cache.ts";
 const TRIES = 64;
 
 /** Repeats `step` while its commit is refused. @throws Problem CONFLICT when the races do not end */
-export async function contend<Result>(step: () => Promise<Result>): Promise<Result> {
+export async function retryOnConflict<Result>(step: () => Promise<Result>): Promise<Result> {
   for (let tries = 0; tries < TRIES; tries++) {
     try {
       return await step();
@@ -52,7 +52,7 @@ export function createOptimisticUpdate(storage: Pick<Storage, "getItem" | "commi
   return {
     load,
     revise: (keyId, id, change) =>
-      contend(async () => {
+      retryOnConflict(async () => {
         const { text, now } = await load(keyId, id);
         const made = change(now);
         if (made === undefined) return { was: now, next: now };

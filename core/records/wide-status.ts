@@ -10,7 +10,7 @@ import type { Delivery, EventStatus } from "../model/delivery.ts";
 import { eventStatus } from "../model/delivery.ts";
 import { ConflictError, StorageError } from "../model/errors.ts";
 import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
-import { dueKey, eventKey, fanoutKey, fanoutLane } from "../model/keys.ts";
+import { dueKey, eventKey, fanoutKey, fanoutQueue } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
 import { endedFanout, parseFanout } from "./fanout-row.ts";
 import { pairOf, type DeliveryReader } from "./delivery-view.ts";
@@ -36,7 +36,7 @@ export interface WideStatus {
 interface Progress {
   readonly row: string;
   readonly at: number;
-  readonly seen: ReadonlySet<Delivery["status"]>;
+  readonly statuses: ReadonlySet<Delivery["status"]>;
   readonly endedAt: number;
 }
 
@@ -73,7 +73,7 @@ export function createWideStatus(deps: {
 
   return async (event) => {
     const { keyId, ordinal, acceptedAt } = event;
-    const line = dueKey({ subscriptionId: fanoutLane(keyId), dueAt: acceptedAt, ordinal });
+    const line = dueKey({ subscriptionId: fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
     const [row, waiting] = await storage.getMany([fanoutKey(keyId, ordinal), line]);
     if (row === undefined || waiting !== undefined) return { status: "pending", row, read: 0 };
     const now = parseFanout(row);
@@ -81,7 +81,7 @@ export function createWideStatus(deps: {
     const name = `${keyId} ${ordinal}`;
     const known = held.get(name);
     const same = known?.row === row ? known : undefined;
-    const seen = new Set(same?.seen);
+    const statuses = new Set(same?.statuses);
     let endedAt = same?.endedAt ?? acceptedAt;
     let at = same?.at ?? 0;
     let looked = 0;
@@ -90,15 +90,15 @@ export function createWideStatus(deps: {
       looked += deliveries.length;
       for (const { status, updatedAt } of deliveries) {
         if (status === "pending") {
-          remember(name, { row, at, seen, endedAt });
+          remember(name, { row, at, statuses, endedAt });
           return { status, row, read: looked };
         }
-        seen.add(status);
+        statuses.add(status);
         endedAt = Math.max(endedAt, updatedAt);
         at++;
       }
     }
-    const status = eventStatus([...seen]);
+    const status = eventStatus([...statuses]);
     held.delete(name);
     const ended = endedFanout(now.snapshot, status, endedAt);
     if (!(await note(event, row, ended))) return { status: "pending", row, read: looked };

@@ -32,11 +32,11 @@ export type ReplayJob = (options: ReplayJobOptions, signal: AbortSignal) => Prom
 
 export function createReplayJob(deps: {
   readonly storage: Pick<Storage, "range">;
-  readonly directory: Pick<SubscriptionCache, "get">;
+  readonly subscriptionCache: Pick<SubscriptionCache, "get">;
   readonly replay: Replay;
   readonly clock: Clock;
 }): ReplayJob {
-  const { storage, directory, replay, clock } = deps;
+  const { storage, subscriptionCache, replay, clock } = deps;
   const starts = new Map<string, { readonly after: string; readonly since: number }>();
   let rule = "";
 
@@ -47,7 +47,7 @@ export function createReplayJob(deps: {
       if (entry === undefined) return;
       const id = entry.key.split(":")[1] ?? "";
       after = `${failedOf(id)}~`;
-      const subscription = await directory.get(parseFailed(entry.value).keyId, id);
+      const subscription = await subscriptionCache.get(parseFailed(entry.value).keyId, id);
       if (isLive(subscription) && subscription.status === "active") yield subscription;
     }
   }

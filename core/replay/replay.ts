@@ -49,11 +49,11 @@ const TRIES = 16;
 
 export function createReplay(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
-  readonly directory: SubscriptionCache;
+  readonly subscriptionCache: SubscriptionCache;
   readonly recipients?: Recipients;
   readonly clock: Clock;
 }): Replay {
-  const { storage, directory, clock, recipients = createRecipients(storage) } = deps;
+  const { storage, subscriptionCache, clock, recipients = createRecipients(storage) } = deps;
 
   /** Returns the delivery as it is, its record's text, and its line in the due index if it may have one. */
   async function read(
@@ -141,7 +141,7 @@ export function createReplay(deps: {
       const named = options.subscriptionId;
       let moved = 0;
       for await (const id of named === undefined ? everyRecipientId(recipients, event) : [named]) {
-        const sub = await directory.get(keyId, id);
+        const sub = await subscriptionCache.get(keyId, id);
         if (named !== undefined && !isLive(sub))
           throw new Problem("NOT_FOUND", "There is no such subscription on this key.");
         if (!isLive(sub) || sub.status !== "active") continue;

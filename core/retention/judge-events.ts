@@ -43,11 +43,11 @@ type Accepted = Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">;
 /** @param leastAgeMs nothing is deleted sooner, whatever the options say */
 export function createJudge(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
-  readonly directory: SubscriptionCache;
+  readonly subscriptionCache: SubscriptionCache;
   readonly clock: Pick<Clock, "now">;
   readonly leastAgeMs: number;
 }): { readonly page: Judge; removal(event: Accepted, subscriptionId: string): Promise<readonly Change[]> } {
-  const { storage, directory, clock, leastAgeMs } = deps;
+  const { storage, subscriptionCache, clock, leastAgeMs } = deps;
 
   async function read(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
     const values: (string | undefined)[] = [];
@@ -86,7 +86,7 @@ export function createJudge(deps: {
           for (const row of earlier) changes.push({ op: "delete", key: row.key });
         }
         const parsed: Due | undefined = due === undefined ? undefined : parseDue(line, due);
-        const sub = await directory.get(event.keyId, id);
+        const sub = await subscriptionCache.get(event.keyId, id);
         const status =
           delivery !== undefined && delivery.status !== "pending"
             ? delivery.status

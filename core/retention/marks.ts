@@ -48,22 +48,22 @@ export interface Marks {
 }
 
 export function createMarks(storage: Pick<Storage, "getItem" | "range" | "commit">, rule: string): Marks {
-  async function forget(shelf: "retention" | "recheck", other: string): Promise<void> {
+  async function forget(prefix: "retention" | "recheck", other: string): Promise<void> {
     for (;;) {
-      const page = await storage.range(`${shelf}:${other}:`, { limit: PAGE });
+      const page = await storage.range(`${prefix}:${other}:`, { limit: PAGE });
       if (page.length > 0) await storage.commit(page.map(({ key }) => ({ op: "delete", key })));
       if (page.length < PAGE) return;
     }
   }
 
   /** Yields the rules that have marks under a key prefix, found by skipping from one to the next. */
-  async function* rulesOn(shelf: "retention" | "recheck"): AsyncGenerator<string> {
+  async function* rulesOn(prefix: "retention" | "recheck"): AsyncGenerator<string> {
     for (let after: string | undefined; ;) {
-      const [entry] = await storage.range(`${shelf}:`, { after, limit: 1 });
+      const [entry] = await storage.range(`${prefix}:`, { after, limit: 1 });
       const found = entry?.key.split(":")[1];
       if (found === undefined) return;
       yield found;
-      after = `${shelf}:${found}:${END}`;
+      after = `${prefix}:${found}:${END}`;
     }
   }
 
@@ -95,8 +95,8 @@ export function createMarks(storage: Pick<Storage, "getItem" | "range" | "commit
       }
     },
     async forgetOthers(rules) {
-      for (const shelf of ["retention", "recheck"] as const)
-        for await (const other of rulesOn(shelf)) if (!rules.includes(other)) await forget(shelf, other);
+      for (const prefix of ["retention", "recheck"] as const)
+        for await (const other of rulesOn(prefix)) if (!rules.includes(other)) await forget(prefix, other);
     },
   };
 }

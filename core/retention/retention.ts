@@ -39,7 +39,7 @@ const CONFLICT_AGAIN_MS = 3_600_000;
 
 export function createRetention(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
-  readonly directory: SubscriptionCache;
+  readonly subscriptionCache: SubscriptionCache;
   readonly recipients?: Recipients;
   readonly clock: Clock;
   readonly metrics?: Pick<Metrics, "gauge">;

@@ -76,13 +76,13 @@ export interface StatsQuery {
 }
 
 export function createStatsQuery(deps: {
-  readonly figures: Pick<StatsCollector, "read" | "pending">;
+  readonly collector: Pick<StatsCollector, "read" | "pending">;
   readonly storage: Pick<Storage, "range">;
-  readonly directory: SubscriptionCache;
+  readonly subscriptionCache: SubscriptionCache;
   readonly health: { state(subscriptionId: string): EndpointHealth };
   readonly clock: Pick<Clock, "now">;
 }): StatsQuery {
-  const { figures, storage, directory, health, clock } = deps;
+  const { collector, storage, subscriptionCache, health, clock } = deps;
 
   async function read(
     keyId: string,
@@ -91,14 +91,14 @@ export function createStatsQuery(deps: {
     const grain = GRAIN_OF[range];
     const { stepMs, kept } = GRAINS[grain];
     const first = startOf(grain, clock.now()) - (kept - 1) * stepMs;
-    return { first, buckets: await figures.read(keyId, grain, first) };
+    return { first, buckets: await collector.read(keyId, grain, first) };
   }
 
   async function glance(subscription: Subscription, counts: Counts | undefined): Promise<SubscriptionStats> {
     const { id } = subscription;
     const [newest] = await storage.range(deliveriesOf(id), { reverse: true, limit: 1 });
     const last = newest && lastOf(subscription, newest);
-    return { subscription, ...sums(counts), backlog: await figures.pending(id), health: health.state(id), last };
+    return { subscription, ...sums(counts), backlog: await collector.pending(id), health: health.state(id), last };
   }
 
   /** Of a damaged record only the place is known. */
@@ -114,7 +114,7 @@ export function createStatsQuery(deps: {
       const { first, buckets } = await read(keyId, range);
       const all = newBucket();
       for (const { subs } of buckets.values()) for (const [id, counts] of subs) addCounts(countsOf(all, id), counts);
-      const live = await directory.of(keyId);
+      const live = await subscriptionCache.of(keyId);
       const subscriptions = await Promise.all(live.map((one) => glance(one, all.subs.get(one.id))));
       subscriptions.sort((a, b) => a.subscription.createdAt - b.subscription.createdAt);
       return { ...chart(range, first, buckets, subscriptionId), subscriptions };
@@ -182,9 +182,9 @@ function chart(range: StatsRange, first: number, buckets: Buckets, subscriptionI
     for (const [name, value] of Object.entries({ ...sums(counts), accepted })) columns[name as keyof Sums].push(value);
     // Nothing is counted while nothing happens: the last reading still holds.
     if (bucket !== undefined && bucket.backlog.size > 0) {
-      const seen =
+      const readings =
         subscriptionId === undefined ? [...bucket.backlog.values()] : [bucket.backlog.get(subscriptionId) ?? 0];
-      backlog = seen.reduce((sum, one) => sum + one, 0);
+      backlog = readings.reduce((sum, one) => sum + one, 0);
     }
     columns.backlog.push(backlog);
     for (const [n, code] of REFUSALS.entries()) refused[code].push(bucket?.refused[n] ?? 0);

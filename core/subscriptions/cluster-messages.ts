@@ -28,56 +28,57 @@ const WAITS: Readonly<Record<ClusterMessage, { readonly mostMs: number; readonly
 
 export interface ClusterMessages {
   /** Sets what this node does at each message, its own included. Called once, before the first message. */
-  act(acts: ClusterActions): void;
+  setActions(actions: ClusterActions): void;
   /**
    * Resolves when this node has done it, and every other node has too or its time is over.
    * @throws StorageError when the other nodes cannot be reached, and what this node's own action throws
    */
-  ask(word: ClusterMessage, subscriptionId: string): Promise<void>;
+  ask(message: ClusterMessage, subscriptionId: string): Promise<void>;
   /**
    * The same for what is stored already, so that a failure of the other nodes would say the wrong thing: it is only logged.
    * @throws what this node's own action throws
    */
-  tell(word: ClusterMessage, subscriptionId: string): Promise<void>;
+  announce(message: ClusterMessage, subscriptionId: string): Promise<void>;
   /** From now on this node does what others ask. Returns a function that stops it. */
   listen(): () => void;
 }
 
 export function createClusterMessages(nodes: Nodes | undefined, log: Log): ClusterMessages {
-  let acts: Partial<ClusterActions> = {};
+  let actions: Partial<ClusterActions> = {};
 
   /** What this node does at a message; `known` takes no action. */
-  async function here(word: string, subscriptionId: string): Promise<void> {
-    if (isAct(word, acts)) await acts[word]?.(subscriptionId);
+  async function here(message: string, subscriptionId: string): Promise<void> {
+    if (isAction(message, actions)) await actions[message]?.(subscriptionId);
   }
 
-  async function others(word: ClusterMessage, subscriptionId: string): Promise<void> {
+  async function askOthers(message: ClusterMessage, subscriptionId: string): Promise<void> {
     if (nodes === undefined) return;
-    const all = await nodes.ask(`${word} ${subscriptionId}`, WAITS[word]);
-    if (!all) log.warn("another node did not confirm in time", { reason: word, subscriptionId });
+    const all = await nodes.ask(`${message} ${subscriptionId}`, WAITS[message]);
+    if (!all) log.warn("another node did not confirm in time", { reason: message, subscriptionId });
   }
 
-  const noted = (word: ClusterMessage, subscriptionId: string): Promise<void> =>
-    others(word, subscriptionId).catch((error: unknown) =>
-      log.warn("other nodes could not be notified", { reason: word, subscriptionId, error: String(error) }),
+  const noted = (message: ClusterMessage, subscriptionId: string): Promise<void> =>
+    askOthers(message, subscriptionId).catch((error: unknown) =>
+      log.warn("other nodes could not be notified", { reason: message, subscriptionId, error: String(error) }),
     );
 
   return {
-    act: (all) => void (acts = all),
-    async ask(word, id) {
-      await Promise.all([others(word, id), here(word, id)]);
+    setActions: (all) => void (actions = all),
+    async ask(message, id) {
+      await Promise.all([askOthers(message, id), here(message, id)]);
     },
-    async tell(word, id) {
-      await Promise.all([noted(word, id), here(word, id)]);
+    async announce(message, id) {
+      await Promise.all([noted(message, id), here(message, id)]);
     },
     listen() {
       if (nodes === undefined) return () => {};
       return nodes.answer(async (text) => {
-        const [word = "", subscriptionId = ""] = text.split(" ");
-        await here(word, subscriptionId);
+        const [message = "", subscriptionId = ""] = text.split(" ");
+        await here(message, subscriptionId);
       });
     },
   };
 }
 
-const isAct = (word: string, acts: Partial<ClusterActions>): word is keyof ClusterActions => Object.hasOwn(acts, word);
+const isAction = (message: string, actions: Partial<ClusterActions>): message is keyof ClusterActions =>
+  Object.hasOwn(actions, message);

@@ -8,7 +8,7 @@ import { TOMBSTONE_MS, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import type { Actor, AuditLine } from "../records/audit-trail.ts";
-import { contend } from "../records/optimistic-update.ts";
+import { retryOnConflict } from "../records/optimistic-update.ts";
 import type { OptimisticUpdate } from "../records/optimistic-update.ts";
 import { decodeSubscription, liveOf } from "../records/subscription-cache.ts";
 
@@ -31,7 +31,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
   }
 
   return async (keyId, id, actor) => {
-    const ending = await contend(async () => {
+    const ending = await retryOnConflict(async () => {
       const began = await endingOf(keyId, id);
       if (began !== undefined) return began;
       const { text, now } = await load(keyId, id);

@@ -29,7 +29,7 @@ export function createReseal(storage: Pick<Storage, "getItem" | "commit" | "rang
    * Returns the subscription with its texts sealed again; `undefined`: nothing to do. @throws Error when a text cannot
    * be opened
    */
-  function anew(sub: Subscription): Subscription | undefined {
+  function resealed(sub: Subscription): Subscription | undefined {
     let changed = false;
     const again = (sealed: string, aad: string): string => {
       if (keys.isCurrent(sealed, aad)) return sealed;
@@ -51,13 +51,13 @@ export function createReseal(storage: Pick<Storage, "getItem" | "commit" | "rang
 
   async function one(sub: Subscription): Promise<"sealed" | "current" | "unreadable"> {
     try {
-      if (anew(sub) === undefined) return "current";
+      if (resealed(sub) === undefined) return "current";
     } catch {
       return "unreadable";
     }
     try {
       const { was, next } = await revise(sub.keyId, sub.id, (now) => {
-        const made = anew(now);
+        const made = resealed(now);
         return made && { next: made, more: [] };
       });
       return was === next ? "current" : "sealed";

@@ -11,7 +11,7 @@ import type { Keys, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { auditChange, RELAY } from "../records/audit-trail.ts";
 import type { Actor, AuditLine } from "../records/audit-trail.ts";
-import { contend, createOptimisticUpdate } from "../records/optimistic-update.ts";
+import { retryOnConflict, createOptimisticUpdate } from "../records/optimistic-update.ts";
 import { createDeletion } from "./delete.ts";
 import { liveOf } from "../records/subscription-cache.ts";
 import type { CheckedUrl } from "./check-url.ts";
@@ -36,7 +36,7 @@ export interface SubscriptionsDeps {
   /** Aborts the attempts under way for a subscription, on every node; resolves when they have ended. */
   readonly abort: (subscriptionId: string) => Promise<void>;
   /** Resolves when a subscription's requests in flight, on every node, have ended, within a bound. */
-  readonly quiet?: (subscriptionId: string) => Promise<void>;
+  readonly drain?: (subscriptionId: string) => Promise<void>;
   /** Resolves when the other nodes know of the commit, so that nothing begins there by the old state. Never rejects. */
   readonly known?: (subscriptionId: string) => Promise<void>;
   /** Called when a subscription becomes active again: endpoint health and circuit breaker start from zero. */
@@ -44,7 +44,7 @@ export interface SubscriptionsDeps {
   /** Returns the current catalogue of event names. */
   readonly events?: () => readonly string[] | undefined;
   /** Returns an operational event to store with a change; `undefined` when no subscription wants it. */
-  readonly notice?: (
+  readonly operationalEvent?: (
     keyId: string,
     type: string,
     data: unknown,
@@ -118,7 +118,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const url = await allowed(fields.url);
       const id = randomId("sub");
       const secret = newSecret(keyId, id, 1);
-      const made = await contend(async () => {
+      const made = await retryOnConflict(async () => {
         const [count, known] = await storage.getMany([subscriptionCountKey(keyId), apiKeyKey(keyId)]);
         const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
         if (live >= deps.perKey) {
@@ -174,13 +174,13 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     remove: createDeletion({ storage, clock, load, abort: deps.abort, audit }),
 
     async rotate(keyId, id, overlapMs, actor) {
-      let seen: number | undefined;
+      let firstVersion: number | undefined;
       let plain = "";
       const { next } = await revise(keyId, id, (now) => {
         const [old] = now.secrets;
         const version = old?.version ?? 0;
-        seen ??= version;
-        if (version !== seen)
+        firstVersion ??= version;
+        if (version !== firstVersion)
           throw new Problem(
             "CONFLICT",
             "Another rotation came first, and its secret is the newest now. Read the subscription, then rotate again if needed.",
@@ -195,15 +195,15 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         };
       });
       // From the answer on, everything that arrives is signed with the new secret too: the receiver may switch at once.
-      await deps.quiet?.(id);
+      await deps.drain?.(id);
       return { subscription: next, secret: plain };
     },
 
     async disable(keyId, id, reason, because = "") {
       const at = clock.now();
-      const told = because.startsWith(OPERATIONAL)
+      const event = because.startsWith(OPERATIONAL)
         ? undefined
-        : await deps.notice?.(keyId, "relay:subscription.disabled", { subscriptionId: id, reason });
+        : await deps.operationalEvent?.(keyId, "relay:subscription.disabled", { subscriptionId: id, reason });
       const line = { action: "subscription.disabled", target: id, detail: reason } as const;
       const revised = await revise(keyId, id, (now) =>
         now.status === "disabled"
@@ -216,7 +216,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
                 updatedAt: at,
                 generation: now.generation + 1,
               },
-              more: [audit(keyId, RELAY, line), ...(told?.changes ?? [])],
+              more: [audit(keyId, RELAY, line), ...(event?.changes ?? [])],
             },
       ).catch((error: unknown) => {
         if (error instanceof Problem && error.code === "NOT_FOUND") return undefined;
@@ -224,7 +224,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       });
       if (revised !== undefined && revised.was !== revised.next) {
         deps.metrics?.count("subscriptions_disabled", { reason });
-        told?.committed();
+        event?.committed();
       }
     },
   };

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { decodeDelivery, encodeDelivery, parseFailed } from "../../core/records/delivery-records.ts";
-import { survey } from "../../core/maintenance/verify-storage.ts";
+import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import { decodeEvent } from "../../core/model/event.ts";
 import { deliveriesOf, deliveryKey, eventKey, failedKey } from "../../core/model/keys.ts";
@@ -118,7 +118,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
           .map(({ event }) => eventKey("key_1", event.ordinal))
           .toSorted(),
       ).toEqual([...good.keys()].toSorted());
-      const { faults } = await survey(storage);
+      const { faults } = await verifyStorage(storage);
       expect(faults.map(({ key }) => key).filter((key) => key.startsWith("event:"))).toEqual(
         [...good.keys()].toSorted(),
       );
@@ -134,7 +134,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       expect(await test.parts.replay.failed(bulk)).toMatchObject({ replayed: 10 });
       await settled(test);
       expect(sentIds(test).toSorted()).toEqual(ids.toSorted());
-      expect((await survey(storage)).faults).toEqual([]);
+      expect((await verifyStorage(storage)).faults).toEqual([]);
     },
   );
 
@@ -187,7 +187,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     expect(ends.map(({ eventId }) => eventId)).toEqual(ids);
     expect(test.sent).toHaveLength(18);
     expect(count("records_damaged delivery")).toBe(6);
-    expect((await survey(storage)).faults).toEqual([]);
+    expect((await verifyStorage(storage)).faults).toEqual([]);
     const subscription = await test.parts.subscriptionCache.get("key_1", sub);
     const bulk = { subscription: subscription as NonNullable<typeof subscription>, limit: 100, perSecond: 1_000 };
     expect(await test.parts.replay.failed(bulk)).toMatchObject({ replayed: 6 });
@@ -229,7 +229,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     ]);
     expect((await history.event("key_1", ids[3] as string))?.deliveries[0]?.delivery.reason).toBe("record_damaged");
     expect((await test.parts.statsQuery.ofKey("key_1", "1h")).subscriptions[0]?.last?.reason).toBe("record_damaged");
-    const faults = (await survey(storage)).faults.map(({ key }) => key.split(":")[0]);
+    const faults = (await verifyStorage(storage)).faults.map(({ key }) => key.split(":")[0]);
     expect(faults.toSorted()).toEqual(["attempts", "delivery"]);
   });
 
@@ -275,7 +275,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     // What a record tells, a line needs not: every one that was tried goes on.
     expect(ended.slice(0, 10).map(({ status }) => status)).toEqual(Array(10).fill("delivered"));
     expect(count("records_damaged due") + count("records_damaged event")).toBeGreaterThan(0);
-    expect((await survey(test.storage)).faults).toEqual([]);
+    expect((await verifyStorage(test.storage)).faults).toEqual([]);
   });
 
   it.skipIf(missing)(
@@ -305,7 +305,7 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
       expect(text).toBe(encodeDelivery(decodeDelivery(text)));
       expect(text).toMatch(/^\{"sum":"[0-9a-f]{8}"/);
       expect(decodeEvent((await storage.getItem(event?.key ?? "")) ?? "").id).toBe(id);
-      expect((await survey(storage)).faults).toEqual([]);
+      expect((await verifyStorage(storage)).faults).toEqual([]);
     },
   );
 

@@ -92,7 +92,7 @@ function room() {
   const store = shelf();
   store.rows.set(subscriptionKey("key_1", sub.id), JSON.stringify(sub));
   const storage = Object.assign(store, { watch: () => () => {} }) as unknown as Storage;
-  const deps = { storage, directory: createSubscriptionCache(storage), clock: testClock() };
+  const deps = { storage, subscriptionCache: createSubscriptionCache(storage), clock: testClock() };
   return { store, history: createHistory(deps), attempts: createAttemptHistory(deps) };
 }
 

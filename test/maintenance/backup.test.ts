@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { batches, canTap, dump, inspect, NoBackup, type TappedStorage } from "../../core/maintenance/backup.ts";
+import { batches, canTap, backupLines, inspect, NoBackup, type TappedStorage } from "../../core/maintenance/backup.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Change, Entry, Storage } from "../../core/ports/storage.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
@@ -23,7 +23,7 @@ async function taken(
   between: () => Promise<unknown> = async () => {},
 ): Promise<readonly string[]> {
   let text = "";
-  for await (const part of dump(storage, ABOUT)) {
+  for await (const part of backupLines(storage, ABOUT)) {
     text += part;
     await between();
   }

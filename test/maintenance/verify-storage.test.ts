@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decodeDelivery, encodeDelivery } from "../../core/records/delivery-records.ts";
-import { survey } from "../../core/maintenance/verify-storage.ts";
+import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
 import { deliveryKey, failedKey } from "../../core/model/keys.ts";
 import type { Change } from "../../core/ports/storage.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
@@ -27,7 +27,7 @@ async function lived(): Promise<TestPath> {
 async function ruled(change: (test: TestPath) => Promise<readonly Change[]>): Promise<readonly string[]> {
   await using test = await lived();
   await test.storage.commit(await change(test));
-  return (await survey(test.storage)).faults.map(({ key, message }) => `${key.split(":")[0]}: ${message}`);
+  return (await verifyStorage(test.storage)).faults.map(({ key, message }) => `${key.split(":")[0]}: ${message}`);
 }
 
 const first = async (test: TestPath, prefix: string) => {
@@ -40,7 +40,7 @@ describe("the survey", () => {
   it("finds nothing wrong with what a relay has written, and counts it", async () => {
     await using test = await lived();
     const events: string[] = [];
-    const found = await survey(test.storage, { each: (event) => void events.push(event.id) });
+    const found = await verifyStorage(test.storage, { each: (event) => void events.push(event.id) });
     expect(found.faults).toEqual([]);
     expect(found.records).toMatchObject({ event: 3, eventid: 2, delivery: 2, due: 2, attempts: 1, subscription: 1 });
     expect(found.deliveries).toEqual({ pending: 2, delivered: 1, failed: 0, cancelled: 0 });

@@ -63,7 +63,14 @@ describe.skipIf(missing !== undefined)(
     function intakeOn(storage: Storage): Publisher {
       const directory = createSubscriptionCache(storage);
       ends.push(() => directory[Symbol.dispose]());
-      return createPublisher({ storage, directory, clock, maxPending: 0, log: quietLog(), metrics: quietMetrics() });
+      return createPublisher({
+        storage,
+        subscriptionCache: directory,
+        clock,
+        maxPending: 0,
+        log: quietLog(),
+        metrics: quietMetrics(),
+      });
     }
     const deliveries = async (intake: Publisher): Promise<number | undefined> =>
       (await intake.accept(publish([paid()])))[0]?.deliveries;

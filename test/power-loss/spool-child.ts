@@ -19,7 +19,7 @@ let taken = 0;
 const { clock, log, metrics } = around;
 const { accept } = createPublisher({
   storage,
-  directory: createSubscriptionCache(storage),
+  subscriptionCache: createSubscriptionCache(storage),
   clock,
   maxPending: 0,
   log,

@@ -42,7 +42,7 @@ async function published(storage: Storage, subscriptions: number): Promise<numbe
   const fanout = { ...FANOUT_BOUNDS, perCommit: Number.POSITIVE_INFINITY };
   const intake = createPublisher({
     storage,
-    directory,
+    subscriptionCache: directory,
     clock,
     fanout,
     maxPending: 0,

@@ -40,7 +40,14 @@ describe.each([
     return {
       storage,
       intake: () =>
-        createPublisher({ storage, directory, clock, maxPending: 0, log: quietLog(), metrics: quietMetrics() }),
+        createPublisher({
+          storage,
+          subscriptionCache: directory,
+          clock,
+          maxPending: 0,
+          log: quietLog(),
+          metrics: quietMetrics(),
+        }),
       async [Symbol.asyncDispose]() {
         directory[Symbol.dispose]();
         await storage.dispose();

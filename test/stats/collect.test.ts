@@ -39,9 +39,9 @@ const attempt = (durationMs: number): Attempt => ({ cycle: 0, number: 1, started
 function build(storage: Shelf = shelf(), clock = testClock()) {
   const figures = createStatsCollector({ storage, clock, log: quietLog() });
   const stats = createStatsQuery({
-    figures,
+    collector: figures,
     storage,
-    directory: { of: async () => [sub("sub_a"), sub("sub_b")], get: async () => undefined },
+    subscriptionCache: { of: async () => [sub("sub_a"), sub("sub_b")], get: async () => undefined },
     health: { state: () => ({ failures: 0 }) },
     clock,
   });

@@ -68,7 +68,7 @@ export function desk({
   function another(): Publisher {
     return createPublisher({
       storage: store,
-      directory: { of },
+      subscriptionCache: { of },
       clock,
       maxPending: 0,
       events: () => events,

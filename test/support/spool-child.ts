@@ -13,7 +13,7 @@ const storage = await sqlite({ dir: dataDir }).setup(contextOf(sqlite(), around,
 const { clock, log, metrics } = around;
 const { accept } = createPublisher({
   storage,
-  directory: createSubscriptionCache(storage),
+  subscriptionCache: createSubscriptionCache(storage),
   clock,
   maxPending: 0,
   log,

@@ -1,8 +1,8 @@
 /** Wide events in tests: small bounds, many subscriptions, a node that dies in the middle, and a wait for storage. */
 import type { FanoutBounds } from "../../core/publish/write-event.ts";
-import { survey } from "../../core/maintenance/verify-storage.ts";
+import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
 import { StorageError } from "../../core/model/errors.ts";
-import { isFanoutLane } from "../../core/model/keys.ts";
+import { isFanoutQueue } from "../../core/model/keys.ts";
 import type { Accepted } from "../../core/ports/source.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import type { TestClock } from "./clock.ts";
@@ -63,7 +63,7 @@ export const everyOne = (ids: readonly string[], outcome: string): Record<string
   Object.fromEntries(ids.map((id) => [id, outcome]));
 
 /** What `relay check --data` would say. */
-export const faults = async (storage: Storage): Promise<readonly unknown[]> => (await survey(storage)).faults;
+export const faults = async (storage: Storage): Promise<readonly unknown[]> => (await verifyStorage(storage)).faults;
 
 export interface Mortal {
   /** The storage as the node sees it. */
@@ -92,7 +92,7 @@ export function mortal(inner: Storage, pages: number, stored: boolean): Mortal {
     });
   const queue = alive(inner.queue, {
     async settle(lease, ...rest) {
-      if (isFanoutLane(lease.subscriptionId) && left-- <= 1) {
+      if (isFanoutQueue(lease.subscriptionId) && left-- <= 1) {
         if (stored) await inner.queue.settle(lease, ...rest);
         dead = true;
         gone();

@@ -5,7 +5,7 @@ import { processEnvironment } from "../../core/cli/support/environment.ts";
 import { openStorage } from "../../core/cli/support/offline.ts";
 import { StorageError } from "../../core/model/errors.ts";
 import type { Storage } from "../../core/ports/storage.ts";
-import { survey, type Verification } from "../../core/maintenance/verify-storage.ts";
+import { verifyStorage, type Verification } from "../../core/maintenance/verify-storage.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import { sleep } from "./process.ts";
@@ -127,7 +127,7 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
   }
 
   try {
-    const found = await survey(patient(storage), { each });
+    const found = await verifyStorage(patient(storage), { each });
     for (const { key, message } of found.faults) violations.push(`${key} ${message}`);
     let lost = 0;
     for (const { ref, keyId, accepted } of ledger.values()) {

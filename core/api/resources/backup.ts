@@ -1,7 +1,7 @@
 /** A backup of everything, as lines of text, while the relay serves. Secrets in it stay sealed. */
 import { once } from "node:events";
 import { auditChange } from "../../records/audit-trail.ts";
-import { canTap, dump } from "../../maintenance/backup.ts";
+import { canTap, backupLines } from "../../maintenance/backup.ts";
 import { WHOLE_RELAY } from "../../model/keys.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -54,7 +54,7 @@ export function backupOperations(deps: {
             });
             if (method === "HEAD") return void res.end();
             try {
-              for await (const part of dump(storage, { storage: storage.name ?? "", at: clock.now() })) {
+              for await (const part of backupLines(storage, { storage: storage.name ?? "", at: clock.now() })) {
                 if (signal.aborted) return;
                 if (!res.write(part)) await room(res, signal, clock);
               }

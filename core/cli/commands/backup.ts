@@ -6,7 +6,7 @@ import { compose, Readable } from "node:stream";
 import { createGunzip, createGzip } from "node:zlib";
 import { readEnvironment } from "../../../config/environment.ts";
 import { ConfigError } from "../../../config/problems.ts";
-import { canTap, dump, inspect, NoBackup } from "../../maintenance/backup.ts";
+import { canTap, backupLines, inspect, NoBackup } from "../../maintenance/backup.ts";
 import { StartError } from "../../model/errors.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { CliEnvironment } from "../support/environment.ts";
@@ -73,7 +73,7 @@ async function source(given: Given, around: CliEnvironment): Promise<Parts> {
   const storage = named.every((one) => one === undefined) ? await unused(given, around) : undefined;
   if (storage !== undefined && canTap(storage)) {
     return {
-      parts: dump(storage, { storage: storage.name ?? "", at: around.clock.now() }),
+      parts: backupLines(storage, { storage: storage.name ?? "", at: around.clock.now() }),
       [Symbol.asyncDispose]: () => storage.dispose(),
     };
   }

@@ -38,7 +38,7 @@ const check: Command = {
 
 /** @throws StartError 75 while a relay uses the folder */
 async function checkStored(plan: Plan, given: Given, around: CliEnvironment): Promise<number> {
-  const [{ openStorage }, { survey }] = await Promise.all([
+  const [{ openStorage }, { verifyStorage }] = await Promise.all([
     import("../support/offline.ts"),
     import("../../maintenance/verify-storage.ts"),
   ]);
@@ -46,7 +46,7 @@ async function checkStored(plan: Plan, given: Given, around: CliEnvironment): Pr
   const storage = await openStorage(plan, around);
   try {
     const own = [...((await storage.verify?.()) ?? [])];
-    const found = await survey(storage, {
+    const found = await verifyStorage(storage, {
       progress: (read) => void (stderr.isTTY && stderr.write(`\rrelay: ${read} records read`)),
     });
     if (stderr.isTTY) stderr.write("\n");

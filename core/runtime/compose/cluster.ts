@@ -19,7 +19,7 @@ export const clusterActions = ({
   circuitBreaker,
   log,
 }: Affected): ClusterActions => ({
-  quiet: (id) => inFlight.quiet(id, ROTATION_MS),
+  quiet: (id) => inFlight.drain(id, ROTATION_MS),
   async stop(id) {
     await Promise.all([dispatcher.abort(id), testEvent.abort(id)]);
     for (const transport of transports) transport.forget?.(id);

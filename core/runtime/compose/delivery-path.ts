@@ -13,7 +13,7 @@ import { createSend } from "../../deliver/send.ts";
 import { createSlots } from "../../deliver/slots.ts";
 import { createSweeper } from "../../deliver/sweeper.ts";
 import { createTestEvent } from "../../deliver/test-event.ts";
-import { isFanoutLane } from "../../model/keys.ts";
+import { isFanoutQueue } from "../../model/keys.ts";
 import { createPublisher } from "../../publish/accept.ts";
 import { createAuditTrail } from "../../records/audit-trail.ts";
 import { createRecipients } from "../../records/recipients.ts";
@@ -53,7 +53,7 @@ export function composePath(ports: PathPorts): DeliveryPath {
     ...path.observerPlugins,
   ]);
   // and a changed subscription reaches the parts that were built from the subscriptions.
-  path.cluster.act(clusterActions(path));
+  path.cluster.setActions(clusterActions(path));
   return path;
 }
 
@@ -76,7 +76,7 @@ function composePublish(container: Container<DeliveryPath>): void {
     ({ plan, fanoutBounds, catalogue, subscriptionCache, observer, ...base }) =>
       createPublisher({
         ...base,
-        directory: subscriptionCache,
+        subscriptionCache,
         events: catalogue.now,
         maxPending: plan.intake.maxPending,
         maxPendingPerKey: plan.intake.maxPendingPerKey,
@@ -99,10 +99,8 @@ function composeSend(container: Container<DeliveryPath>): void {
     },
   );
   container.make("inFlight", ["send", "clock"], ({ send, clock }) => createInFlight(send, clock));
-  container.make(
-    "testEvent",
-    ["inFlight", "subscriptionCache", "clock"],
-    ({ inFlight, subscriptionCache: directory, clock }) => createTestEvent({ send: inFlight.send, directory, clock }),
+  container.make("testEvent", ["inFlight", "subscriptionCache", "clock"], ({ inFlight, subscriptionCache, clock }) =>
+    createTestEvent({ send: inFlight.send, subscriptionCache, clock }),
   );
   container.make("cluster", ["storage", "log"], ({ storage, log }) => createClusterMessages(storage.nodes, log));
   container.make(
@@ -119,10 +117,10 @@ function composeSend(container: Container<DeliveryPath>): void {
         perKey: plan.subscriptions.perKey,
         events: catalogue.now,
         abort: (id) => cluster.ask("stop", id),
-        quiet: (id) => cluster.tell("quiet", id),
-        revive: (id) => cluster.tell("revive", id),
-        known: (id) => cluster.tell("known", id),
-        notice: publisher.operational,
+        drain: (id) => cluster.announce("quiet", id),
+        revive: (id) => cluster.announce("revive", id),
+        known: (id) => cluster.announce("known", id),
+        operationalEvent: publisher.operational,
       }),
   );
 }
@@ -150,8 +148,8 @@ function composeDeliver(container: Container<DeliveryPath>): void {
   container.make(
     "statsQuery",
     ["statsCollector", "storage", "subscriptionCache", "circuitBreaker", "clock"],
-    ({ statsCollector: figures, subscriptionCache: directory, circuitBreaker: health, storage, clock }) =>
-      createStatsQuery({ figures, storage, directory, health, clock }),
+    ({ statsCollector: collector, circuitBreaker: health, subscriptionCache, storage, clock }) =>
+      createStatsQuery({ collector, storage, subscriptionCache, health, clock }),
   );
   container.make(
     "deliver",
@@ -163,8 +161,6 @@ function composeDeliver(container: Container<DeliveryPath>): void {
     ({ plan, circuitBreaker, retryAfter, subscriptions, ...parts }) =>
       createDeliveries({
         ...parts,
-        directory: parts.subscriptionCache,
-        hot: parts.eventCache,
         send: parts.inFlight.send,
         random: Math.random,
         retry: plan.retry,
@@ -175,15 +171,15 @@ function composeDeliver(container: Container<DeliveryPath>): void {
         gates: [retryAfter.admit, circuitBreaker.admit, parts.rateLimit.admit],
         left: circuitBreaker.left,
         attempted: parts.observer.attempted,
-        notice: failureEvent(parts.publisher),
-        rests: retryAfter.note,
+        failureEvent: failureEvent(parts.publisher),
+        retryAfter: retryAfter.note,
       }),
   );
   container.make(
     "expand",
     ["storage", "clock", "log", "eventCache", "recipients", "fanoutBounds", "statsCollector"],
-    ({ eventCache: hot, fanoutBounds, statsCollector, ...base }) =>
-      createExpand({ ...base, hot, page: fanoutBounds.page, written: statsCollector.matched }),
+    ({ fanoutBounds, statsCollector, ...base }) =>
+      createExpand({ ...base, page: fanoutBounds.page, written: statsCollector.matched }),
   );
   container.make(
     "dispatcher",
@@ -193,7 +189,7 @@ function composeDeliver(container: Container<DeliveryPath>): void {
         queue,
         slots: withFanouts(slots),
         perSubscription: plan.delivery.perSubscription,
-        deliver: (lease, ...rest) => (isFanoutLane(lease.subscriptionId) ? expand : deliver)(lease, ...rest),
+        deliver: (lease, ...rest) => (isFanoutQueue(lease.subscriptionId) ? expand : deliver)(lease, ...rest),
         clock,
         log,
       }),

@@ -12,9 +12,9 @@ const RECORDS = ["storage", "clock", "subscriptionCache", "recipients"] as const
 const recordsOf = ({
   storage,
   clock,
-  subscriptionCache: directory,
+  subscriptionCache,
   recipients,
-}: Pick<DeliveryPath, (typeof RECORDS)[number]>) => ({ storage, clock, directory, recipients });
+}: Pick<DeliveryPath, (typeof RECORDS)[number]>) => ({ storage, clock, subscriptionCache, recipients });
 
 export function composeHistory(container: Container<DeliveryPath>): void {
   container.make("history", RECORDS, (parts) => createHistory(recordsOf(parts)));

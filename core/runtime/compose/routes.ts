@@ -43,7 +43,7 @@ export function composeOperations({ ports, path, state }: ServedParts): readonly
     schemes: transports.flatMap((transport) => transport.schemes),
     events: path.catalogue.now,
     pausedMs: path.retryAfter.leftMs,
-    probe: (id) => cluster.tell("probe", id),
+    probe: (id) => cluster.announce("probe", id),
     rekey: (actor) => rekey.run(actor),
     ping: path.testEvent.send,
     feed: path.liveFeed,
