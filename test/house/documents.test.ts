@@ -1,4 +1,4 @@
-// What the documents say is what the code has: error codes, figures, examples, links.
+// What the documents say is what the code has: error codes, metrics, words, promises, examples, links.
 import { execFile } from "node:child_process";
 import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -52,7 +52,7 @@ describe("docs/errors.md", () => {
 });
 
 describe("docs/metrics.md", () => {
-  it("has a line for every figure, with its kind, and no others", async () => {
+  it("has a line for every metric, with its kind, and no others", async () => {
     const rows = [...(await read("docs/metrics.md")).matchAll(/^\| `(relay_[a-z_]+)` *\| *(\w+) *\|/gm)];
     const documented = rows.map(([, name, kind]) => `${name} ${kind}`);
     expect(documented.sort()).toEqual(
