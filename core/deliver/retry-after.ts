@@ -22,12 +22,12 @@ const HELD = 10_000;
 
 export function createRetryAfter(clock: Pick<Clock, "monotonic">): RetryAfter {
   /** When each pause ends, monotonic ms. */
-  const rests = new Map<string, number>();
+  const pauses = new Map<string, number>();
 
   function leftMs(subscriptionId: string): number {
-    const left = (rests.get(subscriptionId) ?? 0) - clock.monotonic();
+    const left = (pauses.get(subscriptionId) ?? 0) - clock.monotonic();
     if (left > 0) return left;
-    rests.delete(subscriptionId);
+    pauses.delete(subscriptionId);
     return 0;
   }
 
@@ -38,8 +38,8 @@ export function createRetryAfter(clock: Pick<Clock, "monotonic">): RetryAfter {
       return left > 0 ? left : undefined;
     },
     note(subscriptionId, ms) {
-      setNewest(rests, subscriptionId, clock.monotonic() + ms, HELD);
+      setNewest(pauses, subscriptionId, clock.monotonic() + ms, HELD);
     },
-    forget: (subscriptionId) => void rests.delete(subscriptionId),
+    forget: (subscriptionId) => void pauses.delete(subscriptionId),
   };
 }

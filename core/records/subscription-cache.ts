@@ -41,7 +41,7 @@ export async function* everyEntry(storage: Pick<Storage, "range">, prefix: strin
   }
 }
 
-interface Shelf {
+interface KeyEntry {
   /** The pending read; later its result. */
   live: MaybePromise<readonly Subscription[]>;
   readonly byId: Map<string, Subscription>;
@@ -54,44 +54,44 @@ interface Shelf {
 export function createSubscriptionCache(
   storage: Pick<Storage, "range" | "getItem" | "watch">,
 ): SubscriptionCache & Disposable {
-  const shelves = new Map<string, Shelf>();
+  const entries = new Map<string, KeyEntry>();
   const tombstones = new Map<string, Promise<Subscription | undefined>>();
 
   const unwatch = storage.watch((keys) => {
     for (const key of keys) {
       if (!key.startsWith(ALL)) continue;
       if (key === ALL) {
-        shelves.clear();
+        entries.clear();
         tombstones.clear();
         continue;
       }
       const { keyId, id } = parseSubscriptionKey(key);
-      shelves.delete(keyId);
+      entries.delete(keyId);
       tombstones.delete(`${keyId} ${id}`);
     }
   });
 
-  async function read(keyId: string, into: Shelf): Promise<readonly Subscription[]> {
+  async function read(keyId: string, into: KeyEntry): Promise<readonly Subscription[]> {
     const live = await liveOf(storage, keyId);
     for (const subscription of live) into.byId.set(subscription.id, subscription);
     return (into.live = live);
   }
 
-  function shelf(keyId: string): Shelf {
-    const known = shelves.get(keyId);
+  function entryOf(keyId: string): KeyEntry {
+    const known = entries.get(keyId);
     if (known) {
-      if (shelves.size > KEYS_HELD / 2) {
-        shelves.delete(keyId);
-        shelves.set(keyId, known);
+      if (entries.size > KEYS_HELD / 2) {
+        entries.delete(keyId);
+        entries.set(keyId, known);
       }
       return known;
     }
-    const made: Shelf = { live: [], byId: new Map() };
-    setNewest(shelves, keyId, made, KEYS_HELD);
+    const made: KeyEntry = { live: [], byId: new Map() };
+    setNewest(entries, keyId, made, KEYS_HELD);
     const reading = read(keyId, made);
     made.live = reading;
     reading.catch(() => {
-      if (shelves.get(keyId) === made) shelves.delete(keyId);
+      if (entries.get(keyId) === made) entries.delete(keyId);
     });
     return made;
   }
@@ -113,15 +113,15 @@ export function createSubscriptionCache(
   }
 
   return {
-    of: (keyId) => shelf(keyId).live,
+    of: (keyId) => entryOf(keyId).live,
     get(keyId, id) {
-      const { live, byId } = shelf(keyId);
+      const { live, byId } = entryOf(keyId);
       if (live instanceof Promise) return live.then(() => byId.get(id) ?? deleted(keyId, id));
       return byId.get(id) ?? deleted(keyId, id);
     },
     [Symbol.dispose]() {
       unwatch();
-      shelves.clear();
+      entries.clear();
       tombstones.clear();
     },
   };

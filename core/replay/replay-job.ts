@@ -101,12 +101,12 @@ export function createReplayJob(deps: {
     }
 
     // An interrupted run leaves nothing half done: what was moved is pending, the next run finds the rest.
-    const pace = new Bottleneck({ maxConcurrent: 1, minTime: Math.ceil((BEAT * 1_000) / perSecond) });
-    const stop = (): void => void pace.stop({ dropWaitingJobs: true }).catch(() => undefined);
+    const limiter = new Bottleneck({ maxConcurrent: 1, minTime: Math.ceil((BEAT * 1_000) / perSecond) });
+    const stop = (): void => void limiter.stop({ dropWaitingJobs: true }).catch(() => undefined);
     signal.addEventListener("abort", stop, { once: true });
     try {
       for (let went = BEAT; went === BEAT && moved < limit && !signal.aborted; moved += went)
-        went = await pace.schedule(beat);
+        went = await limiter.schedule(beat);
     } catch (error) {
       if (!signal.aborted) throw error;
     } finally {

@@ -150,7 +150,7 @@ export function createRetention(deps: {
       if (await marks.isNew()) await expireTombstones();
       await marks.forgetOthers(rules);
       await marks.adoptReplayed(rules, clock.now());
-      const pace = new Bottleneck({ maxConcurrent: 1 });
+      const limiter = new Bottleneck({ maxConcurrent: 1 });
       const wide = createWideRemoval({
         storage,
         wideStatus,
@@ -160,10 +160,10 @@ export function createRetention(deps: {
       let removed = 0;
 
       async function paced(work: () => Promise<number>, late = false): Promise<void> {
-        removed += await pace.schedule(async () => {
+        removed += await limiter.schedule(async () => {
           const began = clock.monotonic();
           const count = await work();
-          pace.updateSettings({ minTime: late ? 0 : Math.ceil((clock.monotonic() - began) * PACE) });
+          limiter.updateSettings({ minTime: late ? 0 : Math.ceil((clock.monotonic() - began) * PACE) });
           return count;
         });
       }

@@ -124,7 +124,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   }
 
   /** Counts pending deliveries at the end of a minute. Keys that were skipped come first in the next minute. */
-  async function lookAround(at: number): Promise<void> {
+  async function countPending(at: number): Promise<void> {
     let looks = 0;
     for (const [keyId, one] of [...live]) {
       const minute = one.current.get("1m");
@@ -149,7 +149,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     const at = Math.min(flushedAt, now);
     flushedAt = now;
     try {
-      if (startOf("1m", at) !== startOf("1m", now)) await lookAround(at);
+      if (startOf("1m", at) !== startOf("1m", now)) await countPending(at);
       let done = 0;
       const fresh: string[] = [];
       for (const [keyId, one] of [...live]) {
