@@ -97,19 +97,19 @@ export const ChartCard = part(({ title, chart, lines, format = count }: ChartPro
     el.details(
       null,
       el.summary(null, "As a table", el.span({ class: "hidden" }, `: ${title}`)),
-      Figures({ title, lines, time, value }),
+      ChartTable({ title, lines, time, value }),
     ),
   );
 });
 
-interface FiguresProps {
+interface ChartTableProps {
   readonly title: string;
   readonly lines: readonly ChartLine[];
   readonly time: (i: number) => string;
   readonly value: (line: ChartLine, i: number) => string;
 }
 
-const Figures = part(({ title, lines, time, value }: FiguresProps) => {
+const ChartTable = part(({ title, lines, time, value }: ChartTableProps) => {
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {

@@ -13,7 +13,7 @@ import {
   PageFrame,
   problem,
   skeleton,
-  tell,
+  showToast,
   useAction,
   useCalm,
   useLive,
@@ -53,7 +53,7 @@ export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardP
   const replay = useAction(async () => {
     const body = { subscriptionId, ...(delivered ? { force: true } : {}) };
     await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, event.id]), { body });
-    tell("It is sent again");
+    showToast("It is sent again");
     again();
   });
   const [earlier, setEarlier] = useState<readonly Attempt[]>([]);

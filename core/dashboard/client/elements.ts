@@ -94,12 +94,12 @@ export const PageFrame = part(({ title, kicker, actions, children }: PageProps) 
 });
 
 /** A short message at the edge, which is read out: something was done. */
-export const told = cell<string | undefined>(undefined);
+export const toast = cell<string | undefined>(undefined);
 let telling: ReturnType<typeof setTimeout> | undefined;
-export function tell(text: string): void {
+export function showToast(text: string): void {
   clearTimeout(telling);
-  told.set(text);
-  telling = setTimeout(() => told.set(undefined), 5_000);
+  toast.set(text);
+  telling = setTimeout(() => toast.set(undefined), 5_000);
 }
 
 interface CopyProps {
@@ -114,10 +114,10 @@ export const Copy = part(({ text, what, named }: CopyProps) => {
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(text);
     setDone(true);
-    tell(`Copied ${what}`);
+    showToast(`Copied ${what}`);
     setTimeout(() => setDone(false), 2_000);
   };
-  const refused = (): void => tell("The browser does not allow copying here: select it and copy it by hand.");
+  const refused = (): void => showToast("The browser does not allow copying here: select it and copy it by hand.");
   return el.button(
     { type: "button", class: "small", "aria-label": `Copy ${what}`, onClick: () => void copy().catch(refused) },
     done ? "Copied" : named ? `Copy ${what}` : "Copy",
@@ -150,9 +150,9 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readon
   return { ...state, again: () => again((before) => before + 1) };
 }
 
-export function useLive(told: (message: LiveMessage) => void): void {
-  const newest = useRef(told);
-  newest.current = told;
+export function useLive(onMessage: (message: LiveMessage) => void): void {
+  const newest = useRef(onMessage);
+  newest.current = onMessage;
   useEffect(() => listen((message) => newest.current(message)), []);
 }
 

@@ -2,7 +2,7 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import { ask } from "./api.ts";
 import { el, part } from "./dom.ts";
-import { tell } from "./elements.ts";
+import { showToast } from "./elements.ts";
 import { isPattern } from "./shapes.ts";
 import { token } from "./token.ts";
 
@@ -34,7 +34,7 @@ export const EventNames = part(({ chosen, change, error }: NamesProps) => {
   const [offered, setOffered] = useState<readonly string[]>([]);
   const id = useId();
   useEffect(() => {
-    eventTypes().then(setOffered, (failure: unknown) => tell((failure as Error).message));
+    eventTypes().then(setOffered, (failure: unknown) => showToast((failure as Error).message));
   }, []);
 
   function add(): void {

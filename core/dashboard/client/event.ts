@@ -15,7 +15,7 @@ import {
   PageFrame,
   problem,
   skeleton,
-  tell,
+  showToast,
   useAction,
   useCalm,
   useLive,
@@ -109,7 +109,9 @@ const Shown = part(
         "POST",
         path("/api-keys/{}/events/{}/replay", [keyId, id]),
       );
-      tell(moved.deliveries === 1 ? "One delivery is sent again" : `${moved.deliveries} deliveries are sent again`);
+      showToast(
+        moved.deliveries === 1 ? "One delivery is sent again" : `${moved.deliveries} deliveries are sent again`,
+      );
       again();
     });
     const failed = deliveries.filter((one) => one.status === "failed").length;
@@ -191,7 +193,7 @@ const SendTo = part(
     const others = [...useCell(known).values()].filter(({ id, status }) => status === "active" && !had.has(id));
     const { run, busy, error } = useAction(async () => {
       await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, event.id]), { body: { subscriptionId: chosen } });
-      tell("The event is sent");
+      showToast("The event is sent");
       choose("");
       again();
     });

@@ -5,7 +5,7 @@ import { el, part } from "./dom.ts";
 import { eventTypes } from "./event-types-input.ts";
 import { Field, Select } from "./fields.ts";
 import { known, loadStats, nameOf } from "./api-keys.ts";
-import { tell } from "./elements.ts";
+import { showToast } from "./elements.ts";
 import { refine } from "./route.ts";
 
 type Query = Readonly<Record<string, string>>;
@@ -41,7 +41,7 @@ export const Filters = part(({ keyId, query, statuses }: FiltersProps) => {
   const subs = useCell(known);
   const [types, setTypes] = useState<readonly string[]>([]);
   const set = (what: Query): void => refine({ cursor: undefined, ...what });
-  const failed = (error: unknown): void => tell((error as Error).message);
+  const failed = (error: unknown): void => showToast((error as Error).message);
   // The options are loaded when somebody is about to choose.
   const openTypes = (): void => void eventTypes().then(setTypes, failed);
   const openSubs = (): void => {

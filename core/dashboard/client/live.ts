@@ -31,9 +31,9 @@ const listeners = new Set<(message: LiveMessage) => void>();
 let current: { readonly keyId: string; readonly abort: AbortController } | undefined;
 
 /** Calls `tell` for each message until the returned function is called. */
-export function listen(tell: (message: LiveMessage) => void): () => void {
-  listeners.add(tell);
-  return () => listeners.delete(tell);
+export function listen(publish: (message: LiveMessage) => void): () => void {
+  listeners.add(publish);
+  return () => listeners.delete(publish);
 }
 
 /** Follows a key from now on; `undefined` for none. A view that has used up its requests waits for the next one. */
@@ -56,7 +56,7 @@ async function run(keyId: string, signal: AbortSignal): Promise<void> {
       const response = await send("GET", path, { headers, signal, credentials: "omit" });
       if (response.ok && response.body !== null) {
         liveState.set("on");
-        if (failures > 0) tell({ event: "again" });
+        if (failures > 0) publish({ event: "again" });
         failures = 0;
         await read(response.body);
       } else {
@@ -114,12 +114,12 @@ async function read(body: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<void
       const event = lines.find((line) => line.startsWith("event: "))?.slice(7);
       const data = lines.find((line) => line.startsWith("data: "))?.slice(6);
       if (event === undefined || data === undefined) continue;
-      tell({ event, data: JSON.parse(data) as unknown } as LiveMessage);
+      publish({ event, data: JSON.parse(data) as unknown } as LiveMessage);
     }
   }
 }
 
-function tell(message: LiveMessage): void {
+function publish(message: LiveMessage): void {
   for (const one of [...listeners]) one(message);
 }
 

@@ -8,7 +8,7 @@ import { Charts, RANGES } from "./overview.ts";
 import { PageFrame, problem, skeleton, useLoad } from "./elements.ts";
 import type { Chart, Range } from "./shapes.ts";
 
-type Figures = Readonly<Record<string, unknown>>;
+type Facts = Readonly<Record<string, unknown>>;
 type Status = Readonly<Record<string, unknown>> & { readonly figures?: Chart };
 
 const REFRESH_MS = 15_000;
@@ -32,15 +32,15 @@ export const RelayStatus = part(() => {
     children: [
       problem(error),
       data === undefined && error === undefined && skeleton(),
-      el.div({ class: "groups" }, ...groups.flatMap(([name, value]) => cards(name, value as Figures))),
+      el.div({ class: "groups" }, ...groups.flatMap(([name, value]) => cards(name, value as Facts))),
       data?.data.figures !== undefined && Charts({ data: data.data.figures }),
     ],
   });
 });
 
 /** Makes one card per group; a list becomes a card for each of its items. */
-const cards = (name: string, value: Figures | readonly Figures[]) =>
-  (Array.isArray(value) ? (value as readonly Figures[]) : [value as Figures]).map((one, i) =>
+const cards = (name: string, value: Facts | readonly Facts[]) =>
+  (Array.isArray(value) ? (value as readonly Facts[]) : [value as Facts]).map((one, i) =>
     el.section(
       { key: `${name} ${i}`, class: "card" },
       el.h2(null, words(name)),

@@ -8,7 +8,7 @@ import { el, part } from "./dom.ts";
 import { Field, Select } from "./fields.ts";
 import { isKeyId, keys, loadKeys } from "./api-keys.ts";
 import { follow, liveState } from "./live.ts";
-import { tell, told } from "./elements.ts";
+import { showToast, toast } from "./elements.ts";
 import { go, to, type PagePlace } from "./route.ts";
 import { logOut } from "./session.ts";
 import { token } from "./token.ts";
@@ -66,7 +66,7 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
       ),
     ),
     el.main({ id: "main", tabIndex: -1 }, waitNotice({}), children),
-    Told({}),
+    Toast({}),
   );
 });
 
@@ -76,8 +76,8 @@ function skip(event: Event): void {
   document.getElementById("main")?.focus();
 }
 
-const Told = part(() => {
-  const text = useCell(told);
+const Toast = part(() => {
+  const text = useCell(toast);
   return el.div({ class: "told", role: "status" }, text !== undefined && el.span(null, text));
 });
 
@@ -96,7 +96,7 @@ const KeySwitch = part(({ keyId }: { readonly keyId: string | undefined }) => {
   if (keyId === undefined) return null;
   const ids = [...new Set([keyId, ...(all ?? [])])].toSorted();
   const load = (): void => {
-    if (keys.now === undefined) void loadKeys().catch((error: unknown) => tell((error as Error).message));
+    if (keys.now === undefined) void loadKeys().catch((error: unknown) => showToast((error as Error).message));
   };
   return el.div(
     { class: "key" },

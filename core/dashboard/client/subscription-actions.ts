@@ -5,7 +5,7 @@ import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { Field, Select } from "./fields.ts";
 import { hostOf } from "./format.ts";
-import { notice, problem, tell, useAction } from "./elements.ts";
+import { notice, problem, showToast, useAction } from "./elements.ts";
 import { go } from "./route.ts";
 import type { Secreted, Subscription } from "./shapes.ts";
 
@@ -62,7 +62,7 @@ export const DeleteSubscription = part(({ keyId, one, close }: Omit<RotateProps,
   const { run, busy, error } = useAction(async () => {
     if (typed.trim() !== name) throw new Error(`Type ${name} to confirm.`);
     await ask("DELETE", path("/api-keys/{}/webhooks/{}", [keyId, one.id]));
-    tell("Deleted");
+    showToast("Deleted");
     go(["k", keyId, "subscriptions"]);
   });
   return Dialog({

@@ -6,7 +6,7 @@ import { el, part } from "./dom.ts";
 import { EventNames } from "./event-types-input.ts";
 import { errorOf, Field } from "./fields.ts";
 import { type HeaderLine, HeadersInput, headerRow, headersOf } from "./headers-input.ts";
-import { notice, problem, tell, useAction } from "./elements.ts";
+import { notice, problem, showToast, useAction } from "./elements.ts";
 import type { Secreted, Subscription } from "./shapes.ts";
 
 interface FormProps {
@@ -30,7 +30,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   const [url, setUrl] = useState(one?.url ?? "https://");
   const [events, setEvents] = useState(one?.events ?? []);
   const [description, setDescription] = useState(one?.description ?? "");
-  const [pace, setPace] = useState(shown(one?.rateLimit?.perSecond));
+  const [rate, setRate] = useState(shown(one?.rateLimit?.perSecond));
   const [seconds, setSeconds] = useState(shown(one?.timeoutMs === undefined ? undefined : one.timeoutMs / 1_000));
   const [headers, setHeaders] = useState<readonly HeaderLine[]>(
     Object.keys(one?.headers ?? {}).map((name) => headerRow(name, true)),
@@ -40,14 +40,14 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   const [factor, setFactor] = useState(shown(one?.retry?.factor));
   const [most, setMost] = useState(shown(one?.retry === undefined ? undefined : one.retry.maxDelayMs / 1_000));
   // Only at first: it must not close when a field is cleared.
-  const [tuned] = useState([pace, seconds, attempts].some((text) => text !== ""));
+  const [tuned] = useState([rate, seconds, attempts].some((text) => text !== ""));
   const moved =
     one !== undefined &&
     originOf(url) !== originOf(one.url) &&
     headers.some(({ stored, value }) => stored && value === "");
 
   const { run, busy, error } = useAction(async () => {
-    const perSecond = numeric(pace);
+    const perSecond = numeric(rate);
     const timeout = numeric(seconds);
     const own = [attempts, first, factor, most].some((text) => text.trim() !== "");
     // What is left empty is filled by the relay.
@@ -77,7 +77,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
     const { data } = await ask<Subscription>("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), {
       body: wanted,
     });
-    tell("Saved");
+    showToast("Saved");
     saved(data);
   });
 
@@ -117,8 +117,8 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
             { class: "grid" },
             Field({
               label: "Deliveries a second, at most",
-              value: pace,
-              change: setPace,
+              value: rate,
+              change: setRate,
               inputMode: "decimal",
               optional: true,
               hint: "Each node of the relay applies it by itself. Empty: as fast as you answer.",

@@ -13,7 +13,7 @@ import {
   PageFrame,
   problem,
   skeleton,
-  tell,
+  showToast,
   useAction,
   useCalm,
   useLive,
@@ -97,7 +97,7 @@ const Open = part(
       await ask("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), {
         body: { status: active ? "disabled" : "active" },
       });
-      tell(active ? "Disabled" : "Enabled");
+      showToast(active ? "Disabled" : "Enabled");
       again();
     });
     const button = (text: string, what: Doing, kind = "") =>
