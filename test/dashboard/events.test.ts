@@ -149,7 +149,7 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await page.getByRole("heading", { level: 1, name: "deposit:paid" }).waitFor();
     await page.getByText("What was sent").click();
     const request = page.getByLabel("The request", { exact: true });
-    await expect.poll(() => request.textContent()).toContain(`content-digest: ${got.headers["content-digest"]}`);
+    await expect.poll(() => request.textContent()).toContain(`Content-Digest: ${got.headers["content-digest"]}`);
     const shown = (await request.textContent()) as string;
     expect(shown.slice(shown.indexOf("\n\n") + 2)).toBe(got.body.toString());
     expect(shown.startsWith("POST /bytes HTTP/1.1\n")).toBe(true);

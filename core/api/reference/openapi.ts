@@ -7,6 +7,7 @@ import type { Json } from "./json-schema.ts";
 import { describeOperation } from "./operations.ts";
 import { pathItem, shownPath } from "./paths.ts";
 import type { Described } from "./paths.ts";
+import { webhooks } from "./webhooks.ts";
 
 export interface DocumentDeps {
   readonly operations: readonly AnyOperation[];
@@ -43,6 +44,7 @@ export function openApiDocument({ operations, routes, version }: DocumentDeps): 
     servers: [{ url: "/" }],
     security: [{ bearer: [] }],
     paths,
+    webhooks: webhooks(schemas),
     components: { schemas: schemas.components, securitySchemes: { ...schemes, bearer: ACCESS_TOKEN } },
   };
 }

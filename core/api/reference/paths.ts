@@ -51,7 +51,8 @@ function securityOf(security: Exclude<RouteDescription["security"], "access toke
   return [...(security.optional ? [{}] : []), { [security.name]: [] }];
 }
 
-function contentOf(all: readonly ContentDescription[], io: "input" | "output", schemas: SchemaCollection): Json {
+/** Bodies by their content type. */
+export function contentOf(all: readonly ContentDescription[], io: "input" | "output", schemas: SchemaCollection): Json {
   return Object.fromEntries(
     all.map(({ type = "application/json", schema, examples }) => [
       type,
@@ -99,7 +100,7 @@ function responses(
 const properties = (schema: Schema, io: "input" | "output", schemas: SchemaCollection): readonly [string, Json][] =>
   Object.entries((schemas.of(schema, io)["properties"] ?? {}) as Record<string, Json>);
 
-export const headersOf = (schema: Schema, schemas: SchemaCollection): Json =>
+const headersOf = (schema: Schema, schemas: SchemaCollection): Json =>
   Object.fromEntries(properties(schema, "output", schemas).map(([name, one]) => [name, { schema: one }]));
 
 function pathParameters(path: string, known?: Schema, schemas?: SchemaCollection): readonly Json[] {
@@ -112,6 +113,7 @@ function pathParameters(path: string, known?: Schema, schemas?: SchemaCollection
   }));
 }
 
+/** The properties of an object as parameters. */
 export function parameters(
   where: "query" | "header",
   schema: Schema | undefined,

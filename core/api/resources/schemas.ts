@@ -8,6 +8,7 @@ const EVENT_PATTERN = "^(?:[A-Za-z0-9_-]+|\\*)(?:[:.](?:[A-Za-z0-9_-]+|\\*))*$";
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\x20-\x7e]*$/;
 const MAX_HEADERS = 20;
+const MAX_HEADER_NAME = 128;
 
 /** A field that is left out is said to be missing; any other wrong value gets the one text. */
 const saying = (text: string) => ({
@@ -67,14 +68,19 @@ const headers = z
     const seen = new Set<string>();
     for (const name of names) {
       const lower = name.toLowerCase();
-      if (name.length > 128 || !HEADER_NAME.test(name))
+      if (name.length > MAX_HEADER_NAME || !HEADER_NAME.test(name))
         ctx.addIssue({ code: "custom", path: [name], message: "is not a header name" });
       else if (isReservedHeader(name)) ctx.addIssue({ code: "custom", path: [name], message: "is the relay's own" });
       else if (seen.has(lower)) ctx.addIssue({ code: "custom", path: [name], message: "stands more than once" });
       seen.add(lower);
     }
   })
-  .meta({ description: "Static request headers. Values are encrypted at rest and answered as null." });
+  .meta({
+    description:
+      "Static request headers. Values are encrypted at rest and answered as null. Refused are the headers of the relay's own and of the connection.",
+    maxProperties: MAX_HEADERS,
+    propertyNames: { type: "string", maxLength: MAX_HEADER_NAME, pattern: HEADER_NAME.source },
+  });
 
 const retry = z
   .strictObject({
@@ -158,6 +164,9 @@ export const pathParameters = z.object({
     .meta({ examples: ["evt_01J9ZK3V7Q8R5T2W4X6Y0A1B2C"] }),
 });
 
+export const DEFAULT_LIMIT = 50;
+export const MAX_LIMIT = 200;
+
 /** Query parameters of a list. */
 const paging = {
   cursor: z.string().max(1_024).optional(),
@@ -167,10 +176,14 @@ const paging = {
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= 200, "must be 1 to 200")
     .optional()
-    .meta({ examples: ["50"] }),
+    .meta({
+      type: "integer",
+      minimum: 1,
+      maximum: MAX_LIMIT,
+      pattern: undefined,
+      description: `${DEFAULT_LIMIT} when left out.`,
+    }),
 };
-export const DEFAULT_LIMIT = 50;
-export const MAX_LIMIT = 200;
 
 export const pageQuery = z.strictObject(paging);
 export const eventStatuses = z.enum(["pending", "delivered", "failed", "cancelled", "unmatched"]);

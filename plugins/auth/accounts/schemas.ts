@@ -33,7 +33,9 @@ const newUsername = text(1, 256)
     description: "Kept in lower case.",
   });
 const keys = z
-  .array(z.string(KEY_RULE), { error: "must be a list of ids of API keys" })
+  .array(z.string(KEY_RULE).meta({ pattern: "^(?:\\*|[A-Za-z0-9][A-Za-z0-9_:-]{0,63})$" }), {
+    error: "must be a list of ids of API keys",
+  })
   .max(1_000, "may be at most 1000")
   .meta({ description: 'Ids of API keys, or `["*"]` for all of them.', examples: [["key_1"]] });
 const newKeys = keys.refine(ownsKeys, KEY_RULE).meta({
