@@ -77,11 +77,12 @@ describe("docs/glossary.md", () => {
 
 describe("paths in the documents", () => {
   it("are those of files and folders that exist", async () => {
+    const path = /(?<![\w./-])(?:core|plugins|config|test|tools|bench|docs|deploy|examples)\/[\w./-]*/g;
     for (const file of documents) {
-      for (const [, path] of (await read(file)).matchAll(
-        /`((?:core|plugins|config|test|tools|bench|docs|deploy|examples)\/[\w./-]*)`/g,
-      )) {
-        await access(join(root, path as string)).catch(() => expect.unreachable(`${file} names ${path}`));
+      for (const [code] of (await read(file)).matchAll(/`[^`\n]+`/g)) {
+        for (const [named] of code.matchAll(path)) {
+          await access(join(root, named)).catch(() => expect.unreachable(`${file} names ${named}`));
+        }
       }
     }
   });
