@@ -1,4 +1,4 @@
-/** The routes of the page: itself at `/developers`, which `/` leads to, and its parts, which never change under their names. */
+/** Serves the page at `/developers`, to which `/` leads, and its assets, which never change under their names. */
 import type { Route, RouteReply, RouteRequest } from "../ports/plugin.ts";
 import { loadAssets, type Assets } from "./assets.ts";
 

@@ -212,7 +212,7 @@ export class DeliveryRun {
   async #wait(until: number): Promise<void> {
     const { clock, slots, holdMs, storage, log } = this.#deps;
     const { waitMs = holdMs } = this.#line;
-    // The clock may be set at any time: what is left of the wait that was asked for is the longest.
+    // The clock may be set at any time; the wait never exceeds what is left of the one asked for.
     const began = clock.monotonic();
     const left = (): number => Math.min(until - clock.now(), waitMs - (clock.monotonic() - began));
     this.#loaded = undefined;

@@ -53,7 +53,8 @@ function faultAttempt(turn: Pick<Attempt, "cycle" | "number">, clock: Pick<Clock
 }
 
 /**
- * What stands for an attempt after a fault of our own: nothing, unless the fault comes again and again.
+ * Decides what follows a fault of our own: normally no attempt, but a recorded one when the fault occurs again and
+ * again.
  * @throws the fault
  */
 export function afterFault(

@@ -1,4 +1,4 @@
-/** What may be asked of the history of events and deliveries. */
+/** Defines the queries of the history of events and deliveries. */
 import type { Attempt } from "../model/attempt.ts";
 import type { Delivery, DeliveryStatus, EventStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";

@@ -1,4 +1,4 @@
-/** What a schema finds wrong with a value, as the problems of fields that an answer lists. */
+/** Turns what a schema finds wrong with a value into the field errors of an answer. */
 import type { FieldError } from "./problem.ts";
 
 /** One finding, as zod reports it. */

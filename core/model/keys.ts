@@ -42,7 +42,7 @@ const DUE_VALUE = /^([A-Za-z0-9][A-Za-z0-9_:-]{0,63}) (\d{1,15}) (\d{1,15}) (\d{
 /**
  * Reads a due line. The key gives its subscription and time. When only the text is not one that `dueValue` makes, it
  * returns a line with `damaged` set, so that the delivery can still be ended.
- * @throws SyntaxError when the key is the key is not that of a due line's
+ * @throws SyntaxError when the key is not a due line's
  */
 export function parseDue(key: string, value: string): Due {
   const at = DUE_KEY.exec(key);

@@ -10,9 +10,9 @@ export interface RetryOptions {
   readonly attempts: number;
   /** The wait after the first attempt. */
   readonly firstDelayMs: number;
-  /** Each further wait is so many times as long as the one before. */
+  /** Each further wait is this many times the one before. */
   readonly factor: number;
-  /** The longest wait. A subscription of its own may have up to a day. */
+  /** The longest wait. A subscription may set up to a day. */
   readonly maxDelayMs: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The observer port: what watches events and attempts while the relay works. The relay's own observers (circuit breaker,
- * live feed, stats) and those of plug-ins stand in one list and are called in its order.
+ * The observer port: it watches events and attempts while the relay works. The relay's own observers (circuit breaker,
+ * live feed, stats) and those of plug-ins are in one list and are called in its order.
  */
 import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
@@ -22,11 +22,11 @@ export type SendAttempt = (
 ) => Promise<{ readonly attempt: Attempt; readonly reply: Reply }>;
 
 /**
- * Every member may be left out. `accepted`, `attempted` and `refused` are called on the path of each event: they return at
- * once and wait for nothing. One that throws is logged, and the relay goes on.
+ * Every member may be left out. `accepted`, `attempted` and `refused` are called on the path of each event: they return
+ * at once and wait for nothing. One that throws is logged, and the relay continues.
  */
 export interface Observer {
-  /** An event and its deliveries are stored. Called once for each event, on the node that took it in. */
+  /** An event and its deliveries are stored. Called once for each event, on the node that accepted it. */
   accepted?(event: RelayEvent): void;
   /** An attempt was made and its outcome is stored. Called once for each attempt, on the node that made it. */
   attempted?(sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome): void;
@@ -45,6 +45,6 @@ export interface Observer {
    * that it passes on is what the receiver gets.
    */
   wrapSend?(next: SendAttempt): SendAttempt;
-  /** Lets go of everything, within a second. Called once, when no event and no attempt is under way. */
+  /** Closes everything, within a second. Called once, when no event and no attempt is under way. */
   dispose?(): Promise<void>;
 }

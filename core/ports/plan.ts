@@ -55,16 +55,16 @@ export interface HealthOptions {
   readonly breakerPauseMs: number;
   /** The longest pause. */
   readonly breakerMaxPauseMs: number;
-  /** A subscription that only failed for so long is disabled. */
+  /** A subscription that has only failed for this long is disabled. */
   readonly disableAfterMs: number;
 }
 
 export interface AbuseOptions {
-  /** A caller is suspended when so many times the sustained limit of a row was refused within `windowMs`. */
+  /** A caller is suspended when this many times the sustained limit of a row was refused within `windowMs`. */
   readonly factor: number;
   /** See `factor`. */
   readonly windowMs: number;
-  /** So many wrong codes of a second factor within `failuresWindowMs` suspend the account there. */
+  /** This many wrong codes of a second factor within `failuresWindowMs` suspend the account there. */
   readonly failures: number;
   /** See `failures`. */
   readonly failuresWindowMs: number;
@@ -72,7 +72,7 @@ export interface AbuseOptions {
   readonly suspendMs: number;
   /** The longest suspension. */
   readonly maxSuspendMs: number;
-  /** A suspension longer ago than this does not lengthen the next one. */
+  /** A suspension that is older than this does not lengthen the next one. */
   readonly forgetMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** HTTP routes of plug-ins: what they are asked, what they answer, and how they describe themselves. */
+/** The routes of plug-ins: their requests, their answers, and how they describe themselves. */
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { ProblemCode } from "../model/problem.ts";
 
@@ -27,11 +27,11 @@ export interface RouteReply {
   readonly body?: string | Uint8Array;
 }
 
-/** Who sends a request, as its route finds out before the limits are checked. */
+/** The caller of a request, found by its route before the limits are checked. */
 export interface Identified<Caller = unknown> {
   /** The names that the limits count; with several, each must pass. */
   readonly counted: string | readonly string[];
-  /** Handed on to `handle`, so that nothing is looked up twice. */
+  /** Passed to `handle`, so that nothing is looked up twice. */
   readonly caller: Caller;
 }
 
@@ -40,12 +40,12 @@ export interface Route<Caller = unknown> {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Segments may be `{name}`; a parameter is one segment. */
   readonly path: string;
-  /** Its row in the limits table. Left out, nothing is counted. */
+  /** Its row in the limits table. Absent: nothing is counted. */
   readonly limit?: string;
-  /** How it stands in `/openapi.json`. Left out, its path is listed there and nothing more. */
+  /** Its entry in `/openapi.json`. Absent: only its path is listed there. */
   readonly describe?: RouteDescription;
   /**
-   * Finds out who asks: once, before the limits are checked. Left out, the limits count the client's address, and
+   * Identifies the caller, once, before the limits are checked. Absent: the limits count the client's address, and
    * `handle` gets no caller.
    * @throws Problem UNAUTHENTICATED
    */
@@ -62,7 +62,7 @@ export interface RouteDescription {
   readonly description?: string;
   /** The heading that it is listed under. */
   readonly tag: string;
-  /** What a caller has to show. Left out: nothing. */
+  /** The credential that a caller needs. Absent: none. */
   readonly security?: RouteSecurity;
   /** An object: a property for each parameter of the path. Left out: each is some text. */
   readonly params?: Schema;
@@ -70,12 +70,12 @@ export interface RouteDescription {
   readonly query?: Schema;
   /** An object: a property for each request header that means something to the route. */
   readonly headers?: Schema;
-  /** The body, once for each content type that is taken. Left out: none is read. */
+  /** The body, once for each accepted content type. Absent: none is read. */
   readonly body?: ContentDescription | readonly ContentDescription[];
   /** True: the body may be left out. @default false */
   readonly bodyOptional?: boolean;
   readonly answers: readonly AnswerDescription[];
-  /** Codes of the problems that it answers with. */
+  /** Codes of the problems that it answers. */
   readonly problems?: readonly ProblemCode[];
 }
 
@@ -84,7 +84,7 @@ export interface ContentDescription {
   readonly type?: string;
   /** Left out: anything of that type. */
   readonly schema?: Schema;
-  /** Whole examples by their names; those of single fields stand in the schema. */
+  /** Complete examples by name; examples of single fields are in the schema. */
   readonly examples?: Readonly<Record<string, unknown>>;
 }
 

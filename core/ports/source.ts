@@ -21,7 +21,7 @@ export interface AcceptRequest {
   readonly traceparent?: string;
   readonly requestId?: string;
   readonly source: string;
-  /** What `SourceInfo.admit` returned for it: a publication that follows at once is not asked about again. */
+  /** What `SourceInfo.admit` returned for it: a publication that follows at once is not checked again. */
   readonly admittedAt?: number;
 }
 
@@ -46,8 +46,8 @@ export interface SourceInfo {
   /** The storage's durability at this moment: read it for each answer. */
   readonly durability: Durability;
   /**
-   * Call it before reading a body, so that a busy relay refuses early. Hand what it returns to `accept`, which checks the
-   * same again only for a body that took its time.
+   * Call it before reading a body, so that a busy relay refuses early. Pass the result to `accept`, which checks again
+   * only after a slow body.
    * @returns the moment of the check, ms on the monotonic clock
    * @throws Problem PROVIDER_BACKPRESSURE
    */

@@ -34,7 +34,7 @@ export interface Admission extends Pick<Backpressure, "began" | "ended"> {
    */
   admit(): number;
   /**
-   * Admits a request whose body is read. Back-pressure is checked only where `admit` was not asked a moment ago.
+   * Admits a request whose body has been read. Checks back-pressure only when `admit` was not called just before.
    * @param now ms on the monotonic clock
    * @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused, now or by a rejection
    */

@@ -49,7 +49,7 @@ export function signedHeaders(
   return headers;
 }
 
-/** True unless a delivery has a header of that name by itself: a receiver would get it twice. */
+/** False for a header that a delivery has anyway, which a receiver would get twice. */
 export const mayStandBeside = (name: string): boolean => !isReservedHeader(name) && !/^accept-encoding$/i.test(name);
 
 const hexSignature = (key: SigningKey, body: Uint8Array): string =>

@@ -35,7 +35,8 @@ export interface ClusterMessages {
    */
   ask(message: ClusterMessage, subscriptionId: string): Promise<void>;
   /**
-   * The same for what is stored already, so that a failure of the other nodes would say the wrong thing: it is only logged.
+   * Does the same for a change that is stored already. A failure of the other nodes must not fail the change, so it is
+   * only logged.
    * @throws what this node's own action throws
    */
   announce(message: ClusterMessage, subscriptionId: string): Promise<void>;
@@ -46,7 +47,7 @@ export interface ClusterMessages {
 export function createClusterMessages(nodes: Nodes | undefined, log: Log): ClusterMessages {
   let actions: Partial<ClusterActions> = {};
 
-  /** What this node does at a message; `known` takes no action. */
+  /** Runs this node's action of a message; `known` has none. */
   async function here(message: string, subscriptionId: string): Promise<void> {
     if (isAction(message, actions)) await actions[message]?.(subscriptionId);
   }

@@ -11,7 +11,7 @@ interface Options {
   readonly description?: string | null;
   readonly rateLimit?: { readonly perSecond: number } | null;
   readonly timeoutMs?: number | null;
-  /** What is left out is filled from the relay's own. */
+  /** Fields that are left out are filled from the relay's policy. */
   readonly retry?: Partial<RetryOptions> | null;
   /** Values in clear text. In an update `null` keeps a value, and a name that is left out is removed. */
   readonly headers?: Readonly<Record<string, string | null>> | null;
@@ -32,14 +32,16 @@ const PLAIN = ["description", "rateLimit", "timeoutMs", "retry"] as const;
 
 type Plain = Pick<Subscription, (typeof PLAIN)[number]>;
 
-/** The optional fields that are set. @param retry the relay's own, for what a retry policy leaves out */
+/** Returns the optional fields that are set. @param retry the relay's policy, for what a retry policy leaves out */
 export function fieldsOf(fields: Options, retry: RetryOptions): Plain {
   const out: Record<string, unknown> = {};
   for (const name of PLAIN) if (fields[name] !== undefined && fields[name] !== null) out[name] = fields[name];
   return { ...(out as Plain), ...(fields.retry && { retry: wholeRetry(fields.retry, retry) }) };
 }
 
-/** A first delay beyond the relay's longest one raises that, where no longest one is given: it was asked for. */
+/**
+ * A first delay beyond the relay's longest one raises that, unless a longest one is given, because it was asked for.
+ */
 function wholeRetry(given: Partial<RetryOptions>, retry: RetryOptions): RetryOptions {
   const { attempts = retry.attempts, firstDelayMs = retry.firstDelayMs, factor = retry.factor } = given;
   const maxDelayMs = given.maxDelayMs ?? Math.max(retry.maxDelayMs, firstDelayMs);

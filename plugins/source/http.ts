@@ -81,7 +81,7 @@ function createHttpSource(
     const admittedAt = info.admit?.();
     const body = await readBody(request, token.scope);
     const idempotency = idempotencyOf(request.header("idempotency-key"), token, body);
-    // Only now: the body may have taken its time, and the relay may stop meanwhile.
+    // Only now: the body may have taken long, and the relay may be stopping.
     const work = open()({
       publications: body.publications,
       keys: token.keys,

@@ -1,4 +1,4 @@
-/** How the routes of `accounts()` describe themselves. */
+/** Describes the routes of `accounts()` for the OpenAPI document. */
 import { z } from "zod";
 import type { ProblemCode } from "../../../core/model/problem.ts";
 import type { RouteDescription, RouteSecurity } from "../../../core/ports/route.ts";
@@ -24,11 +24,11 @@ interface Described {
   readonly body?: z.ZodType;
   /** Status of the answer, and what `data` is; without that it has no body. */
   readonly answer: readonly [status: number, data?: z.ZodType];
-  /** Beside those that every such route has. */
+  /** In addition to those that every such route has. */
   readonly problems?: readonly ProblemCode[];
 }
 
-/** A route that asks for no token. */
+/** Describes a route that needs no token. */
 export const describeOpen = (summary: string, { body, answer, problems = [] }: Described): RouteDescription => {
   const [status, data] = answer;
   return {
@@ -42,13 +42,13 @@ export const describeOpen = (summary: string, { body, answer, problems = [] }: D
 
 const token: RouteSecurity = "access token";
 
-/** A route for tokens of a session. */
+/** Describes a route for tokens of a session. */
 export const describeOwn = (summary: string, described: Described): RouteDescription => ({
   ...describeOpen(summary, described),
   security: token,
 });
 
-/** A route for tokens that own every key, with a fresh second factor. */
+/** Describes a route for tokens that own every key, with a fresh second factor. */
 export const describeAdmin = (summary: string, described: Described): RouteDescription => ({
   ...describeOwn(summary, {
     ...described,

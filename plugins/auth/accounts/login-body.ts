@@ -9,7 +9,7 @@ import type { RouteReply, RouteRequest } from "../../../core/ports/route.ts";
 const MAX_BYTES = 8_192;
 
 /**
- * The body, checked by the schema that also documents it.
+ * Reads and checks the body, with the schema that also documents it.
  * @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, VALIDATION_FAILED with every problem at once
  */
 export const readBody = async <T>(request: RouteRequest, schema: z.ZodType<T>): Promise<T> =>

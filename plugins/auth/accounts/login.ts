@@ -134,7 +134,7 @@ export function loginRoutes(deps: AccountsDeps): readonly Route[] {
       const counted = typeof username === "string" ? [address, `${normalName(username)} at ${address}`] : [address];
       return { counted, caller: { json } };
     } catch (error) {
-      // What is wrong with the body is said once the request has been counted.
+      // What is wrong with the body is reported after the request has been counted.
       if (error instanceof Problem) return { counted: [address], caller: { error } };
       throw error;
     }

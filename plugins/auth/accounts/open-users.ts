@@ -1,4 +1,4 @@
-/** Opens the accounts alone: nothing is offered, judged or served, and no library is loaded. */
+/** Opens only the accounts, without set-up code, authentication or routes, and loads no library. */
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import { createPasswords } from "./passwords.ts";
 import { createSessions } from "./sessions.ts";

@@ -1,4 +1,4 @@
-/** The bodies of `/auth` requests and answers: what validates them, types them and documents them. */
+/** Schemas of `/auth` requests and answers: they validate, type and document them. */
 import { z } from "zod";
 import { LONGEST_PASSWORD, SHORTEST_PASSWORD } from "./passwords.ts";
 import { isUsername, KEY_RULE, NAME_RULE, normalName, ownsKeys } from "./user.ts";

@@ -1,4 +1,7 @@
-/** Sends spans: gathers them, posts them in batches through the guard, and drops what is not taken. It never holds up an event. */
+/**
+ * Exports spans: collects them, posts them in batches through the guard, and drops those that are not accepted. It
+ * never delays an event.
+ */
 import { within } from "../../../core/model/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log, Metrics, PluginContext } from "../../../core/ports/plugin.ts";
@@ -54,7 +57,7 @@ export function createExporter(
     await within(clock, delayMs, full.promise, closing.signal);
   }
 
-  /** @returns whether it was taken. Never rejects. */
+  /** @returns whether it was accepted. Never rejects. */
   async function post(part: readonly OtlpSpan[]): Promise<boolean> {
     const body = encodeSpans(part, resource, VERSION);
     for (let tries = 1; ; tries++) {

@@ -1,5 +1,5 @@
 /**
- * Where traces go and which are recorded: from the options, and for what they leave out from the environment, under
+ * Reads the settings of traces from the options, and for what they leave out from the environment, under
  * OpenTelemetry's own names (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
  */
 

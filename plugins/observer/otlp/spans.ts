@@ -28,7 +28,7 @@ export function createTracing(deps: {
   readonly take: (span: OtlpSpan) => void;
 }): Tracing {
   const { sampling, clock, take } = deps;
-  /** The publish span of each attempt that was sent, until `attempted` has seen it. */
+  /** The publish span of each attempt that was sent, until `attempted` has read it. */
   const parents = new WeakMap<Attempt, SpanContext>();
 
   const deliveryContext = (publish: SpanContext, ordinal: string, sub: string, cycle: number): SpanContext =>

@@ -1,8 +1,9 @@
 /**
- * Trace context (https://www.w3.org/TR/trace-context/): which trace a span belongs to, and which span is above it.
+ * Trace context (https://www.w3.org/TR/trace-context/): the trace of a span, and its parent.
  *
- * Span ids of deliveries and attempts are derived from what they stand for, as all ids here: a span that is made again
- * after a crash, or on another node, is the same span under the same parent, and nothing about it has to be stored.
+ * Span ids of deliveries and attempts are derived from what they stand for, like all ids here: a span that is made
+ * again after a crash, or on another node, is the same span under the same parent, and nothing about it has to be
+ * stored.
  */
 import { hash, randomBytes } from "node:crypto";
 
@@ -14,7 +15,7 @@ export interface SpanContext {
   readonly sampled: boolean;
 }
 
-/** The context in a `traceparent` that was checked when it came in. */
+/** Reads the context of a `traceparent` that was checked at its arrival. */
 export function parseTraceparent(text: string): SpanContext {
   return {
     traceId: text.slice(3, 35),
@@ -32,17 +33,17 @@ export interface Sampling {
   readonly parentBased: boolean;
 }
 
-/** A new span under `parent`, or the first one of a new trace. */
+/** Returns a new span under `parent`, or the first one of a new trace. */
 export function childOf(parent: SpanContext | undefined, { ratio, parentBased }: Sampling): SpanContext {
   const traceId = parent?.traceId ?? randomBytes(16).toString("hex");
   const sampled = parent !== undefined && parentBased ? parent.sampled : chosen(traceId, ratio);
   return { traceId, spanId: randomBytes(8).toString("hex"), sampled };
 }
 
-/** By the trace id alone, so that every relay on the way of a trace decides alike. */
+/** By the trace id alone, so that every relay in a trace decides alike. */
 const chosen = (traceId: string, ratio: number): boolean => Number.parseInt(traceId.slice(18), 16) < ratio * 2 ** 56;
 
-/** The span under `parent` that stands for a thing with this id. */
+/** Returns the span under `parent` for a thing with this id. */
 export const derivedFrom = (parent: SpanContext, id: string): SpanContext => ({
   ...parent,
   spanId: hash("sha256", `${parent.traceId} ${id}`, "hex").slice(0, 16),

@@ -1,6 +1,6 @@
 /**
- * How `POST /events` describes itself. An event is checked by the relay, by hand and for every source alike: a test holds
- * these schemas against what it takes.
+ * Describes `POST /events` for the OpenAPI document. The relay checks events by hand, alike for every source; a test
+ * compares these schemas with what it accepts.
  */
 import { z } from "zod";
 import { MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
