@@ -20,7 +20,7 @@ async function deliver(test: TestPath, reply: Parameters<typeof replied>[0]): Pr
 const isActive = async (test: TestPath, id: string): Promise<boolean> =>
   (await test.parts.subscriptionCache.get("key_1", id))?.status === "active";
 
-it("a row that a node left behind neither disables nor rests a subscription that has been well since", async () => {
+it("a row that a node left behind neither disables nor pauses a subscription that has succeeded since", async () => {
   await using test = await testPath(OPTIONS);
   const id = await test.subscribe();
   await test.storage.commit([{ op: "put", key: healthKey(id), value: String(test.clock.now() - 6 * DAY_MS) }]);

@@ -18,7 +18,7 @@ function hanging(): { readonly answer: Answer; readonly aborted: () => number } 
 }
 
 describe("a relay that stops", () => {
-  it("aborts what is still on the wire when its time is over, and gives it back uncounted", async () => {
+  it("aborts what is still in flight when its time is over, and gives it back uncounted", async () => {
     await using test = await testPath();
     const { answer, aborted } = hanging();
     test.otherwise = answer;
@@ -50,7 +50,7 @@ describe("a relay that stops", () => {
     ]);
   });
 
-  it("aborts nothing when what is on the wire ends in time", async () => {
+  it("aborts nothing when what is in flight ends in time", async () => {
     await using test = await testPath();
     const answered = Promise.withResolvers<void>();
     let aborted = 0;

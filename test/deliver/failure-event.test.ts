@@ -31,7 +31,7 @@ async function listening(status: number, options: Parameters<typeof testPath>[0]
 }
 
 describe("a failed delivery", () => {
-  it("is told of once, with what failed, to nobody but those who ask for it", async () => {
+  it("is reported once, with what failed, to nobody but those who ask for it", async () => {
     await using test = await listening(500);
     await test.subscribe(["*"]);
     const id = await test.publish();
@@ -65,7 +65,7 @@ describe("a failed delivery", () => {
     expect(told(test)).toHaveLength(1);
   });
 
-  it("of an operational event is told of to nobody: it would never end", async () => {
+  it("of an operational event is reported to nobody: it would never end", async () => {
     await using test = await listening(500);
     test.otherwise = replied(500);
     await test.publish();
@@ -76,7 +76,7 @@ describe("a failed delivery", () => {
 });
 
 describe("a subscription that the relay disables", () => {
-  it("because its endpoint is gone is told of in the same commit", async () => {
+  it("because its endpoint is gone is reported in the same commit", async () => {
     await using test = await listening(410);
     const commits: string[][] = [];
     const { commit } = test.storage;
@@ -100,7 +100,7 @@ describe("a subscription that the relay disables", () => {
     ]);
   });
 
-  it("because it only failed for days is told of", async () => {
+  it("because it only failed for days is reported", async () => {
     await using test = await listening(500, { health: HEALTH });
     await test.publish();
     await test.clock.advance(60_000);
@@ -117,14 +117,14 @@ describe("a subscription that the relay disables", () => {
     ]);
   });
 
-  it("is told of once, however many of its requests find the endpoint gone", async () => {
+  it("is reported once, however many of its requests find the endpoint gone", async () => {
     await using test = await listening(410);
     for (let i = 0; i < 10; i++) await test.publish();
     await test.clock.advance(1_000);
     expect(told(test).filter(({ type }) => type === "relay:subscription.disabled")).toHaveLength(1);
   });
 
-  it("by answering an operational event is not told of: those cause none", async () => {
+  it("by answering an operational event is not reported: those cause none", async () => {
     await using test = await testPath({ retry: ONCE });
     const first = await test.subscribe(["relay:*"]);
     await test.subscribe(["relay:*"]);
@@ -136,7 +136,7 @@ describe("a subscription that the relay disables", () => {
     expect(await test.parts.subscriptionCache.get("key_1", first)).toMatchObject({ status: "disabled" });
   });
 
-  it("by hand is told of to nobody", async () => {
+  it("by hand is reported to nobody", async () => {
     await using test = await listening(200);
     await test.parts.subscriptions.update("key_1", test.bad, { status: "disabled" }, { sub: "t" });
     await test.clock.advance(1_000);

@@ -438,7 +438,7 @@ describe("disable and delete", () => {
 describe("the breaker", () => {
   const health = { breakerAfter: 3, breakerPauseMs: 60_000, breakerMaxPauseMs: 900_000, disableAfterMs: 432_000_000 };
 
-  it("rests a subscription after failures in a row, lets one attempt through, and closes when it succeeds", async () => {
+  it("pauses a subscription after failures in a row, lets one attempt through, and closes when it succeeds", async () => {
     await using test = await testPath({ retry: { attempts: 1 }, health });
     test.otherwise = replied(500);
     await test.subscribe();

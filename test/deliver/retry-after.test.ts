@@ -82,7 +82,7 @@ describe("a subscription whose receiver asks for rest", () => {
     await test.whenSent(2);
   });
 
-  it("rests as long as it asked for, though its breaker would rest it for less", async () => {
+  it("rests as long as it asked for, though its circuit breaker would pause it for less", async () => {
     await using test = await testPath({ retry: { attempts: 1 }, health: HEALTH, delivery: { perSubscription: 3 } });
     const replies = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     test.answers = [
@@ -124,7 +124,7 @@ describe("a subscription whose receiver asks for rest", () => {
     await test.whenSent(3);
   });
 
-  it("is sent to at once when it is enabled anew", async () => {
+  it("is sent to at once when it is enabled again", async () => {
     await using test = await testPath();
     test.answers = [replied(503, { retryAfter: "600" })];
     const sub = await test.subscribe();

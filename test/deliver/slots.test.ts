@@ -84,7 +84,7 @@ describe("slots", () => {
     expect(typeof made.admit("stranger", "key_2")).toBe("object");
   });
 
-  it("count what was quick as slow once it is on the wire for a second", async () => {
+  it("count what was quick as slow once it is in flight for a second", async () => {
     const made = table(64, 16);
     for (const id of ["quick", "more"]) await made.known(id, 5, "key_q");
     for (const id of many("turned", 3)) await made.known(id, 5, "key_1", "https://turned.example");
@@ -152,7 +152,7 @@ describe("slots", () => {
   });
 });
 
-describe("the wire", () => {
+describe("requests in flight", () => {
   it("does not wait for the disk, but goes no further ahead of it than its slots", async () => {
     await using test = await testPath({ delivery: { perSubscription: 2 } });
     const stored = holdSettles(test.storage);

@@ -36,7 +36,7 @@ const first = async (test: TestPath, prefix: string) => {
   return entry;
 };
 
-describe("the survey", () => {
+describe("the check of stored data", () => {
   it("finds nothing wrong with what a relay has written, and counts it", async () => {
     await using test = await lived();
     const events: string[] = [];

@@ -236,7 +236,7 @@ describe("the status decides, and what happens to the body after it changes noth
   });
 });
 
-describe("what goes wrong is told by its stage", () => {
+describe("what goes wrong is reported with its stage", () => {
   const failing = async (step: Step, over: Partial<TransportRequest> = {}): Promise<Reply> => {
     const { line } = await facing([step]);
     return await line.send(over);
@@ -453,7 +453,7 @@ describe("connections", () => {
     expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 2]);
   });
 
-  it("are checked anew when they are old", async () => {
+  it("are checked again when they are old", async () => {
     const real = systemClock();
     let later = 0;
     const clock: Clock = { ...real, monotonic: () => real.monotonic() + later };

@@ -248,7 +248,7 @@ describe("the in-process queue", () => {
     );
   });
 
-  it("finds everything that it was told of by itself, whatever its window has room for", async () => {
+  it("finds everything that was added to it by itself, whatever its window has room for", async () => {
     const told = step.filter((one) => one.do !== "sweep" && one.do !== "cancel");
     await fc.assert(
       fc.asyncProperty(

@@ -233,7 +233,7 @@ describe("the folder", () => {
     await expect(spool({ dir: join(dir, "in") }).setup(context())).rejects.toMatchObject({ exitCode: 78 });
   });
 
-  it("that is wrong in the config is told, not thrown", () => {
+  it("that is wrong in the config is reported, not thrown", () => {
     const paths = (options: unknown) => spool(options as SpoolOptions).problems?.map(({ path }) => path);
     expect(paths({ dir: "", rescanMs: 1, other: 1 })).toEqual(["other", "dir", "rescanMs"]);
     expect(paths(undefined)).toEqual(["dir"]);

@@ -92,7 +92,7 @@ describe("an event for more subscriptions than a commit holds", () => {
     await expect(made.intake.accept(publish([paid()]))).rejects.toMatchObject({ code: "PROVIDER_BACKPRESSURE" });
   });
 
-  it("is told of to subscriptions of operational events, however many there are", async () => {
+  it("is reported to subscriptions of operational events, however many there are", async () => {
     const made = desk({ fanout: SMALL });
     made.subscriptions = many(30).map((sub) => ({ ...sub, events: ["relay:subscription.disabled"] }));
     await made.intake.acceptOperational("key_1", "relay:subscription.disabled", {});

@@ -75,7 +75,7 @@ describe("a storage that does not keep up", () => {
     made.intake.admit();
   });
 
-  it("that is full or gone is told as 503, nothing is announced, and it recovers", async () => {
+  it("that is full or gone is answered with 503, nothing is announced, and it recovers", async () => {
     for (const [fault, expected] of [
       ["full", "STORAGE_FULL"],
       ["unavailable", "STORAGE_UNAVAILABLE"],

@@ -191,7 +191,7 @@ describe("a commit whose fate is unknown", () => {
     }
   });
 
-  it("that stays unknown is told as 503, and the publisher's repeat tells the truth", async () => {
+  it("that stays unknown is answered with 503, and the publisher's repeat tells the truth", async () => {
     const made = desk();
     made.shelf.after = () => {
       made.shelf.after = () => {};

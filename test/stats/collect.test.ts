@@ -65,7 +65,7 @@ describe("latencies", () => {
   });
 });
 
-describe("figures", () => {
+describe("statistics", () => {
   it("count what happens, and show it at once, without waiting to be written", async () => {
     const { stats, event, tried } = build();
     event("sub_a", "sub_b");
@@ -205,7 +205,7 @@ describe("figures", () => {
   });
 });
 
-describe("a row of figures", () => {
+describe("a row of statistics", () => {
   it("reads back as it was written, and one that is broken counts nothing", () => {
     const tally = newBucket();
     tally.accepted = 3;

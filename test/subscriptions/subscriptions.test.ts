@@ -35,7 +35,7 @@ function watched(): { readonly store: Shelf; readonly storage: Storage; tell(key
 const put = (store: Shelf, sub: Subscription): void =>
   void store.rows.set(subscriptionKey(sub.keyId, sub.id), JSON.stringify(sub));
 
-describe("the directory", () => {
+describe("the subscription cache", () => {
   it("reads a key once, until a commit touches it", async () => {
     const { store, storage, tell } = watched();
     put(store, subscription("a"));
@@ -53,7 +53,7 @@ describe("the directory", () => {
     expect(await directory.of("key_1")).toHaveLength(2);
   });
 
-  it("forgets all it has read when it is told that messages were missed", async () => {
+  it("forgets all it has read when it learns that messages were missed", async () => {
     const { store, storage, tell } = watched();
     put(store, subscription("a"));
     using directory = createSubscriptionCache(storage);
@@ -314,7 +314,7 @@ describe("a subscription", () => {
     expect((await refusal(subscriptions.create("key_1", FIELDS, ACTOR))).code).toBe("SUBSCRIPTION_LIMIT_REACHED");
   });
 
-  it("rotates to one winner: who lost the race is told so", async () => {
+  it("rotates to one winner: the loser of the race learns so", async () => {
     const { subscriptions, store, read } = desk();
     const { id } = (await subscriptions.create("key_1", FIELDS, ACTOR)).subscription;
     const arrived: (() => void)[] = [];
