@@ -1,4 +1,4 @@
-/** Who is counted on `/v1`: a key that nobody has verified, and therefore the client's address as well. */
+/** Names the callers that the limits count on `/v1`: the key, and the address too, since nobody has verified the key. */
 import { apiKeyPrincipal } from "../../limits/limit-keys.ts";
 import type { Caller } from "../../limits/limiter.ts";
 import { addressGroup } from "../../model/address.ts";
@@ -6,7 +6,7 @@ import { Problem } from "../../model/problem.ts";
 import { valuesOf } from "./headers.ts";
 import type { Pairs } from "./headers.ts";
 
-/** An address may stand for many keys: an office, a carrier. */
+/** How many times the row an address may use: an office or a carrier shares one address. */
 const ADDRESS_FACTOR = 10;
 
 export interface Credentials {
@@ -17,7 +17,7 @@ export interface Credentials {
 }
 
 /**
- * What names the caller, as the upstream will read it.
+ * Reads what names the caller, as the upstream will read it.
  * @param keyHeader in lower case
  * @param authorizationHeader where the client's own `Authorization` stands, in lower case
  * @throws Problem VALIDATION_FAILED when one stands there twice: the upstream might look at the other one

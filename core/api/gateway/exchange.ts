@@ -1,4 +1,4 @@
-/** One request to the upstream and its answer, over undici's dispatcher: the head first, then the body as it comes. */
+/** One request to the upstream and its answer over undici's dispatcher: the head first, then the body as it arrives. */
 import { Readable, type Writable } from "node:stream";
 import type { Dispatcher } from "undici";
 
@@ -16,7 +16,7 @@ export interface UpstreamHead {
   readonly headers: readonly string[];
 }
 
-/** The longest body of an answer that is replaced by ours and still read to its end, so that its connection can be kept. */
+/** Longest body of a replaced answer that is still read to its end, so that the connection can be kept. */
 const DRAINED = 65_536;
 
 export class UpstreamExchange implements Dispatcher.DispatchHandler {
@@ -38,7 +38,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     this.head = this.#head.promise;
     this.over = this.#over.promise;
     this.#upload = body instanceof Readable ? body : undefined;
-    // Both are awaited by some, and by nobody when it is over before.
+    // Nobody awaits them when the exchange ends before: then a rejection must not count as unhandled.
     this.head.catch(() => undefined);
     this.#body.promise.catch(() => undefined);
     // A body on a method that needs none: a server that ignores it must not find it at the start of the next request.
@@ -51,7 +51,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Ends it, whatever it is at. */
+  /** Ends the exchange at whatever point it is. */
   abort(reason: Error): void {
     this.#aborted ??= reason;
     this.#fail(this.#aborted);
@@ -107,7 +107,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** As undici keeps them: bytes, by turns. */
+/** Headers as undici keeps them: names and values in turn, as bytes. */
 function texts(raw: unknown): readonly string[] {
   if (!Array.isArray(raw)) return [];
   return raw.map((one: unknown) => (Buffer.isBuffer(one) ? one.toString("latin1") : String(one)));

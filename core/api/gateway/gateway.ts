@@ -1,4 +1,4 @@
-/** The gateway: `/v1` matched, limited and passed on to the upstream, both bodies streaming. It authenticates nobody. */
+/** The gateway: matches and limits requests to `/v1` and passes them on to the upstream. It authenticates nobody. */
 import { Readable } from "node:stream";
 import { retryAfterMs } from "../../deliver/retry.ts";
 import type { Caller, Limiter, LimitVerdict } from "../../limits/limiter.ts";
@@ -28,7 +28,7 @@ export interface GatewayDeps {
   /** Left out, only `GET /v1/health` answers, for the relay itself. */
   readonly upstream?: (Omit<UpstreamOptions, "clock"> & { readonly keyHeader: string }) | undefined;
   readonly limits: Pick<Limiter, "check">;
-  /** Proxies in front of the relay whose `X-Forwarded-Proto` and `-Host` are believed. */
+  /** Proxies in front of the relay. Their `X-Forwarded-Proto` and `-Host` are taken as true. */
   readonly trustedProxies: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
@@ -40,14 +40,14 @@ export interface Gateway {
 }
 
 const BODY_BYTES = 1_048_576;
-/** Bodies that wait for a place at the upstream hold at most so many bytes. */
+/** Most bytes that bodies hold while they wait for a place at the upstream. */
 const WAITING_BYTES = 33_554_432;
-/** Requests at the upstream at once, unless something else is said. */
+/** Requests at the upstream at once, by default. */
 const CONCURRENCY = 128;
 const UPSTREAM_BUSY = "The upstream is busy; come back later.";
 const WAIT_MIN_S = 1;
 const WAIT_MAX_S = 300;
-/** How soon it is worth asking again whether someone has configured an upstream, seconds. */
+/** `Retry-After` where no upstream is configured, seconds. */
 const NOT_CONFIGURED_S = 60;
 
 export function createGateway(deps: GatewayDeps): Gateway {
@@ -83,8 +83,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
   }
 
   /**
-   * The request with a place at the upstream. While its body is on its way it has one of a few; where there is none it
-   * waits for its body, and takes a place when that is there: so what stalls holds no place that others need.
+   * Takes a place at the upstream for a request. Only a few places are for requests whose body is still on its way. Without
+   * one of those, the request reads its body first and takes a place then, so that a stalled upload blocks no place.
    */
   async function placed(call: Call, callers: readonly string[], end: AbortController): Promise<Placed> {
     const { req } = call;
@@ -106,7 +106,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
   async function answer(route: GatewayRoute, call: Call): Promise<RouteReply> {
     const path = normalPath(call.path);
-    // Spelled otherwise it would be another operation: what is counted must be what is forwarded.
+    // In another spelling the path could name another operation. The one that is counted must be the one that is forwarded.
     if (path === undefined || find(call.method, path) !== route)
       throw new Problem("NOT_FOUND", "There is no such path.");
     const pairs = pairsOf(call);
@@ -126,7 +126,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     }
   }
 
-  /** The error with the limit headers that are true of it: what is our fault, or the upstream's, costs nothing. */
+  /** Adds the limit headers to an error. A fault of ours, or of the upstream, gives the slot back first. */
   async function refusal(error: unknown, verdict: LimitVerdict | undefined): Promise<unknown> {
     if (error instanceof Gone || verdict === undefined) return error;
     const { code, status, detail, extras } = problemOf(error);
@@ -171,7 +171,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     }
   }
 
-  /** The upstream's own refusal, in our words. */
+  /** The problem that stands for a 429 or 503 of the upstream. */
   function busy({ head, exchange }: Answering, row: string, key: string): Problem {
     exchange.drop();
     const ms = retryAfterMs(valuesOf(head.headers, "retry-after")[0], clock.now()) ?? 0;
@@ -181,7 +181,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     return new Problem("PROVIDER_BACKPRESSURE", UPSTREAM_BUSY, { retryAfter });
   }
 
-  /** Hands the answer through. What fails from here on can only be told by cutting it off. */
+  /** Passes the answer to the client. An error after the head can only cut the answer off. */
   async function pass(
     { req, res, requestId }: Call,
     { head, exchange }: Answering,
@@ -218,7 +218,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   };
 }
 
-/** What is known of a request once it has been counted. */
+/** A request that the limits have counted. */
 interface Counted {
   readonly path: string;
   readonly row: string;
@@ -230,7 +230,7 @@ interface Counted {
 interface Placed {
   readonly place: UploadPlace;
   readonly body?: Readable | Uint8Array;
-  /** What a body that was waited for holds. */
+  /** The memory that a body holds which was read first. */
   readonly held?: HeldBody;
 }
 
@@ -245,5 +245,5 @@ function limitsOnly(headers: Readonly<Record<string, string>>): Record<string, s
   return rest;
 }
 
-/** The host of a request line in absolute form, which goes before `Host` (RFC 9112 §3.2.2). */
+/** The host of a request line in absolute form. It takes precedence over `Host` (RFC 9112 §3.2.2). */
 const askedHost = (target: string): string | undefined => /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i.exec(target)?.[1];

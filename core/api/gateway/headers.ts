@@ -1,6 +1,6 @@
-/** Which headers pass the gateway, in either direction. */
+/** Selects the headers that pass the gateway, in either direction. */
 
-/** Of one connection only (RFC 9110 §7.6.1), or written anew at each hop. */
+/** Headers of one connection only (RFC 9110 §7.6.1), or that each hop writes itself. */
 const HOP = [
   "connection",
   "keep-alive",
@@ -15,7 +15,7 @@ const HOP = [
   "http2-settings",
 ];
 
-/** Not taken over from a client: what says who it is or where it came from, and what would replace path or method. */
+/** Headers that are not taken from a client: they say who it is or where it came from, or replace path or method. */
 const CLIENT_MAY_NOT: ReadonlySet<string> = new Set([
   ...HOP,
   "host",
@@ -36,16 +36,16 @@ const CLIENT_MAY_NOT: ReadonlySet<string> = new Set([
 ]);
 const CLIENT_MAY_NOT_START = ["x-forwarded-", "x-original-"];
 
-/** Ours stand in the answer instead. */
+/** Limit headers of an upstream. The answer has the relay's instead. */
 const LIMITS: ReadonlySet<string> = new Set(["ratelimit", "ratelimit-policy"]);
 const LIMITS_START = ["x-ratelimit-", "x-burst-"];
 
 const UPSTREAM_MAY_NOT: ReadonlySet<string> = new Set([...HOP, "x-request-id", "via"]);
 
-/** The relay's own cookies. A browser sends them to every path of this origin; they are no business of an upstream. */
+/** The relay's own cookies. A browser sends them to every path of this origin; the upstream does not get them. */
 const OWN_COOKIE = /^\s*__Host-relay/i;
 
-/** Names and values by turns. */
+/** Names and values in turn. */
 export type Pairs = readonly string[];
 
 /** What the gateway itself tells the upstream about a request. */
@@ -69,7 +69,7 @@ export function requestPairs(raw: Pairs, origin: Origin, keyHeader: string): str
   for (let i = 0; i < raw.length; i += 2) {
     const [name, value] = [(raw[i] as string).toLowerCase(), raw[i + 1] as string];
     if (name === "via") via += `${value}, `;
-    // CGI and its heirs make X_Forwarded_For and X-Forwarded-For one variable.
+    // CGI makes X_Forwarded_For and X-Forwarded-For one variable.
     const dashed = name.replaceAll("_", "-");
     if (CLIENT_MAY_NOT.has(dashed) || startsWithAny(dashed, CLIENT_MAY_NOT_START) || named.has(name)) continue;
     if (dashed !== name && (dashed === keyHeader || dashed === "authorization")) continue;
@@ -124,7 +124,7 @@ export function responsePairs(
 const startsWithAny = (name: string, starts: readonly string[]): boolean =>
   starts.some((start) => name.startsWith(start));
 
-/** What `Connection` declares to be of this connection only. */
+/** The headers that `Connection` names: they are of this connection only. */
 function connectionNames(raw: Pairs): ReadonlySet<string> {
   const names = new Set<string>();
   for (const value of valuesOf(raw, "connection"))

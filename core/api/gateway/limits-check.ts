@@ -103,11 +103,11 @@ export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
     const normal = normalPath(path);
     const route = normal === undefined ? undefined : find(method, normal);
     if (route === undefined) {
-      // What the relay would not forward must not slip past it either; what lies elsewhere is none of its business.
+      // A path under /v1 that the relay would not forward must not pass here either. Other paths are not limited.
       if (mayBeGateway(path)) throw new Problem("NOT_FOUND", "There is no such operation under /v1.");
       return undefined;
     }
-    // The server hands every route its own Call, and only the raw headers show what stands there twice.
+    // The server hands every route its own Call. Only the raw headers show a name that stands there twice.
     const credentials = credentialsIn((request as Call).req.rawHeaders, keyHeader, "x-original-authorization");
     return await limits.check(`${route.method} ${route.path}`, callersOf(credentials, request.address));
   }

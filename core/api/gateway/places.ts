@@ -1,12 +1,12 @@
-/** The places at the upstream: a plain count, shared out over addresses and keys. */
+/** Counts the places at the upstream and shares them out over addresses and keys. */
 
-/** What one caller may have of the line. */
+/** The share of the places that one caller may have. */
 const SHARE = 1 / 8;
-/** What requests whose body is still on its way may have of it, all callers together: the others are for what is whole. */
+/** The share for requests whose body is still on its way, over all callers. The rest is for requests that are complete. */
 const UPLOADS = 1 / 2;
 
 export interface UploadPlace {
-  /** The body is there now: the place counts as an upload no more. */
+  /** Call it when the body has arrived: the place then counts as an upload no more. */
   uploaded(): void;
   /** May be called twice. */
   leave(): void;
@@ -14,7 +14,7 @@ export interface UploadPlace {
 
 export interface Places {
   /**
-   * A place for these callers, each of which must have room; `undefined` when there is none.
+   * Takes a place for these callers, each of which must have room. `undefined` when there is none.
    * @param uploading whether the body is still on its way
    */
   take(callers: readonly string[], uploading: boolean): UploadPlace | undefined;

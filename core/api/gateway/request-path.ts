@@ -1,4 +1,4 @@
-/** Which operation of `/v1` a path stands for, and the one spelling under which it is matched, counted and forwarded. */
+/** Finds the operation of `/v1` that a path names, and the normal spelling in which it is matched, counted and forwarded. */
 import { restForm } from "../../limits/route-limits.ts";
 import { createTable } from "../http/route-table.ts";
 
@@ -34,7 +34,7 @@ export function createFindRoute(routes: readonly GatewayRoute[]): FindRoute {
   return (method, path) => table.find(path, method)?.endpoint;
 }
 
-/** What would mean something to a server behind us: separators, `;` parameters, a second round of decoding. */
+/** Characters that mean something to a server behind us: separators, `;` parameters, a second round of decoding. */
 const MEANT = /[/\\;?#%\p{Cc}]/u;
 
 /**
@@ -54,11 +54,11 @@ export function normalPath(path: string): string | undefined {
   return `/${segments.join("/")}`;
 }
 
-/** Not empty, no dot segment, nothing that is read as something else, nothing that is trimmed. */
+/** True for a segment that every server reads alike: not empty, no dot segment, nothing to trim or to decode again. */
 const isPlain = (value: string): boolean =>
   value !== "" && value !== "." && value !== ".." && value.trim() === value && !MEANT.test(value);
 
-/** What may stand in a query as it is; the rest is encoded, so that no server sees an end where we saw none. */
+/** Characters of a query that are encoded, so that no server sees an end where we saw none. */
 const UNSAFE_IN_QUERY = /[^\x21-\x7e]|#/g;
 
 /** The query of a request line, with its `?`; empty when there is none. */
@@ -71,8 +71,7 @@ export function queryOf(target: string): string {
 }
 
 /**
- * True when some server might read this path as one under `/v1`, however it is spelled. Where that cannot be told, it
- * is true.
+ * True when some server might read this path as one under `/v1`, however it is spelled, and when that is uncertain.
  * @param path without its query
  */
 export function mayBeGateway(path: string): boolean {

@@ -1,24 +1,24 @@
-/** What the upstream asked for with `Retry-After`: nothing goes there for as long, of one row and key, or at all. */
+/** Keeps the `Retry-After` of the upstream: for one row and key after a 429, for all requests after a 503. */
 import { setNewest } from "../../model/bounded-map.ts";
 import { routeShape } from "../../limits/route-limits.ts";
 import type { Clock } from "../../ports/clock.ts";
 
-/** Rows and keys that are remembered. Beyond it the one that was added first is forgotten: its next request asks again. */
+/** Most rows and keys that are remembered; the oldest one is forgotten first. */
 const HELD = 10_000;
 
 export interface UpstreamRest {
-  /** How long it still lasts for this row and key, ms; 0 when it is over. */
+  /** The time that is left for this row and key, ms; 0 when there is none. */
   leftMs(row: string, key: string): number;
-  /** After a 429: nothing more of this row and key. */
+  /** After a 429: stops requests of this row and key. */
   row(row: string, key: string, ms: number): void;
-  /** After a 503: nothing more at all. */
+  /** After a 503: stops all requests. */
   all(ms: number): void;
 }
 
 export function createUpstreamRest(clock: Pick<Clock, "monotonic">): UpstreamRest {
   const rows = new Map<string, number>();
   let allUntil = 0;
-  // Two forms of one operation are one row.
+  // The two forms of an operation share a row.
   const nameOf = (row: string, key: string): string => `${routeShape(row)} ${key}`;
   return {
     leftMs(row, key) {

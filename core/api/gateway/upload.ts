@@ -1,10 +1,10 @@
-/** A request's body on its way to the upstream: counted, held back by whoever is slower, never the client's own socket. */
+/** Passes a request's body to the upstream: counts it, and reads no faster than the upstream takes it. */
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import { Problem } from "../../model/problem.ts";
 import { Gone } from "../http/body.ts";
 
-/** What is left of a body that nobody wants any more is read and thrown away, up to this many bytes. */
+/** Most bytes that are read and thrown away of a body that is not wanted any more. */
 const DRAINED = 16 * 1024 * 1024;
 
 export const hasUpload = (req: IncomingMessage): boolean =>
@@ -40,7 +40,7 @@ export function openUpload(
 ): Readable {
   let size = 0;
   const upload = new Readable({ read: () => void req.resume() });
-  // Whoever destroys it knows why already.
+  // The caller that destroys the stream knows the reason.
   upload.on("error", () => undefined);
   upload.once("close", () => req.resume());
   const fail = (error: Error): void => {

@@ -1,4 +1,4 @@
-/** The upstream: kept connections, one deadline over the whole of each exchange. */
+/** Sends requests to the upstream over kept connections, with one deadline for each whole exchange. */
 import type { Pool } from "undici";
 import type { Clock } from "../../ports/clock.ts";
 import type { Connect } from "../../ports/plugin.ts";
@@ -8,7 +8,7 @@ import type { UpstreamHead, UpstreamRequest } from "./exchange.ts";
 export interface UpstreamOptions {
   /** `http:` or `https:`; its path goes before that of each request. */
   readonly url: URL;
-  /** Guarded: it opens this upstream and nothing else. */
+  /** The guarded connector. It opens this upstream only. */
   readonly connect: Connect;
   readonly clock: Clock;
   /** From the first byte sent to the last one passed on. @default 30_000 */
@@ -33,7 +33,7 @@ export interface Upstream {
 }
 
 const CONNECT_MS = 10_000;
-/** undici's own time-outs look at single waits: the deadline is ours, these are for a clock that was set back. */
+/** undici's time-outs bound single waits. The deadline is ours; these are for a clock that was set back. */
 const BELT_MS = 120_000;
 
 export function createUpstream({
@@ -47,7 +47,7 @@ export function createUpstream({
   const end = new AbortController();
   let opened: Promise<Pool> | undefined;
 
-  // Loaded at the first request.
+  // undici is loaded at the first request.
   async function open(): Promise<Pool> {
     const undici = await import("undici");
     return new undici.Pool(url.origin, {
@@ -137,6 +137,6 @@ type Told = PromiseWithResolvers<Answering>;
 const mayRepeat = ({ method, body }: UpstreamRequest): boolean =>
   body === undefined && (method === "GET" || method === "HEAD");
 
-/** A kept connection was closed by the other side just when it was used. */
+/** True when the other side closed a kept connection just as it was used. */
 const isStale = (error: unknown): boolean =>
   ["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"].includes((error as NodeJS.ErrnoException).code ?? "");

@@ -1,4 +1,4 @@
-/** The HTTP application: h3 in front, our own exact routes behind, every answer through one door. */
+/** The HTTP application: finds the endpoint of a request, checks limits, runs it, answers and logs. h3 stands in front. */
 import { H3 } from "h3";
 import { toNodeHandler } from "h3/node";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -28,29 +28,30 @@ export interface AppDeps extends Pick<CheckDeps, "stepUp"> {
   readonly metrics: Metrics;
   readonly auth: Auth;
   readonly limits: Pick<Limiter, "check" | "unauthenticated">;
-  /** Addresses and CIDRs whose `X-Forwarded-For` is believed. */
+  /** Addresses and CIDRs of proxies. Their `X-Forwarded-For` is taken as true. */
   readonly trustedProxies: readonly string[];
   readonly operations: readonly AnyOperation[];
   /** Routes of plug-ins, pages and probes. */
   readonly routes: readonly Route[];
-  /** Bytes of bodies under way that are published. @default 67_108_864 */
+  /** Most bytes that the bodies of publish requests hold at once. @default 67_108_864 */
   readonly maxBodyBytes?: number;
-  /** Puts what was refused on the audit trail; left out, it stands nowhere. */
+  /** Puts a refusal on the audit trail. @default it is not recorded */
   readonly trail?: CheckDeps["refused"];
-  /** Told of each 429; of its key, when the caller owns the key of the path. */
+  /** Called for each 429, with the key of the path where the caller owns it. */
   readonly refused?: (code: LimitRefusalCode, keyId: string | undefined) => void;
 }
 
 export type NodeHandler = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** One line of the table: an operation of ours, or a route that was brought along. */
+/** An entry of the route table: an operation of the management API, or a route of a plug-in. */
 type Endpoint =
   | { readonly method: string; readonly path: string; readonly operation: AnyOperation; readonly route?: undefined }
   | { readonly method: string; readonly path: string; readonly operation?: undefined; readonly route: Route };
 
 /**
- * What h3 is given for an answer: one that stays pending. The answer is ours to send, on Node's own response. When it was
- * told of the end, h3 made a response of its own to put behind it, and half a dozen promises: 5 % of an event's work.
+ * The answer that h3 gets: a promise that stays pending, because we answer on Node's own response. A settled one makes h3
+ * build a response of its own, which costs 5 % of an event's work. And h3's answers go through `Headers`, which writes every
+ * name in lower case: the interface spells `X-RateLimit-Limit`.
  */
 const ours = (): Promise<never> => new Promise(() => {});
 
@@ -104,7 +105,7 @@ export function createApp(deps: AppDeps): NodeHandler {
     metrics.count("http_requests", { route: where, status: String(reply.status) });
     metrics.observe("request_seconds", durationMs / 1_000);
     const known = counted.principal !== undefined || reply.status >= 500;
-    // Nearly no event is refused: a publish that is stored has its line already.
+    // A publish that is stored has its log line already.
     if (!known && code === undefined) return;
     const fields = {
       requestId: call.requestId,
@@ -118,7 +119,7 @@ export function createApp(deps: AppDeps): NodeHandler {
     else logRefusal(call.address, fields);
   }
 
-  /** Head, path, method. */
+  /** Checks head, path and method, in this order. */
   function route(call: Call): Endpoint {
     const { req } = call;
     if (countHeader(req, "host") > 1) throw new Problem("VALIDATION_FAILED", "Send one Host header.", CLOSE);
@@ -164,7 +165,7 @@ export function createApp(deps: AppDeps): NodeHandler {
     return { verdict, caller };
   }
 
-  /** What the client is told of an error, and what is counted and logged because of it. */
+  /** Finds the problem that the client gets for an error, counts a failed authentication, and logs a fault of ours. */
   async function judged(error: unknown, call: Call): Promise<Problem> {
     let problem = problemOf(error);
     try {
@@ -188,7 +189,7 @@ export function createApp(deps: AppDeps): NodeHandler {
     deps.refused?.(code as LimitRefusalCode, owned ? keyId : undefined);
   }
 
-  /** Answers, whatever happens: what fails here failed while an error was being answered. */
+  /** Answers in any case. An error here comes from answering an error. */
   function serve(call: Call): void {
     answer(call).then(
       () => call.release(),
@@ -213,7 +214,7 @@ export function createApp(deps: AppDeps): NodeHandler {
     try {
       void handle(req, res);
     } catch {
-      // h3 makes a URL of target and Host, and there may be none in them.
+      // h3 throws where target and Host make no URL.
       serve(callOf(req, res));
     }
   };
@@ -225,13 +226,13 @@ const CLOSE = { headers: { Connection: "close" } } as const;
 interface Counted {
   /** Who asks for an operation. */
   readonly principal?: Principal;
-  /** Who asks for a route, as that found out. */
+  /** Who asks for a route: what its `identify` found. */
   readonly caller?: unknown;
   readonly verdict?: LimitVerdict | undefined;
 }
 const NOT_COUNTED: Counted = {};
 
-/** The limiter said no: its own headers go with the answer. */
+/** A refusal by the limiter. Its headers go with the answer. */
 class Refused extends Problem {
   readonly verdict: LimitVerdict;
   readonly principal: Principal | undefined;

@@ -1,18 +1,18 @@
-/** How many bytes of request bodies are held at once, in all and by each caller. */
+/** Bounds the bytes of request bodies that are held at once, in all and for each caller. */
 import { MAX_BATCH_BYTES } from "../../model/event.ts";
 
-/** What one caller may always hold of the budget, if there is room at all. */
+/** The share of the budget that one caller may always hold, if there is room at all. */
 const SHARE = 1 / 8;
-/** What one caller may hold of the part that is free: alone it gets a quarter of the whole. */
+/** The share of the free part that one caller may hold: a single caller gets a quarter of the whole. */
 const SHARE_OF_FREE = 1 / 3;
 
 export interface BodyBudget {
-  /** Whether there is room for so many bytes more of these callers. Each of them must have it. */
+  /** True when there is room for so many bytes more of these callers. Each of them must have it. */
   fits(callers: readonly string[], bytes: number): boolean;
-  /** Holds so many bytes more. False when there is no room: then nothing was held. */
+  /** Holds so many bytes more. False, with nothing held, when there is no room. */
   hold(callers: readonly string[], bytes: number): boolean;
   release(callers: readonly string[], bytes: number): void;
-  /** Bytes that are held now. */
+  /** The bytes that are held now. */
   held(): number;
 }
 
@@ -55,13 +55,13 @@ export function createBodyBudget(maxBytes: number, longest: number): BodyBudget 
 
 /** Bodies of management requests and logins are small, and many of them come before anyone is authenticated. */
 const SMALL_BODY = 64 * 1024;
-/** More than the longest body is held while its last block is filled. */
+/** While its last block is filled, a body holds more than its length. */
 const LARGE_BODY = MAX_BATCH_BYTES + SMALL_BODY;
 const SMALL_BYTES = 8 * 1024 * 1024;
 
-/** The budgets of one server: small bodies cannot take the room of publishers. */
+/** The budgets of one server. Small bodies have their own, so that they cannot take the room of publishers. */
 export interface BodyBudgets {
-  /** The budget of a body that may be so long. */
+  /** The budget of a body that may be up to so long. */
   of(maxBytes: number): BodyBudget;
 }
 

@@ -1,34 +1,34 @@
-/** Reads a request's body into memory, within its own limit and within what all bodies together may hold. */
+/** Reads a request's body into memory, within its own limit and the budget of all bodies. */
 import type { IncomingMessage } from "node:http";
 import { Problem } from "../../model/problem.ts";
 import type { BodyBudget } from "./body-budget.ts";
 
-/** Chunks below this are copied together: one held by itself costs some hundred bytes, even if it brings one. */
+/** Chunks below this size are copied together: each one that is held costs some hundred bytes more. */
 const SMALL_CHUNK = 4_096;
 const BLOCK = 16_384;
-/** How soon it is worth coming back, seconds. What stalls is cut off by the server's time-out of 30 s. */
+/** `Retry-After` when there is no room, seconds. The server cuts stalled uploads off after 30 s. */
 const RETRY_AFTER_S = 5;
 
 const NOBODY: readonly string[] = [];
-/** A body up to this length is shared out over nobody when it comes at once: nearly every event does. */
+/** A body up to this length that comes in one chunk counts for no caller: nearly every event does. */
 const AT_ONCE = 65_536;
 
-/** What one request holds of a budget, from its first byte until it is answered. */
+/** The bytes that one request holds of a budget, from its first byte until it is answered. */
 export class HeldBody {
   readonly #budget: BodyBudget;
   readonly #who: () => readonly string[];
   #callers: readonly string[] | undefined;
   #bytes = 0;
-  /** Its body was refused for want of room: the rest of it is not read. */
+  /** True when the body was refused for want of room: the rest of it is not read. */
   refused = false;
 
-  /** @param who whom it counts for; asked only for bodies that are long, or come in pieces */
+  /** @param who the callers that it counts for; called only for a body that is long or comes in pieces */
   constructor(budget: BodyBudget, who: () => readonly string[]) {
     this.#budget = budget;
     this.#who = who;
   }
 
-  /** Whether a body of that announced length may begin. */
+  /** True when a body of that announced length may begin. */
   fits(bytes: number): boolean {
     return this.#budget.fits(bytes > AT_ONCE ? (this.#callers ??= this.#who()) : NOBODY, bytes);
   }
@@ -48,7 +48,7 @@ export class HeldBody {
   }
 }
 
-/** A body as it grows: long chunks as they are, short ones in blocks. */
+/** Collects a body: long chunks as they are, short ones in blocks. */
 class Pieces {
   #size = 0;
   #pieces: Buffer[] = [];
@@ -59,7 +59,7 @@ class Pieces {
     return this.#size;
   }
 
-  /** How many bytes more are held with this chunk. */
+  /** The bytes that are held additionally with this chunk. */
   cost(chunk: Buffer): number {
     if (this.#size === 0 || chunk.length >= SMALL_CHUNK) return chunk.length;
     return this.#block !== undefined && this.#used + chunk.length <= BLOCK ? 0 : BLOCK;
@@ -101,8 +101,8 @@ const noRoom = (): Problem =>
   });
 
 /**
- * The whole body, refused by its announced length where there is one, before it is read. What is held of it counts as it
- * arrives: an upload that stalls holds what it has sent, and no more.
+ * Reads the whole body. A body with an announced length that is too long is refused before it is read. Bytes count as they
+ * arrive, so a stalled upload holds what it has sent, and no more.
  * @throws Problem PAYLOAD_TOO_LARGE, PROVIDER_BACKPRESSURE; Gone when the client went away
  */
 export function readBody(req: IncomingMessage, maxBytes: number, held: HeldBody): Promise<Uint8Array> {
@@ -139,7 +139,7 @@ export function readBody(req: IncomingMessage, maxBytes: number, held: HeldBody)
   });
 }
 
-/** The client went away before its request was whole: there is nobody to answer. */
+/** Thrown when the client goes away before its request is complete: there is nobody to answer. */
 export class Gone extends Error {
   constructor() {
     super("the client went away");

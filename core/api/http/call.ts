@@ -1,4 +1,4 @@
-/** One request as routes see it. Everything is read straight from Node's request, and only when it is asked for. */
+/** One request as routes see it. It reads from Node's request, and only what is asked for. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { addressGroup } from "../../model/address.ts";
 import type { RouteRequest } from "../../ports/plugin.ts";
@@ -6,7 +6,7 @@ import type { AddressOf } from "./client-address.ts";
 import { HeldBody, readBody } from "./body.ts";
 import type { BodyBudgets } from "./body-budget.ts";
 
-/** One `Call` a request: methods stand on the prototype, so that a request makes no closures of them. */
+/** Each request has one `Call`. It is a class so that a request makes no closures. */
 export class Call implements RouteRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -49,7 +49,7 @@ export class Call implements RouteRequest {
     return this.#addressOf(this.req);
   }
 
-  /** A second `Authorization` makes both worthless: which one a proxy looked at cannot be known. */
+  /** With two `Authorization` headers, neither counts: a proxy may have looked at the other one. */
   header(name: string): string | undefined {
     const value = this.req.headers[name];
     if (name === "authorization" && value !== undefined && countHeader(this.req, name) > 1) return undefined;
@@ -64,12 +64,12 @@ export class Call implements RouteRequest {
     return readBody(this.req, maxBytes, this.#held);
   }
 
-  /** Its body was refused unread: reading it to its end would cost what the refusal saves. */
+  /** True when the body was refused for want of room: then the rest of it is not read either. */
   get unread(): boolean {
     return this.#held?.refused === true;
   }
 
-  /** It has been answered: what it held of its body may be held by others. */
+  /** Gives back the memory that the body holds. Called when the request is answered. */
   release(): void {
     this.#held?.release();
   }

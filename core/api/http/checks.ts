@@ -22,7 +22,7 @@ export async function authenticated(auth: Auth, call: Call): Promise<Principal> 
   return found;
 }
 
-/** What the checks ask beside the request itself. */
+/** What the checks need beside the request. */
 export interface CheckDeps {
   readonly stepUp: StepUpRule;
   readonly clock: Pick<Clock, "now">;
@@ -30,7 +30,7 @@ export interface CheckDeps {
   readonly refused: (entry: AuditEntry, alike: string) => Promise<void>;
 }
 
-/** Content type, encoding, size, JSON, fields; then the key; then the second factor. */
+/** Checks content type, encoding, size, JSON and fields, then the key, then the second factor. */
 export async function readAsk(
   spec: AnyOperation,
   call: Call,
@@ -76,7 +76,7 @@ function parsed(schema: z.ZodType, value: unknown, errors: FieldError[]): unknow
   return undefined;
 }
 
-/** RFC 9470: the answer says what would be enough. */
+/** The challenge of RFC 9470 says which factor is needed. */
 const stepUpRequired = (rule: StepUpRule): Problem =>
   new Problem("STEP_UP_REQUIRED", "Prove your second factor again, then repeat the request with the new token.", {
     headers: { "WWW-Authenticate": stepUpChallenge(rule) },

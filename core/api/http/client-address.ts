@@ -1,10 +1,10 @@
-/** The client's address, seen through proxies that are trusted and through no others. */
+/** Finds the client's address behind trusted proxies. */
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
 
 export type AddressOf = (request: IncomingMessage) => string;
 
-/** The address of whoever holds the other end of the connection. */
+/** The address of the other end of the connection. */
 export const peerOf = (request: IncomingMessage): string => plain(request.socket.remoteAddress ?? "");
 
 /**

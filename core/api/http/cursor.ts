@@ -24,7 +24,7 @@ export function createCursors(keys: Pick<Keys, "seal" | "open">, valid: (place: 
         // Base64 has several spellings of the same bytes; only ours is taken.
         if (sealed.toString("base64url") === cursor && valid(place)) return place;
       } catch {
-        // Fall through: why it is no cursor of ours is nobody's business.
+        // The client learns only that it is no cursor of this list.
       }
       throw new Problem("VALIDATION_FAILED", "Go on with the cursor of this very list, or begin without one.", {
         errors: [{ path: "cursor", message: "is not a cursor of this list" }],
@@ -33,5 +33,5 @@ export function createCursors(keys: Pick<Keys, "seal" | "open">, valid: (place: 
   };
 }
 
-/** True for the place of a list that is counted: how many are passed over. */
+/** True for a place that is a count: so many items are skipped. */
 export const isCount = (place: string): boolean => /^\d{1,9}$/.test(place);

@@ -1,4 +1,4 @@
-/** The strict reading of management bodies: what two parsers could read differently is refused. */
+/** Reads management bodies strictly: it refuses what two parsers could read differently. */
 import { duplicateNames, isTooDeep, MAX_DEPTH } from "../../model/json.ts";
 import { Problem } from "../../model/problem.ts";
 import type { FieldError } from "../../model/problem.ts";

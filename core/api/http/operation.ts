@@ -1,4 +1,4 @@
-/** What an operation of the management API says of itself: the one source of its checks, its types and its documentation. */
+/** An operation of the management API: the one source of its checks, its types and its documentation. */
 import type { z } from "zod";
 import type { Actor, AuditAction } from "../../model/audit.ts";
 import type { ProblemCode } from "../../model/problem.ts";
@@ -7,7 +7,7 @@ import type { Route } from "../../ports/plugin.ts";
 import type { Call } from "./call.ts";
 import type { HttpAnswer } from "./reply.ts";
 
-/** What a handler is given: everything in it has passed its checks. */
+/** What a handler gets. Everything in it has passed its checks. */
 export interface OperationRequest<Body, Query> {
   readonly call: Call;
   readonly principal: Principal;
@@ -36,9 +36,9 @@ export interface Operation<Body = unknown, Query = unknown> {
   /** The body may be left out; then it reads as `{}`. */
   readonly bodyOptional?: true;
   readonly query?: z.ZodType<Query>;
-  /** Asks for a fresh second factor; asked for without one, this is what the audit trail says was refused. */
+  /** Needs a fresh second factor. The audit trail records a request without one as this action, refused. */
   readonly stepUp?: AuditAction;
-  /** For tokens that own every key only; others are told that there is nothing here. */
+  /** Only for tokens that own every key; for all others it is NOT_FOUND. */
   readonly everyKey?: true;
   /** Success: its status and what `data` is. Without `data` there is no body. */
   readonly reply: { readonly status: number; readonly data?: z.ZodType; readonly paged?: true; readonly type?: string };
@@ -47,7 +47,7 @@ export interface Operation<Body = unknown, Query = unknown> {
   handle(ask: OperationRequest<Body, Query>): Promise<HttpAnswer | Streaming> | HttpAnswer | Streaming;
 }
 
-/** Any operation, its types forgotten. */
+/** An operation without its types. */
 export type AnyOperation = Operation<unknown, unknown>;
 
 /** Keeps what the schemas say of body and query for the handler's types. */

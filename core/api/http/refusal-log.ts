@@ -1,10 +1,10 @@
-/** The log of refused requests: a line each, so many a minute from one address and in all, and a count of the rest. */
+/** Logs refused requests: a line each, within a bound per minute for one address and for all, and a count of the rest. */
 import { addressGroup } from "../../model/address.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, LogFields } from "../../ports/plugin.ts";
 
 const WINDOW_MS = 60_000;
-/** Lines a minute of one address: a flood from it must neither fill the disk nor hide what others are refused. */
+/** Lines a minute for one address: a flood from it must neither fill the disk nor hide the refusals of others. */
 export const LINES_OF_ONE = 20;
 /** Lines a minute of all addresses together; so many addresses are remembered at most. */
 export const LINES_OF_ALL = 200;

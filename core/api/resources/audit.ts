@@ -1,4 +1,4 @@
-/** The audit trail of a key, newest first; for tokens that own every key, the relay's own among it. */
+/** The audit trail of a key, newest first. Tokens that own every key also see the entries of the relay itself. */
 import { z } from "zod";
 import type { AuditLine } from "../../model/audit.ts";
 import { auditKey, auditOf, WHOLE_RELAY } from "../../model/keys.ts";

@@ -9,7 +9,7 @@ import type { Storage } from "../../ports/storage.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
 
-/** A client that takes nothing for so long is let go, ms. */
+/** A client that takes nothing for so long is disconnected, ms. */
 const STALLED_MS = 30_000;
 
 export function backupOperations(deps: {

@@ -1,4 +1,4 @@
-/** What there is to choose from: the keys of a token, and the names of events. */
+/** Lists what there is to choose from: the keys of a token, and the names of events. */
 import { z } from "zod";
 import { apiKeyKey, keyTypeKey, parseApiKeyKey, parseTypeKey, typeKey } from "../../model/keys.ts";
 import { isEventName, isKeyId } from "../../model/names.ts";
@@ -76,7 +76,7 @@ export function catalogueOperations(deps: {
         const after = typeCursors.read(cursor, list);
         const used = await namesInUse(principal.keys, after, limit + 1);
         const all = [...new Set([...(events?.() ?? []), ...used])].map((name) => ({ name, place: typeKey(name) }));
-        // In the order of the shelves, which is what pages go on by.
+        // In key order, which the pages follow.
         const names = all
           .filter(({ place }) => after === undefined || place > typeKey(after))
           .toSorted((a, b) => (a.place < b.place ? -1 : 1));

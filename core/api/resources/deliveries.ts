@@ -37,7 +37,7 @@ export function deliveryOperations(
 ): readonly AnyOperation[] {
   const { history, replay, directory, storage, cursors, clock, ordinal } = deps;
 
-  /** The line is stored first: the replay is many commits, and none may go untold. */
+  /** The audit line is stored first: the replay is many commits, and each must be on the trail. */
   async function tell(keyId: string, target: string, actor: Actor, asked: BulkReplay): Promise<void> {
     if (asked.dryRun) return;
     const detail = `at most ${asked.limit}, ${asked.perSecond} a second`;

@@ -1,4 +1,4 @@
-/** The events of a key: listed, shown with what became of them, replayed. */
+/** The events of a key: lists them, shows one with its deliveries, replays one. */
 import { z } from "zod";
 import { auditChange } from "../../records/audit-trail.ts";
 import type { History } from "../../history/history.ts";
@@ -77,7 +77,7 @@ export function eventOperations(
         const { event, damaged, status, deliveries, next } = found;
         const head = JSON.stringify(eventView({ event, damaged, status })).slice(0, -1);
         const data = damaged ? "null" : bodyData(event);
-        // The published bytes as they are: reading and writing them anew would change numbers, order and escapes.
+        // The published bytes as they are: parsing and writing them again would change numbers, order and escapes.
         return {
           text: `${head},"data":${data},"deliveries":${JSON.stringify(deliveries.map(deliveryView))}}`,
           nextCursor: places.write(next === undefined ? undefined : String(next), list),

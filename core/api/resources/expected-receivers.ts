@@ -1,8 +1,8 @@
-/** What a replay by hand asks of the receivers: whether they have asked for rest, and that they be tried at once. */
+/** Prepares receivers for a replay by hand: refuses it while they are paused, and lets the circuit breaker try them at once. */
 import { Problem } from "../../model/problem.ts";
 
 export interface Receivers {
-  /** How long the receiver of a subscription has asked for rest yet, ms. */
+  /** The time that is left of a receiver's `Retry-After`, ms. */
   readonly pausedMs?: ((subscriptionId: string) => number) | undefined;
   /** The breaker lets the next attempt through: a replay by hand is its probe. */
   readonly probe?: ((subscriptionId: string) => Promise<void>) | undefined;
@@ -10,7 +10,7 @@ export interface Receivers {
 
 const leftMs = ({ pausedMs }: Receivers, id: string): number => pausedMs?.(id) ?? 0;
 
-/** @throws Problem PROVIDER_BACKPRESSURE when all of them rest; by the one that is back first */
+/** @throws Problem PROVIDER_BACKPRESSURE when all of them are paused, until the first one is back */
 export function refuseResting(receivers: Receivers, subscriptionIds: readonly string[]): void {
   const left = subscriptionIds.map((id) => leftMs(receivers, id));
   if (left.length === 0 || left.some((ms) => ms <= 0)) return;
@@ -18,7 +18,7 @@ export function refuseResting(receivers: Receivers, subscriptionIds: readonly st
   throw new Problem("PROVIDER_BACKPRESSURE", "The receiver has asked for rest; come back later.", { retryAfter });
 }
 
-/** Those that rest by their own wish are left alone. */
+/** Receivers that asked for a pause are left alone. */
 export async function probe(receivers: Receivers, subscriptionIds: readonly string[]): Promise<void> {
   for (const id of subscriptionIds) if (leftMs(receivers, id) <= 0) await receivers.probe?.(id);
 }

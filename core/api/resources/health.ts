@@ -1,4 +1,4 @@
-/** The probes: alive at all, and ready to serve. */
+/** The probes: `/healthz` (the process runs) and `/readyz` (it can serve). */
 import { z } from "zod";
 import { isoTime } from "../../model/time.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -8,11 +8,11 @@ import { envelope } from "../http/reply.ts";
 /** One part of the relay, as `/readyz` shows it. */
 export interface HealthPart {
   readonly ready: boolean;
-  /** One word or two for people: why not. Nothing secret: anyone may ask. */
+  /** Says in a few words why it is not ready. Nothing secret: anyone may ask. */
   readonly state?: string;
 }
 
-/** Asked at every probe; must answer soon. */
+/** Called at every probe. It must answer soon. */
 export type Readiness = () => Promise<Readonly<Record<string, HealthPart>>> | Readonly<Record<string, HealthPart>>;
 
 const time = z.iso.datetime();

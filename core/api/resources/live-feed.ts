@@ -1,4 +1,4 @@
-/** What happens on a key, as it happens: server-sent events over `fetch`, for as long as the token lasts. */
+/** Streams what happens on a key as server-sent events over `fetch`, for as long as the token is valid. */
 import type { EventEmitter } from "node:events";
 import type { Auth, Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -14,13 +14,13 @@ export interface FeedLine {
 }
 
 export interface Feed {
-  /** Tells of what happens on a key from now on; returns what ends it. */
+  /** Reports what happens on a key from now on. Returns a function that ends it. */
   listen(keyId: string, tell: (message: FeedLine) => void): () => void;
 }
 
 /** A comment this often keeps proxies from closing the connection, and finds sessions that were ended. */
 const BEAT_MS = 15_000;
-/** A client that reads slower than things happen is let go: it comes back and reads the lists. */
+/** A client that reads too slowly is disconnected. It comes back and reads the lists. */
 const MAX_UNREAD = 262_144;
 /** Streams of one node, and of one caller on it: a page for each of a few screens, not a place for everybody. */
 const MAX_STREAMS = 500;

@@ -1,4 +1,4 @@
-/** Every operation of the management API, from the rooms that they use. */
+/** Puts together every operation of the management API. */
 import type { AttemptHistory } from "../../history/attempts.ts";
 import type { History } from "../../history/history.ts";
 import type { Replay } from "../../replay/replay.ts";
@@ -43,10 +43,10 @@ export interface OperationsDeps extends Receivers {
   readonly events?: (() => readonly string[] | undefined) | undefined;
   /** Sends one test event; without it there is no such operation. */
   readonly ping?: TestEventSender | undefined;
-  /** What happens, as it happens; without it there is no stream. */
+  /** The live feed; without it there is no stream. */
   readonly feed?: Feed | undefined;
   readonly figures?: StatsSource | undefined;
-  /** Seals everything anew; without it there is no such operation. */
+  /** Seals everything with the present master key; without it there is no such operation. */
   readonly rekey?: RekeyAll | undefined;
 }
 

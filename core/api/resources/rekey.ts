@@ -1,10 +1,10 @@
-/** A new master key: everything that is sealed is sealed anew while the relay serves. */
+/** Seals everything with a new master key while the relay serves. */
 import { z } from "zod";
 import type { Actor } from "../../model/audit.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
 
-/** Begins, or joins what has begun, and resolves when it is over or after a few seconds with how far it is. */
+/** Begins, or joins one that runs. Resolves when it is over, or after a few seconds with how far it is. */
 export type RekeyAll = (actor: Actor) => Promise<{
   readonly state: "running" | "done" | "blocked";
   readonly sealed: number;

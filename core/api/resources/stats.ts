@@ -1,4 +1,4 @@
-/** Figures: of a key for charts, and of the relay for operators. */
+/** Stats: of a key for charts, and of the relay for operators. */
 import type { Chart, SubscriptionStats, KeyStats, StatsRange } from "../../stats/query.ts";
 import { isoTime } from "../../model/time.ts";
 import { operation } from "../http/operation.ts";

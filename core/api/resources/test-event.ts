@@ -11,7 +11,7 @@ import { attempt as shape } from "./shapes.ts";
 import { attemptView } from "./views.ts";
 import { findSubscription, WEBHOOK } from "./subscriptions.ts";
 
-/** Sends `relay:ping` once, and touches neither health nor breaker. */
+/** Sends `relay:ping` once. It changes neither health nor circuit breaker. */
 export type TestEventSender = (
   subscription: Subscription,
   signal: AbortSignal,

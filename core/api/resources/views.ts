@@ -1,4 +1,4 @@
-/** How our records look to a client: names, times as text, and nothing that is secret. */
+/** Turns stored records into what a client sees: times as text, and nothing secret. */
 import type { Attempt } from "../../model/attempt.ts";
 import { attemptId, deliveryId } from "../../model/delivery.ts";
 import type { Delivery } from "../../model/delivery.ts";
@@ -9,7 +9,7 @@ import type { DeliveryDetail, EventSummary } from "../../history/history.ts";
 
 const basics = ({ id, url, events, status }: Subscription) => ({ id, url, events, status });
 
-/** Optional fields that are set; header values are never told. */
+/** The optional fields that are set. Values of headers are never shown. */
 function optional(sub: Subscription): Record<string, unknown> {
   const { description, rateLimit, timeoutMs, retry, headers, disabledReason } = sub;
   const names = headers && Object.fromEntries(Object.keys(headers).map((name) => [name, null]));
