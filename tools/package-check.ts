@@ -66,7 +66,7 @@ async function serves(): Promise<void> {
   let said = "";
   for await (const part of child.stderr.setEncoding("utf8")) {
     said += String(part);
-    const url = /listening at (http\S+)/.exec(said)?.[1];
+    const url = /listening at (http[^\s"]+)["\n]/.exec(said)?.[1];
     if (url === undefined) continue;
     const { status } = await fetch(`${url}/readyz`);
     if (status !== 200) throw new Error(`/readyz answers ${status}`);

@@ -5,7 +5,7 @@ import { didYouMean } from "../../config/problems.ts";
 import { VERSION } from "../model/version.ts";
 import { StartError } from "../model/errors.ts";
 import type { CliEnvironment } from "./support/environment.ts";
-import { processEnvironment } from "./support/environment.ts";
+import { isDetailed, processEnvironment } from "./support/environment.ts";
 import { readGiven } from "./support/command.ts";
 import type { Command, Option } from "./support/command.ts";
 import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage } from "./support/exit.ts";
@@ -45,7 +45,7 @@ export async function main(argv: readonly string[], around: CliEnvironment = pro
     if (error instanceof ExitError || error instanceof StartError) {
       around.say(`relay: ${printableLines(error.message)}`);
       const stack = (error.cause as Error | undefined)?.stack;
-      if (stack !== undefined && DETAILED.has(around.env["RELAY_LOG_LEVEL"] ?? "")) around.say(printableLines(stack));
+      if (stack !== undefined && isDetailed(around)) around.say(printableLines(stack));
       return error.exitCode;
     }
     if ((error as Error | undefined)?.name === "CACError") {
@@ -145,8 +145,6 @@ function commandWords(argv: readonly string[]): readonly string[] {
   return group ? words : words.slice(0, 1);
 }
 
-/** Log levels at which the stack of an error's cause is shown too: for those who write a plug-in. */
-const DETAILED: ReadonlySet<string> = new Set(["debug", "trace"]);
 const GROUPS: ReadonlySet<string> = new Set(["subscriptions", "events", "users", "secrets"]);
 const nameOf = (text: string): string => text.replace(/ *[<[].*/, "");
 const takesValue = (flags: string): boolean => flags.includes("<");

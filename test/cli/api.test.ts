@@ -26,9 +26,9 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "relay-api-"));
   writeFileSync(join(folder, "relay.config.ts"), CONFIG);
   receiver = startCommand(["listen", "--port", "0", "--dir", "ca", "--json"], { cwd: folder });
-  receiverUrl = (await receiver.waitFor(/listening at (\S+)\n/))[1] ?? "";
+  receiverUrl = (await receiver.waitFor(/listening at (http[^\s"]+)["\n]/))[1] ?? "";
   relay = startCommand(["start"], { cwd: folder });
-  url = (await relay.waitFor(/listening at (\S+)\n/))[1] ?? "";
+  url = (await relay.waitFor(/listening at (http[^\s"]+)["\n]/))[1] ?? "";
 });
 afterAll(async () => {
   await relay?.[Symbol.asyncDispose]();

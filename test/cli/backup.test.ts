@@ -28,7 +28,7 @@ export default defineRelay({ server: { port: 0 }, log: { level: "error" }, ${con
 /** A relay with a subscription and a few events, still running. */
 async function lived({ folder, run }: Place) {
   const relay = startCommand(["start"], { cwd: folder });
-  const [, url = ""] = await relay.waitFor(/listening at (\S+)\n/);
+  const [, url = ""] = await relay.waitFor(/listening at (http[^\s"]+)["\n]/);
   const subscribe = ["subscriptions", "create", "https://example.com/h", "--key", "k", "--events", "a:*"];
   expect((await run(...subscribe, "--url", url)).code).toBe(0);
   for (const id of ["one", "two", "three"]) {
@@ -64,7 +64,7 @@ describe("relay backup and relay restore", () => {
     expect(found.records).toMatchObject({ event: 3, eventid: 3, subscription: 1 });
     expect((await second.run("restore", file)).code).toBe(1);
     await using again = startCommand(["start"], { cwd: second.folder });
-    const [, there = ""] = await again.waitFor(/listening at (\S+)\n/);
+    const [, there = ""] = await again.waitFor(/listening at (http[^\s"]+)["\n]/);
     const listed = await second.run("events", "list", "--key", "k", "--json", "--url", there);
     expect((JSON.parse(listed.stdout) as unknown[]).length).toBe(3);
   });

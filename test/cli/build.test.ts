@@ -97,7 +97,7 @@ async function start(cwd: string, ...args: readonly string[]): Promise<Running> 
   let url: string | undefined;
   for await (const part of child.stderr.setEncoding("utf8")) {
     said += String(part);
-    url = /listening at (http\S+)/.exec(said)?.[1];
+    url = /listening at (http[^\s"]+)["\n]/.exec(said)?.[1];
     if (url !== undefined) break;
   }
   if (url === undefined) throw new Error(said);

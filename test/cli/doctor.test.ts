@@ -171,7 +171,7 @@ describe("relay doctor", () => {
     ]);
     {
       await using relay = startCommand(["start"], { cwd: folder });
-      const [, url = ""] = await relay.waitFor(/listening at (http\S+)/);
+      const [, url = ""] = await relay.waitFor(/listening at (http[^\s"]+)["\n]/);
       const rekeyed = await runCommand(["secrets", "rekey"], { cwd: folder, env: { RELAY_URL: url } });
       expect(rekeyed.code, rekeyed.stderr).toBe(0);
       relay.kill("SIGTERM");

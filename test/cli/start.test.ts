@@ -15,10 +15,10 @@ beforeEach(() => (folder = mkdtempSync(join(base, "case-"))));
 describe("relay start", () => {
   it("makes its keys for its owner alone, says once where, and never what", async () => {
     await using first = startCommand(["start", "--port", "0"], { cwd: folder });
-    await first.waitFor(/listening at http:\/\/127\.0\.0\.1:\d+\n/);
+    await first.waitFor(/listening at http:\/\/127\.0\.0\.1:\d+"/);
     for (const name of ["master", "signing", "publish-token"]) {
       const file = join(folder, "data", "keys", name);
-      expect(first.stderr()).toContain(`relay: made ${file}\n`);
+      expect(first.stderr()).toContain(`"file":"${file}","msg":"made a key file"`);
       expect(statSync(file).mode & 0o777).toBe(0o600);
     }
     expect(statSync(join(folder, "data")).mode & 0o777).toBe(0o700);
@@ -26,14 +26,14 @@ describe("relay start", () => {
     expect(await first.ended).toMatchObject({ code: 0, stdout: "" });
     await using second = startCommand(["start", "--port", "0"], { cwd: folder });
     await second.waitFor(/listening at/);
-    expect(second.stderr()).not.toContain("made ");
+    expect(second.stderr()).not.toContain("made a key file");
     second.kill("SIGINT");
     expect((await second.ended).code).toBe(0);
   });
 
   it("refuses a folder that another relay uses with 75, and leaves that one alone", async () => {
     await using first = startCommand(["start", "--port", "0"], { cwd: folder });
-    const [, url = ""] = await first.waitFor(/listening at (\S+)\n/);
+    const [, url = ""] = await first.waitFor(/listening at (http[^\s"]+)["\n]/);
     const second = await runCommand(["start", "--port", "0"], { cwd: folder });
     expect(second).toMatchObject({ code: 75, stdout: "" });
     expect(second.stderr).toContain("another process");
@@ -66,7 +66,7 @@ describe("relay start", () => {
     "refuses a host that is none (%j) instead of listening elsewhere",
     async (host) => {
       const refused = await runCommand(["start", "--port", "0"], { cwd: folder, env: { RELAY_HOST: host } });
-      expect(refused).toMatchObject({ code: 78, stdout: "", stderr: expect.stringContaining("RELAY_HOST: ") });
+      expect(refused).toMatchObject({ code: 78, stdout: "", stderr: expect.stringContaining(`"path":"RELAY_HOST"`) });
       expect(refused.stderr).not.toContain("listhen");
     },
   );
@@ -101,8 +101,8 @@ describe("relay start", () => {
   it("refuses a wrong config with 78 before it makes anything", async () => {
     const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_PORT: "no", RELAY_MASTER_KEY: "short" } });
     expect(refused).toMatchObject({ code: 78, stdout: "" });
-    expect(refused.stderr).toContain("RELAY_PORT: ");
-    expect(refused.stderr).toContain("RELAY_MASTER_KEY: ");
+    expect(refused.stderr).toContain(`"path":"RELAY_PORT"`);
+    expect(refused.stderr).toContain(`"path":"RELAY_MASTER_KEY"`);
     expect(existsSync(join(folder, "data"))).toBe(false);
   });
 
@@ -128,9 +128,50 @@ export default { server: { port: 0 }, ${key} };`,
   });
 
   it("shows where a plug-in threw at the log level debug", async () => {
-    failing("source", "sources: [broken]", `setup() { throw new Error("no folder is given"); }`);
-    const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_LOG_LEVEL: "debug" } });
-    expect(refused.stderr).toMatch(/Error: no folder is given\n +at .*relay\.config\.ts/);
+    failing("storage", "storage: broken", `setup() { throw new Error("no folder is given"); }`);
+    const env = { RELAY_LOG_LEVEL: "debug" };
+    const refused = await runCommand(["start"], { cwd: folder, env });
+    expect(refused.stderr).toMatch(/Error: no folder is given\\n +at .*relay\.config\.ts/);
+    const checked = await runCommand(["check", "--data"], { cwd: folder, env });
+    expect(checked.stderr).toMatch(/Error: no folder is given\n +at .*relay\.config\.ts/);
+  });
+
+  it("writes one JSON object a line where stderr is no terminal, from start to stop", async () => {
+    type Line = Readonly<Record<string, unknown>>;
+    const lines = (text: string): Line[] =>
+      text
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Line);
+    await using relay = startCommand(["start", "--port", "0"], { cwd: folder });
+    await relay.waitFor(/listening at/);
+    relay.kill("SIGTERM");
+    const ran = lines((await relay.ended).stderr);
+    const of = (msg: RegExp): Line | undefined => ran.find((line) => msg.test(String(line["msg"])));
+    const folderOfData = join(folder, "data");
+    expect(of(/^started/)).toMatchObject({ level: "info", folder: folderOfData, url: expect.stringMatching(/^http:/) });
+    expect(of(/^stopping$/)).toMatchObject({ signal: "SIGTERM", time: expect.stringMatching(/^20\d\d-.*Z$/) });
+    expect(ran.at(-1)).toMatchObject({ msg: "stopped", signal: "SIGTERM", durationMs: expect.any(Number) });
+    const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_PORT: "x" } });
+    expect(lines(refused.stderr)).toMatchObject([
+      { level: "error", path: "RELAY_PORT", msg: "a problem of the config" },
+      { level: "error", exitCode: 78, msg: "cannot start" },
+    ]);
+    failing("source", "sources: [broken]", `setup() { throw new Error("no folder"); }`);
+    expect(lines((await runCommand(["start"], { cwd: folder })).stderr).at(-1)).toMatchObject({
+      detail: "the source plug-in my-plugin cannot start: no folder",
+      exitCode: 78,
+      msg: "cannot start",
+    });
+  });
+
+  it("goes on, and ends calmly, when nobody reads what it writes any more", async () => {
+    await using relay = startCommand(["start", "--port", "0"], { cwd: folder });
+    const [, url = ""] = await relay.waitFor(/listening at (http[^\s"]+)["\n]/);
+    relay.deafen();
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    relay.kill("SIGTERM");
+    expect((await relay.ended).code).toBe(0);
   });
 
   it("refuses two http() sources as a mistake of the config", async () => {
@@ -157,7 +198,7 @@ describe("relay check --data", () => {
   it("reads every record and finds the one that is damaged", async () => {
     writeFileSync(join(folder, "relay.config.ts"), "export default { server: { port: 0 } };");
     await using relay = startCommand(["start"], { cwd: folder });
-    const [, url = ""] = await relay.waitFor(/listening at (\S+)\n/);
+    const [, url = ""] = await relay.waitFor(/listening at (http[^\s"]+)["\n]/);
     const published = await runCommand(["publish", "a:b", "--key", "k", "--url", url, "--id", "mine"], { cwd: folder });
     expect(published.code).toBe(0);
     relay.kill("SIGTERM");

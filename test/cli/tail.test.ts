@@ -13,7 +13,7 @@ let receiver: Receiver;
 let url: string;
 const start = async (): Promise<void> => {
   relay = startCommand(["start"], { cwd: folder });
-  url = (await relay.waitFor(/listening at (\S+)\n/))[1] ?? "";
+  url = (await relay.waitFor(/listening at (http[^\s"]+)["\n]/))[1] ?? "";
 };
 
 beforeAll(async () => {

@@ -40,7 +40,7 @@ it("manages accounts through a relay that runs", async () => {
     'export default { server: { port: 0 }, limits: { "*": false }, abuse: false };',
   );
   await using relay = startCommand(["start"], { cwd: folder });
-  const [, url = ""] = await relay.waitFor(/listening at (\S+)\n/);
+  const [, url = ""] = await relay.waitFor(/listening at (http[^\s"]+)["\n]/);
   await story("bob", { RELAY_URL: url });
   // Without an address it finds the folder in use and asks where the config says; port 0 says nothing.
   expect((await run(["users", "list"])).code).toBe(69);

@@ -96,7 +96,7 @@ export default defineRelay({ server: { port }, storage: sqlite(), log: { level: 
     let url: string | undefined;
     for await (const part of child.stderr.setEncoding("utf8")) {
       said += String(part);
-      url = /listening at (http\S+)/.exec(said)?.[1];
+      url = /listening at (http[^\s"]+)["\n]/.exec(said)?.[1];
       if (url !== undefined) break;
     }
     expect(url, said).toBeDefined();

@@ -35,7 +35,7 @@ export default defineRelay({
 });`,
   );
   const running = startCommand(["start"], { cwd: folder, env });
-  const [, url = ""] = await running.waitFor(/listening at (http\S+)/);
+  const [, url = ""] = await running.waitFor(/listening at (http[^\s"]+)["\n]/);
   return { ...running, url };
 }
 

@@ -94,7 +94,7 @@ describe("variables of the environment", () => {
       writeFileSync(join(folder, name), `${value}\n`);
     }
     await using relay = startCommand(["start", "--port", "0"], { cwd: folder, env });
-    const [, url = ""] = await relay.waitFor(/listening at (http:\/\/127\.0\.0\.1:\S+)\n/);
+    const [, url = ""] = await relay.waitFor(/listening at (http:\/\/127\.0\.0\.1:\d+)["\n]/);
     expect(readdirSync(folder)).toContain("from-env");
     expect(existsSync(join(folder, "file"))).toBe(false);
     expect(existsSync(join(folder, "from-env", "keys"))).toBe(false);
@@ -170,7 +170,7 @@ describe("keys", () => {
     await relay.waitFor(/listening at/);
     expect(statSync(join(keys, "master")).mode & 0o777).toBe(0o600);
     expect(statSync(keys).mode & 0o777).toBe(0o700);
-    expect(relay.stderr()).not.toContain(`made ${join(keys, "master")}`);
+    expect(relay.stderr()).not.toContain("made a key file");
   });
 });
 

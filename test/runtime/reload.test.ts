@@ -48,7 +48,7 @@ const names = (list: readonly string[]): void =>
   writeFileSync(join(folder, "names.ts"), `export const names = ${JSON.stringify(list)};`);
 
 async function publish(relay: Running, type: string): Promise<number> {
-  const [, url = ""] = await relay.waitFor(/listening at (\S+)\n/);
+  const [, url = ""] = await relay.waitFor(/listening at (http[^\s"]+)["\n]/);
   const answer = await fetch(`${url}/events`, {
     method: "POST",
     headers: { authorization: "Bearer the-token", "content-type": "application/json" },

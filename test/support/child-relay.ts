@@ -62,7 +62,7 @@ export default defineRelay({
       ...options.env,
     },
   });
-  const [, url = ""] = await running.waitFor(/listening at (http\S+)/);
+  const [, url = ""] = await running.waitFor(/listening at (http[^\s"]+)["\n]/);
   const token = await mintToken(
     makeKeys(TEST_KEYS),
     { sub: "tester", keys: ["*"], mfa: true, ttlMs: 600_000 },

@@ -26,6 +26,8 @@ export interface Running extends AsyncDisposable {
   /** Resolves to the first match of what it has written so far, on either stream. @throws Error when it ends before */
   waitFor(pattern: RegExp): Promise<RegExpExecArray>;
   kill(signal: NodeJS.Signals): void;
+  /** Closes the reading ends of both streams. */
+  deafen(): void;
   /** Resolves when it has ended. */
   readonly ended: Promise<Ran>;
 }
@@ -68,6 +70,10 @@ export function startCommand(args: readonly string[], options: RunOptions = {}):
     stdout: () => stdout,
     stderr: () => stderr,
     kill: (signal) => void child.kill(signal),
+    deafen() {
+      child.stdout.destroy();
+      child.stderr.destroy();
+    },
     waitFor: (pattern) =>
       new Promise((resolve, reject) => {
         const look = (): void => {

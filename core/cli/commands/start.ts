@@ -1,11 +1,13 @@
 /** `relay start`: runs the relay until it is told to stop. */
 import { flushCompileCache } from "node:module";
 import { tidyHeap } from "../../runtime/v8-settings.ts";
+import { VERSION } from "../../model/version.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { CliEnvironment } from "../support/environment.ts";
+import { isDetailed, type CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS } from "../support/command.ts";
 import { EX_OK, EX_TEMPFAIL } from "../support/exit.ts";
+import { createRunLog, writeFailure, type RunLog } from "../support/run-log.ts";
 import { reloader, rereader } from "../support/reload.ts";
 import { loadFor } from "../support/load-config.ts";
 
@@ -24,12 +26,17 @@ const start: Command = {
     const host = given.text("host");
     const port = given.whole("port", 0, 65_535);
     const logLevel = given.text("log-level");
-    const { plan, file } = await loadFor(given, around, {
-      ...(host !== undefined && { host }),
-      ...(port !== undefined && { port }),
-      ...(logLevel !== undefined && { logLevel }),
-    });
-    return runRelay(plan, around, file, rereader(given, env, around.cwd));
+    try {
+      const { plan, file } = await loadFor(given, around, {
+        ...(host !== undefined && { host }),
+        ...(port !== undefined && { port }),
+        ...(logLevel !== undefined && { logLevel }),
+      });
+      return await runRelay(plan, around, file, rereader(given, env, around.cwd));
+    } catch (error) {
+      if (around.stderr.isTTY) throw error;
+      return writeFailure(error, createRunLog(around), isDetailed(around));
+    }
   },
 };
 
@@ -55,15 +62,19 @@ export async function runRelay(
   ]);
   const log = createLog(plan.log.level);
   const relay = composeRelay(plan, { clock: around.clock, log, metrics: createMetrics() });
+  const runLog = createRunLog(around);
   const asked = Promise.withResolvers<void>();
   let signals = 0;
+  let stopping: { readonly signal: string; readonly began: number } | undefined;
   const signal = (name: NodeJS.Signals): void => {
     signals += 1;
     // 128 + the signal's number, as shells have it.
     if (signals > 1) process.exit(name === "SIGINT" ? 130 : 143);
+    stopping = { signal: name, began: around.clock.monotonic() };
+    runLog.info(`stopping (${name})`, "stopping", { signal: name });
     asked.resolve(relay.stop());
     void around.clock.sleep(around.clock.now() + plan.server.shutdownMs + STUCK_MS).then(() => {
-      around.say("relay: did not stop in time");
+      runLog.error("did not stop in time", "did not stop in time", { signal: name, exitCode: EX_TEMPFAIL });
       process.exit(EX_TEMPFAIL);
     });
   };
@@ -74,7 +85,7 @@ export async function runRelay(
   process.on("SIGTERM", signal).on("SIGINT", signal).on("SIGHUP", hangUp);
   try {
     const { url, made } = await relay.start();
-    greet(plan, around, { url, made, file });
+    greet(plan, runLog, { url, made, file });
     void around.clock.sleep(around.clock.now() + TIDY_AFTER_MS, over.signal).then(tidyHeap, () => undefined);
     started.resolve();
     await asked.promise;
@@ -88,6 +99,10 @@ export async function runRelay(
     await log.flush();
     process.off("SIGTERM", signal).off("SIGINT", signal).off("SIGHUP", hangUp);
   }
+  if (stopping !== undefined) {
+    const durationMs = Math.round(around.clock.monotonic() - stopping.began);
+    runLog.info(`stopped after ${durationMs} ms`, "stopped", { signal: stopping.signal, durationMs });
+  }
   return EX_OK;
 }
 
@@ -97,11 +112,11 @@ interface Begun {
   readonly file: string | undefined;
 }
 
-function greet(plan: Plan, { say }: CliEnvironment, { url, made, file }: Begun): void {
-  for (const path of made) say(`relay: made ${path}`);
-  say(`relay: config ${file ?? "built in"}, data in ${plan.dataDir}`);
-  if (plan.dashboard) say(`relay: dashboard at ${url}/developers`);
-  say(`relay: listening at ${url}`);
+function greet(plan: Plan, { info }: RunLog, { url, made, file }: Begun): void {
+  for (const path of made) info(`made ${path}`, "made a key file", { file: path });
+  const page = plan.dashboard ? `dashboard at ${url}/developers\nrelay: ` : "";
+  const sentence = `config ${file ?? "built in"}, data in ${plan.dataDir}\nrelay: ${page}listening at ${url}`;
+  info(sentence, `started, listening at ${url}`, { version: VERSION, file, folder: plan.dataDir, url });
   // What was compiled for this start makes the next one fast, however this one ends.
   flushCompileCache();
 }

@@ -25,7 +25,7 @@ export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironme
   const listening = Promise.withResolvers<string>();
   const take = (chunk: string): void => {
     text += chunk;
-    const found = /listening at (\S+)\n/.exec(text);
+    const found = /listening at (http[^\s"]+)["\n]/.exec(text);
     if (found?.[1] !== undefined) listening.resolve(found[1]);
   };
   child.stdout.setEncoding("utf8").on("data", take);

@@ -23,6 +23,8 @@ export function processEnvironment(): CliEnvironment {
     if (error.code === "EPIPE") process.exit(0);
     throw error;
   });
+  // Nobody reads messages any more: the relay goes on, and stops, without them.
+  stderr.on("error", () => undefined);
   return {
     env,
     cwd: process.cwd(),
@@ -34,6 +36,10 @@ export function processEnvironment(): CliEnvironment {
     say: (line) => void stderr.write(`${line}\n`),
   };
 }
+
+/** Whether the stack of an error's cause is shown too, for those who write a plug-in. */
+export const isDetailed = ({ env }: Pick<CliEnvironment, "env">): boolean =>
+  ["debug", "trace"].includes(env["RELAY_LOG_LEVEL"] ?? "");
 
 type Style = Parameters<typeof styleText>[0];
 
