@@ -10,6 +10,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY config config
 COPY core core
 COPY plugins plugins
+COPY relay.config.ts relay.config.ts
 RUN npm run build -- --out /image/relay
 # What the executable is linked to, with its licences, whom the system trusts, and a name for user 1000.
 RUN mkdir -p /data /image/etc/relay \

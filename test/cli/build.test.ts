@@ -64,7 +64,7 @@ beforeAll(async () => {
   tree = join(folder, "tree");
   relay = join(folder, "relay");
   await mkdir(tree);
-  for (const part of ["core", "plugins", "config", "package.json"])
+  for (const part of ["core", "plugins", "config", "package.json", "relay.config.ts"])
     await cp(join(root, part), join(tree, part), { recursive: true });
   await symlink(join(root, "node_modules"), join(tree, "node_modules"));
   await mkdir(join(folder, "node_modules/parrot"), { recursive: true });
@@ -207,6 +207,13 @@ describe("the executable", () => {
     for (const part of parts) expect((await fetch(url + part)).status, part).toBe(200);
     expect(await text(`${url}/docs/rapidoc-min.js`)).toContain("rapi-doc");
     await stop();
+  });
+
+  it("writes the commented config of the repository", async () => {
+    const cwd = await inFolder("init");
+    await run(relay, ["init"], { cwd, env });
+    const written = await readFile(join(cwd, "relay.config.ts"), "utf8");
+    expect(written).toBe(await readFile(join(root, "relay.config.ts"), "utf8"));
   });
 
   it("shows the main job by itself", async () => {

@@ -30,7 +30,7 @@ beforeAll(async () => {
   const tree = join(folder, "tree");
   await mkdir(tree);
   const files = ["core", "plugins", "config", "tools", "test/conformance", "package.json", "tsconfig.json"];
-  for (const part of [...files, ...PAGES, "LICENSE", "docs", "deploy", "examples"])
+  for (const part of [...files, ...PAGES, "relay.config.ts", "LICENSE", "docs", "deploy", "examples"])
     await cp(join(root, part), join(tree, part), { recursive: true });
   await symlink(join(root, "node_modules"), join(tree, "node_modules"));
   const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", folder], { cwd: tree });
@@ -63,7 +63,9 @@ describe("the package", () => {
     );
     expect(odd).toEqual([]);
     const sources = all.filter(
-      (file) => file.endsWith(".ts") && !/\.d\.ts$|\/dashboard\/client\/|^examples\//.test(file),
+      (file) =>
+        file.endsWith(".ts") &&
+        !/\.d\.ts$|\/dashboard\/client\/|^examples\/|^dist\/package\/relay\.config\.ts$/.test(file),
     );
     expect(sources).toEqual([]);
     for (const file of [...PAGES, "LICENSE"]) expect(all).toContain(file);
@@ -81,6 +83,12 @@ describe("the package", () => {
     expect((await stat(command())).mode & 0o111).not.toBe(0);
     const { stdout } = await run(process.execPath, [command(), "--version"], { cwd: user });
     expect(stdout).toBe(`relay ${manifest.version}\n`);
+  });
+
+  it("writes the commented config of the repository", async () => {
+    await run(process.execPath, [command(), "init", "commented.ts"], { cwd: user });
+    const written = await readFile(join(user, "commented.ts"), "utf8");
+    expect(written).toBe(await readFile(join(root, "relay.config.ts"), "utf8"));
   });
 
   it("serves, with a config in TypeScript, the page and the reference", async () => {

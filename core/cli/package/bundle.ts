@@ -7,12 +7,13 @@ import { stripVTControlCharacters } from "node:util";
 import type { OutputChunk, Plugin, RolldownBuild, RolldownOptions } from "rolldown";
 import { SCRIPT, scriptFile } from "../../api/reference/page.ts";
 import { EMBEDDED, packAssets } from "../../dashboard/assets.ts";
+import { CONFIG_FILE } from "../commands/init.ts";
 import { EX_CONFIG, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { embed, ENTRY, entry, missing, SUFFIX, trimmed } from "./pieces.ts";
 
 export interface Bundle {
   readonly code: string;
-  /** What the executable carries beside its code, by name: programs of threads, the pages. */
+  /** What the executable carries beside its code, by name: programs of threads, the pages, the config that `relay init` writes. */
   readonly assets: Readonly<Record<string, string | Uint8Array>>;
   /** Absolute paths of all files in it. */
   readonly files: readonly string[];
@@ -43,6 +44,7 @@ export async function bundle(root: string, config: string | undefined): Promise<
     for (const id of made.moduleIds) files.add(id);
   }
   assets[EMBEDDED] = await packAssets();
+  assets[CONFIG_FILE] = await readFile(join(root, CONFIG_FILE));
   for (const name of PAGE_LIBRARIES) files.add(createRequire(import.meta.url).resolve(name));
   const script = scriptFile();
   assets[SCRIPT] = await readFile(script);
