@@ -4,7 +4,8 @@ import module from "node:module";
 import { fileURLToPath } from "node:url";
 
 if (Number(process.versions.node.split(".")[0]) < 24) {
-  process.stderr.write(`relay: needs Node 24 or newer; this is ${process.version}\n`);
+  const way = "npm install node@26 brings one for this folder alone";
+  process.stderr.write(`relay: needs Node 24 or newer; this is ${process.version}; ${way}\n`);
   process.exitCode = 69;
 } else {
   // Compiled code is kept beside the package and not in a folder that other users may write to.

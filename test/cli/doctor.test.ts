@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { exitCode, type DoctorFinding } from "../../core/cli/doctor/finding.ts";
-import { checkFiles, checkOwnCertificate, checkTrust } from "../../core/cli/doctor/machine.ts";
+import { checkFiles, checkLibraries, checkOwnCertificate, checkTrust } from "../../core/cli/doctor/machine.ts";
 import { checkDns } from "../../core/cli/doctor/outside.ts";
 import { processEnvironment } from "../../core/cli/support/environment.ts";
 import { makeAuthority } from "../../core/cli/support/certificates.ts";
@@ -278,6 +278,12 @@ describe("relay doctor", () => {
 
 describe("its checks", () => {
   const now = Date.now();
+
+  it("of libraries name those that a host of the executable needs", () => {
+    const [found] = checkLibraries();
+    if (process.platform === "linux") expect(found).toMatchObject({ state: "good", check: "libraries" });
+    if (process.report.getReport() && found?.found.includes("glibc 2")) expect(found.found).toMatch(/libstdc\+\+\.so/);
+  });
 
   it("of open files ask for what a full house needs", () => {
     const small = plan({ server: { maxConnections: 1_000 }, delivery: { concurrency: 500 } });

@@ -33,6 +33,7 @@ const doctor: Command = {
 async function* examine(given: Parameters<Command["run"]>[0], around: CliEnvironment): AsyncGenerator<DoctorFinding> {
   const machine = await import("../doctor/machine.ts");
   yield machine.checkNode();
+  yield* machine.checkLibraries();
   const { ConfigError } = await import("../../../config/problems.ts");
   const loaded = await loadFor(given, around).catch((error: unknown) => {
     if (error instanceof ConfigError) return error;

@@ -17,6 +17,22 @@ export function checkNode(): DoctorFinding {
     : bad("node", process.version, "run it on Node 24 or newer");
 }
 
+/** Of the C library and the others that Node loads: a host of the executable needs the same ones. */
+const LIBRARIES = /lib(?:stdc\+\+|atomic|gcc_s)[^/]*$/;
+
+/** What a host needs for this Node, and so for an executable that is built of it. */
+export function checkLibraries(): DoctorFinding[] {
+  if (process.platform !== "linux") return [];
+  const { header, sharedObjects } = process.report.getReport() as unknown as {
+    readonly header: { readonly glibcVersionRuntime?: string; readonly glibcVersionCompiler?: string };
+    readonly sharedObjects: readonly string[];
+  };
+  const { glibcVersionRuntime: runs, glibcVersionCompiler: least } = header;
+  const libc = runs === undefined ? "no glibc (musl)" : `glibc ${runs} (needs ${least ?? runs} or newer)`;
+  const others = sharedObjects.flatMap((path) => LIBRARIES.exec(path)?.[0] ?? []);
+  return [good("libraries", [libc, ...others].join(", "))];
+}
+
 /** @param limits as the operating system tells them; tests hand in theirs */
 export function checkFiles({ server, delivery }: Plan, limits = userLimits()): DoctorFinding {
   const soft = limits?.soft;
