@@ -63,8 +63,8 @@ describe("relay tail", () => {
     const lines = read.stdout.trimEnd().split("\n");
     expect(lines[0]).toMatch(new RegExp(`^\\d\\d:\\d\\d:\\d\\d\\.\\d{3}  subscription  ${id}$`));
     expect(lines[1]).toMatch(/^[\d:.]{12} {2}event {9}one {2}a:b {2}1 deliveries$/);
-    expect(lines[2]).toMatch(new RegExp(`attempt       one  ${id}  0\\.1  500 pending  [\\d.]+ ms  next \\d\\d:`));
-    expect(lines.join("\n")).toMatch(/0\.2 {2}200 delivered {2}[\d.]+ ms$/m);
+    expect(lines[2]).toMatch(new RegExp(`attempt       one  ${id}  attempt 1  500 pending  [\\d.]+ ms  next \\d\\d:`));
+    expect(lines.join("\n")).toMatch(/attempt 2 {2}200 delivered {2}[\d.]+ ms$/m);
     // Colours and cursor moves are for terminals.
     expect(read.stdout).not.toContain("\u001b");
     const told = (await programs.ended).stdout

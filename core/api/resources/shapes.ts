@@ -44,6 +44,7 @@ export const attempt = z
     durationMs: z.number(),
     statusCode: z.int().optional(),
     error: z.enum(["dns", "guard", "connect", "tls", "timeout", "reset", "protocol"]).optional(),
+    detail: z.string().optional().meta({ description: "Which rule of the guard refused, where `error` is `guard`." }),
     responseExcerpt: z.string().optional(),
     responseTruncated: z.boolean().optional(),
   })

@@ -49,7 +49,8 @@ export const rotatedView = (sub: Subscription, secret: string): unknown => {
 };
 
 export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId">, attempt: Attempt): unknown {
-  const { cycle, number, startedAt, durationMs, statusCode, error, responseExcerpt, responseTruncated } = attempt;
+  const { cycle, number, startedAt, durationMs, statusCode, error, detail } = attempt;
+  const { responseExcerpt, responseTruncated } = attempt;
   return {
     id: attemptId(delivery.ordinal, delivery.subscriptionId, cycle, number),
     cycle,
@@ -58,6 +59,8 @@ export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId
     durationMs,
     statusCode,
     error,
+    // The guard's own words name no address; those of other stages may tell a subscriber of an inner network.
+    detail: error === "guard" ? detail : undefined,
     responseExcerpt,
     responseTruncated,
   };

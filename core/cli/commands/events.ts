@@ -3,7 +3,7 @@ import { openApi } from "../support/client.ts";
 import type { Command, Option } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { EX_OK } from "../support/exit.ts";
-import { fields, json, printable, printTable } from "../support/output.ts";
+import { attemptName, fields, json, printable, printTable } from "../support/output.ts";
 import { record, rows } from "../support/response-shape.ts";
 import type { Shape } from "../support/response-shape.ts";
 
@@ -125,11 +125,11 @@ function describe(delivery: ShownDelivery): string {
   const head = printable(`${subscriptionId}  ${status}${reason === undefined ? "" : ` (${reason})`}${next}`);
   if (delivery.attempts.length === 0) return `${head}\n  not tried yet`;
   const cells = delivery.attempts.map((attempt) => [
-    `${attempt.cycle}.${attempt.number}`,
+    attemptName(attempt.cycle, attempt.number),
     attempt.startedAt,
     `${attempt.durationMs} ms`,
     attempt.statusCode === undefined
-      ? `${attempt.error ?? ""} ${attempt.detail ?? ""}`.trim()
+      ? [attempt.error, attempt.detail].filter((part) => part !== undefined).join(": ")
       : String(attempt.statusCode),
   ]);
   const lines = printTable(["attempt", "at", "took", "result"], cells).split("\n");

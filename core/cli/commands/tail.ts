@@ -5,7 +5,7 @@ import { openApi } from "../support/client.ts";
 import type { Command, Given } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { EX_OK, EX_TEMPFAIL, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
-import { printable } from "../support/output.ts";
+import { attemptName, printable } from "../support/output.ts";
 
 interface Told {
   readonly event: string;
@@ -147,10 +147,14 @@ function line({ event, data }: Told, { stdout, clock }: CliEnvironment): string 
     case "attempt": {
       const status = text("status");
       const style = status === "delivered" ? "green" : status === "pending" ? "yellow" : "red";
-      const result = data["statusCode"] === undefined ? text("error") : text("statusCode");
+      const detail = text("detail");
+      const result =
+        data["statusCode"] === undefined
+          ? `${text("error")}${detail === "" ? "" : ` (${detail})`}`
+          : text("statusCode");
       const next = data["nextAttemptAt"] === undefined ? "" : `  next ${text("nextAttemptAt").slice(11, 19)}`;
       const said = paint(stdout, style, `${result} ${status}`);
-      return `${head}  ${text("eventId")}  ${text("subscriptionId")}  ${text("cycle")}.${text("number")}  ${said}  ${text("durationMs")} ms${next}`;
+      return `${head}  ${text("eventId")}  ${text("subscriptionId")}  attempt ${attemptName(text("cycle"), text("number"))}  ${said}  ${text("durationMs")} ms${next}`;
     }
     default:
       return `${head}  ${text("id")}`;

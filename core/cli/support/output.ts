@@ -49,3 +49,7 @@ export function fields(pairs: readonly (readonly [string, string | number | unde
   const width = Math.max(...given.map(([name]) => name.length));
   return given.map(([name, value]) => `${name.padEnd(width)}  ${printable(String(value))}`).join("\n");
 }
+
+/** An attempt for people: its number, and the replay that it belongs to where there was one. */
+export const attemptName = (cycle: number | string, number: number | string): string =>
+  Number(cycle) === 0 ? String(number) : `${number}, replay ${cycle}`;
