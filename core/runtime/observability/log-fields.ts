@@ -1,6 +1,6 @@
 /**
- * The fields that a log line may carry. What is not named here is not written, whoever passes it: so a secret, a token, a
- * body or a URL with its query cannot get into a log by carelessness.
+ * The fields that a log line may carry. A field that is not named here is not written, whichever room passes it: so a
+ * secret, a token, a body or a URL with its query cannot get into a log by carelessness.
  */
 export const LOG_FIELDS: ReadonlySet<string> = new Set([
   // who and what
@@ -83,4 +83,30 @@ export const LOG_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /** Longest text of one field; a longer one is cut. */
-export const MAX_FIELD = 500;
+const MAX_FIELD = 500;
+
+export const cut = (text: string): string => (text.length > MAX_FIELD ? `${text.slice(0, MAX_FIELD)}…` : text);
+
+type Fields = Record<string, unknown>;
+
+/** The fields as they may be written: texts cut, URLs without their query, the names of all others in `omitted`. */
+export function allowed(fields: Fields): Fields {
+  for (const name in fields) if (!isPlain(name, fields[name])) return cleaned(fields);
+  return fields;
+}
+
+/** Whether it may be written as it is. Nearly every field may, so that a line is not copied to be checked. */
+const isPlain = (name: string, value: unknown): boolean =>
+  value === undefined ||
+  (LOG_FIELDS.has(name) && (typeof value !== "string" || (name !== "url" && value.length <= MAX_FIELD)));
+
+function cleaned(fields: Fields): Fields {
+  const made: Fields = {};
+  const omitted: string[] = [];
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined) continue;
+    if (!LOG_FIELDS.has(name)) omitted.push(name);
+    else made[name] = typeof value !== "string" ? value : cut(name === "url" ? value.replace(/[?#].*$/s, "") : value);
+  }
+  return omitted.length === 0 ? made : { ...made, omitted: omitted.join(" ").slice(0, MAX_FIELD) };
+}
