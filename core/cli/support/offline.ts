@@ -7,7 +7,7 @@ import type { ContextParts } from "../../runtime/plugin-context.ts";
 import { startOf } from "../../runtime/plugin-faults.ts";
 import { loadKeys } from "../../runtime/keys/keyring.ts";
 import { hasMasterKey } from "../../runtime/keys/rekey.ts";
-import { nullMetrics } from "../../runtime/observability/metrics.ts";
+import { nullMetrics } from "../../runtime/observability/null-metrics.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_SOFTWARE, ExitError } from "./exit.ts";

@@ -1,27 +1,32 @@
-/** Where figures are counted: plain numbers in maps, 0.1 µs a count. Nothing here knows how they are read out. */
+/**
+ * Counts one metric: a plain number for each set of labels, in a map with a bound.
+ *
+ * prom-client is not used: it takes 0.5 µs for a value where this takes 0.1, 1.4 % of an event with its twelve values, and
+ * loading its counter, gauge, histogram and registry takes 25 ms of CPU, 7 % of a start (in turns, on one machine).
+ */
 import type { MetricRow } from "./metric-table.ts";
 
 export interface MetricCell {
   readonly labels: Readonly<Record<string, string>>;
   /** Counter or gauge; the sum of a histogram. */
   value: number;
-  /** Of a histogram: how many fell under each bucket and, last, over all of them. */
+  /** Of a histogram: how many values fell into each bucket and, last, above all of them. */
   readonly buckets: number[];
 }
 
 export class Cells {
-  readonly figure: MetricRow;
+  readonly row: MetricRow;
   readonly #labels: readonly string[];
   readonly #most: number;
   readonly #cells = new Map<string, MetricCell>();
 
-  constructor(figure: MetricRow) {
-    this.figure = figure;
-    this.#labels = figure.labels ?? [];
-    this.#most = figure.series ?? 16;
-    // A figure without labels is there from the start: "nothing happened" is not "nothing is known".
+  constructor(row: MetricRow) {
+    this.row = row;
+    this.#labels = row.labels ?? [];
+    this.#most = row.series ?? 16;
+    // A metric without labels is at zero from the start: "nothing happened" is not "nothing is known".
     if (this.#labels.length === 0) this.#make("", {});
-    for (const value of figure.known ?? []) this.#make(value, { [this.#labels[0] as string]: value });
+    for (const value of row.known ?? []) this.#make(value, { [this.#labels[0] as string]: value });
   }
 
   at(labels: Readonly<Record<string, string>> | undefined): MetricCell {
@@ -51,7 +56,7 @@ export class Cells {
     const made = {
       labels,
       value: 0,
-      buckets: Array.from({ length: (this.figure.buckets?.length ?? -1) + 1 }, () => 0),
+      buckets: Array.from({ length: (this.row.buckets?.length ?? -1) + 1 }, () => 0),
     };
     this.#cells.set(key, made);
     return made;

@@ -1,68 +1,62 @@
-/** Writes figures out through prom-client, as the report of one worker, together with those of the process itself. */
+/**
+ * Writes the metrics in Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/), together
+ * with those of the process itself.
+ */
 import type { MetricCell, Cells } from "./cells.ts";
 import { promName } from "./metric-table.ts";
 
-interface Value {
-  readonly value: number;
-  readonly labels: Readonly<Record<string, string | number>>;
-  readonly metricName?: string;
-}
-interface Report {
-  readonly name: string;
-  readonly help: string;
-  readonly type: "counter" | "gauge" | "histogram";
-  readonly values: readonly Value[];
-  readonly aggregator: "first";
-}
+type Labels = Readonly<Record<string, string>>;
 
-export async function readOut(figures: ReadonlyMap<string, Cells>): Promise<string> {
-  const { AggregatorRegistry } = await import("prom-client");
-  const reports: Report[] = process_();
-  for (const [name, cells] of figures) {
-    const { figure } = cells;
-    const prom = promName(name, figure);
-    const values = [...cells.all()].flatMap((cell) =>
-      figure.buckets === undefined
-        ? [{ value: cell.value, labels: cell.labels }]
-        : histogram(prom, figure.buckets, cell),
-    );
-    reports.push({ name: prom, help: figure.help, type: figure.kind, values, aggregator: "first" });
+export function exposition(metrics: ReadonlyMap<string, Cells>): string {
+  let text = processMetrics();
+  for (const [name, cells] of metrics) {
+    const { row } = cells;
+    const prom = promName(name, row);
+    text += head(prom, row.kind, row.help);
+    for (const cell of cells.all()) {
+      text += row.buckets === undefined ? sample(prom, cell.labels, cell.value) : histogram(prom, row.buckets, cell);
+    }
   }
-  return await AggregatorRegistry.aggregate([reports]).metrics();
+  return text;
 }
 
-function histogram(name: string, bounds: readonly number[], cell: MetricCell): Value[] {
+/** Buckets are cumulative: each holds what fell under the bounds before it, too. */
+function histogram(name: string, bounds: readonly number[], { labels, buckets, value }: MetricCell): string {
+  let text = "";
   let count = 0;
-  const values: Value[] = cell.buckets.map((n, i) => {
+  for (const [i, n] of buckets.entries()) {
     count += n;
-    return { value: count, labels: { ...cell.labels, le: bounds[i] ?? "+Inf" }, metricName: `${name}_bucket` };
-  });
-  values.push({ value: cell.value, labels: cell.labels, metricName: `${name}_sum` });
-  values.push({ value: count, labels: cell.labels, metricName: `${name}_count` });
-  return values;
+    text += sample(`${name}_bucket`, { ...labels, le: String(bounds[i] ?? "+Inf") }, count);
+  }
+  return text + sample(`${name}_sum`, labels, value) + sample(`${name}_count`, labels, count);
 }
 
 /** Under the names that every Prometheus client uses. */
-function process_(): Report[] {
+function processMetrics(): string {
   const cpu = process.cpuUsage();
   const memory = process.memoryUsage();
-  const one = (name: string, type: "counter" | "gauge", help: string, value: number): Report => ({
-    name,
-    help,
-    type,
-    values: [{ value, labels: {} }],
-    aggregator: "first",
-  });
-  return [
-    one(
-      "process_cpu_seconds_total",
-      "counter",
-      "CPU time of the process, user and system",
-      (cpu.user + cpu.system) / 1e6,
-    ),
-    one("process_resident_memory_bytes", "gauge", "Resident memory", memory.rss),
-    one("nodejs_heap_size_used_bytes", "gauge", "Heap in use", memory.heapUsed),
-    one("nodejs_external_memory_bytes", "gauge", "Memory outside the heap", memory.external),
-    one("process_uptime_seconds", "gauge", "Since the process began", process.uptime()),
-  ];
+  const one = (name: string, kind: "counter" | "gauge", help: string, value: number): string =>
+    head(name, kind, help) + sample(name, {}, value);
+  return (
+    one("process_cpu_seconds_total", "counter", "CPU time of the process, user and system", secondsOf(cpu)) +
+    one("process_resident_memory_bytes", "gauge", "Resident memory", memory.rss) +
+    one("nodejs_heap_size_used_bytes", "gauge", "Heap in use", memory.heapUsed) +
+    one("nodejs_external_memory_bytes", "gauge", "Memory outside the heap", memory.external) +
+    one("process_uptime_seconds", "gauge", "Since the process began", process.uptime())
+  );
 }
+
+const secondsOf = ({ user, system }: NodeJS.CpuUsage): number => (user + system) / 1e6;
+
+const head = (name: string, kind: string, help: string): string =>
+  `# HELP ${name} ${help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}\n# TYPE ${name} ${kind}\n`;
+
+function sample(name: string, labels: Labels, value: number): string {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`);
+  return `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${number(value)}\n`;
+}
+
+const escaped = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll('"', '\\"');
+
+const number = (value: number): string =>
+  Number.isFinite(value) || Number.isNaN(value) ? String(value) : value > 0 ? "+Inf" : "-Inf";

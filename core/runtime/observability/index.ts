@@ -4,5 +4,6 @@
  */
 export { createLog } from "./log.ts";
 export type { LogLevel, LogOptions, RelayLog } from "./log.ts";
-export { createMetrics, nullMetrics } from "./metrics.ts";
+export { createMetrics } from "./metrics.ts";
+export { nullMetrics } from "./null-metrics.ts";
 export type { RelayMetrics } from "./metrics.ts";

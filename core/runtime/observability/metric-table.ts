@@ -1,5 +1,5 @@
 /**
- * Every figure that the relay keeps, in one table. A room counts under the short name; Prometheus reads it as
+ * Every metric that the relay keeps, in one table. A room counts under the short name; Prometheus reads it as
  * `relay_<name>` (counters with `_total`). Label values come from small sets; what goes beyond `series` of them is
  * counted under `other`, so that 10,000 subscriptions make no more series than one.
  */
@@ -139,6 +139,6 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
   build_info: { kind: "gauge", help: "1, with the versions that run", labels: ["version", "node"], series: 1 },
 };
 
-/** The name under which Prometheus knows a figure. */
-export const promName = (name: string, figure: MetricRow): string =>
-  `relay_${name}${figure.kind === "counter" ? "_total" : ""}`;
+/** The name under which Prometheus knows a metric. */
+export const promName = (name: string, row: MetricRow): string =>
+  `relay_${name}${row.kind === "counter" ? "_total" : ""}`;

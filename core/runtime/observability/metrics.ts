@@ -1,14 +1,14 @@
-/** Figures for Prometheus. Counting is our own and cheap; prom-client writes them out, and is loaded at the first reading (28 ms, 17 MB). */
+/** The metrics for Prometheus: counts them by the names of the table, and writes them out when they are read. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Metrics } from "../../ports/plugin.ts";
 import { Cells } from "./cells.ts";
-import { readOut } from "./exposition.ts";
+import { exposition } from "./exposition.ts";
 import { METRIC_TABLE } from "./metric-table.ts";
 
 export interface RelayMetrics extends Metrics {
-  /** All figures in Prometheus' text format. */
+  /** All metrics in Prometheus' text format. */
   text(): Promise<string>;
-  /** `refresh` is awaited before each reading: for gauges that are asked for, not counted. One that fails is passed over. */
+  /** Awaits `refresh` before each reading, for gauges that are read, not counted. One that fails is passed over. */
   onRead(refresh: () => Promise<void> | void): void;
   /** Lets go of the event-loop monitor. May be called twice. */
   dispose(): void;
@@ -18,23 +18,23 @@ export interface RelayMetrics extends Metrics {
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 export function createMetrics(): RelayMetrics {
-  const figures = new Map(Object.entries(METRIC_TABLE).map(([name, figure]) => [name, new Cells(figure)]));
+  const metricsByName = new Map(Object.entries(METRIC_TABLE).map(([name, row]) => [name, new Cells(row)]));
   const refreshers: (() => Promise<void> | void)[] = [];
   const loop = monitorEventLoopDelay({ resolution: 20 });
   loop.enable();
 
   const metrics: RelayMetrics = {
     count(name, labels, by = 1) {
-      const cells = figures.get(name);
-      if (cells?.figure.kind === "counter" && by >= 0) cells.at(labels).value += by;
+      const cells = metricsByName.get(name);
+      if (cells?.row.kind === "counter" && by >= 0) cells.at(labels).value += by;
     },
     gauge(name, value, labels) {
-      const cells = figures.get(name);
-      if (cells?.figure.kind === "gauge") cells.at(labels).value = value;
+      const cells = metricsByName.get(name);
+      if (cells?.row.kind === "gauge") cells.at(labels).value = value;
     },
     observe(name, seconds, labels) {
-      const cells = figures.get(name);
-      const bounds = cells?.figure.buckets;
+      const cells = metricsByName.get(name);
+      const bounds = cells?.row.buckets;
       if (cells === undefined || bounds === undefined || !Number.isFinite(seconds)) return;
       const cell = cells.at(labels);
       let i = 0;
@@ -53,13 +53,10 @@ export function createMetrics(): RelayMetrics {
         metrics.gauge("event_loop_delay_seconds", nanoseconds / 1e9, { quantile });
       }
       loop.reset();
-      return await readOut(figures);
+      return exposition(metricsByName);
     },
     onRead: (refresh) => void refreshers.push(refresh),
     dispose: () => void loop.disable(),
   };
   return metrics;
 }
-
-/** Counts nothing: for tests and for commands that serve nobody. */
-export const nullMetrics: Metrics = { count: () => undefined, gauge: () => undefined, observe: () => undefined };
