@@ -2,9 +2,9 @@
 
 export const MANY_ROWS = `
 -- Puts many rows in few commands: most of the cost of a large commit is the way from Lua into Redis and back.
-local function putMany(rows, shelves, lines, soonest)
+local function putMany(rows, groups, lines, soonest)
   call('MSET', unpack(rows))
-  for group, entries in pairs(shelves) do
+  for group, entries in pairs(groups) do
     local index = P .. ':i:' .. group
     call('ZADD', index, unpack(entries))
     if not listed[group] then
@@ -21,10 +21,10 @@ end
 local MANY = 500
 
 local function applyMany(from, last)
-  local rows, shelves, lines, soonest
+  local rows, groups, lines, soonest
   local function flush()
-    if rows and #rows > 0 then putMany(rows, shelves, lines, soonest) end
-    rows, shelves, lines, soonest = {}, {}, {}, {}
+    if rows and #rows > 0 then putMany(rows, groups, lines, soonest) end
+    rows, groups, lines, soonest = {}, {}, {}, {}
   end
   flush()
   for i = from, last, 5 do
@@ -33,8 +33,8 @@ local function applyMany(from, last)
     if op == 'put' and group ~= 'subscription:' then
       rows[#rows + 1] = P .. ':r:' .. key
       rows[#rows + 1] = ARGV[i + 2]
-      local entries = shelves[group] or {}
-      shelves[group] = entries
+      local entries = groups[group] or {}
+      groups[group] = entries
       entries[#entries + 1] = 0
       entries[#entries + 1] = rest
       local sub, line, time, ordinal

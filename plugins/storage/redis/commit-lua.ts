@@ -89,8 +89,8 @@ return replies
  * each key and its value in turn. The page ends when its values exceed the bytes; the first is always in it.
  */
 export const RANGE = inRedis(`
-local shelf, from, to, limit, reverse, most = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
-local index = P .. ':i:' .. shelf
+local prefix, from, to, limit, reverse, most = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
+local index = P .. ':i:' .. prefix
 local rests
 if reverse == '1' then
   rests = call('ZREVRANGEBYLEX', index, to, from, 'LIMIT', 0, limit)
@@ -104,7 +104,7 @@ for _, rest in ipairs(rests) do
     reply[1] = 0
     break
   end
-  local value = call('GET', P .. ':r:' .. shelf .. rest)
+  local value = call('GET', P .. ':r:' .. prefix .. rest)
   bytes = bytes + (value and #value or 0)
   reply[#reply + 1] = rest
   reply[#reply + 1] = value
