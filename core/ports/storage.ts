@@ -98,7 +98,7 @@ export interface Lease extends Due {
 
 export interface ClaimRequest {
   readonly limit: number;
-  /** Most deliveries of one subscription under way on this node. Bounds `busy` and what is claimed. */
+  /** Most deliveries of one subscription under way on this node: those in `busy` and those claimed now. */
   readonly perSubscription: number;
   /** How many deliveries of each subscription are under way on this node. */
   readonly busy: ReadonlyMap<string, number>;

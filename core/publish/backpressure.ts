@@ -27,7 +27,7 @@ export interface Backpressure {
   admit(): void;
   /** Counts deliveries that were just added. */
   added(count: number): void;
-  /** Marks the begin of a commit. Returns what `ended` takes. */
+  /** Marks the start of a commit. Returns what `ended` takes. */
   began(): Link<Commit>;
   ended(commit: Link<Commit>): void;
 }

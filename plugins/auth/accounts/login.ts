@@ -1,5 +1,5 @@
 /**
- * Serves `/auth/login`, `/auth/step-up`, `/auth/refresh`, `/auth/logout`: a session's begin, second factor, renewal and
+ * Serves `/auth/login`, `/auth/step-up`, `/auth/refresh`, `/auth/logout`: a session's start, second factor, renewal and
  * end.
  */
 import { addressGroup } from "../../../core/model/address.ts";

@@ -6,7 +6,7 @@
 export interface ExclusiveTurn {
   /** Resolves when no large call is at Redis, or its time is over. `undefined`: there is none. */
   readonly shut: Promise<void> | undefined;
-  /** Marks the begin of a call that is not large; `end` its end. */
+  /** Marks the start of a call that is not large; `end` its end. */
   begin(): void;
   end(): void;
   /** Runs this when no other call is under way, and lets none begin meanwhile. One at a time, in turn. */
