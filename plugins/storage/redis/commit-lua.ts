@@ -9,7 +9,7 @@ import { inRedis } from "./lua.ts";
  * - `settle`: the same with sub, ordinal, token, line to keep and lease ms in place of the epoch
  * - `extend`: sub, ordinal, token, lease ms
  *
- * * Returns in how many ms a claim may find something earlier than it would have before, or -1; then for each step `{0,
+ * Returns in how many ms a claim may find something earlier than it would have before, or -1; then for each step `{0,
  * epoch, the one before it}` (the last is missing where no watcher was notified here), `{1, keys that are not as
  * expected…}`, `{2}` for a lost lease, or `{3, epoch}` for events that were fanned out by old subscriptions. The epoch
  * counts commits that watchers are notified of: a sender compares it to learn whether its cache is still valid. A step
