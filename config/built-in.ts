@@ -1,4 +1,4 @@
-/** The config that holds where no file is found: the defaults. `relay build` puts another in its place inside an executable. */
+/** The config that is used where no file is found: the defaults. `relay build` replaces it inside an executable. */
 import type { RelayConfig } from "./define.ts";
 
 export const builtIn: RelayConfig = {};

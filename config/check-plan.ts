@@ -26,7 +26,7 @@ export const textValue = z.custom<string>(
   (value) => typeof value === "string" && value.trim() !== "" && !value.includes("\0"),
   "must be text, not empty",
 );
-/** Whether it can be listened on: an address, or a host name without anything around it. */
+/** Whether a server can listen on it: an address or a host name, without spaces around it. */
 export const isHost = (value: unknown): value is string =>
   typeof value === "string" &&
   (isIP(value) !== 0 || /^(?!-)[A-Za-z0-9-]{1,63}(?:\.(?!-)[A-Za-z0-9-]{1,63})*$/.test(value));
@@ -122,7 +122,7 @@ export const orFalse = <T>(schema: z.ZodType<T>): z.ZodType<T | false> =>
     return z.NEVER;
   });
 
-/** Passes the problems of a schema within on to the one outside. */
+/** Adds the problems of an inner schema to the outer one. */
 export function pass(error: z.ZodError, ctx: z.core.$RefinementCtx, path: readonly PropertyKey[]): void {
   for (const issue of error.issues) {
     const at = [...path, ...issue.path];

@@ -1,4 +1,4 @@
-/** The environment: every `RELAY_*` variable that the relay reads. Secrets may stand in a file named by `…_FILE`. */
+/** Reads every `RELAY_*` variable. Secrets may stand in a file named by `…_FILE`. */
 import { readFileSync } from "node:fs";
 import type { ConfigProblem } from "./problems.ts";
 
@@ -16,7 +16,7 @@ export interface Settings {
   readonly publishToken?: string;
   readonly jwtSecret?: string;
   readonly redisUrl?: string;
-  /** Of the relay that the commands speak to. */
+  /** Address of the relay that commands ask. */
   readonly url?: string;
   readonly token?: string;
 }

@@ -1,4 +1,4 @@
-/** The door of the package `relaybox`: everything that a config file or a plug-in may import. Importing it loads no library. */
+/** The entry of the package `relaybox`: everything that a config file or a plug-in may import. Importing it loads no library. */
 export { defineRelay } from "./define.ts";
 export type { LimitsConfig, RelayConfig } from "./define.ts";
 export { replay, retention } from "./jobs.ts";

@@ -1,4 +1,4 @@
-/** Finds the config, reads it, and lays flags over environment over file over default. */
+/** Finds and reads the config. Flags win over the environment, the file and the defaults, in this order. */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
@@ -14,7 +14,7 @@ import { resolvePlan } from "./validate.ts";
 export const FILE_NAME = "relay.config.ts";
 
 export interface LoadOptions {
-  /** What the command line says; it wins over everything. */
+  /** Settings of the command line; they win over everything. */
   readonly flags?: Settings;
   readonly env: Environment;
   readonly cwd: string;

@@ -1,4 +1,4 @@
-/** Lets a config file stand anywhere: `relaybox` in it always means this very package, and TypeScript is read as it is. */
+/** Resolves `relaybox` in a config file to this package, wherever the file stands, and lets Node read it as TypeScript. */
 import { registerHooks } from "node:module";
 
 const built = !import.meta.url.endsWith(".ts");

@@ -10,7 +10,7 @@ export function job(cronValid: (expression: string) => boolean): z.ZodType<Job> 
     'must be a cron expression, such as "*/15 * * * *" (UTC)',
   );
   const head = { kind: z.literal("job", { error: "must be made by a factory, such as replay()" }), schedule };
-  // Ids are recognised as duplicates for a day at least, so nothing that ended goes sooner.
+  // Duplicate ids are recognised for a day at least, so nothing is removed sooner.
   const kept = ms(86_400_000, YEARS_MS).optional();
   const replay = section({
     ...head,

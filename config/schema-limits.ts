@@ -8,7 +8,7 @@ const row = orFalse(section({ perMinute: whole(1, 1_000_000_000), per5s: whole(1
 const check = section({ token: tokenValue });
 const off = z.literal(false, { error: "can only be false: all rows off" });
 
-/** @param endpoints what a row may name, in any spelling: names of parameters do not matter, nor which of two forms */
+/** @param endpoints endpoints that a row may name; the names of parameters do not matter */
 export function limits(endpoints: readonly string[]): z.ZodType<Record<string, unknown>> {
   const shapes = new Set(endpoints.map(routeShape));
   return z.record(z.string(), z.unknown(), { error: "must be an object: { … }" }).superRefine((rows, ctx) => {

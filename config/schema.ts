@@ -24,7 +24,7 @@ import { ABUSE, DELIVERY, HEALTH, RETRY } from "./defaults.ts";
 import { job } from "./schema-jobs.ts";
 import { limits } from "./schema-limits.ts";
 
-/** What the checks have to look up. */
+/** What the checks need from outside the config. */
 export interface ConfigSurroundings {
   readonly configDir: string;
   /** Endpoints that a limits row may name. */
@@ -39,7 +39,7 @@ const eventName = z.custom<string>(
   `must be an event name: letters, digits, _ and - in parts separated by : or ., at most 128, not starting with ${OPERATIONAL}`,
 );
 
-/** A plug-in that brings routes along cannot stand beside another of its kind: their paths are the same. */
+/** Refuses a second plug-in of the same name where its routes would have the same paths. */
 function eachOnce(sources: readonly SourcePlugin[], ctx: z.core.$RefinementCtx): void {
   for (const [i, { name, once }] of sources.entries()) {
     if (once !== true || sources.findIndex((other) => other.name === name) === i) continue;

@@ -1,4 +1,4 @@
-/** From what an operator wrote to a `Plan` with no default left open; or every problem at once. */
+/** Turns an operator's config into a `Plan` with all defaults filled in, or reports every problem at once. */
 import { resolve } from "node:path";
 import { validate as cronValid } from "node-cron";
 import { checkAllow } from "../core/guard/allow.ts";
@@ -15,7 +15,7 @@ import type { ConfigProblem } from "./problems.ts";
 import { configSchema } from "./schema.ts";
 import type { CheckedConfig } from "./schema.ts";
 
-/** What a config is read in: where its relative paths begin, and what is set from outside. */
+/** The surroundings of a config: where relative paths begin, and what flags and environment set. */
 export interface Frame {
   readonly configDir: string;
   /** Paths given by flag or environment begin here. */
@@ -23,7 +23,7 @@ export interface Frame {
   readonly settings: Settings;
   /** Where OpenTelemetry's variables are read. @default none of them is set */
   readonly env?: Environment;
-  /** Problems found before, to be told together with ours. */
+  /** Problems found before: they are reported together with the others. */
   readonly problems?: readonly ConfigProblem[];
   /** The file, for the message. */
   readonly file?: string;
@@ -53,7 +53,7 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
     if (result.success) checked = result.data;
     else for (const issue of result.error.issues) problems.push({ path: pathText(issue.path), message: issue.message });
   } catch (error) {
-    // Getters and proxies of the config may throw whatever they like.
+    // Getters and proxies of the config may throw anything.
     throw new ConfigError([{ path: "", message: "cannot be read: it throws" }], frame.file, { cause: error });
   }
   const plan = problems.length === 0 ? build(checked, frame, traces) : undefined;
@@ -115,7 +115,7 @@ function chooseStorage(given: Plan["storage"] | undefined, { redisUrl }: Setting
   return given ?? sqlite();
 }
 
-/** A secret given from outside is enough for tokens of an issuer of one's own; otherwise the relay is its own issuer. */
+/** With RELAY_JWT_SECRET, tokens come from another issuer; otherwise the relay issues its own. */
 function chooseAuth({ jwtSecret }: Settings): Plan["auth"] {
   if (jwtSecret === undefined) return accounts();
   return jwt({ secret: jwtSecret, algorithms: ["HS256"], issuer: "relaybox", audience: "relaybox" });
@@ -126,7 +126,7 @@ function observers(given: Plan["observers"], traces: ObserverPlugin | undefined)
   return traces === undefined || given.some(({ name }) => name === traces.name) ? given : [...given, traces];
 }
 
-/** A smaller total brings the default per subscription down with it. */
+/** Lowers the default per subscription to a smaller total. */
 function delivery(config: CheckedConfig): Plan["delivery"] {
   const merged = over(defaults.DELIVERY, config.delivery);
   return { ...merged, perSubscription: Math.min(merged.perSubscription, merged.concurrency) };

@@ -1,4 +1,4 @@
-/** Finds what a config allows but hardly means: `relay check` and `relay doctor` say it, and the relay starts all the same. */
+/** Finds settings that are allowed but probably not meant. `relay check` and `relay doctor` name them; the relay starts anyway. */
 import type { Plan } from "../core/ports/plan.ts";
 import type { Plugin } from "../core/ports/plugin.ts";
 import type { ConfigProblem } from "./problems.ts";

@@ -1,4 +1,4 @@
-/** The command `relay`: finds the command that is meant, reads its options with cac, and turns its end into an exit code. */
+/** The program `relay`: finds the command, reads its options with cac, and turns its result into an exit code. */
 import { cac } from "cac";
 import type { CAC } from "cac";
 import { didYouMean } from "../../config/problems.ts";
@@ -11,7 +11,7 @@ import type { Command, Option } from "./support/command.ts";
 import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage } from "./support/exit.ts";
 import { printableLines } from "./support/output.ts";
 
-/** Only the file of the command that is asked for is loaded. */
+/** Loads only the file of the command that is run. */
 const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly Command[] }>>> = {
   start: () => import("./commands/start.ts"),
   init: () => import("./commands/init.ts"),
@@ -150,8 +150,8 @@ const nameOf = (text: string): string => text.replace(/ *[<[].*/, "");
 const takesValue = (flags: string): boolean => flags.includes("<");
 
 /**
- * cac reads `007` as 7, will not take `-` for a value, and lets a plain option swallow what stands behind it. So each
- * value is tied to its option and marked as text; the mark is taken off again by the option's type.
+ * Joins each value to its option and marks it as text. Otherwise cac reads `007` as 7, refuses `-` as a value, and takes
+ * the argument behind a plain option for its value. The option's type removes the mark.
  */
 function mark(argv: readonly string[], options: readonly Option[]): string[] {
   const valued = new Set(options.filter(({ flags }) => takesValue(flags)).map(({ flags }) => flags.split(" ")[0]));

@@ -1,4 +1,4 @@
-/** `relay audit`: who changed what on a key, newest first, through the API. */
+/** `relay audit`: lists who changed what on a key, newest first, through the API. */
 import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";

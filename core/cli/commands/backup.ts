@@ -1,4 +1,4 @@
-/** `relay backup <file>`: everything that is stored in one file, also while a relay serves. */
+/** `relay backup <file>`: writes everything that is stored to one file, also while a relay serves. */
 import { createReadStream } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -26,7 +26,7 @@ const backup: Command = {
   async run(given, around) {
     const [file = ""] = given.args;
     const part = `${file}.part`;
-    // For its owner alone: secrets in it are sealed, events are not.
+    // Readable by its owner only: secrets in it are sealed, events are not.
     const handle = await open(part, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
       throw usage(`${part} cannot be made (${error.code ?? error.message})`);
     });
@@ -42,7 +42,7 @@ const backup: Command = {
       }
       await handle.sync();
       bytes.end();
-      // Read back before it bears the name: what is not whole is no backup.
+      // Read back before it gets its name, so that the name stands for a whole backup.
       const { lines, sha256 } = await inspect(linesOf(part, isPacked(file)));
       await rename(part, file);
       await syncFolder(dirname(file));
@@ -102,7 +102,7 @@ const isPacked = (file: string): boolean => file.endsWith(".gz");
 export async function* linesOf(file: string, packed = isPacked(file)): AsyncGenerator<string> {
   const input = createReadStream(file);
   const text = packed ? input.pipe(createGunzip()) : input;
-  // What a pipe does not pass on: an error of the file itself.
+  // A pipe does not pass on an error of the file.
   if (packed) input.once("error", (error) => text.destroy(error));
   let rest = "";
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

@@ -1,4 +1,4 @@
-/** `relay build`: one executable that needs no Node, with the config and the plug-ins that it names inside. */
+/** `relay build`: makes one executable that needs no Node, with the config and its plug-ins inside. */
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";

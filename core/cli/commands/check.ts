@@ -50,7 +50,7 @@ async function checkStored(plan: Plan, given: Given, around: CliEnvironment): Pr
       progress: (read) => void (stderr.isTTY && stderr.write(`\rrelay: ${read} records read`)),
     });
     if (stderr.isTTY) stderr.write("\n");
-    // What could not be trusted was moved away when it was met, and is no record any more.
+    // Files that could not be read were moved there, and are not records any more.
     const { quarantined = 0 } = await storage.status();
     if (quarantined !== 0) own.push(`${quarantined} files lie in quarantine: look at them, then take them out`);
     const faults = [...own.map((message) => ({ key: plan.storage.name, message })), ...found.faults];

@@ -1,4 +1,4 @@
-/** `relay demo`: the main job, for real, in some seconds: publish, sign, deliver, retry, fail, replay. */
+/** `relay demo`: shows the main job with a real relay: publish, sign, deliver, retry, fail, replay. */
 import type { Command } from "../support/command.ts";
 import { EX_OK, EX_SOFTWARE } from "../support/exit.ts";
 import { openStage } from "../demo/stage.ts";
@@ -28,7 +28,7 @@ const demo: Command = {
       around.say(stage.log());
     } finally {
       const ended = await stage.close();
-      // Ctrl+C reaches the relay too, which then ends in its own way.
+      // Ctrl+C reaches the relay too, which stops by itself.
       if (code === undefined) teller.check(`the relay stops cleanly (exit code ${ended})`, ended === 0);
     }
     teller.end(((around.clock.monotonic() - begun) / 1_000).toFixed(1));
@@ -36,7 +36,7 @@ const demo: Command = {
   },
 };
 
-/** Resolves to the exit code of shells when the demo is told to stop: the folder is removed then too. */
+/** Resolves to the exit code of a signal when the demo is interrupted: the folder is removed then too. */
 const signalled = (): Promise<number> =>
   new Promise((resolve) => void process.once("SIGINT", () => resolve(130)).once("SIGTERM", () => resolve(143)));
 

@@ -1,4 +1,4 @@
-/** `relay doctor`: looks at everything that a relay needs around it, and says what to do where something is missing. */
+/** `relay doctor`: checks what a relay needs on this machine, and says what to do where something is missing. */
 import { paint } from "../support/environment.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
@@ -29,7 +29,7 @@ const doctor: Command = {
   },
 };
 
-/** Each finding as soon as it is made: some take seconds. A check that fails itself is a finding too. */
+/** Yields each finding at once, because some take seconds. A check that throws is a finding too. */
 async function* examine(given: Parameters<Command["run"]>[0], around: CliEnvironment): AsyncGenerator<DoctorFinding> {
   const machine = await import("../doctor/machine.ts");
   yield machine.checkNode();

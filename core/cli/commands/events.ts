@@ -1,4 +1,4 @@
-/** `relay events …`: the events of an API key and what became of them, through the API. */
+/** `relay events …`: shows the events of an API key with their deliveries and attempts, through the API. */
 import { openApi } from "../support/client.ts";
 import type { Command, Option } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";

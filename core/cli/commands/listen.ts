@@ -103,7 +103,7 @@ function readStatuses(texts: readonly string[]): readonly number[] {
 const defaultFolder = ({ env }: CliEnvironment): string =>
   join(env["XDG_DATA_HOME"] ?? join(homedir(), ".local", "share"), "relay", "listen");
 
-/** The authority kept in the folder, made at the first call; made anew when it is about to end. */
+/** The authority kept in the folder, made at the first call, and again before it ends. */
 async function keptAuthority(folder: string, { clock }: CliEnvironment): Promise<Authority> {
   const [caFile, keyFile] = [join(folder, "ca.pem"), join(folder, "ca-key.pem")];
   try {
@@ -111,7 +111,7 @@ async function keptAuthority(folder: string, { clock }: CliEnvironment): Promise
       const { X509Certificate } = await import("node:crypto");
       const ca = readFileSync(caFile, "utf8");
       const endsAt = Date.parse(new X509Certificate(ca).validTo);
-      // A certificate of it lives for 30 days.
+      // Its certificates are valid for 30 days.
       if (endsAt - clock.now() > 31 * 86_400_000)
         return await openAuthority(ca, readFileSync(keyFile, "utf8"), clock.now());
     }

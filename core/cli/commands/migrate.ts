@@ -19,10 +19,10 @@ import { progressBar } from "../support/progress.ts";
 import { beginFilling } from "./restore.ts";
 import { loadFor } from "../support/load-config.ts";
 
-/** How often the copy is held against what it was made from, and made good, until it is the same. */
+/** The copy is compared with its source and corrected this many times at most, until both are the same. */
 const ROUNDS = 3;
 const MASTER_KEY = "RELAY_MASTER_KEY";
-/** Settings that would move both ends to the same place. */
+/** Settings of the source, which must not apply to the target: both would be the same storage. */
 const OF_THE_SOURCE: ReadonlySet<string> = new Set(["RELAY_CONFIG", "RELAY_DATA_DIR", "RELAY_REDIS_URL"]);
 
 const migrate: Command = {
@@ -60,7 +60,7 @@ const migrate: Command = {
   },
 };
 
-/** @throws ConfigError; where the target must be given a master key, it says which one: any other could open nothing */
+/** @throws ConfigError: where the target needs a master key, it says that it must be the source's */
 async function loadTarget(to: string, from: Plan, { env, cwd }: CliEnvironment): Promise<Plan> {
   const own = Object.fromEntries(Object.entries(env).filter(([name]) => !OF_THE_SOURCE.has(name)));
   try {
@@ -81,7 +81,7 @@ const ofSource = ({ dataDir, keys }: Plan): string =>
     ? `the master key of the source: ${MASTER_KEY}_FILE=${join(keyFolder(dataDir), MASTER)}`
     : `the master key of the source, as ${MASTER_KEY} gives it there`;
 
-/** @throws ExitError 78 when the target has a master key that cannot open what it is about to be filled with */
+/** @throws ExitError 78 when the target has another master key than the source: it could open no secret */
 async function refuseOtherKey(source: Storage, { keys, dataDir }: Plan, from: Plan): Promise<void> {
   const { master, older } = lineUp(await heldKeys(dataDir, keys.master), keys.older);
   if (master === undefined) return;
@@ -104,7 +104,7 @@ async function copy(
   name: string,
   { stderr, clock }: CliEnvironment,
 ): Promise<number> {
-  // The mark tells how far it is: `<name>`, or `<name> > <last key>`.
+  // The mark holds the progress: `<name>`, or `<name> > <last key>`.
   const was = await target.getItem(FILLING);
   const mine = was?.startsWith(`${name} > `) === true;
   if (!mine) await beginFilling(target, name);

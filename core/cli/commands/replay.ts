@@ -14,7 +14,7 @@ interface Moved {
   readonly more: boolean;
 }
 
-/** One request moves what goes out in this time: the pace is kept from one to the next, and the limits are too. */
+/** One request replays what goes out in this many seconds, so that the pace and the API's limits are kept. */
 const STEP_S = 10;
 const MOST = 10_000;
 const PER_SECOND = 50;
@@ -71,7 +71,7 @@ async function many(given: Given, around: CliEnvironment): Promise<number> {
   const limit = given.whole("limit", 1, MOST) ?? MOST;
   const perSecond = given.whole("per-second", 1, 1_000) ?? PER_SECOND;
   const asked = { since: given.text("since"), until: given.text("until"), perSecond };
-  // Opened anew each time: a token that is signed here lasts for a minute.
+  // Opened again each time: a token that is signed here lasts for a minute.
   const ask = async (body: object): Promise<Moved> =>
     record<Moved>(await (await openApi(given, around)).ask("POST", path, { ...asked, ...body }), {
       matched: "number",
@@ -93,7 +93,7 @@ async function many(given: Given, around: CliEnvironment): Promise<number> {
   return told(given, around, { matched: found.matched, replayed, more: found.more || more });
 }
 
-/** On a terminal, a line that stays where it is. */
+/** Rewrites one line on a terminal. */
 function progress({ stderr }: CliEnvironment, replayed: number, matched: number): void {
   if (stderr.isTTY) stderr.write(`\rrelay: ${replayed} of ${matched} go out again`);
 }

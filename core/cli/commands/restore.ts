@@ -17,7 +17,7 @@ const restore: Command = {
   examples: ["relay restore relay-backup.ndjson --data-dir ./data"],
   async run(given, around) {
     const [file = ""] = given.args;
-    // The whole file is judged before anything is written.
+    // The whole file is checked before anything is written.
     const { lines, sha256 } = await inspect(linesOf(file)).catch((error: unknown) => {
       if (error instanceof NoBackup) throw new ExitError(EX_DATAERR, `${file}: ${error.message}`);
       const { code } = error as NodeJS.ErrnoException;
@@ -49,7 +49,7 @@ const restore: Command = {
 };
 
 /**
- * Marks an empty storage as being filled, so that no relay starts on a half; one that bears this mark goes on.
+ * Marks an empty storage as being filled, so that no relay starts on it. Filling goes on where the same mark stands.
  * @throws ExitError 1 when there is something else in it
  */
 export async function beginFilling(storage: Storage, mark: string): Promise<void> {

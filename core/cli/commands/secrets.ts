@@ -30,7 +30,7 @@ const rekey: Command = {
   ],
   examples: ["relay secrets rekey", "relay secrets rekey --new @new-key"],
   async run(given, around) {
-    // Whether it answers, and to us, is asked before any file is made.
+    // Before any file is made: does the relay answer, and accept the token?
     await (await openApi(given, around, "stepped-up")).ask("GET", "/relay/status");
     const old = await prepare(given, around);
     let sealed = 0;
@@ -56,7 +56,7 @@ const rekey: Command = {
   },
 };
 
-/** Where the key lies in a file here, the new one is put beside it. Resolves to where the old one will be. */
+/** Puts the new key beside the old one, where that is a file here. Resolves to the path that the old one will have. */
 async function prepare(given: Given, around: CliEnvironment): Promise<string | undefined> {
   const chosen = given.text("new");
   if (given.text("url") !== undefined && chosen === undefined) return undefined;

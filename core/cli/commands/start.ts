@@ -1,4 +1,4 @@
-/** `relay start`: runs the relay until it is told to stop. */
+/** `relay start`: runs the relay until a signal stops it. */
 import { flushCompileCache } from "node:module";
 import { tidyHeap } from "../../runtime/v8-settings.ts";
 import { VERSION } from "../../model/version.ts";
@@ -21,7 +21,7 @@ const start: Command = {
     { flags: "--log-level <level>", about: "trace, debug, info, warn, error or silent (RELAY_LOG_LEVEL)" },
   ],
   async run(given, around) {
-    // As it is now: reading the config adds to the process's own.
+    // Copied now, because reading the config adds to the process's own.
     const env = { ...around.env };
     const host = given.text("host");
     const port = given.whole("port", 0, 65_535);
@@ -40,14 +40,14 @@ const start: Command = {
   },
 };
 
-/** Longer than `shutdownMs` by this much, and the process ends whatever still holds it. */
+/** The process ends this long after `shutdownMs`, even if something still keeps it alive. */
 const STUCK_MS = 500;
-/** What a start leaves in the heap is collected when the first callers have had their answers: collecting blocks. */
+/** The garbage of a start is collected this long after it: collecting blocks, and the first callers come before. */
 const TIDY_AFTER_MS = 1_000;
 
 /**
  * Runs until SIGTERM or SIGINT, also while it still starts; a second one ends the process at once. SIGHUP reloads.
- * @param reread reads the config again; without it SIGHUP is passed over
+ * @param reread reads the config again; without it SIGHUP is ignored
  * @throws StartError
  */
 export async function runRelay(
@@ -90,7 +90,7 @@ export async function runRelay(
     started.resolve();
     await asked.promise;
   } catch (error) {
-    // A start that was told to stop in its middle is no failure.
+    // A start that a signal cuts off is not a failure.
     if (signals === 0) throw error;
     await asked.promise;
   } finally {
@@ -117,7 +117,7 @@ function greet(plan: Plan, { info }: RunLog, { url, made, file }: Begun): void {
   const page = plan.dashboard ? `dashboard at ${url}/developers\nrelay: ` : "";
   const sentence = `config ${file ?? "built in"}, data in ${plan.dataDir}\nrelay: ${page}listening at ${url}`;
   info(sentence, `started, listening at ${url}`, { version: VERSION, file, folder: plan.dataDir, url });
-  // What was compiled for this start makes the next one fast, however this one ends.
+  // Code compiled for this start makes the next one fast, even if this one is killed.
   flushCompileCache();
 }
 

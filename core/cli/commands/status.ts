@@ -1,4 +1,4 @@
-/** `relay status`: how the relay is, told by itself. */
+/** `relay status`: shows the state of a running relay. */
 import { paint } from "../support/environment.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";

@@ -1,4 +1,4 @@
-/** `relay subscriptions …`: the subscriptions of an API key, through the API. */
+/** `relay subscriptions …`: lists, creates and changes the subscriptions of an API key, through the API. */
 import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
 import type { ApiAnswer } from "../support/client.ts";
@@ -81,7 +81,7 @@ const create: Command = {
     const answer = await api.ask("POST", path, body);
     const code = show(answer, given, around);
     const made = record<Shown>(answer, SHOWN);
-    // It is made already: a list that cannot be had is no failure.
+    // The subscription exists already, so a list that fails is not an error.
     const others = await api.ask("GET", path).then(
       (found) => rows<Shown>(found, SHOWN),
       () => [],

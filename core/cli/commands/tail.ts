@@ -1,4 +1,4 @@
-/** `relay tail`: what happens on an API key, as it happens. */
+/** `relay tail`: prints events, attempts and changes of an API key as they happen. */
 import { paint } from "../support/environment.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
@@ -12,14 +12,14 @@ interface Told {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** A new stream takes over from the old one this often: a token signed here lasts for a minute. */
+/** A new stream replaces the old one this often, ms: a token signed here lasts for a minute. */
 const RENEW_MS = 45_000;
-/** Between tries to come back to a relay that went away, ms. */
+/** Time between two tries to reach a relay that went away, ms. */
 const AGAIN_MS = 1_000;
 const BREATH_MS = 100;
-/** Ids remembered, so that what both streams tell is printed once. */
+/** Ids remembered, so that a message of both streams is printed once. */
 const REMEMBERED = 1_000;
-/** A message longer than this is not one of a relay. */
+/** A longer message does not come from a relay. */
 const LONGEST = 1_000_000;
 
 const tail: Command = {
@@ -61,15 +61,15 @@ async function follow(given: Given, around: CliEnvironment): Promise<void> {
       if (current === undefined) around.say(`relay: following ${key}; Ctrl-C ends it`);
       if (lost) around.say("relay: it is back");
       lost = false;
-      // The new stream stands before the old one goes: nothing falls between them.
+      // The new stream is open before the old one closes, so that no message is lost between them.
       current?.abort();
       current = next;
       const renew = around.clock.sleep(around.clock.now() + RENEW_MS, next.signal).catch(() => undefined);
       const ended = pump(stream, tell).then(() => true);
-      // A relay that ends each stream at once, because it stops, is not asked in a circle.
+      // A relay that is stopping ends each stream at once: it is not asked again without a pause.
       if ((await Promise.race([ended, enough.promise, renew])) === true && left > 0) await rest(around, BREATH_MS);
     } catch (error) {
-      // What was there once may come back.
+      // A relay that answered before may come back.
       if (current === undefined || !(error instanceof ExitError) || !PASSING.has(error.exitCode)) throw error;
       if (!lost) around.say("relay: it went away; waiting for it");
       lost = true;
@@ -99,7 +99,7 @@ async function pump(stream: ReadableStream<Uint8Array>, tell: (told: Told) => vo
       if (rest.length > LONGEST) return;
     }
   } catch {
-    // It was cut off, by us or by the relay's end: whoever called looks whether there is another.
+    // The stream was cut off, here or by the relay: the caller opens the next one.
   }
 }
 

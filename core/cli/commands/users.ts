@@ -1,4 +1,4 @@
-/** `relay users …`: the accounts of `accounts()`. Straight in the storage when no relay uses it, else through the API. */
+/** `relay users …`: manages the accounts of `accounts()`, in the storage while no relay uses it, else through the API. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -111,7 +111,7 @@ const totp: Command = {
 const fresh = (): string => randomBytes(18).toString("base64url");
 const shown = (account: Account) => ({ ...account, createdAt: new Date(account.createdAt).toISOString() });
 
-/** What was done goes to stderr; a password that was made here is the data. */
+/** Says on stderr what was done, and prints a generated password on stdout. */
 function told(given: Given, around: CliEnvironment, done: string, username: string, password?: string): void {
   around.say(`relay: ${done} the account ${printable(username)}`);
   if (given.flag("json")) around.print(json({ username, done, password }));

@@ -1,4 +1,4 @@
-/** Tells the demo's story on a terminal, and counts the promises that did not hold. */
+/** Prints the demo's steps, and counts the promises that did not hold. */
 import type { CliEnvironment } from "../support/environment.ts";
 import { paint } from "../support/environment.ts";
 import { printable } from "../support/output.ts";

@@ -1,4 +1,4 @@
-/** The relay as a process of its own, in the same process group: what ends the demo's group ends it too. */
+/** Runs the relay as a child process, in the same process group, so that Ctrl+C ends both. */
 import { spawn } from "node:child_process";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
@@ -16,7 +16,7 @@ export interface RelayProcess {
 const STOP_MS = 12_000;
 
 export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironment): RelayProcess {
-  // Settings of this shell's are for another relay.
+  // This shell's settings are for another relay.
   const clean = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("RELAY_")));
   // A single executable is its own entry.
   const entry = isSea() ? [] : [fileURLToPath(new URL("../relay.mjs", import.meta.url))];
@@ -35,7 +35,7 @@ export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironme
     child.once("close", (code, signal) => resolve(code ?? signal ?? "unknown"));
   });
   void ended.then((code) => listening.reject(new Error(`the relay ended at its start (${code})`)));
-  // It is asked for later, or never.
+  // The caller may never wait for it.
   listening.promise.catch(() => undefined);
   const orphan = (): void => void child.kill("SIGKILL");
   process.once("exit", orphan);

@@ -1,4 +1,4 @@
-/** The demo's stage: a temporary folder, a receiver over TLS, and the relay itself as a process of its own. */
+/** Sets up the demo: a temporary folder, a receiver over TLS, and the relay as a child process. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ export interface Stage {
   /** The event's status once it is no longer pending. @throws Error when it takes too long */
   settled(eventId: string): Promise<string>;
   replay(eventId: string): Promise<number>;
-  /** Whether the signature still holds when a byte of the body is changed: it must not. */
+  /** Whether the signature is still valid after a byte of the body is changed: it must not be. */
   stillVerifies(seen: ReceivedDelivery): boolean;
   /** What the relay has said so far. */
   log(): string;
@@ -128,7 +128,7 @@ export async function openStage(around: CliEnvironment): Promise<Stage> {
       return { path, event, id };
     },
     async publish(type, data) {
-      // An id of our own, so that the time of publishing is known before the first arrival.
+      // The demo chooses the id, so that the time of publishing is known before the first request arrives.
       const id = `demo_${published.size + 1}`;
       published.set(id, clock.monotonic());
       const body = `{"type":${JSON.stringify(type)},"keyId":"${KEY}","id":"${id}","data":${data}}`;

@@ -1,4 +1,4 @@
-/** The data folder: may we write there, may nobody else read the keys, is there space, and does its clock agree with ours. */
+/** Checks the data folder: write access, modes of secret files, free space, and its clock. */
 import { constants } from "node:fs";
 import { access, mkdtemp, readdir, rmdir, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -58,7 +58,7 @@ async function checkWriting(dir: string): Promise<DoctorFinding> {
   }
 }
 
-/** What holds secrets is its owner's alone. */
+/** Files with secrets must be readable by their owner only. */
 async function checkModes(dir: string): Promise<DoctorFinding[]> {
   if (process.platform === "win32") return [];
   const keys = join(dir, "keys");
@@ -83,7 +83,7 @@ async function checkModes(dir: string): Promise<DoctorFinding[]> {
   }
   const outer = await stat(dir);
   if ((outer.mode & 0o022) !== 0) {
-    // A mounted volume often belongs to a group (Kubernetes' fsGroup): worth a word, no fault.
+    // A mounted volume often belongs to a group (Kubernetes' fsGroup): a warning, not a fault.
     const say = (outer.mode & 0o002) !== 0 ? bad : warn;
     const mode = (outer.mode & 0o777).toString(8);
     open.push(say("modes", `${dir} may be written to by others (mode 0${mode})`, `chmod 700 ${dir}`));
@@ -101,7 +101,7 @@ async function checkSpace(dir: string): Promise<DoctorFinding> {
   return free < LITTLE_FREE ? warn("disk", told, todo) : good("disk", told);
 }
 
-/** What the file system says of a new folder, and of the newest file there, against our own clock. */
+/** Compares the time of a new folder, and of the newest file there, with this machine's clock. */
 async function checkClock(dir: string, now: () => number): Promise<DoctorFinding> {
   const todo = "set the clock right (ntp): ids, time-outs and tokens go by it";
   try {

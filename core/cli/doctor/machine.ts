@@ -1,4 +1,4 @@
-/** The machine: Node, how many files it may open, whom it trusts. */
+/** Checks the machine: Node, shared libraries, the limit of open files, trusted certificates. */
 import { X509Certificate, createPrivateKey } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { getCACertificates } from "node:tls";
@@ -6,7 +6,7 @@ import { readCertificates } from "../../guard/index.ts";
 import type { Plan } from "../../ports/plan.ts";
 import { bad, good, reasonOf, warn, type DoctorFinding } from "./finding.ts";
 
-/** Beside connections: the database, the log, watchers, name servers. */
+/** Open files beside connections: the database, the log, watchers, name servers. */
 const OTHER_FILES = 200;
 const SOON_MS = 14 * 86_400_000;
 
@@ -33,7 +33,7 @@ export function checkLibraries(): DoctorFinding[] {
   return [good("libraries", [libc, ...others].join(", "))];
 }
 
-/** @param limits as the operating system tells them; tests hand in theirs */
+/** @param limits of this process; tests pass their own */
 export function checkFiles({ server, delivery }: Plan, limits = userLimits()): DoctorFinding {
   const soft = limits?.soft;
   if (soft === undefined) return good("open files", "this system sets no limit that can be read");
@@ -51,7 +51,7 @@ function userLimits(): { readonly soft: number | undefined } | undefined {
   return soft === undefined ? undefined : { soft: typeof soft === "number" ? soft : Number.POSITIVE_INFINITY };
 }
 
-/** Whom deliveries trust. @param system how many authorities the system has; tests hand in theirs */
+/** Checks the authorities that deliveries trust. @param system number of the system's authorities; tests pass their own */
 export async function checkTrust({ guard }: Plan, now: number, system?: number): Promise<DoctorFinding[]> {
   const found: DoctorFinding[] = [];
   const count = system ?? getCACertificates("system").length;
@@ -77,7 +77,7 @@ export async function checkTrust({ guard }: Plan, now: number, system?: number):
   return found;
 }
 
-/** The server's own certificate. */
+/** Checks the server's own certificate. */
 export async function checkOwnCertificate({ server: { tls } }: Plan, now: number): Promise<DoctorFinding[]> {
   if (tls === undefined) return [];
   try {

@@ -1,4 +1,4 @@
-/** The master key against what is stored, as a start judges it, and how far a change of it is. Nothing is changed here. */
+/** Checks the master key against the storage, and says how far a rekey is. It changes nothing. */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Storage } from "../../ports/storage.ts";
@@ -16,7 +16,7 @@ export async function checkMasterKey(
 ): Promise<DoctorFinding> {
   try {
     const { master, older } = lineUp(await heldKeys(dataDir, keys.master, textOf), keys.older);
-    // Its own part in the fingerprints is none.
+    // Any signing key will do: fingerprints are of master keys.
     const signing = randomBytes(32).toString("base64");
     if (master === undefined) {
       const none = makeKeys({ master: signing, signing, publishToken: "-" });
@@ -34,7 +34,7 @@ export async function checkMasterKey(
   }
 }
 
-/** @param older how many keys there are beside it; `spent` of them are needed by nothing that is stored */
+/** @param older number of further keys; `spent` of them are needed by nothing that is stored */
 function told(state: Awaited<ReturnType<typeof judgeMasterKey>>["state"], older: number, spent: number): DoctorFinding {
   switch (state) {
     case "unclaimed":

@@ -1,4 +1,4 @@
-/** The way out: names, and URLs through the very guard that deliveries go through. And the way in: the address to listen on. */
+/** Checks the network: name servers, URLs through the same guard as deliveries, and the address to listen on. */
 import { getServers } from "node:dns";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -14,7 +14,7 @@ import { signToken } from "../support/local-relay.ts";
 import { bad, good, warn, type DoctorFinding } from "./finding.ts";
 
 const PROBE_MS = 10_000;
-/** A name that every public resolver knows (RFC 2606), where nothing else is asked for. */
+/** The name to look up: every public resolver knows it (RFC 2606). */
 const KNOWN_NAME = "example.com";
 
 /** Connects as a delivery would, and sends nothing. */
@@ -66,7 +66,7 @@ function todoFor(stage?: string): string {
   }
 }
 
-/** @param servers of this machine; tests hand in theirs */
+/** @param servers name servers of this machine; tests pass their own */
 export async function checkDns(
   { clock }: CliEnvironment,
   servers: readonly string[] = getServers(),
@@ -120,7 +120,7 @@ export async function checkAddress(plan: Plan, around: CliEnvironment): Promise<
   }
 }
 
-/** A certificate for another name than the address is no sign of another server. */
+/** The certificate is not checked: it is for the relay's public name, not for this address. */
 const isRelay = (plan: Plan, around: Pick<CliEnvironment, "clock">): Promise<boolean> =>
   probe(`${localUrl(plan)}/healthz`, around, { verify: false }).then(
     ({ status }) => status === 200,

@@ -1,4 +1,4 @@
-/** The storage, opened as a start would open it; where a relay runs on it already, that relay is asked instead. */
+/** Checks the storage: opens it as a start would. While a relay has it open, it only says so. */
 import { existsSync } from "node:fs";
 import { StartError } from "../../model/errors.ts";
 import type { Storage } from "../../ports/storage.ts";
@@ -9,14 +9,14 @@ import { bad, good, reasonOf, warn, type DoctorFinding } from "./finding.ts";
 import { seconds } from "./folder.ts";
 import { checkMasterKey } from "./master-key.ts";
 
-/** Nodes that share a storage, and the storage itself, may differ by so much, ms. */
+/** The largest difference, in ms, that is fine between this machine's clock and the storage's. */
 const APART_MS = 1_000;
 const FAR_APART_MS = 30_000;
 const IN_USE = 75;
 
 export async function checkStorage(plan: Plan, around: CliEnvironment): Promise<DoctorFinding[]> {
   const { name } = plan.storage;
-  // Nothing is made here.
+  // Opening would create the folder.
   if (plan.storage.shared !== true && !existsSync(plan.dataDir))
     return [good("storage", `${name}: is made at the first start`)];
   const said: string[] = [];
@@ -63,7 +63,7 @@ async function checkTime(storage: Storage, { clock }: CliEnvironment): Promise<D
   if (storage.time === undefined) return [];
   const before = clock.now();
   const theirs = await storage.time();
-  // Half of the way there and back lies before their answer.
+  // The storage answers half-way between question and answer.
   const apart = theirs - (before + clock.now()) / 2;
   const found = `the storage's clock is ${seconds(apart)} of this machine`;
   if (Math.abs(apart) > FAR_APART_MS) return [bad("clock", found, "set both clocks right (ntp)")];

@@ -1,4 +1,4 @@
-/** Puts the command, the plug-ins of a config and their libraries into one file of JavaScript, with what it reads beside it. */
+/** Bundles the command, the plug-ins of a config and their libraries into one file of JavaScript, and collects its assets. */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -17,14 +17,14 @@ export interface Bundle {
   readonly assets: Readonly<Record<string, string | Uint8Array>>;
   /** Absolute paths of all files in it. */
   readonly files: readonly string[];
-  /** SHA-256 of all of it: the same input gives the same. */
+  /** SHA-256 of code and assets: the same input gives the same hash. */
   readonly hash: string;
 }
 
 /** Programs that run in threads: the asset's name → the file. One that the config does not use is left out. */
 const WORKERS: Readonly<Record<string, string>> = { "sqlite-worker.mjs": `plugins/storage/sqlite/worker${SUFFIX}` };
 
-/** What the page is made with, beside our own: it has its licences too. */
+/** Libraries of the dashboard: their licences are listed too. */
 const PAGE_LIBRARIES = ["preact", "uplot", "uqr"];
 
 /**
@@ -78,14 +78,14 @@ async function build(root: string, input: string, plugins: Plugin[]): Promise<Ou
   try {
     return await generate(built);
   } catch (error) {
-    // Only what the config brings along can be broken or missing.
+    // Only files of the config can be broken or missing.
     throw new ExitError(EX_CONFIG, `cannot be built: ${readable(error)}`, { cause: error });
   } finally {
     await built.close();
   }
 }
 
-/** The bundler's message without colours and without where in the bundler it arose. */
+/** The bundler's message without colours and without its stack. */
 const readable = (error: unknown): string =>
   stripVTControlCharacters(String((error as Error | undefined)?.message ?? error))
     .split("\n")

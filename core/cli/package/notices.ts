@@ -1,4 +1,4 @@
-/** What an executable is made of: an SBOM (CycloneDX 1.6) and the licences of all that is in it. */
+/** Lists what an executable is made of: an SBOM (CycloneDX 1.6) and the licences of all its packages. */
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -18,7 +18,7 @@ export interface PackagePart {
 export async function partsOf(files: readonly string[]): Promise<readonly PackagePart[]> {
   const folders = new Map<string, string[]>();
   for (const file of files) {
-    // What lies elsewhere is the operator's own.
+    // Files outside a package are the operator's own.
     if (!/[\\/]node_modules[\\/]/.test(file) && !file.startsWith(OWN)) continue;
     const folder = packageOf(dirname(file));
     if (folder === undefined) continue;
@@ -63,7 +63,7 @@ async function partAt(folder: string, more: readonly string[]): Promise<PackageP
   return { name, version, license, notice: notice.trim() };
 }
 
-/** Without a date or a serial number: the same parts give the same text. */
+/** The SBOM, without a date or a serial number, so that the same parts give the same text. */
 export function sbom(version: string, parts: readonly PackagePart[]): string {
   const component = ({ name, version: at, license }: PackagePart) => ({
     type: "library",

@@ -1,10 +1,10 @@
-/** What an executable's bundle consists of: where it begins, what stands in for what, what is left out. */
+/** Rolldown plug-ins of an executable's bundle: the entry, replaced modules, and modules that are left out. */
 import { readFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import type { Plugin } from "rolldown";
 
-/** Our files end so: in a checkout they are TypeScript, in an installed package they are built. */
+/** The suffix of our own files: TypeScript in a checkout, JavaScript in an installed package. */
 export const SUFFIX = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 export const ENTRY = "\0relay-entry";
 
@@ -24,7 +24,7 @@ main(process.argv.slice(2)).then((code) => { process.exitCode = code; });`;
   };
 }
 
-/** Inside an executable there is no file for `relaybox` to resolve to: the door is another. */
+/** Replaces the module resolver: inside an executable there is no file for `relaybox` to resolve to. */
 export function embed(root: string): Plugin {
   return {
     name: "relay-embed",
@@ -37,11 +37,11 @@ export function embed(root: string): Plugin {
   };
 }
 
-/** What no executable needs: the builder itself. */
+/** The bundler itself: an executable does not build. */
 const NEEDLESS = ["rolldown"];
-/** Asked for at once but used only for certificates that listhen would make, and ours are files: an empty one will do. */
+/** Replaced by an empty module: listhen loads it at once, but uses it only to make certificates, which the relay reads from files. */
 const HOLLOW = ["node-forge"];
-/** The same library without what makes its output pretty, which costs 16 ms at each start; ours is a log. */
+/** Replaced by the same library without pretty output, which costs 16 ms at each start. */
 const PLAINER: Readonly<Record<string, string>> = { consola: "consola/basic" };
 
 /** Keeps out what would only make a start slow and the file large. */
@@ -60,8 +60,8 @@ export const trimmed: Plugin = {
 };
 
 /**
- * Libraries ask for others that are only there sometimes: what is not installed throws when it is asked for, as it would.
- * A config and its own files have no such excuse.
+ * Lets a library ask for an optional package: one that is not installed throws when it is loaded, as it would without a
+ * bundle. In a config and its own files a missing import is an error of the build.
  */
 export function missing(root: string): Plugin {
   return {

@@ -1,4 +1,4 @@
-/** A certificate authority of one's own, for receivers on this machine: `relay listen`, `relay demo` and the tests. */
+/** Makes a local certificate authority for receivers on this machine: `relay listen`, `relay demo` and the tests. */
 import { webcrypto } from "node:crypto";
 import { isIP } from "node:net";
 
@@ -18,7 +18,7 @@ export interface Validity {
 export interface Authority {
   /** The root certificate, PEM: what a client has to trust. */
   readonly ca: string;
-  /** Its private key, PEM (PKCS #8). Whoever has it can pose as anybody to those who trust `ca`. */
+  /** Its private key, PEM (PKCS #8). Anyone who has it can issue certificates that those who trust `ca` accept. */
   readonly caKey: string;
   /** A server certificate for host names and IP addresses (IPv6 without brackets). */
   issue(names: readonly string[], validity?: Validity): Promise<KeyPair>;
@@ -30,7 +30,7 @@ const SIGNING = { name: "ECDSA", hash: "SHA-256" } as const;
 
 type Library = typeof import("@peculiar/x509");
 
-// Loaded on first use: the relay itself never makes a certificate. The library's own container wants the polyfill first.
+// Loaded on first use: the relay itself never makes a certificate. The library needs the polyfill first.
 const library = async (): Promise<Library> => {
   await import("reflect-metadata");
   return import("@peculiar/x509");
@@ -54,7 +54,7 @@ const importKey = (pem: string): Promise<webcrypto.CryptoKey> => {
   return webcrypto.subtle.importKey("pkcs8", der, EC, true, ["sign"]);
 };
 
-/** @param now epoch ms, the middle of which validity is counted from */
+/** @param now epoch ms: certificates are valid around it */
 export const makeAuthority = async (now: number, name = "Relay local CA"): Promise<Authority> => {
   const x509 = await library();
   const keys = await makeKeys();
@@ -73,7 +73,7 @@ export const makeAuthority = async (now: number, name = "Relay local CA"): Promi
   return openAuthority(`${root.toString("pem")}\n`, await exportKey(keys.privateKey), now);
 };
 
-/** The same authority again, from its two PEM texts. */
+/** Opens an existing authority from its two PEM texts. */
 export const openAuthority = async (ca: string, caKey: string, now: number): Promise<Authority> => {
   const x509 = await library();
   const root = new x509.X509Certificate(ca);

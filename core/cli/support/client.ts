@@ -26,14 +26,14 @@ export interface Api {
    * @throws ExitError: 69 when nobody answers, 75 when it is worth trying later, 64 for wrong fields, 1 for other refusals
    */
   ask(method: string, path: string, body?: unknown): Promise<ApiAnswer>;
-  /** The body of an answer that goes on for as long as something happens. @throws ExitError as `ask` does */
+  /** The body of an answer without end. @throws ExitError as `ask` does */
   follow(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
 }
 
 /** Which token a command needs: one for the management API, one with a fresh second factor, or one that may publish. */
 export type Right = "manage" | "stepped-up" | "publish";
 
-/** Finds out where the relay is and who we are. Nothing is asked yet. @throws ExitError, ConfigError */
+/** Finds the relay's address and a token; sends nothing yet. @throws ExitError, ConfigError */
 export async function openApi(given: Given, around: CliEnvironment, right: Right = "manage"): Promise<Api> {
   const { settings, problems } = readEnvironment(around.env);
   if (problems.length > 0) throw new ConfigError(problems);
@@ -162,7 +162,7 @@ function parse(text: string): object {
 }
 
 function cause(error: unknown): string {
-  // A DOMException has numbers for codes.
+  // The code of a DOMException is a number.
   const inner = (
     error as { cause?: { cause?: { code?: unknown; message?: string }; code?: unknown; message?: string } }
   ).cause;

@@ -1,4 +1,4 @@
-/** What a command is, and how it reads its command line. */
+/** Defines a command, its options and its parsed command line. */
 import type { CliEnvironment } from "./environment.ts";
 import { isKeyId } from "../../model/names.ts";
 import { usage } from "./exit.ts";
@@ -21,7 +21,7 @@ export interface Command {
   run(given: Given, around: CliEnvironment): Promise<number | void>;
 }
 
-/** The command line, read. Each getter throws a usage error (64) for a value that is not what it asks for. */
+/** The parsed command line. Each getter throws a usage error (64) for a value of the wrong form. */
 export interface Given {
   /** Positional arguments; the ones in `<>` are always there. */
   readonly args: readonly string[];

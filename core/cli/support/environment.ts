@@ -1,4 +1,4 @@
-/** What a command may use of the process around it. Tests hand in their own. */
+/** What a command uses of its process. Tests pass their own. */
 import { styleText } from "node:util";
 import type { Clock } from "../../ports/clock.ts";
 import { systemClock } from "../../runtime/clock.ts";
@@ -18,12 +18,12 @@ export interface CliEnvironment {
 
 export function processEnvironment(): CliEnvironment {
   const { env, stdin, stdout, stderr } = process;
-  // A reader that has seen enough (`| head`) is no fault.
+  // A reader that closes the pipe early (`| head`) is not an error.
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
     throw error;
   });
-  // Nobody reads messages any more: the relay goes on, and stops, without them.
+  // When nobody reads messages any more, the command goes on without them.
   stderr.on("error", () => undefined);
   return {
     env,

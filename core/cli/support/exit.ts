@@ -1,10 +1,10 @@
-/** How the command ends: sysexits, and the errors that carry one. */
+/** Exit codes (sysexits) and the errors that carry one. */
 
 export const EX_OK = 0;
 /** The relay refused what was asked. */
 export const EX_REFUSED = 1;
 export const EX_USAGE = 64;
-/** Something that was read is damaged. */
+/** Data that was read is damaged. */
 export const EX_DATAERR = 65;
 export const EX_UNAVAILABLE = 69;
 export const EX_SOFTWARE = 70;

@@ -1,4 +1,4 @@
-/** From a command line to the config it means. The config's libraries load only here, when a command needs them. */
+/** Loads the config that a command line names. The config's libraries are imported only here. */
 import type { Loaded } from "../../../config/load.ts";
 import type { Settings } from "../../../config/environment.ts";
 import type { CliEnvironment } from "./environment.ts";

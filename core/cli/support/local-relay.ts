@@ -1,4 +1,4 @@
-/** Tokens signed with the relay's own key, where its folder can be read. Nothing is ever made here. */
+/** Signs tokens with the relay's own key, read from its folder. It never makes a key. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ export interface LocalRelayOptions {
   readonly keys?: readonly string[];
 }
 
-/** What can be known of `jwt({ … })` from outside. */
+/** Options of `jwt({ … })` that signing needs. */
 interface JwtOptions {
   readonly secret?: string;
   readonly algorithms: readonly string[];
@@ -25,7 +25,7 @@ interface JwtOptions {
   readonly typ?: string;
 }
 
-/** @throws ExitError 78 when no key that this relay trusts can be had here */
+/** @throws ExitError 78 when no key that this relay trusts can be read here */
 export async function signToken(plan: Plan, around: CliEnvironment, wanted: LocalRelayOptions): Promise<string> {
   const { auth } = plan;
   if (auth.name === "accounts") {

@@ -1,4 +1,4 @@
-/** The storage without a relay around it: for commands that work while no relay uses the folder. */
+/** Opens the storage without a relay, for commands that work while no relay uses the folder. */
 import { makeDurableFolder } from "../../ports/folder.ts";
 import type { Keys, Log, PluginContext } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
@@ -12,13 +12,13 @@ import type { Plan } from "../../ports/plan.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_SOFTWARE, ExitError } from "./exit.ts";
 
-/** @throws StartError 75 when a relay uses the folder, 78 when what is stored is not ours */
+/** @throws StartError 75 when a relay uses the folder, 78 when the stored data is not a relay's */
 export async function openStorage(plan: Plan, around: CliEnvironment): Promise<Storage> {
   const { storage } = plan;
   return startOf(storage, () => storage.setup(contextOf(storage, surroundings(plan, around, noKeys), undefined)));
 }
 
-/** What the auth plug-in is handed, over a storage that is open. Keys that are not there yet are made, as at a first start. */
+/** The context of the auth plug-in over an open storage. Missing keys are made, as at a first start. */
 export async function authContext(plan: Plan, around: CliEnvironment, storage: Storage): Promise<PluginContext> {
   const { dataDir, keys: given } = plan;
   const { older } = given;

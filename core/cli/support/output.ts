@@ -1,4 +1,4 @@
-/** What a terminal gets to see: nothing that was received may steer it, and columns stand in line. */
+/** Formats output for a terminal: received text is escaped, and columns are aligned. */
 
 // C0, DEL, C1, bidirectional and invisible marks, line separators, lone surrogates.
 const UNSAFE =
@@ -6,7 +6,7 @@ const UNSAFE =
 
 const escape = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
-/** Received text as one safe line: control characters are written out. */
+/** Received text as one safe line: control characters are escaped. */
 export const printable = (text: string): string => text.replaceAll(UNSAFE, escape);
 
 /** The same for several lines: line ends and tabs stay. */

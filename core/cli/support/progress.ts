@@ -1,4 +1,4 @@
-/** How far long work is: a bar on a terminal, nothing elsewhere. */
+/** Shows the progress of long work: a bar on a terminal, nothing elsewhere. */
 
 export interface Progress {
   add(done: number): void;
@@ -7,10 +7,10 @@ export interface Progress {
 }
 
 const WIDTH = 24;
-/** Written at most so often, ms. */
+/** The shortest time between two updates, ms. */
 const EVERY_MS = 100;
 
-/** @param total what all of it is; `undefined` when nobody knows */
+/** @param total the whole amount; `undefined` when it is not known */
 export function progressBar(
   stderr: NodeJS.WriteStream,
   what: string,

@@ -14,7 +14,7 @@ const LONGEST = 65_536;
 export interface Ready {
   readonly url: string;
   readonly ready: boolean;
-  /** What each part says of itself; `ready` where it says nothing. */
+  /** The state of each part; `ready` where it names none. */
   readonly parts: readonly (readonly [string, string])[];
 }
 
@@ -25,7 +25,7 @@ export async function askReady(given: Given, around: CliEnvironment): Promise<Re
   if (named !== undefined && !URL.canParse(named)) throw usage("--url must be an http:// or https:// URL");
   const base = named ?? localUrl((await loadFor(given, around)).plan);
   const url = `${base.replace(/\/+$/, "")}/readyz`;
-  // On this machine the relay's certificate is one for its public name; nothing is told here that could be stolen.
+  // On this machine the certificate is not checked: it is for the relay's public name, and no secret is sent.
   const answer = await probe(url, around, { verify: named !== undefined }).catch((error: Error) => {
     throw new ExitError(EX_UNAVAILABLE, `no answer from ${base}: ${error.message}`, { cause: error });
   });

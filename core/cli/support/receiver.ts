@@ -1,4 +1,4 @@
-/** A webhook receiver of our own over TLS: it checks every signature and says what arrived. For `listen` and `demo`. */
+/** A webhook receiver over TLS for `listen` and `demo`: it checks every signature and reports each request. */
 import { createServer } from "node:https";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -81,7 +81,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<LocalRece
   };
 }
 
-/** Both header families must be right. */
+/** Both kinds of signature headers must be right. */
 function judge(body: Buffer, headers: IncomingHttpHeaders, secrets: readonly string[], now: number): SignatureVerdict {
   if (secrets.length === 0) return "unchecked";
   const good = secrets.some((secret) => verifyHex(body, headers, secret) && verifyStandard(body, headers, secret, now));

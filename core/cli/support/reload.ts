@@ -1,8 +1,8 @@
 /**
- * SIGHUP: the config is read anew, and what may change while the relay runs is taken over.
+ * Reloads the config at SIGHUP: reads it again, and applies what may change while the relay runs.
  *
- * It is read in a process of its own (`relay check --json`): modules that were loaded once are never loaded again in the
- * same process, and a config that hangs or throws must not touch the relay that runs.
+ * A process of its own reads it (`relay check --json`): Node never loads the same module twice in one process, and a
+ * config that hangs or throws must not disturb the running relay.
  */
 import { execFile } from "node:child_process";
 import { isSea } from "node:sea";
@@ -12,7 +12,7 @@ import type { Plan } from "../../ports/plan.ts";
 import type { Reloadable } from "../../runtime/compose/reload.ts";
 import type { Given } from "./command.ts";
 
-/** A plan as others may see it: nothing secret, plug-ins by their names. Durations and paths are those that hold. */
+/** A plan without secrets, with plug-ins by their names. Durations and paths are those in force. */
 export type Effective = Reloadable & Readonly<Record<string, unknown>>;
 
 export function effective(plan: Plan): Effective {
@@ -26,7 +26,7 @@ export function effective(plan: Plan): Effective {
   };
 }
 
-/** What reading the config again came to: a plan, or all that is wrong with it. */
+/** The result of reading the config again: a plan, or every problem. */
 type Reread =
   | { readonly ok: true; readonly plan: Effective }
   | { readonly ok: false; readonly problems: readonly { readonly path: string; readonly message: string }[] };
@@ -35,8 +35,8 @@ type Reread =
 const READ_MS = 30_000;
 
 /**
- * @param env of the moment of the start: reading a config adds to the process's own
- * @param given the command line of the start, whose flags go on to win over environment and file
+ * @param env the environment at the start: reading a config adds to the process's own
+ * @param given the command line of the start: its flags still win over environment and file
  */
 export function rereader(
   given: Given,
@@ -48,7 +48,7 @@ export function rereader(
     const value = given.text(name);
     if (value !== undefined) args.push(`--${name}`, value);
   }
-  // What `check` has no flag for goes by the environment, which wins over the file as well.
+  // `check` has no flags for these: the environment wins over the file as well.
   const flags: Record<string, string> = {};
   for (const [name, variable] of [
     ["host", "RELAY_HOST"],
@@ -86,14 +86,14 @@ function parsed(text: string): Reread | undefined {
   }
 }
 
-/** @returns what to do at each SIGHUP: one that comes during a reading causes another one after it. Never rejects. */
+/** @returns the handler of SIGHUP: one that comes during a reading causes another reading. Never rejects. */
 export function reloader(
   relay: Pick<Relay, "reload">,
   plan: Plan,
   reread: () => Promise<Reread>,
   log: Log,
 ): () => Promise<void> {
-  // As a child would tell it: what JSON leaves out is no difference.
+  // Compared as JSON, as the child process prints it.
   let known = JSON.parse(JSON.stringify(effective(plan))) as Effective;
   let reading: Promise<void> | undefined;
   let again = false;

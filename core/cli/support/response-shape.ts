@@ -1,4 +1,4 @@
-/** What an answer must look like before a command prints it: another server, or another version, may be at the address. */
+/** Checks the shape of an answer before a command prints it: another server, or another version, may have answered. */
 import type { ApiAnswer } from "./client.ts";
 import { EX_UNAVAILABLE, ExitError } from "./exit.ts";
 

@@ -1,4 +1,4 @@
-/** Where the accounts can be had: straight in the storage when no relay uses it, else through the API. */
+/** Gives access to the accounts: in the storage while no relay uses it, else through the API. */
 import { readEnvironment } from "../../../config/environment.ts";
 import { StartError } from "../../model/errors.ts";
 import { Problem } from "../../model/problem.ts";
@@ -11,7 +11,7 @@ import { EX_CONFIG, EX_OK, EX_REFUSED, EX_TEMPFAIL, EX_USAGE, ExitError } from "
 import { loadFor } from "./load-config.ts";
 import { record, rows } from "./response-shape.ts";
 
-/** The accounts, wherever they can be had. @throws ExitError, StartError */
+/** Runs `work` with the accounts. @throws ExitError, StartError */
 export async function withUsers(
   given: Given,
   around: CliEnvironment,
@@ -25,7 +25,7 @@ export async function withUsers(
   return EX_OK;
 }
 
-/** False when a relay uses the storage: it is to be asked then. */
+/** False while a relay uses the storage: then the API is asked. */
 async function useStorage(
   given: Given,
   around: CliEnvironment,
