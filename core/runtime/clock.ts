@@ -1,7 +1,7 @@
 /** The system clock: the one place in the relay that reads time and sets timers. */
 import type { Clock } from "../ports/clock.ts";
 
-/** Timers of Node hold at most 2^31-1 ms; longer waits are handled by looking again. */
+/** Longest single timer, ms: one of Node's holds at most 2^31-1 ms, so a longer wait is made of several. */
 const LONGEST_MS = 60_000;
 
 /** The machine's own time. Sleeps do not keep the process alive. */

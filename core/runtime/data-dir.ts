@@ -1,8 +1,8 @@
-/** The folder of the relay's own files: there before anything is put into it, also where all keys are given. */
+/** Makes the folder of the relay's own files before anything is written to it. */
 import { StartError } from "../model/errors.ts";
 import { makeDurableFolder } from "../ports/folder.ts";
 
-/** Makes it (0700) where it is not there, so that no power cut takes it away; one that is there stays as it is. @throws StartError 78 */
+/** Makes the folder (mode 0700), durably; an existing one stays as it is. @throws StartError 78 */
 export function makeDataDir(dataDir: string): void {
   try {
     makeDurableFolder(dataDir);

@@ -1,4 +1,4 @@
-/** Control traffic (JWKS, probes): ofetch over the guarded connector. No redirect is followed, no proxy variable read. */
+/** Fetches control traffic (JWKS, probes): ofetch over the guarded connector, without redirects and proxy variables. */
 import type { Connect, FetchOptions, FetchReply, PluginContext } from "../ports/plugin.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -10,7 +10,7 @@ const MAX_BYTES = 65_536;
 export function createFetch(connect: Connect): { readonly fetch: PluginContext["fetch"]; dispose(): Promise<void> } {
   let opened: Promise<Opened> | undefined;
 
-  // Loaded at the first call: most relays have no control traffic at all.
+  // Loaded at the first call, as most relays have no control traffic.
   async function open(): Promise<Opened> {
     const [{ createFetch }, undici] = await Promise.all([import("ofetch"), import("undici")]);
     const agent = new undici.Agent({

@@ -1,4 +1,4 @@
-/** Jobs: node-cron wakes them (UTC); a tick runs once over all nodes, and what is due stands in storage. */
+/** Runs the scheduled jobs: node-cron wakes them (UTC), and each tick runs once over all nodes. */
 import cron, { type ScheduledTask } from "node-cron";
 import { ConflictError } from "../model/errors.ts";
 import { tickKey } from "../model/keys.ts";
@@ -8,15 +8,15 @@ import type { Job } from "../ports/plan.ts";
 
 export interface Jobs {
   start(): void;
-  /** Nothing more is woken; resolves when what runs has ended. */
+  /** Wakes nothing more; resolves when the running jobs have ended. */
   stop(): Promise<void>;
-  /** Runs one job now, if no node has run it for this tick. Says whether it ran here. */
+  /** Runs one job now, unless a node has run it for this tick. @returns whether it ran here */
   tick(job: Job, at: Date): Promise<boolean>;
 }
 
-/** How late a tick may still run: a busy minute must not skip a nightly job. */
+/** How late a tick may still run, ms: a busy minute must not skip a nightly job. */
 const TOLERANCE_MS = 55_000;
-/** A tick that was taken so far ahead of this one was taken by a clock that was wrong: it holds up none, ms. */
+/** A stored tick that is this far ahead, ms, came from a wrong clock and blocks no job. */
 const WRONG_MS = 3_600_000;
 
 export function createJobs(deps: {
@@ -30,7 +30,7 @@ export function createJobs(deps: {
   const running = new Set<Promise<unknown>>();
   let tasks: ScheduledTask[] = [];
 
-  /** The node that writes the tick first has it. */
+  /** Claims the tick for this node; false when another node has it. */
   async function won(job: Job, index: string, tick: string): Promise<boolean> {
     const key = tickKey(`${job.name}.${index}`);
     const last = await storage.getItem(key);
@@ -46,7 +46,7 @@ export function createJobs(deps: {
 
   async function tick(job: Job, at: Date): Promise<boolean> {
     if (stopping.signal.aborted) return false;
-    // To the second: that is how fine a schedule can be.
+    // Rounded to the second, the finest step of a schedule.
     const slot = new Date(Math.floor(at.getTime() / 1000) * 1000).toISOString();
     if (!(await won(job, String(jobs.indexOf(job)), slot))) return false;
     const did = await run(job, stopping.signal);

@@ -1,25 +1,25 @@
-/** Starting and stopping. Start follows the data path; stop is the data path again. Both may be called twice, or half way. */
+/** Starts and stops the parts of a relay in the order of the data path. Both may be called twice, stop also during a start. */
 import { within } from "../model/within.ts";
 import type { Clock } from "../ports/clock.ts";
 
 export interface Step {
   readonly name: string;
-  /** The part of what is left of the deadline that its stop may take. @default 1 */
+  /** Its stop may take this part of the time that is left until the deadline. @default 1 */
   readonly share?: number;
   start(): Promise<void> | void;
-  /** @param graceMs what this step may take of the deadline; then it is left behind */
+  /** @param graceMs how long this step may take; after that it is no longer waited for */
   stop(graceMs: number): Promise<void> | void;
 }
 
 export interface Lifecycle {
-  /** Steps in order; when one fails, those that were started are stopped again. @throws what the step threw */
+  /** Starts the steps in order. When one fails, stops those that were started. @throws what the step threw */
   start(): Promise<void>;
-  /** Every started step, in the order of `stopping`, each within what is left of the deadline; never rejects. */
+  /** Stops every started step, in the order of `stopping`, each within the time that is left; never rejects. */
   stop(): Promise<void>;
   readonly state: () => "idle" | "starting" | "running" | "stopping" | "stopped";
 }
 
-/** What each step gets even when the deadline has passed: enough to close a file or a socket. */
+/** Least time for each step, even after the deadline: enough to close a file or a socket. */
 const LEAST_MS = 100;
 
 export function createLifecycle(deps: {
@@ -54,7 +54,7 @@ export function createLifecycle(deps: {
   async function end(): Promise<void> {
     const deadline = clock.monotonic() + shutdownMs;
     const left = (share = 1): number => Math.max(LEAST_MS, (deadline - clock.monotonic()) * share);
-    // A start under way sees `stopped` between its steps and goes no further. One that hangs is left behind.
+    // A start under way sees `stopped` between its steps and goes no further. A start that hangs is not waited for.
     if (starting !== undefined) await bounded(left(1 / 2), starting).catch(() => undefined);
     state = "stopping";
     for (const name of stopping) {

@@ -1,4 +1,4 @@
-/** Counts what a replay moves, by who asked for it. */
+/** Counts the deliveries that a replay moves, by who asked for it. */
 import type { Replay } from "../replay/replay.ts";
 import type { Metrics } from "../ports/plugin.ts";
 

@@ -1,4 +1,4 @@
-/** What each plug-in is handed: its surroundings, and a shelf of its own in the storage. */
+/** Builds what each plug-in is handed: its surroundings, and a part of the storage that is its own. */
 import { createAuditTrail, type AuditTrail } from "../records/audit-trail.ts";
 import { pluginPrefix } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -18,7 +18,7 @@ export interface ContextParts {
   readonly configDir: string;
 }
 
-/** The storage under a prefix that no one else uses; what a commit is about goes to the audit trail with it. */
+/** The storage under a prefix of its own. Audit entries of a commit are stored with it. */
 export function scoped(
   storage: Pick<Storage, "getItem" | "range" | "commit">,
   prefix: string,

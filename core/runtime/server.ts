@@ -1,4 +1,4 @@
-/** The server: listhen, held to what was asked for, with limits on how long and how many clients may take. */
+/** The HTTP server: listhen, on exactly the configured address, with limits on the time and number of connections. */
 import { STATUS_CODES } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer, type AddressInfo, type Socket } from "node:net";
@@ -8,24 +8,24 @@ import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "./clock.ts";
 import type { Plan } from "../ports/plan.ts";
 
-/** An idle connection is kept this long, ms: longer than the usual proxy keeps its own, so that the proxy closes first. */
+/** How long an idle connection is kept, ms: longer than usual proxies keep theirs, so that the proxy closes first. */
 const KEEP_ALIVE_MS = 65_000;
 
-/** The event of Node's server that tells answers without an end (streams) to end. They find it as `socket.server`. */
+/** Emitted on Node's server when it drains. Answers without an end (streams) listen on `socket.server` and then end. */
 const DRAINING = "draining";
-/** How often a drain looks for connections that have become idle, ms. */
+/** How often a drain closes connections that have become idle, ms. */
 const DRAIN_LOOK_MS = 20;
 
-/** What tests make shorter. */
+/** Time limits of the server; tests set shorter ones. */
 export interface Patience {
   readonly clock: Clock;
-  /** A request's head must have come within this. @default 10_000 */
+  /** Longest time for a request's head, ms. @default 10_000 */
   readonly headersMs: number;
-  /** A whole request must have come within this. @default 30_000 */
+  /** Longest time for a whole request, ms. @default 30_000 */
   readonly requestMs: number;
-  /** How often connections are looked at. @default 2_000 */
+  /** How often connections are checked against these limits, ms. @default 2_000 */
   readonly checkMs: number;
-  /** A client that takes nothing of its answer for so long is cut off. @default 60_000 */
+  /** A client that reads nothing of its answer for this long is disconnected, ms. @default 60_000 */
   readonly stalledMs: number;
 }
 
@@ -33,7 +33,7 @@ export interface Listening {
   readonly url: string;
   readonly address: string;
   readonly port: number;
-  /** Takes no new connections, lets requests under way end, and cuts off after `graceMs` what has not. May be called twice. */
+  /** Refuses new connections, waits for requests under way, and closes the rest after `graceMs`. May be called twice. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -83,7 +83,7 @@ export async function listen(
   http.maxConnections = maxConnections;
   http.timeout = stalledMs;
   http.on("timeout", cutStalled);
-  // Node looks every 30 s by default, and begins to look with what is set when it starts to listen: so it starts anew.
+  // Node reads the interval of its checks (30 s by default) when it starts to listen: emitting the event restarts them.
   Object.assign(http, { connectionsCheckingInterval: checkMs });
   http.emit("listening");
   http.on("clientError", answerBadHead);
@@ -96,7 +96,7 @@ export async function listen(
     let drained = false;
     const ended = new Promise<void>((resolve) => void http.close(() => resolve())).then(() => (drained = true));
     const until = clock.monotonic() + graceMs;
-    // A connection that becomes idle has been answered: its client would only wait for a next answer.
+    // An idle connection has been answered; closing it loses nothing.
     while (!drained && clock.monotonic() < until) {
       http.closeIdleConnections();
       await Promise.race([ended, clock.sleep(clock.now() + Math.min(DRAIN_LOOK_MS, graceMs))]);
@@ -114,8 +114,8 @@ export async function listen(
 }
 
 /**
- * Nothing was read or written for a while. An idle connection ends, and so does one whose client does not take what was
- * written; one whose request takes that long to be answered goes on.
+ * Called when a connection was silent for `stalledMs`. Closes it when it is idle, or when its client does not read its
+ * answer; leaves it open while its request is being answered.
  */
 function cutStalled(socket: Socket): void {
   const { _httpMessage: answering } = socket as { readonly _httpMessage?: unknown };
@@ -125,7 +125,7 @@ function cutStalled(socket: Socket): void {
 const hostOf = ({ address, family }: AddressInfo): string => (family === "IPv6" ? `[${address}]` : address);
 const isAnyHost = (host: string): boolean => host === "0.0.0.0" || host === "::" || host === "";
 
-/** A name may stand for several addresses; an address must be the one that was asked for. */
+/** Whether `bound` is what was asked for: exactly, for an address; a name may stand for several addresses. */
 function isSameHost(asked: string, bound: string): boolean {
   const literal = /^[\d.]+$/.test(asked) || asked.includes(":");
   if (!literal) return asked !== "localhost" || /^(?:127\.|::1$)/.test(bound);
@@ -133,7 +133,7 @@ function isSameHost(asked: string, bound: string): boolean {
   return new URL(`http://[${asked}]`).hostname === new URL(`http://[${bound}]`).hostname;
 }
 
-/** What the system says of the address, as listhen does not pass it on; `undefined` when it can be had by now. */
+/** The error code for listening on the address, which listhen does not pass on; `undefined` when it works now. */
 function whyNot(host: string, port: number): Promise<string | undefined> {
   const probe = createServer();
   return new Promise((resolve) => {
@@ -163,7 +163,7 @@ function refused(asked: string, cause: unknown, why: string | undefined): StartE
   return notListening(asked, why ?? code, cause);
 }
 
-/** What has no head that can be read gets a short answer without details (RFC 9457 §4.2.1), and the connection ends. */
+/** Answers a request with an unreadable head shortly, without details (RFC 9457 §4.2.1), and closes the connection. */
 function answerBadHead(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable || socket.bytesWritten > 0) return void socket.destroy();
   const status = error.code === "HPE_HEADER_OVERFLOW" ? 431 : error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400;

@@ -1,25 +1,25 @@
-/** The schema of what is stored: which shape its records have, and what a start does about an older or newer one. */
+/** Checks the version of the stored records at a start, upgrades an older one and refuses a newer one. */
 import { ConflictError, StartError } from "../model/errors.ts";
 import { metaKey } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
 
 /**
- * The shape that this version reads and writes. 2: wide events, which an older relay would take for events that nobody
- * wanted; what is of version 1 is read as it is.
+ * The schema that this version reads and writes. 2: wide events, which an older relay would take for events without
+ * subscriptions; records of version 1 are read as they are.
  */
 export const SCHEMA = 2;
-/** Stands while a restore or a migration fills the storage: until it is gone, what is there is not whole. */
+/** Is set while a restore or a migration fills the storage, which is not complete until then. */
 export const FILLING = metaKey("filling");
 const KEY = metaKey("schema");
 
-/** From a version to the next; each may be repeated, and works while no relay serves. */
+/** Steps from each version to the next. Each may be repeated, and runs while no relay serves. */
 export type Upgrades = Readonly<Record<number, (storage: Storage) => Promise<void>>>;
 const UPGRADES: Upgrades = { 1: () => Promise.resolve() };
 
 type Readable = Pick<Storage, "getMany">;
 
 /**
- * The stored version; 0 when nothing says one.
+ * Reads the stored version; 0 when there is none.
  * @throws StartError 78 when it is not one of ours, or newer than this version knows
  */
 export async function storedSchema(storage: Readable, known = SCHEMA): Promise<number> {
@@ -27,7 +27,7 @@ export async function storedSchema(storage: Readable, known = SCHEMA): Promise<n
   if (text === undefined) return 0;
   const version = /^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined;
   if (version === undefined)
-    throw new StartError(78, `this storage says a schema that cannot be read: ${text.slice(0, 40)}`);
+    throw new StartError(78, `this storage names a schema that cannot be read: ${text.slice(0, 40)}`);
   if (version > known) {
     throw new StartError(
       78,
@@ -38,18 +38,18 @@ export async function storedSchema(storage: Readable, known = SCHEMA): Promise<n
 }
 
 /**
- * Brings what is stored to this version, or refuses.
+ * Upgrades the stored records to this version.
  * @throws StartError 78
  */
 export async function ensureSchema(storage: Storage, upgrades = UPGRADES, known = SCHEMA): Promise<void> {
   const [filling] = await storage.getMany([FILLING]);
   if (filling !== undefined) {
-    throw new StartError(78, "this storage is filled by half: run the restore or migration again to its end");
+    throw new StartError(78, "this storage is only half filled: run the restore or migration again to its end");
   }
   for (;;) {
     const version = await storedSchema(storage, known);
     if (version === known) return;
-    // Storages from before there was a number are of version 1.
+    // A storage without a number is of version 1.
     if (version > 0) {
       const upgrade = upgrades[version];
       if (upgrade === undefined) {

@@ -1,14 +1,14 @@
-/** The storage as it is seen from outside: how long commits take, how many changes they carry, and how they fail. */
+/** Wraps a storage to measure its commits: how long they take, how many changes they carry, how they fail. */
 import { StorageError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 
-/** The same storage; commits, and what a lease settles, are timed and counted. Nothing else is touched. */
+/** The same storage, with `commit` and `queue.settle` timed and counted. */
 export function watchedStorage(storage: Storage, clock: Pick<Clock, "monotonic">, metrics: Metrics): Storage {
   function watch(changes: number, done: Promise<void>): Promise<void> {
     const began = clock.monotonic();
-    // Looked at beside its caller, who gets the very same promise: nothing waits for the counting.
+    // The caller gets the very same promise, so nothing waits for the counting.
     done.then(
       () => {
         metrics.observe("commit_seconds", (clock.monotonic() - began) / 1_000);
@@ -29,7 +29,7 @@ export function watchedStorage(storage: Storage, clock: Pick<Clock, "monotonic">
   });
 }
 
-/** `target` with some members replaced. Methods keep their own `this`, also those of a class: a plug-in may be one. */
+/** `target` with some members replaced. Methods keep their own `this`, as a plug-in may be an instance of a class. */
 function bound<T extends object>(target: T, over: Partial<T>): T {
   const made: Record<string, unknown> = { ...over };
   for (let at: object = target; at !== Object.prototype && at !== null; at = Object.getPrototypeOf(at) as object) {

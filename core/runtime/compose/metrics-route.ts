@@ -18,7 +18,7 @@ export function metricsRoute(metrics: Pick<RelayMetrics, "text">, token: string 
     async handle(request) {
       if (wanted !== undefined) {
         const [, given = ""] = /^Bearer +(\S+)$/i.exec(request.header("authorization") ?? "") ?? [];
-        // Hashes are of one length, so that the comparison tells nothing of the token.
+        // Hashes have one length, so that the time of the comparison reveals nothing of the token.
         if (!timingSafeEqual(digest(given), wanted)) {
           throw new Problem("UNAUTHENTICATED", "Send the metrics token as Authorization: Bearer.");
         }
@@ -34,7 +34,7 @@ const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 export const metricsRoutes = (metrics: Pick<RelayMetrics, "text">, { token: set, port }: Plan["metrics"]): Route[] =>
   port === undefined && set !== undefined ? [metricsRoute(metrics, set)] : [];
 
-/** The listener of its own. It is closed late, so that a drain can be watched. */
+/** The server on a port of its own. It is closed late, so that a drain can be watched. */
 export function metricsStep(plan: Plan, metrics: Pick<RelayMetrics, "text">, deps: () => AppDeps): Step {
   let listening: Listening | undefined;
   return {

@@ -1,4 +1,4 @@
-/** What may change while the relay runs: limits, the catalogue of events, the level of the log. All else takes a restart. */
+/** Reloads what may change while the relay runs: limits, the catalogue of events, the log level. The rest needs a restart. */
 import type { Limiter } from "../../limits/limiter.ts";
 import type { RelayLog } from "../observability/index.ts";
 import type { Plan } from "../../ports/plan.ts";
@@ -19,8 +19,8 @@ export function createCatalogue(names: readonly string[] | undefined): Catalogue
 }
 
 /**
- * Takes the parts of a checked plan over, each at once and whole: windows and suspensions go on, and what was accepted
- * under the old catalogue is delivered. @returns the names of what changed
+ * Takes over those parts of a checked plan, each as a whole. Limit windows and suspensions stay, and events that were
+ * accepted under the old catalogue are delivered. @returns the names of what changed
  */
 export type Reload = (next: Reloadable) => readonly string[];
 

@@ -1,4 +1,4 @@
-/** A file that holds one secret: made once, whole or not at all, whoever races for it. */
+/** A file that holds one secret. It is made once, whole or not at all, even when several processes try at the same time. */
 import { randomBytes } from "node:crypto";
 import { chmod, link, open, readFile, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -6,8 +6,8 @@ import { StartError } from "../../model/errors.ts";
 import { makeDurableFolder } from "../../ports/folder.ts";
 
 /**
- * The text in the file, which is made with `fresh()` when it is not there (0600, its folder 0700). It is on the disk
- * when this resolves, and of several processes at once all read the text of the one that was first.
+ * Reads the text in the file; where there is none, makes it with `fresh()` (mode 0600, its folder 0700). The text is on
+ * disk when this resolves. Of several processes, all read the text of the first.
  * @throws StartError 78 when it can be neither read nor made
  */
 export async function keyFile(
@@ -18,7 +18,8 @@ export async function keyFile(
     const found = await read(path);
     const folder = dirname(path);
     if (found !== undefined) {
-      // Who made it may have died before it synced the folder. One that cannot be synced is not ours to make keys in.
+      // The process that made it may have died before it synced the folder. Where a sync
+      // fails, the relay makes no keys either.
       await sync(folder).catch(() => {});
       return { text: found, made: false };
     }
@@ -41,7 +42,7 @@ export async function readKeyFile(path: string): Promise<string | undefined> {
   }
 }
 
-/** Puts `next` in the place of `path`, whose text stays in `old`. Cut off anywhere, no text is lost; may be repeated. */
+/** Replaces `path` by `next` and keeps the text of `path` in `old`. A crash at any step loses no text; may be repeated. */
 export async function promoteKeyFile(path: string, next: string, old: string): Promise<void> {
   const text = await read(path);
   if (text !== undefined) {
@@ -65,7 +66,7 @@ async function read(path: string): Promise<string | undefined> {
   }
 }
 
-/** False when another process was first. A link, unlike a rename, never replaces what is there. */
+/** False when another process was first. A link, unlike a rename, never replaces a file. */
 async function create(path: string, text: string): Promise<boolean> {
   const folder = dirname(path);
   const temp = join(folder, `.${basename(path)}.${randomBytes(8).toString("hex")}`);

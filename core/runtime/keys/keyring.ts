@@ -1,4 +1,4 @@
-/** The relay's own keys: made at the first start, or given; used by everything, seen by nothing. */
+/** Loads the relay's own keys, given or made at the first start, and uses them for the rooms, which never see them. */
 import {
   createCipheriv,
   createDecipheriv,
@@ -23,34 +23,34 @@ export interface KeyOptions {
   readonly dataDir: string;
   /** Keys of the config or the environment; what is left out is made in `dataDir/keys` at the first start. */
   readonly given: { readonly master?: string; readonly signing?: string; readonly publishToken?: string };
-  /** The storage is shared with other nodes, which must hold the same keys: none is made then. */
+  /** The storage is shared with other nodes, which must hold the same keys, so none is made. */
   readonly shared: boolean;
-  /** The storage belongs to a master key already: another one is not made then, it could open nothing. @default false */
+  /** The storage belongs to a master key already: none is made, as a new one could open nothing. @default false */
   readonly claimed?: boolean;
-  /** Master keys of the past (32 bytes, base64) that may still open what they sealed, until all is sealed anew. */
+  /** Master keys of the past (32 bytes, base64) that may still open what they sealed, until everything is sealed by the present one. */
   readonly older?: readonly string[] | undefined;
 }
 
 export interface RelayKeys extends Keys {
   /** What `http()` takes when the config names no tokens. */
   readonly publishToken: string;
-  /** Tells master keys apart without telling anything about them. */
+  /** Identifies the master key without revealing anything about it. */
   readonly masterFingerprint: string;
   /** Of the keys that may still open what they sealed. */
   readonly olderFingerprints: readonly string[];
-  /** From here on everything is sealed by this key; what it seals can be opened beside all that could be before. */
+  /** Seals everything with this key from now on; what the earlier keys sealed can still be opened. */
   adopt(master: string): void;
   /** The id of the signing key, as it stands in tokens and the JWKS. */
   readonly keyId: string;
-  /** True when the text was sealed by the present master key: false asks for sealing it anew. @throws as `open` */
+  /** True when the present master key sealed the text; otherwise it is to be sealed again. @throws as `open` */
   isCurrent(sealed: string, aad: string): boolean;
-  /** 32 bytes for one purpose (cursors, …) that tell nothing about the master key. */
+  /** 32 bytes for one purpose (cursors, …) that reveal nothing about the master key. */
   derive(purpose: string): Buffer;
 }
 
 export interface LoadedKeys {
   readonly keys: RelayKeys;
-  /** Files that this start has made: to be told once, by path. */
+  /** Files that this start has made, by path: to be shown once. */
   readonly made: readonly string[];
 }
 
@@ -104,7 +104,7 @@ export async function loadKeys(options: KeyOptions): Promise<LoadedKeys> {
       `this storage belongs to a master key that is not here: put ${join(folder, MASTER)} back, or give RELAY_MASTER_KEY`,
     );
   }
-  // With a next one the sealing anew has begun, and it may have sealed some of it already.
+  // Where there is a next key, a rekey has begun, and it may have sealed records already.
   const present = held.next === undefined ? await get(MASTER, given.master, random, isKey) : held.present;
   const { master, older } = lineUp({ ...held, present }, options.older);
   const signing = await get("signing", given.signing, random, isKey);
@@ -191,8 +191,8 @@ function unseal(key: Buffer, sealed: string, aad: string): string | undefined {
 }
 
 /**
- * Mints an access token of the relay's own, as `relay token` does offline: without a session, so it only ends by time.
- * `mfa` states a second factor shown just now: whoever can read the signing key may state it.
+ * Mints an access token of the relay's own, as `relay token` does offline. It has no session, so it ends by time alone.
+ * `mfa` states that a second factor was shown just now; anyone who can read the signing key may state it.
  */
 export function mintToken(
   keys: Pick<Keys, "signToken">,

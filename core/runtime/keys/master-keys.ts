@@ -1,13 +1,13 @@
-/** Which master keys a relay has, and which of them seals. */
+/** Finds the master keys of a relay and says which of them seals. */
 import { join } from "node:path";
 import { StartError } from "../../model/errors.ts";
 import { readKeyFile } from "./key-file.ts";
 
-/** In the key folder: the master key, the one that is to take its place, and the one whose place it took. */
+/** Files of the key folder: the master key, the next one, and the one before it. */
 export const [MASTER, NEXT_MASTER, OLD_MASTER] = ["master", "master.next", "master.old"] as const;
 export const keyFolder = (dataDir: string): string => join(dataDir, "keys");
 
-/** The texts of master keys that a relay has: given, or in its key folder. */
+/** The texts of the master keys: given by the config or the environment, or read from the key folder. */
 export interface HeldKeys {
   readonly present: string | undefined;
   readonly next: string | undefined;
@@ -15,8 +15,8 @@ export interface HeldKeys {
 }
 
 /**
- * Reads them, and makes none. Where the present one is given, the folder is not looked at.
- * @param read the text in a file, without what surrounds it; `undefined` when it is not there
+ * Reads them and makes none. Where the present key is given, the folder is not read.
+ * @param read the text in a file, trimmed; `undefined` when there is no such file
  * @throws StartError 78 naming the file that holds no key
  */
 export async function heldKeys(
@@ -38,18 +38,18 @@ export async function heldKeys(
 export interface Lined {
   /** Seals; `undefined` when there is none yet. */
   readonly master: string | undefined;
-  /** May still open what they sealed. */
+  /** Open what they sealed, and seal nothing more. */
   readonly older: readonly string[];
 }
 
-/** Which of them seals, and which only open. @param given further ones that only open */
+/** Says which key seals and which ones only open. @param given further keys that only open */
 export function lineUp({ present, next, old }: HeldKeys, given: readonly string[] = []): Lined {
   const master = next ?? present;
   const filed = [present, old].filter((text) => text !== undefined && text !== master) as readonly string[];
   return { master, older: [...given, ...filed] };
 }
 
-/** The 32 bytes that a text stands for, in base64 of either alphabet; undefined when it is anything else. */
+/** The 32 bytes that a text stands for, in base64 of either alphabet; `undefined` when the text is no such key. */
 export function keyBytes(text: string): Buffer | undefined {
   const trimmed = text.trim();
   if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(trimmed)) return undefined;

@@ -1,4 +1,4 @@
-/** A new master key, without a stop: everything sealed is sealed anew beside the traffic, then the old key counts no more. */
+/** Changes the master key while the relay serves: seals every secret with the new key, then retires the old one. */
 import { join } from "node:path";
 import { createAuditTrail } from "../../records/audit-trail.ts";
 import type { Actor } from "../../model/audit.ts";
@@ -13,19 +13,19 @@ import { promoteKeyFile, readKeyFile } from "./key-file.ts";
 import type { RelayKeys } from "./keyring.ts";
 import { keyFolder, MASTER, NEXT_MASTER, OLD_MASTER } from "./master-keys.ts";
 
-/** How it stands: `blocked` when something can be opened by none of the keys; then nothing is switched. */
+/** State of a rekey. `blocked`: a secret can be opened by none of the keys, so the keys are not changed. */
 export interface Rekeyed {
   readonly state: "running" | "done" | "blocked";
-  /** Subscriptions sealed anew so far. */
+  /** Subscriptions sealed with the new key so far. */
   readonly sealed: number;
   /** Ids of subscriptions that no key opens, at most 20. */
   readonly unreadable: readonly string[];
 }
 
 export interface Rekey {
-  /** Begins, or joins what has begun; resolves when it is over, or after `waitMs` with how far it is. */
+  /** Starts a rekey, or joins the running one; resolves at its end, or after `waitMs` with its progress. */
   run(actor: Actor): Promise<Rekeyed>;
-  /** Breaks off; what was sealed anew stays so, and the next run goes on. */
+  /** Stops the running rekey. What is sealed stays sealed, and the next run continues. */
   stop(): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export interface RekeyDeps {
   readonly log: Log;
   /** Where the master key lies in a file; `undefined` where it is given. */
   readonly dataDir: string | undefined;
-  /** How long a change that was under way when the key changed may take to be stored, ms. @default 2_000 */
+  /** Longest time that a change which was sealed with the old key takes to be stored, ms. @default 2_000 */
   readonly settleMs?: number;
   /** @default 8_000 */
   readonly waitMs?: number;
@@ -53,7 +53,7 @@ export function createRekey(deps: RekeyDeps): Rekey {
   const stopping = new AbortController();
   let running: Promise<Rekeyed> | undefined;
   let sealed = 0;
-  /** Of a run that ended while nobody waited. */
+  /** Result of a run that ended while no caller waited. */
   let unheard: Rekeyed | undefined;
   let waiting = 0;
 
@@ -61,7 +61,7 @@ export function createRekey(deps: RekeyDeps): Rekey {
     sealed = 0;
     const next = dataDir === undefined ? undefined : await readKeyFile(join(keyFolder(dataDir), NEXT_MASTER));
     if (next !== undefined) keys.adopt(next);
-    // What was sealed a moment before the key changed may be stored a moment after it was looked for.
+    // A secret that was sealed before the key changed may be stored after this pass has read its place.
     for (let clean = 0; clean < 2; clean++) {
       if (clean > 0) await clock.sleep(clock.now() + settleMs, stopping.signal);
       const came = await reseal(stopping.signal);
@@ -74,7 +74,7 @@ export function createRekey(deps: RekeyDeps): Rekey {
     return { state: "done", sealed, unreadable: [] };
   }
 
-  /** The fingerprint changes when nothing is left that the old key sealed; then the files follow. */
+  /** Changes the fingerprint, as nothing is left that the old key sealed; then the key files. */
   async function change(actor: Actor): Promise<void> {
     const stored = await storage.getItem(FINGERPRINT);
     if (stored !== undefined && stored !== keys.masterFingerprint) {
@@ -129,7 +129,7 @@ export function createRekey(deps: RekeyDeps): Rekey {
   };
 }
 
-/** After the fingerprint has changed, the new key's file takes the old one's place. Does nothing when it has, or must not yet. */
+/** Replaces the old key's file by the new one's once the fingerprint has changed. Does nothing before, or when it is done. */
 export async function settleKeyFiles(
   keys: Pick<RelayKeys, "masterFingerprint">,
   storage: Pick<Storage, "getItem">,
@@ -144,16 +144,16 @@ export async function settleKeyFiles(
   if ((await readKeyFile(next)) !== undefined) await promoteKeyFile(master, next, old);
 }
 
-/** How a relay's master keys stand to what is stored: `rekeying` when its present one has not sealed all of it yet. */
+/** Whether a relay's master keys fit the storage. `rekeying`: the present key has not sealed all of it yet. */
 export type MasterKeyState = "unclaimed" | "present" | "rekeying" | "replaced" | "unlike";
 
 export interface MasterKeyJudged {
   readonly state: MasterKeyState;
-  /** How many of the older keys have been replaced here: nothing that is stored needs them. */
+  /** How many of the older keys this storage needs no more. */
   readonly spent: number;
 }
 
-/** Looks, and changes nothing. */
+/** Compares the keys with the stored fingerprint; changes nothing. */
 export async function judgeMasterKey(
   storage: Pick<Storage, "getItem">,
   keys: Pick<RelayKeys, "masterFingerprint" | "olderFingerprints">,
@@ -172,8 +172,8 @@ export const hasMasterKey = async (storage: Pick<Storage, "getItem">): Promise<b
   (await storage.getItem(FINGERPRINT)) !== undefined;
 
 /**
- * What is sealed in this storage can be opened by its master key only: a node with another must not serve, unless it
- * still has the old one beside a new one.
+ * Claims the storage for the master key, or refuses a key that cannot open what is sealed in it. During a rekey a node
+ * holds both the old and the new key.
  * @throws StartError 78
  */
 export async function ownMasterKey(

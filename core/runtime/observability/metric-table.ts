@@ -1,6 +1,6 @@
 /**
  * Every metric that the relay keeps, in one table. A room counts under the short name; Prometheus reads it as
- * `relay_<name>` (counters with `_total`). Label values come from small sets; what goes beyond `series` of them is
+ * `relay_<name>` (counters with `_total`). Label values come from small sets; beyond `series` of them they are
  * counted under `other`, so that 10,000 subscriptions make no more series than one.
  */
 export interface MetricRow {
@@ -8,8 +8,8 @@ export interface MetricRow {
   readonly help: string;
   readonly labels?: readonly string[];
   /**
-   * Values of its one label that are there from the start, at zero: a rate or an increase does not see the first step of
-   * a series that comes out of nothing.
+   * Values of its one label that stand at zero from the start, as a rate or an increase does not see the first step of a
+   * new series.
    */
   readonly known?: readonly string[];
   /** Upper bounds of a histogram, ascending. */
