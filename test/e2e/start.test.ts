@@ -43,7 +43,7 @@ export default defineRelay({ dataDir: "./data", server: { host: "127.0.0.1", por
     const env = { NODE_OPTIONS: `--import=${pathToFileURL(probe).href}` };
     const started = async (): Promise<string> => {
       await using relay = startCommand(["start", "--config", config], { env });
-      await relay.waitFor(/relay: listening/);
+      await relay.waitFor(/listening at/);
       relay.kill("SIGTERM");
       const { code, stderr } = await relay.ended;
       expect(code).toBe(0);
