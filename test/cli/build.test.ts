@@ -165,7 +165,9 @@ describe("the executable", () => {
     expect(await stop()).toEqual([0, null]);
   });
 
-  it("gives its first answer after the work of twelve starts of Node at most, and rests in 150 MB", async ({ skip }) => {
+  it("gives its first answer after the work of twelve starts of Node at most, and rests in 150 MB", async ({
+    skip,
+  }) => {
     skip(process.platform !== "linux", "the system's own figures are read from /proc");
     const cwd = await inFolder("figures");
     const works: number[] = [];
