@@ -8,6 +8,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Connect } from "../ports/plugin.ts";
 import { dialFirst } from "./dial.ts";
 import type { Dial } from "./dial.ts";
+import { handshakeTurns } from "./handshake-turns.ts";
 import type { Resolve } from "./resolve.ts";
 import { literalOf } from "./rules.ts";
 import type { Rules } from "./rules.ts";
@@ -23,9 +24,9 @@ export interface ConnectorOptions {
 }
 
 /** Nothing is remembered between calls: each name is resolved and checked again. */
-export const connector =
-  ({ rules, resolve, dial, trusted, clock }: ConnectorOptions): Connect =>
-  async ({ hostname, port, tls = true, alpn = ["http/1.1"] }, signal) => {
+export const connector = ({ rules, resolve, dial, trusted, clock }: ConnectorOptions): Connect => {
+  const handshake = handshakeTurns();
+  return async ({ hostname, port, tls = true, alpn = ["http/1.1"] }, signal) => {
     signal.throwIfAborted();
     const host = hostname.toLowerCase();
     pass(rules.target(host, port));
@@ -33,11 +34,14 @@ export const connector =
     const found = literal === undefined ? await resolve(host, signal) : [literal];
     if (found.length === 0) throw new ConnectError("dns", `${host} has no address`, "DNS_NODATA");
     pass(rules.addresses(host, port, found));
+    if (tls) await handshake();
+    signal.throwIfAborted();
     const socket = await dialFirst(found, port, dial, clock, signal);
     socket.setNoDelay(true);
     if (!tls) return socket;
     return await secure(socket, { host: literal ?? host, literal: literal !== undefined, alpn }, trusted(), signal);
   };
+};
 
 const pass = (refusal: RefusedUrl | undefined): void => {
   if (refusal !== undefined) throw new ConnectError("guard", refusal.message, refusal.reason);
