@@ -23,4 +23,4 @@ const log = { ...createLog("silent"), debug: nothing, info: nothing, warn: nothi
 const relay = composeRelay(plan, { clock: systemClock(), log, metrics });
 process.on("SIGTERM", () => void relay.stop().then(() => process.exit(0)));
 await relay.start();
-tidyHeap();
+await tidyHeap();
