@@ -28,7 +28,7 @@ const take = (key: string, perMinute = 6, per5s = 2, abuse?: Abuse): Take => ({
   ...(abuse === undefined ? {} : { abuse }),
 });
 
-/** Registers the laws with `it`. `needsClock` laws are registered by `itSkip` where the harness cannot move time. */
+/** Registers the laws with `it`. Laws that move time are skipped, with the reason, where the harness cannot move it. */
 export function describeCounters(it: It & { readonly skip?: It }, harness: CountersHarness): void {
   const one = async (counters: Counters, ask: Take): Promise<WindowResult> =>
     (await counters.take([ask]))[0] as WindowResult;

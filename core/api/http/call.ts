@@ -1,4 +1,4 @@
-/** One request as routes see it. It reads from Node's request, and only what is asked for. */
+/** The request that a route handles. It reads from Node's request only what the route uses, to save work on the rest. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { addressGroup } from "../../model/address.ts";
 import type { RouteRequest } from "../../ports/plugin.ts";

@@ -1,9 +1,9 @@
 /**
  * The log: JSON lines on stderr (stdout belongs to the data that a command prints), readable lines on a terminal.
  *
- * pino writes them, for 1.8 % more of an event than JSON by hand (`npm run bench -- observers` measures log and metrics
- * together). Its lines are gathered in blocks here, so that a line is no system call, and so that a reader which
- * is stuck neither stalls the relay nor fills its memory.
+ * pino makes the lines; `npm run bench -- observers` measures what log and metrics cost together. The lines are gathered
+ * in blocks here, so that a line is no system call, and so that a reader which is stuck neither stalls the relay nor fills
+ * its memory.
  */
 import { openSync } from "node:fs";
 import { pino } from "pino";

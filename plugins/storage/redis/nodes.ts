@@ -108,7 +108,7 @@ export function nodes(
       const message = readable(text);
       if (message === undefined) return;
       if (message.to === undefined) {
-        // A lost answer is asked for again.
+        // The asking node repeats its question when an answer is lost.
         if (message.from !== node) act(message).catch(() => {});
       } else if (message.to === node) {
         const question = open.get(message.id);
