@@ -14,6 +14,7 @@ import { literalOf } from "./rules.ts";
 import type { Rules } from "./rules.ts";
 import { secure } from "./secure.ts";
 import type { RefusedUrl } from "./text.ts";
+import { TlsSessions } from "./tls-sessions.ts";
 
 export interface ConnectorOptions {
   readonly rules: Rules;
@@ -23,9 +24,10 @@ export interface ConnectorOptions {
   readonly clock: Clock;
 }
 
-/** Nothing is remembered between calls: each name is resolved and checked again. */
+/** Only TLS sessions are remembered between calls: each name is resolved and checked again. */
 export const connector = ({ rules, resolve, dial, trusted, clock }: ConnectorOptions): Connect => {
   const handshake = handshakeTurns();
+  const sessions = new TlsSessions(clock);
   return async ({ hostname, port, tls = true, alpn = ["http/1.1"] }, signal) => {
     signal.throwIfAborted();
     const host = hostname.toLowerCase();
@@ -39,7 +41,8 @@ export const connector = ({ rules, resolve, dial, trusted, clock }: ConnectorOpt
     const socket = await dialFirst(found, port, dial, clock, signal);
     socket.setNoDelay(true);
     if (!tls) return socket;
-    return await secure(socket, { host: literal ?? host, literal: literal !== undefined, alpn }, trusted(), signal);
+    const options = { host: literal ?? host, literal: literal !== undefined, port, alpn };
+    return await secure(socket, options, trusted(), sessions, signal);
   };
 };
 

@@ -4,12 +4,14 @@ import type { Socket } from "node:net";
 import { connect, createSecureContext, getCACertificates } from "node:tls";
 import type { SecureContext } from "node:tls";
 import { ConnectError } from "../model/errors.ts";
+import type { TlsSessions } from "./tls-sessions.ts";
 
 export interface SecureOptions {
   /** A name, or an address literal without brackets: the subject that the certificate must have. */
   readonly host: string;
   /** True when `host` is an address: then it is not sent as a server name (RFC 6066 §3). */
   readonly literal: boolean;
+  readonly port: number;
   readonly alpn: readonly string[];
 }
 
@@ -37,8 +39,9 @@ export const readCertificates = (pem: string): readonly string[] => {
 /** Takes over the socket, and destroys it on any failure. @throws ConnectError `tls`, or the signal's reason */
 export const secure = (
   socket: Socket,
-  { host, literal, alpn }: SecureOptions,
+  { host, literal, port, alpn }: SecureOptions,
   context: SecureContext,
+  sessions: TlsSessions,
   signal: AbortSignal,
 ): Promise<Socket> =>
   new Promise((resolve, reject) => {
@@ -46,8 +49,12 @@ export const secure = (
       socket.destroy();
       return reject(signal.reason);
     }
+    // Sessions are of one name and port: the certificate was verified for that name.
+    const server = `${host} ${port}`;
+    const offered = sessions.take(server);
     const secured = connect({
       socket,
+      session: offered?.session,
       secureContext: context,
       host,
       servername: literal ? "" : host,
@@ -68,11 +75,16 @@ export const secure = (
       reject(error);
     };
     const abort = (): void => fail(signal.reason as Error);
-    const failed = (error: Error): void => fail(new ConnectError("tls", describe(error), codeOf(error)));
-    const closed = (): void => fail(new ConnectError("tls", "TLS: the connection was closed in the handshake"));
+    const refused = (error: ConnectError): void => {
+      if (offered !== undefined) sessions.refuse(server);
+      fail(error);
+    };
+    const failed = (error: Error): void => refused(new ConnectError("tls", describe(error), codeOf(error)));
+    const closed = (): void => refused(new ConnectError("tls", "TLS: the connection was closed in the handshake"));
     const done = (): void => {
       if (!secured.authorized) return failed(secured.authorizationError);
       settle();
+      sessions.watch(server, secured, offered);
       resolve(secured);
     };
     signal.addEventListener("abort", abort, { once: true });

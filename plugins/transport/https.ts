@@ -29,7 +29,8 @@ export interface HttpsOptions {
  * The guard and kept connections: a connection is resolved and checked when it is opened, and its peer cannot change
  * after that: it stays the checked address, for which the host's certificate was verified. So a name that is re-pointed
  * can never divert a kept connection; `maxAgeMs` bounds how late the new address is noticed. Connections are kept per
- * subscription and origin, and are never shared beyond that.
+ * subscription and origin, and are never shared beyond that. A new connection to a host and port resumes a TLS session of
+ * an earlier one where the server offers that, for an hour at most after its certificate was verified.
  *
  * Nothing is sent twice by itself. A kept connection that turns out to be closed before a byte of the request was
  * written is replaced by a new one. Once anything was written, a failure is a `reset`, and the retry policy decides.
