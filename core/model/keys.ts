@@ -65,7 +65,7 @@ export function parseDue(key: string, value: string): Due {
 
 /**
  * Names the queue in which the wide events of a key wait for their fan-out. Its lines stand in the due index like those
- * of a subscription: `due:fan_<key>:<accepted at>:<ordinal>` → `<key> <deliveries left to write> 0 <written>`.
+ * of a subscription: `due:fan_<key>:<accepted at>:<ordinal>` → `<key> <deliveries left to write> 0 <written>`, then ` 0` from the second page on.
  */
 export const fanoutQueue = (keyId: string): string => `${QUEUE_PREFIX}${part(keyId)}`;
 export const isFanoutQueue = (subscriptionId: string): boolean => subscriptionId.startsWith(QUEUE_PREFIX);

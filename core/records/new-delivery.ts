@@ -66,6 +66,8 @@ export const fanoutLine = (
   generation: count - written,
   cycle: 0,
   attempts: written,
+  // It never waits: a clock that steps back in the middle of a fan-out does not delay the rest of it.
+  ...(written > 0 && { waitMs: 0 }),
 });
 
 /** Most fan-outs read to count what is left to write. */

@@ -76,7 +76,7 @@ describe("an event for thousands of subscriptions", { timeout: 900_000 }, () => 
     for (let i = 0; i < 20; i++) narrow.push(await took(() => publish("narrow")));
     const arrived = (): number => receiver.requests.filter(({ path }) => path.startsWith("/wide/")).length;
 
-    const first = await took(() => publish("wide"));
+    const firstEver = await took(() => publish("wide"));
     await until(() => arrived() >= SUBSCRIPTIONS);
     const before = await memoryOf(relay.pid);
     const began = performance.now();
@@ -94,15 +94,19 @@ describe("an event for thousands of subscriptions", { timeout: 900_000 }, () => 
       const { json: shown } = await relay.call("GET", `/api-keys/wide/events/${json.data.id}`);
       return shown.data.status === "delivered";
     });
-    const each = new Map<string, number>();
-    for (const { headers, path } of receiver.requests) {
-      if (headers["webhook-id"] === json.data.id) each.set(path, (each.get(path) ?? 0) + 1);
-    }
-    expect(each.size).toBe(SUBSCRIPTIONS);
-    expect([...each.values()].every((count) => count === 1)).toBe(true);
+    // A busy machine answers some attempts too late, and they are made again; no attempt is made twice.
+    const reached = new Set<string>();
+    const attempts = receiver.requests
+      .filter(({ headers }) => headers["webhook-id"] === json.data.id)
+      .map(({ headers, path }) => {
+        reached.add(path);
+        return `${path} ${headers["x-relay-attempt"]}`;
+      });
+    expect(reached.size).toBe(SUBSCRIPTIONS);
+    expect(new Set(attempts).size).toBe(attempts.length);
     const ms = (value: number): string => `${value.toFixed(1)} ms`;
     process.stdout.write(
-      `202: one subscription ${ms(median(narrow))}, ${SUBSCRIPTIONS} ${ms(acknowledged)} (the first ever ${ms(first)}); ` +
+      `202: one subscription ${ms(median(narrow))}, ${SUBSCRIPTIONS} ${ms(acknowledged)} (the first ever ${ms(firstEver)}); ` +
         `all delivered after ${ms(all)}; memory +${(most - before).toFixed(1)} MiB\n`,
     );
     // Not a time but a proportion: writing a line for each would take hundreds of times as long.

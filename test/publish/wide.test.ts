@@ -163,6 +163,34 @@ describe.each(Object.entries(STORAGES))(
       );
     }
 
+    lawOfDeath("is written to its end at once by a next node whose clock is an hour behind", async () => {
+      const clock = testClock();
+      const first = await harness.open(clock);
+      const mortal = wide.mortal(first, 2, true);
+      const dying = await wide.widePath(clock, mortal.storage);
+      dying.otherwise = never;
+      const ids = await wide.subscribers(dying, 13);
+      const [accepted] = await wide.publishMany(dying, 1);
+      await dying.start();
+      await wide.until(async () => {
+        await clock.advance(10);
+        return mortal.isDead();
+      });
+      await dying[Symbol.asyncDispose]();
+      const behind = testClock(clock.now() - 3_600_000);
+      const opened = behind.now();
+      await using storage = disposed((await harness.reopen?.(first, behind)) ?? first);
+      await using test = await wide.widePath(behind, storage.of);
+      await test.start();
+      await wide.until(async () => {
+        await behind.advance(1_000);
+        return await wide.ended(test, accepted?.id as string)();
+      });
+      expect(behind.now() - opened).toBeLessThan((harness.leaseMs ?? 0) + 60_000);
+      expect(test.sent.map(({ subscriptionId }) => subscriptionId).toSorted()).toEqual(ids);
+      if (harness.second !== undefined) await first.dispose();
+    });
+
     law("is written by two nodes at once without one delivery more", async () => {
       const clock = testClock();
       await using one = disposed(await harness.open(clock));

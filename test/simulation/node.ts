@@ -15,7 +15,9 @@ export interface SimNode {
   stop(graceMs: number): Promise<void>;
 }
 
-export type NodeTraits = Required<Pick<PathOptions, "health">> & Pick<Plan, "delivery" | "retry">;
+export interface NodeTraits extends Required<Pick<PathOptions, "health">>, Pick<Plan, "delivery" | "retry"> {
+  fanout?: PathOptions["fanout"];
+}
 
 /** Resolves when it takes events in and delivers them. */
 export async function startNode(

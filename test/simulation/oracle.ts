@@ -11,7 +11,9 @@ import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import type { RetryOptions } from "../../core/model/subscription.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import type { Seen } from "./network.ts";
+import { recipientsOf, writtenSoFar } from "./recipients.ts";
 import { schedule } from "./schedule.ts";
+import { fail } from "./violation.ts";
 
 /** What the world outside knows of one published event. */
 export interface Published {
@@ -47,23 +49,24 @@ export interface KnownSubscription {
   enabledAt: number;
 }
 
-export class Violation extends Error {}
-
-export const fail = (text: string): never => {
-  throw new Violation(text);
-};
-
 /** Indexes and records agree. True at every moment of what is stored, for commits are all or nothing. */
 export function checkRows(rows: SortedMap): void {
   const all = (prefix: string): Entry[] => rows.range(prefix, { limit: 1_000_000 });
   const dues = new Map<string, string>();
+  const written = writtenSoFar(rows);
   for (const { key, value } of all("due:")) {
     const due = keys.parseDue(key, value);
+    if (keys.isFanoutQueue(due.subscriptionId)) {
+      const event = decodeEvent(rows.get(keys.eventKey(due.keyId, due.ordinal)) ?? fail(`${key} is of no event`));
+      if (event.wide === undefined || due.attempts >= event.wide.count) fail(`${key} → ${value} has nothing to write`);
+      continue;
+    }
     const name = `${due.subscriptionId}:${due.ordinal}`;
     if (dues.has(name)) fail(`${name} has two lines in the due index`);
     dues.set(name, key);
     const event = rows.get(keys.eventKey(due.keyId, due.ordinal)) ?? fail(`${key} is due without an event`);
-    if (!decodeEvent(event).subscriptionIds.includes(due.subscriptionId)) fail(`${key}: its event does not name it`);
+    if (!recipientsOf(rows, decodeEvent(event)).includes(due.subscriptionId))
+      fail(`${key}: its event does not name it`);
     const text = rows.get(keys.deliveryKey(due.subscriptionId, due.ordinal));
     if (text === undefined) {
       if (due.cycle !== 0 || due.attempts !== 0) fail(`${key} was tried, but has no record`);
@@ -100,10 +103,13 @@ export function checkRows(rows: SortedMap): void {
   }
   const ids = new Set<string>();
   for (const { key, value } of all("event:")) {
-    const { id, keyId, ordinal, subscriptionIds } = decodeEvent(value);
+    const event = decodeEvent(value);
+    const { id, keyId, ordinal, wide } = event;
     if (ids.has(`${keyId} ${id}`)) fail(`${id} is stored twice`);
     ids.add(`${keyId} ${id}`);
-    for (const sub of subscriptionIds) {
+    const from = written.get(`${keyId} ${ordinal}`) ?? Infinity;
+    for (const [i, sub] of recipientsOf(rows, event).entries()) {
+      if (wide !== undefined && i >= from && i < wide.count) continue;
       if (!dues.has(`${sub}:${ordinal}`) && rows.get(keys.deliveryKey(sub, ordinal)) === undefined)
         fail(`${key} has no delivery for ${sub}`);
     }
@@ -150,22 +156,23 @@ export function checkEnd(witness: Witness): void {
   const byId = new Map<string, string>();
   const refs = new Set<string>();
   for (const { key, value } of rows.range("event:", { limit: 1_000_000 })) {
-    const { id, keyId, ordinal, subscriptionIds, body } = decodeEvent(value);
+    const event = decodeEvent(value);
+    const { id, keyId, ordinal, body } = event;
     const ref = refOf(body);
     if (refs.has(ref) && published.get(ref)?.once === true) fail(`${ref} is two events, the second one ${id}`);
     refs.add(ref);
     byId.set(`${keyId} ${id}`, key);
-    for (const sub of subscriptionIds) endOf(witness, sub, ordinal, id);
+    for (const sub of recipientsOf(rows, event)) endOf(witness, sub, ordinal, id);
   }
   for (const event of published.values()) {
     for (const id of event.accepted) {
       const at = byId.get(`${event.keyId} ${id}`) ?? fail(`${id} was acknowledged and is lost`);
-      const { subscriptionIds } = decodeEvent(rows.get(at) as string);
+      const recipients = recipientsOf(rows, decodeEvent(rows.get(at) as string));
       for (const sub of subscriptions.values()) {
         const wanted =
           sub.keyId === event.keyId && sub.type === event.type && sub.createdAt + witness.graceMs < event.askedAt;
         const there = event.answeredAt < sub.goneAt;
-        if (wanted && there && !subscriptionIds.includes(sub.id)) fail(`${id} does not go to ${sub.id}`);
+        if (wanted && there && !recipients.includes(sub.id)) fail(`${id} does not go to ${sub.id}`);
       }
     }
   }

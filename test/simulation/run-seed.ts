@@ -4,10 +4,11 @@ import { deeds, REPLAY_MS } from "./actions.ts";
 import { simDisk, type SimDisk } from "./disk.ts";
 import { MOODS, simNet } from "./network.ts";
 import { startNode, type NodeTraits, type SimNode } from "./node.ts";
-import { checkEnd, checkRows, Violation, type KnownSubscription, type Published } from "./oracle.ts";
+import { checkEnd, checkRows, type KnownSubscription, type Published } from "./oracle.ts";
 import { checkOverdue, DEADLINE_MS } from "./schedule.ts";
 import type { SimRedis } from "./redis-server.ts";
 import { CALL_MS, LEASE_MS, simShared, type SimShared } from "./shared-storage.ts";
+import { Violation } from "./violation.ts";
 import { seeded, world, type World } from "./world.ts";
 
 export interface Ran {
@@ -74,6 +75,9 @@ async function life(world: World, kind: SimKind, redis: SimRedis | undefined): P
       maxDelayMs: kind === "redis" ? 60_000 : 3_600_000,
     },
   };
+  // Some lives have crowds: every event to more than one subscription is stored as a wide one, and written by pages.
+  const crowds = random.chance(0.3);
+  if (crowds) traits.fanout = { perEvent: 1, few: random.pick([0, 1]), page: random.pick([1, 2, 250]) };
   const names = kind === "single" ? ["n1"] : ["n1", "n2", "n3"].slice(0, random.int(2, 3));
   const nodes = new Map<string, SimNode>();
   const published = new Map<string, Published>();
@@ -178,7 +182,8 @@ async function life(world: World, kind: SimKind, redis: SimRedis | undefined): P
   }
 
   for (const name of names) await within(start(name));
-  for (let i = random.int(1, 3); i > 0; i--) await within(subscribe().catch(() => undefined));
+  for (let i = crowds ? random.int(3, 8) : random.int(1, 3); i > 0; i--)
+    await within(subscribe().catch(() => undefined));
   for (let i = random.int(4, 24); i > 0; i--) {
     befall();
     await world.run(world.now() + random.pick([0, 5, 100, 2_000, 30_000, 200_000]), over);

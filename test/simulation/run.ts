@@ -3,7 +3,7 @@
 import { parseArgs } from "node:util";
 import { openSimRedis } from "./redis-server.ts";
 import { simulate, type SimKind } from "./run-seed.ts";
-import { Violation } from "./oracle.ts";
+import { Violation } from "./violation.ts";
 
 const KINDS: readonly SimKind[] = ["single", "several", "redis"];
 

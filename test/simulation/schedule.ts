@@ -4,7 +4,8 @@ import * as keys from "../../core/model/keys.ts";
 import type { RetryOptions } from "../../core/model/subscription.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import type { Seen } from "./network.ts";
-import { fail, type Witness } from "./oracle.ts";
+import type { Witness } from "./oracle.ts";
+import { fail } from "./violation.ts";
 
 /** An attempt is judged by then. */
 export const DEADLINE_MS = 10_000;
