@@ -82,7 +82,8 @@ export class DeliveryRun {
   }
 
   async #attempt(): Promise<void> {
-    const { subscriptionCache, recipients, eventCache, clock, storage, metrics, send, random, faults } = this.#deps;
+    const { subscriptionCache, recipients, eventCache, clock, storage, metrics, send, random, faults, away } =
+      this.#deps;
     const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
     const event = this.#loaded ?? eventCache.load(keyId, ordinal);
     const loaded = event instanceof Promise ? await event : event;
@@ -118,10 +119,12 @@ export class DeliveryRun {
     );
     this.#slot?.took();
     this.#answeredAt = clock.monotonic();
+    const { reply } = sent;
+    if (reply.kind === "unavailable") await this.#turnAway(away.note(sub as Subscription, reply.detail));
     faults.clear(subscriptionId, ordinal);
     const now = clock.now();
     const retry = sub?.retry ?? this.#deps.retry;
-    const outcome = judge(sent.reply, { attempt: number, retry, now, random: random() });
+    const outcome = judge(reply, { attempt: number, retry, now, random: random() });
     const tried = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
     await this.#record(sub as Subscription, tried, sent.attempt, outcome);
   }

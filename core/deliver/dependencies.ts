@@ -5,6 +5,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
+import type { Away } from "./away.ts";
 import type { EventCache } from "./event-cache.ts";
 import type { FailureEvent } from "./failure-event.ts";
 import type { OwnFaults } from "./own-faults.ts";
@@ -24,6 +25,7 @@ export interface DeliveryDeps {
   readonly eventCache: EventCache;
   readonly send: Send;
   readonly faults: OwnFaults;
+  readonly away: Pick<Away, "note">;
   readonly slots: Slots;
   readonly clock: Clock;
   /** A number in [0, 1). */

@@ -1,10 +1,12 @@
 /**
- * Makes one attempt: signs it with the secrets that are live now, sends it with the transport of the URL's scheme, and
- * returns its record.
+ * Makes one attempt: signs it with the secrets that are live now, sends it with the transport of its URL, and returns
+ * its record.
  */
 import type { Attempt } from "../model/attempt.ts";
+import { deliveryId } from "../model/delivery.ts";
 import type { Signable } from "../model/signable.ts";
 import type { Subscription } from "../model/subscription.ts";
+import type { TransportChoice } from "../model/transport-choice.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Reply, Transport } from "../ports/transport.ts";
 import { excerptText } from "./excerpt.ts";
@@ -31,31 +33,31 @@ export type Send = (
 ) => Promise<SentAttempt>;
 
 export function createSend(deps: {
-  readonly transports: readonly Transport[];
+  readonly transportOf: TransportChoice<Transport>;
   readonly signer: Sign;
   readonly clock: Clock;
   /** Deadline of an attempt where the subscription sets none, ms. */
   readonly timeoutMs: number;
 }): Send {
-  const { signer, clock } = deps;
-  const byScheme = new Map(
-    deps.transports.flatMap((transport) => transport.schemes.map((scheme) => [scheme, transport])),
-  );
+  const { transportOf, signer, clock } = deps;
 
   return async (sub, { event, body }, { cycle, number }, signal) => {
-    const scheme = sub.url.slice(0, sub.url.indexOf(":"));
-    const transport = byScheme.get(scheme);
+    const transport = transportOf(sub.url);
     const startedAt = clock.now();
     const began = clock.monotonic();
-    const { id: eventId, type, traceparent } = event;
+    const { id: eventId, type, ordinal, keyId, traceparent } = event;
     const headers = signer.sign(sub, { eventId, type, body, attempt: number, cycle, traceparent }, startedAt);
     const timeoutMs = sub.timeoutMs ?? deps.timeoutMs;
-    const reply: Reply = transport
-      ? await transport.send({ url: sub.url, headers, body, timeoutMs, subscriptionId: sub.id }, signal)
-      : { kind: "error", error: "protocol", detail: `no transport in the config serves ${scheme}: URLs` };
+    const { id: subscriptionId, url } = sub;
+    const messageId = `${deliveryId(ordinal, subscriptionId)}_${cycle}`;
+    const reply: Reply =
+      typeof transport === "string"
+        ? { kind: "error", error: "protocol", detail: transport }
+        : await transport.send({ url, headers, body, timeoutMs, subscriptionId, keyId, messageId }, signal);
     const durationMs = Math.round((clock.monotonic() - began) * 10) / 10;
     const base = { cycle, number, startedAt, durationMs };
     if (reply.kind === "error") return { reply, attempt: { ...base, error: reply.error, detail: reply.detail } };
+    if (reply.kind === "unavailable") return { reply, attempt: { ...base, error: "connect", detail: reply.detail } };
     const attempt: Attempt =
       reply.excerpt.length === 0
         ? { ...base, statusCode: reply.status }

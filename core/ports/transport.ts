@@ -7,8 +7,17 @@ export interface TransportRequest {
   readonly body: Uint8Array;
   /** One total deadline for name, connection, TLS, headers and body, in milliseconds. */
   readonly timeoutMs: number;
-  /** Connections may be reused among attempts of one subscription, never across subscriptions. */
+  /**
+   * Connections to a receiver may be reused among attempts of one subscription, never across subscriptions. A named
+   * connection of the config is the relay's own and serves all of them.
+   */
   readonly subscriptionId: string;
+  /** The API key that owns the event. */
+  readonly keyId: string;
+  /**
+   * The same for every attempt of one cycle of a delivery, and for no other: a far side that drops repeats compares it.
+   */
+  readonly messageId: string;
 }
 
 /** What the receiver answered, or the stage at which the request failed. A plain value, never an exception. */
@@ -22,11 +31,22 @@ export type Reply =
       readonly excerpt: Uint8Array;
       readonly truncated: boolean;
     }
-  | { readonly kind: "error"; readonly error: AttemptError; readonly detail: string };
+  | { readonly kind: "error"; readonly error: AttemptError; readonly detail: string }
+  /**
+   * A connection that the config names is away: the operator's bus or disk, not the subscriber's endpoint. Nothing is
+   * counted or recorded; the subscription is paused and the delivery goes back unchanged. It may have arrived: the next
+   * attempt carries the same `messageId`.
+   */
+  | { readonly kind: "unavailable"; readonly detail: string };
 
 export interface Transport {
   /** URL schemes it serves, without the colon. */
   readonly schemes: readonly string[];
+  /**
+   * Name of the connection in the config. With it, the transport serves only those URLs of its schemes that have this
+   * name in the place of a host; several transports may then serve one scheme. Without it, it serves every host.
+   */
+  readonly name?: string;
   /** Port of a URL that names none. The guard uses it where there is no `problems`. @default 443 */
   readonly defaultPort?: number;
   /**
@@ -41,6 +61,11 @@ export interface Transport {
    * the attempt is neither counted nor recorded
    */
   send(request: TransportRequest, signal: AbortSignal): Promise<Reply>;
+  /**
+   * Returns a few words on why nothing can be sent now, or `undefined` when it can. Cheap: it is asked by probes, and
+   * twice a second while subscriptions wait for the connection.
+   */
+  readiness?(): string | undefined;
   /** Closes the connections kept for one subscription. */
   forget?(subscriptionId: string): void;
   dispose(): Promise<void>;

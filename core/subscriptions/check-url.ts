@@ -1,4 +1,5 @@
 /** Checks a subscription's URL before it is stored: by its transport where that can, else by the guard. */
+import { chooseTransport } from "../model/transport-choice.ts";
 import type { Transport } from "../ports/transport.ts";
 
 export type CheckedUrl =
@@ -18,13 +19,13 @@ export interface UrlGuard {
 
 const HTTPS_PORT = 443;
 
-/** Returns a check that chooses by the URL's scheme; a scheme that no transport serves is refused. */
+/** Returns a check that asks the URL's transport; a scheme or a named connection that no transport serves is refused. */
 export function checkUrl(transports: readonly Transport[], guard: UrlGuard): (url: string) => Promise<CheckedUrl> {
-  const byScheme = new Map(transports.flatMap((transport) => transport.schemes.map((scheme) => [scheme, transport])));
+  const transportOf = chooseTransport(transports);
   return async (url) => {
     const scheme = url.slice(0, Math.max(0, url.indexOf(":"))).toLowerCase();
-    const transport = byScheme.get(scheme);
-    if (transport === undefined) return refused(`no transport in the config serves ${scheme}: URLs`);
+    const transport = transportOf(url);
+    if (typeof transport === "string") return refused(transport);
     if (transport.problems === undefined)
       return await guard.register(url, { scheme, port: transport.defaultPort ?? HTTPS_PORT });
     const message = await transport.problems(url);

@@ -57,7 +57,16 @@ export function describeTransport(it: It & { readonly skip?: It }, harness: Tran
       await using bench = await harness.open();
       await check(bench, (over = {}, signal = never()) =>
         bench.transport.send(
-          { url: bench.url, headers: {}, body: encode("{}"), timeoutMs: 10_000, subscriptionId: "sub_law", ...over },
+          {
+            url: bench.url,
+            headers: {},
+            body: encode("{}"),
+            timeoutMs: 10_000,
+            subscriptionId: "sub_law",
+            keyId: "key_law",
+            messageId: "dlv_law_0",
+            ...over,
+          },
           signal,
         ),
       );

@@ -59,7 +59,16 @@ const openLine = async (
     targets,
     send: (over = {}, signal = new AbortController().signal) =>
       transport.send(
-        { url, headers: {}, body: Buffer.from("{}"), timeoutMs: 5_000, subscriptionId: "sub_1", ...over },
+        {
+          url,
+          headers: {},
+          body: Buffer.from("{}"),
+          timeoutMs: 5_000,
+          subscriptionId: "sub_1",
+          keyId: "key_1",
+          messageId: "dlv_1_0",
+          ...over,
+        },
         signal,
       ),
     [Symbol.asyncDispose]: () => transport.dispose(),

@@ -109,9 +109,10 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
         refreshGauges({ metrics, path, readiness: () => readiness(ports, lifecycle.state()), dropped: log.dropped });
       },
       async stop(graceMs) {
-        const { sweeper, dispatcher, circuitBreaker, statsCollector, rateLimit } = built().path;
+        const { sweeper, dispatcher, circuitBreaker, statsCollector, rateLimit, away } = built().path;
         // Three quarters for attempts under way; the rest is for giving back what they leave.
         await Promise.all([sweeper.stop(), dispatcher.stop((graceMs * 3) / 4)]);
+        await away.stop();
         await circuitBreaker.settled();
         await statsCollector.stop();
         await rateLimit.dispose();

@@ -1,4 +1,5 @@
 /** Composes the delivery path: each part from those above it, from accepting an event to sweeping what was left. */
+import { createAway } from "../../deliver/away.ts";
 import { createCircuitBreaker } from "../../deliver/circuit-breaker.ts";
 import { createDeliveries } from "../../deliver/deliveries.ts";
 import { createDispatcher } from "../../deliver/dispatcher.ts";
@@ -14,6 +15,7 @@ import { createSlots } from "../../deliver/slots.ts";
 import { createSweeper } from "../../deliver/sweeper.ts";
 import { createTestEvent } from "../../deliver/test-event.ts";
 import { isFanoutQueue } from "../../model/keys.ts";
+import { chooseTransport } from "../../model/transport-choice.ts";
 import { createPublisher } from "../../publish/accept.ts";
 import { createAuditTrail } from "../../records/audit-trail.ts";
 import { createRecipients } from "../../records/recipients.ts";
@@ -89,12 +91,13 @@ function composePublish(container: Container<DeliveryPath>): void {
 
 /** One signed request, and what knows of those under way. */
 function composeSend(container: Container<DeliveryPath>): void {
+  container.make("transportOf", ["transports"], ({ transports }) => chooseTransport(transports));
   container.make("signer", ["keys"], ({ keys }) => createSigner(keys));
   container.make(
     "send",
-    ["plan", "clock", "transports", "signer", "observerPlugins"],
-    ({ plan, clock, transports, signer, observerPlugins }) => {
-      const send = createSend({ transports, signer, clock, timeoutMs: plan.delivery.timeoutMs });
+    ["plan", "clock", "transportOf", "signer", "observerPlugins"],
+    ({ plan, clock, transportOf, signer, observerPlugins }) => {
+      const send = createSend({ transportOf, signer, clock, timeoutMs: plan.delivery.timeoutMs });
       return wrapped(observerPlugins, (one) => one.wrapSend, send);
     },
   );
@@ -134,6 +137,12 @@ function composeDeliver(container: Container<DeliveryPath>): void {
     return createSlots({ total: concurrency, perSubscription, clock, lift });
   });
   container.make("retryAfter", ["clock"], ({ clock }) => createRetryAfter(clock));
+  container.make(
+    "away",
+    ["transportOf", "storage", "clock", "log", "metrics"],
+    ({ transportOf, storage: { queue }, clock, log, metrics }) =>
+      createAway({ transportOf, queue, clock, log, metrics }),
+  );
   container.make("rateLimit", [], () => createRateLimit());
   container.make(
     "circuitBreaker",
@@ -155,8 +164,8 @@ function composeDeliver(container: Container<DeliveryPath>): void {
     "deliver",
     [
       ...(["plan", "storage", "clock", "log", "metrics", "recipients", "subscriptionCache"] as const),
-      ...(["eventCache", "inFlight", "slots", "subscriptions", "retryAfter", "circuitBreaker", "rateLimit"] as const),
-      ...(["observer", "publisher"] as const),
+      ...(["eventCache", "inFlight", "slots", "subscriptions", "retryAfter", "away", "circuitBreaker"] as const),
+      ...(["rateLimit", "observer", "publisher"] as const),
     ],
     ({ plan, circuitBreaker, retryAfter, subscriptions, ...parts }) =>
       createDeliveries({
@@ -168,7 +177,7 @@ function composeDeliver(container: Container<DeliveryPath>): void {
         mostHeld: MOST_HELD,
         gone: (keyId, id, type) => subscriptions.disable(keyId, id, "endpoint_gone", type),
         // The breaker takes what it lets through for its probe: it comes after the receiver's own Retry-After.
-        gates: [retryAfter.admit, circuitBreaker.admit, parts.rateLimit.admit],
+        gates: [retryAfter.admit, parts.away.admit, circuitBreaker.admit, parts.rateLimit.admit],
         left: circuitBreaker.left,
         attempted: parts.observer.attempted,
         failureEvent: failureEvent(parts.publisher),

@@ -2,6 +2,8 @@
 import { readFile } from "node:fs/promises";
 import { createGuard, type Guard } from "../../guard/index.ts";
 import { createLimiter, type Limiter } from "../../limits/limiter.ts";
+import { StartError } from "../../model/errors.ts";
+import { twice } from "../../model/transport-choice.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
@@ -110,6 +112,9 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
         closing.unshift(() => transport.dispose());
         transports.push(transport);
       }
+      const both = twice(transports);
+      if (both !== undefined)
+        throw new StartError(78, `transports: two plug-ins serve ${both}; give each a name of its own`);
       const auth = await open(plan.auth);
       closing.unshift(() => auth.dispose?.());
       const rekey = createRekey({ ...around, keys, storage, auth, dataDir: keyFiles });

@@ -1,4 +1,5 @@
 /** The parts of the delivery path by name: what must exist before it, and the rooms that are composed from that. */
+import type { Away } from "../../deliver/away.ts";
 import type { Dispatcher } from "../../deliver/dispatcher.ts";
 import type { CircuitBreaker } from "../../deliver/circuit-breaker.ts";
 import type { Deliver } from "../../deliver/deliveries.ts";
@@ -14,6 +15,7 @@ import type { Guard } from "../../guard/index.ts";
 import type { AttemptHistory } from "../../history/attempts.ts";
 import type { History } from "../../history/history.ts";
 import type { LiveFeed } from "../../history/live-feed.ts";
+import type { TransportChoice } from "../../model/transport-choice.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Keys, Log, Metrics } from "../../ports/plugin.ts";
@@ -62,6 +64,7 @@ export interface DeliveryPath extends PathPorts {
   readonly liveFeed: LiveFeed;
   readonly statsCollector: StatsCollector;
   readonly publisher: Publisher;
+  readonly transportOf: TransportChoice<Transport>;
   readonly signer: Signer;
   readonly send: Send;
   readonly inFlight: InFlight;
@@ -70,6 +73,7 @@ export interface DeliveryPath extends PathPorts {
   readonly subscriptions: Subscriptions;
   readonly slots: Slots;
   readonly retryAfter: RetryAfter;
+  readonly away: Away;
   readonly rateLimit: RateLimit;
   readonly circuitBreaker: CircuitBreaker;
   readonly statsQuery: StatsQuery;

@@ -40,7 +40,7 @@ export function composeOperations({ ports, path, state }: ServedParts): readonly
     history: path.history,
     attempts: path.attemptHistory,
     replay: path.replay,
-    schemes: transports.flatMap((transport) => transport.schemes),
+    schemes: [...new Set(transports.flatMap((transport) => transport.schemes))],
     events: path.catalogue.now,
     pausedMs: path.retryAfter.leftMs,
     probe: (id) => cluster.announce("probe", id),

@@ -55,6 +55,11 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     help: "Attempts, by status class or by the stage that failed",
     labels: ["result"],
   },
+  attempts_put_off: {
+    kind: "counter",
+    help: "Attempts put off, uncounted, because a connection of the config was away",
+    labels: ["transport"],
+  },
   breakers_opened: { kind: "counter", help: "Times that a subscription was paused for failing in a row" },
   subscriptions_disabled: {
     kind: "counter",

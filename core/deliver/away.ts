@@ -1,0 +1,127 @@
+/**
+ * Pauses the subscriptions of a connection that is away (`Reply` of kind `unavailable`), without using up their
+ * attempts, and ends the pauses when it is back. Only what was paused here is remembered: losing it loses nothing,
+ * because each pause ends by itself.
+ */
+import { setNewest } from "../model/bounded-map.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { TransportChoice } from "../model/transport-choice.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
+import type { Queue } from "../ports/storage.ts";
+import type { Transport } from "../ports/transport.ts";
+
+export interface Away {
+  /** Notes that the connection behind the subscription's URL is away. Returns for how long to pause it, ms. */
+  note(sub: Pick<Subscription, "id" | "url">, detail: string): number;
+  /** Returns how long an attempt must wait, ms; `undefined`: it may be made now. */
+  admit(sub: Pick<Subscription, "id">): number | undefined;
+  /** Stops watching for connections that come back. */
+  stop(): Promise<void>;
+}
+
+/** The first pause. Later ones last as long as the connection has been away, up to the longest. */
+const FIRST_MS = 1_000;
+const LONGEST_MS = 10_000;
+/** How often a connection that is away is asked whether it is back. */
+const ASK_MS = 500;
+/** Most subscriptions whose pause is ended early; the pauses of others end by themselves. */
+const HELD = 10_000;
+
+interface Absence {
+  readonly transport: Transport;
+  /** Monotonic. */
+  readonly since: number;
+  /** Monotonic time at which the last pause ends. */
+  endsAt: number;
+  /** Whether the transport itself has said that it is not ready: only then its word that it is back ends pauses. */
+  told: boolean;
+  /** The paused subscriptions, with the monotonic end of their pause. */
+  readonly paused: Map<string, number>;
+}
+
+export function createAway(deps: {
+  readonly transportOf: TransportChoice<Transport>;
+  readonly queue: Pick<Queue, "pause">;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}): Away {
+  const { transportOf, queue, clock, log, metrics } = deps;
+  const absences = new Map<Transport, Absence>();
+  const ending = new AbortController();
+  let watching: Promise<void> | undefined;
+
+  const labelOf = ({ schemes, name }: Transport): string =>
+    `${schemes[0] ?? ""}${name === undefined ? "" : `:${name}`}`;
+
+  function begin(transport: Transport, detail: string): Absence {
+    const now = clock.monotonic();
+    const absence: Absence = { transport, since: now, endsAt: now, told: false, paused: new Map() };
+    absences.set(transport, absence);
+    log.warn("a connection is away: its subscriptions are paused", { transport: labelOf(transport), error: detail });
+    watching ??= watch().finally(() => (watching = undefined));
+    return absence;
+  }
+
+  /** Runs while a connection is away. */
+  async function watch(): Promise<void> {
+    while (absences.size > 0 && !ending.signal.aborted) {
+      await clock.sleep(clock.now() + ASK_MS, ending.signal).catch(() => undefined);
+      if (ending.signal.aborted) return;
+      for (const absence of absences.values()) await ask(absence);
+    }
+  }
+
+  async function ask(absence: Absence): Promise<void> {
+    const { transport, since, paused } = absence;
+    if (transport.readiness?.() !== undefined) {
+      absence.told = true;
+      return;
+    }
+    // Nothing of it was refused since the last pause ended: either nothing waits for it, or it took what was sent.
+    const over = clock.monotonic() > absence.endsAt + ASK_MS;
+    if (!absence.told && !over) return;
+    absences.delete(transport);
+    log.info("a connection is back", {
+      transport: labelOf(transport),
+      durationMs: Math.round(clock.monotonic() - since),
+      count: paused.size,
+    });
+    for (const id of paused.keys()) {
+      try {
+        await queue.pause(id, 0);
+      } catch (error) {
+        // The pause ends by itself.
+        log.warn("a pause was not ended", { subscriptionId: id, error: String(error) });
+      }
+    }
+  }
+
+  return {
+    note({ id, url }, detail) {
+      const transport = transportOf(url);
+      if (typeof transport === "string") return FIRST_MS;
+      const absence = absences.get(transport) ?? begin(transport, detail);
+      const now = clock.monotonic();
+      if (transport.readiness?.() !== undefined) absence.told = true;
+      const ms = Math.min(Math.max(now - absence.since, FIRST_MS), LONGEST_MS);
+      absence.endsAt = now + ms;
+      setNewest(absence.paused, id, now + ms, HELD);
+      metrics.count("attempts_put_off", { transport: labelOf(transport) });
+      return ms;
+    },
+    admit({ id }) {
+      if (absences.size === 0) return undefined;
+      for (const { paused } of absences.values()) {
+        const left = (paused.get(id) ?? 0) - clock.monotonic();
+        if (left > 0) return left;
+      }
+      return undefined;
+    },
+    async stop() {
+      ending.abort();
+      await watching;
+    },
+  };
+}

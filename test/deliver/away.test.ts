@@ -1,0 +1,117 @@
+// A connection of the config that is away pauses its subscriptions, and uses up none of their attempts.
+import { describe, expect, it } from "vitest";
+import type { Reply } from "../../core/ports/transport.ts";
+import { createAway } from "../../core/deliver/away.ts";
+import { testClock } from "../support/clock.ts";
+import { replied, testPath } from "../support/path.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
+
+const AWAY: Reply = { kind: "unavailable", detail: "no connection" };
+const HEALTH = { breakerAfter: 3, breakerPauseMs: 600_000, breakerMaxPauseMs: 600_000, disableAfterMs: 3_600_000 };
+
+describe("a delivery whose bus is away", () => {
+  it("is sent once the bus is back, with all its attempts and without a trace of the others", async () => {
+    await using test = await testPath({ retry: { attempts: 1 }, health: HEALTH });
+    test.otherwise = AWAY;
+    await test.subscribe();
+    await test.start();
+    const id = await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(7_200_000);
+    expect(await test.status(id)).toBe("pending");
+    test.otherwise = replied(200);
+    await test.clock.advance(11_000);
+    expect(await test.status(id)).toBe("delivered");
+    const found = await test.parts.history.event("key_1", id);
+    expect(found?.deliveries[0]?.delivery.attempts).toMatchObject([{ number: 1, statusCode: 200 }]);
+  });
+
+  it("asks seldom while the bus stays away", async () => {
+    await using test = await testPath();
+    test.otherwise = AWAY;
+    await test.subscribe();
+    await test.start();
+    for (let i = 0; i < 20; i++) await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(600_000);
+    expect(test.sent.length).toBeGreaterThan(20);
+    // At most what may be under way at once, each time that a pause ends.
+    expect(test.sent.length).toBeLessThan(16 * 80);
+  });
+
+  it("keeps what it had used up before", async () => {
+    await using test = await testPath({ retry: { attempts: 2, firstDelayMs: 1_000 } });
+    test.answers = [replied(500), AWAY, AWAY, replied(500)];
+    await test.subscribe();
+    await test.start();
+    const id = await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(60_000);
+    expect(await test.status(id)).toBe("failed");
+    expect(test.sent).toHaveLength(4);
+  });
+
+  it("carries the same message id in each attempt of a cycle", async () => {
+    await using test = await testPath({ retry: { attempts: 2, firstDelayMs: 1_000 } });
+    test.answers = [AWAY, replied(500), replied(200)];
+    await test.subscribe();
+    await test.start();
+    await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(60_000);
+    expect(new Set(test.sent.map(({ messageId }) => messageId)).size).toBe(1);
+    expect(test.sent).toHaveLength(3);
+    expect(test.sent[0]).toMatchObject({ keyId: "key_1", messageId: expect.stringMatching(/^dlv_.+_0$/) as string });
+  });
+});
+
+describe("the pauses of a connection", () => {
+  const opened = (transport: object) => {
+    const clock = testClock();
+    const pauses: [string, number][] = [];
+    const queue = { pause: async (id: string, ms: number) => void pauses.push([id, ms]) };
+    const one = { schemes: ["nats"], name: "bus", send: () => Promise.reject(), dispose: async () => {}, ...transport };
+    const away = createAway({
+      transportOf: () => one as never,
+      queue,
+      clock,
+      log: quietLog(),
+      metrics: quietMetrics(),
+    });
+    return { away, clock, pauses };
+  };
+  const sub = { id: "sub_1", url: "nats://bus/a" };
+
+  it("end within a second of its return", async () => {
+    let ready = false;
+    const { away, clock, pauses } = opened({ readiness: () => (ready ? undefined : "no connection") });
+    for (let i = 0; i < 10; i++) {
+      away.note(sub, "no connection");
+      await clock.advance(10_000);
+    }
+    expect(away.note(sub, "no connection")).toBe(10_000);
+    ready = true;
+    await clock.advance(1_000);
+    expect(pauses).toEqual([["sub_1", 0]]);
+    expect(away.admit(sub)).toBeUndefined();
+    await away.stop();
+  });
+
+  it("are not ended by a transport that never said that it was away", async () => {
+    const { away, clock, pauses } = opened({ readiness: () => undefined });
+    const ms = away.note(sub, "no leader");
+    await clock.advance(ms - 1);
+    expect(pauses).toEqual([]);
+    expect(away.admit(sub)).toBe(1);
+    await clock.advance(1);
+    expect(away.admit(sub)).toBeUndefined();
+    await away.stop();
+  });
+
+  it("concern its own subscriptions alone, and a stop ends the watch", async () => {
+    const { away } = opened({});
+    away.note(sub, "no connection");
+    expect(away.admit({ id: "sub_2" })).toBeUndefined();
+    await away.stop();
+  });
+});
