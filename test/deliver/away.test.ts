@@ -70,7 +70,13 @@ describe("the pauses of a connection", () => {
     const clock = testClock();
     const pauses: [string, number][] = [];
     const queue = { pause: async (id: string, ms: number) => void pauses.push([id, ms]) };
-    const one = { schemes: ["nats"], name: "bus", send: () => Promise.reject(), dispose: async () => {}, ...transport };
+    const one = {
+      schemes: ["nats"],
+      name: "bus",
+      send: () => Promise.resolve(AWAY),
+      dispose: async () => {},
+      ...transport,
+    };
     const away = createAway({
       transportOf: () => one as never,
       queue,
