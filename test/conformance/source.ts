@@ -73,7 +73,7 @@ export function describeSource(it: It, harness: SourceHarness): void {
     await under.source.start(intake.accept, info);
     expect(await under.publish(TEXT)).toBe("acknowledged");
     expect(intake.requests.flatMap(({ publications }) => publications.map(({ text }) => text))).toEqual([TEXT]);
-    expect(intake.requests[0]?.source).toMatch(/^[a-zA-Z]+$/);
+    expect(intake.requests[0]?.source).toMatch(/^[\w.@/:-]{1,100}$/);
   });
 
   it("acknowledges upstream only when the event is stored", async () => {
