@@ -38,6 +38,11 @@ export interface RelayConfig {
     readonly shutdownMs?: number;
     /** Open connections beyond this are closed at once. @default 10000 */
     readonly maxConnections?: number;
+    /**
+     * Sources and transports without which `/readyz` answers 503, such as `"source:amqp"`. One that is away and not named
+     * here makes the relay `degraded`, which is 200. @default []
+     */
+    readonly readyNeeds?: readonly string[];
     /** PEM files to serve HTTPS with. @default plain HTTP */
     readonly tls?: {
       /** PEM file with the certificate and those that lead to its authority. */

@@ -62,6 +62,7 @@ export function configSchema(around: ConfigSurroundings) {
       trustedProxies: list(z.custom<string>(isNetwork, "must be an address or a CIDR, such as 10.0.0.0/8")).optional(),
       shutdownMs: ms(0, 3_600_000).optional(),
       maxConnections: whole(1, 1_000_000).optional(),
+      readyNeeds: list(textValue).optional(),
       tls: section({
         cert: pem(around.configDir, /-----BEGIN CERTIFICATE-----/, "a certificate"),
         key: pem(around.configDir, /-----BEGIN [A-Z ]*PRIVATE KEY-----/, "a private key"),

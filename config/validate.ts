@@ -10,6 +10,7 @@ import { otlpOfEnvironment } from "../plugins/observer/otlp.ts";
 import { accounts, http, https, jwt, redis, retention, sqlite } from "./index.ts";
 import { defaultRows } from "./limits.ts";
 import { HOST_RULE, isHost } from "./check-plan.ts";
+import { pluginProblems } from "./plugin-problems.ts";
 import { ConfigError, pathText } from "./problems.ts";
 import type { ConfigProblem } from "./problems.ts";
 import { configSchema } from "./schema.ts";
@@ -57,7 +58,10 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
     throw new ConfigError([{ path: "", message: "cannot be read: it throws" }], frame.file, { cause: error });
   }
   const plan = problems.length === 0 ? build(checked, frame, traces) : undefined;
-  if (plan !== undefined) problems.push(...missingKeys(plan), ...shortLease(plan), ...samePort(plan));
+  if (plan !== undefined) {
+    problems.push(...missingKeys(plan), ...shortLease(plan), ...samePort(plan));
+    problems.push(...pluginProblems(plan, frame.env ?? process.env));
+  }
   if (plan === undefined || problems.length > 0) throw new ConfigError(problems, frame.file);
   return plan;
 }

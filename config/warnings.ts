@@ -1,6 +1,6 @@
 /** Finds settings that are allowed but probably not meant. `relay check` and `relay doctor` name them; the relay starts anyway. */
 import type { Plan } from "../core/ports/plan.ts";
-import type { Plugin } from "../core/ports/plugin.ts";
+import { pluginsOf } from "./plugin-problems.ts";
 import type { ConfigProblem } from "./problems.ts";
 
 /** A shorter token can be guessed. */
@@ -23,14 +23,7 @@ export function configWarnings(plan: Plan): readonly ConfigProblem[] {
   for (const [path, token] of tokens) {
     if (token !== undefined && token.length < SHORT_TOKEN) found.push({ path, message: GUESSABLE });
   }
-  const plugins: readonly (readonly [string, Plugin<string, unknown>])[] = [
-    ["storage", plan.storage],
-    ...plan.sources.map((one, i) => [`sources[${i}]`, one] as const),
-    ...plan.transports.map((one, i) => [`transports[${i}]`, one] as const),
-    ["auth", plan.auth],
-    ...plan.observers.map((one, i) => [`observers[${i}]`, one] as const),
-  ];
-  for (const [place, plugin] of plugins) {
+  for (const [place, plugin] of pluginsOf(plan)) {
     for (const { path, message } of plugin.warnings?.(plan.configDir) ?? [])
       found.push({ path: path === "" ? place : `${place}.${path}`, message });
   }

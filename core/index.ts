@@ -10,6 +10,8 @@ export type * from "./ports/transport.ts";
 export type * from "./model/windows.ts";
 export type { Attempt, AttemptError, Outcome } from "./model/attempt.ts";
 export type { Delivery, DeliveryStatus, Due, EndReason, EventStatus } from "./model/delivery.ts";
+export type { MetricDeclaration } from "./model/metric-declaration.ts";
+export type { SecretFrom, SecretOption } from "./model/secret-option.ts";
 export type { RelayEvent } from "./model/event.ts";
 export type { RetryOptions, Subscription } from "./model/subscription.ts";
 export type { FieldError, ProblemCode, ProblemExtras } from "./model/problem.ts";
@@ -26,3 +28,4 @@ export type {
 } from "./ports/plan.ts";
 export { ConflictError, ConnectError, LeaseLostError, StartError, StorageError } from "./model/errors.ts";
 export { Problem } from "./model/problem.ts";
+export { isSecretOption, secretFrom } from "./model/secret-option.ts";

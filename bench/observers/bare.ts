@@ -17,6 +17,7 @@ const metrics = {
   observe: nothing,
   text: async () => "",
   onRead: nothing,
+  declare: nothing,
   dispose: nothing,
 };
 const log = { ...createLog("silent"), debug: nothing, info: nothing, warn: nothing, error: nothing };

@@ -20,6 +20,7 @@ export function context(dataDir: string): PluginContext {
     connect: refuse,
     refused: async () => {},
     guess: refuse,
+    secret: refuse,
     fetch: refuse,
     get storage(): never {
       return refuse();

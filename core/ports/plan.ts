@@ -87,6 +87,8 @@ export interface Plan {
     readonly trustedProxies: readonly string[];
     readonly shutdownMs: number;
     readonly maxConnections: number;
+    /** Names of the parts of `/readyz` that must be ready beside the relay's own: `source:amqp`. */
+    readonly readyNeeds?: readonly string[];
     /** Absolute paths. */
     readonly tls?: { readonly cert: string; readonly key: string };
   };

@@ -1,6 +1,8 @@
 /** The shape of every plug-in, and the context that `setup` gives it. */
 import type { Socket } from "node:net";
 import type { AuditEntry } from "../model/audit.ts";
+import type { MetricDeclaration } from "../model/metric-declaration.ts";
+import type { SecretOption } from "../model/secret-option.ts";
 import type { Clock } from "./clock.ts";
 import type { Entry, Change, RangeOptions } from "./storage.ts";
 
@@ -27,6 +29,14 @@ export interface Plugin<Kind extends string, Port> {
    * process lives.
    */
   readonly leaseMs?: number;
+  /** Metrics of its own. They stand in `/metrics`, at zero where they have no labels, before `setup` is called. */
+  readonly metrics?: readonly MetricDeclaration[];
+  /**
+   * Its secret options as the config gives them, by their paths (`url`, `tokens[0]`); `undefined` where one is left out.
+   * They may be `secretFrom(…)`. The relay reads them before `setup` (`PluginContext.secret`), reports what cannot be read
+   * as a problem of the config, and replaces the values by `[masked]` in the log, in problems and in `/readyz`.
+   */
+  readonly secrets?: Readonly<Record<string, SecretOption | undefined>>;
   /** Opens what the plug-in needs and returns its port. Called once per relay. A library is loaded here, not at import. */
   setup(ctx: PluginContext): Promise<Port> | Port;
 }
@@ -43,7 +53,11 @@ export interface Log {
 }
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** Counters, gauges and histograms by name; label values must come from a bounded set. Unknown names are ignored. */
+/**
+ * Counters, gauges and histograms: the relay's own by their short names (`source_lag_seconds`), those that the plug-in
+ * declares in `Plugin.metrics` by their whole names. Label values must come from a small set; beyond its bound they count
+ * under `other`. A name that nobody declared is ignored.
+ */
 export interface Metrics {
   count(name: string, labels?: Readonly<Record<string, string>>, by?: number): void;
   gauge(name: string, value: number, labels?: Readonly<Record<string, string>>): void;
@@ -114,6 +128,11 @@ export interface PluginContext {
   readonly refused: (entry: AuditEntry, alike: string) => Promise<void>;
   /** Counts guesses at codes; see `Guess`. */
   readonly guess: Guess;
+  /**
+   * Reads a secret option that the plug-in names in `Plugin.secrets`, by its path.
+   * @throws StartError 78 when the config leaves it out
+   */
+  readonly secret: (path: string) => string;
   /** The relay's own publish token, for sources that the config gives none. */
   readonly publishToken?: string;
   /** Folder of the relay's own files. It exists, with mode 0700. */

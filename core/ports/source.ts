@@ -20,6 +20,7 @@ export interface AcceptRequest {
   /** W3C trace context, passed on with the deliveries. */
   readonly traceparent?: string;
   readonly requestId?: string;
+  /** Name of the source, for metrics and records: as `Plugin.name`, 1 to 100 letters, digits or `_ . @ / : -`. */
   readonly source: string;
   /** What `SourceInfo.admit` returned for it: a publication that follows at once is not checked again. */
   readonly admittedAt?: number;
@@ -60,4 +61,10 @@ export interface Source {
   /** Stops accepting events. Resolves when those under way are acknowledged or refused. May be called twice. */
   stop(): Promise<void>;
   readonly routes?: readonly Route[];
+  /**
+   * Says in one plain line why it cannot take events in now (`"no connection to RabbitMQ"`); `undefined`: it can. It is
+   * called at each `/readyz` and each reading of the metrics, so it returns what the source knows already. A source that is
+   * away makes the node `degraded`, which is still ready, unless `server.readyNeeds` names the source.
+   */
+  readiness?(): string | undefined;
 }

@@ -68,5 +68,10 @@ export interface Transport {
   readiness?(): string | undefined;
   /** Closes the connections kept for one subscription. */
   forget?(subscriptionId: string): void;
+  /**
+   * Says in one plain line why it cannot send anything now (`"no connection to NATS"`); `undefined`: it can. Called as
+   * `Source.readiness` is, with the same meaning. One receiver that is away is no reason: this is of the transport as a whole.
+   */
+  readiness?(): string | undefined;
   dispose(): Promise<void>;
 }

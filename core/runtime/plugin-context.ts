@@ -4,6 +4,7 @@ import { pluginPrefix } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Connect, Guess, Keys, Log, Metrics, Plugin, PluginContext, ScopedStorage } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import { createSecretOptions, type SecretOptions } from "./secret-options.ts";
 
 export interface ContextParts {
   readonly clock: Clock;
@@ -13,6 +14,8 @@ export interface ContextParts {
   readonly fetch: PluginContext["fetch"];
   readonly keys: Keys;
   readonly guess: Guess;
+  /** @default reads the process's environment, and hides nothing elsewhere */
+  readonly secrets?: SecretOptions;
   readonly publishToken?: string;
   readonly dataDir: string;
   readonly configDir: string;
@@ -36,15 +39,19 @@ export function scoped(
   };
 }
 
-/** @param storage `undefined` while the storage itself is being set up */
+/**
+ * @param storage `undefined` while the storage itself is being set up
+ * @throws StartError 78 when a secret option cannot be read
+ */
 export function contextOf(
-  plugin: Pick<Plugin<string, unknown>, "kind" | "name">,
-  around: ContextParts,
+  plugin: Pick<Plugin<string, unknown>, "kind" | "name" | "secrets">,
+  { secrets, ...around }: ContextParts,
   storage: Storage | undefined,
 ): PluginContext {
   const trail = storage && createAuditTrail({ ...around, storage });
   return {
     ...around,
+    secret: (secrets ?? createSecretOptions({ env: process.env, configDir: around.configDir })).of(plugin),
     refused: async (entry, alike) => trail?.refused(entry, alike),
     get storage() {
       if (storage === undefined || trail === undefined) throw new Error("the storage is not set up yet");

@@ -7,19 +7,24 @@ const EX_CONFIG = 78;
 
 /**
  * The result of one step of a plug-in's start.
+ * @param hide masks secrets in what is thrown
  * @throws StartError: the plug-in's own as it is; else one with its name, 69 when something outside does not answer, 78 otherwise
  */
 export async function startOf<T>(
   { kind, name }: Pick<Plugin<string, unknown>, "kind" | "name">,
   step: () => Promise<T> | T,
+  hide: (text: string) => string = (text) => text,
 ): Promise<T> {
   try {
     return await step();
   } catch (cause) {
-    if (cause instanceof StartError) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
+    const shown = hide(why);
+    // The cause of a message that had to be masked is dropped: a stack would print it.
+    const options = shown === why ? { cause } : {};
+    if (cause instanceof StartError) throw shown === why ? cause : new StartError(cause.exitCode, shown);
     const code = isOutside(cause) ? EX_UNAVAILABLE : EX_CONFIG;
-    throw new StartError(code, `the ${kind} plug-in ${name} cannot start: ${why}`, { cause });
+    throw new StartError(code, `the ${kind} plug-in ${name} cannot start: ${shown}`, options);
   }
 }
 

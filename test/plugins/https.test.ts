@@ -48,6 +48,7 @@ const openLine = async (
     fetch: refuse,
     refused: refuse,
     guess: refuse,
+    secret: refuse,
     storage: { getItem: refuse, range: refuse, commit: refuse },
     keys: { seal: refuse, open: refuse, signToken: refuse, publicJwk: refuse },
     dataDir: "",

@@ -18,6 +18,7 @@ export function pluginContext(clock: Clock, dataDir: string, more: Partial<Plugi
       throw new Error("the storage is being set up");
     },
     refused: () => Promise.resolve(),
+    secret: refuse("secret"),
     guess: (_place, _who, attempt) => attempt(),
     keys: { seal: refuse("key"), open: refuse("key"), signToken: refuse("key"), publicJwk: refuse("key") },
     dataDir,

@@ -10,7 +10,13 @@ export interface HealthPart {
   readonly ready: boolean;
   /** Says in a few words why it is not ready. Nothing secret: anyone may ask. */
   readonly state?: string;
+  /** False: the relay serves without it, and is degraded. @default true */
+  readonly required?: boolean;
 }
+
+/** Whether the relay can serve: every part that it needs is ready. */
+export const isReady = (parts: Readonly<Record<string, HealthPart>>): boolean =>
+  Object.values(parts).every((part) => part.ready || part.required === false);
 
 /** Called at every probe. It must answer soon. */
 export type Readiness = () => Promise<Readonly<Record<string, HealthPart>>> | Readonly<Record<string, HealthPart>>;
@@ -18,8 +24,12 @@ export type Readiness = () => Promise<Readonly<Record<string, HealthPart>>> | Re
 const time = z.iso.datetime();
 const meta = z.strictObject({ timestamp: time });
 const alive = z.strictObject({ data: z.strictObject({ status: z.string(), startedAt: time }), meta });
-const parts = z.record(z.string(), z.strictObject({ ready: z.boolean(), state: z.string().optional() }));
-const ready = z.strictObject({ data: z.strictObject({ status: z.string(), parts }), meta });
+const parts = z.record(
+  z.string(),
+  z.strictObject({ ready: z.boolean(), state: z.string().optional(), required: z.boolean().optional() }),
+);
+const status = z.enum(["ready", "degraded", "not ready"]);
+const ready = z.strictObject({ data: z.strictObject({ status, parts }), meta });
 
 export function healthRoutes(deps: {
   readonly clock: Pick<Clock, "now">;
@@ -41,14 +51,20 @@ export function healthRoutes(deps: {
         summary: "Ready to serve, with the state of each part",
         tag: "Probes",
         answers: [
-          { status: 200, description: "Every part is ready.", content: { schema: ready } },
-          { status: 503, description: "Some part is not.", content: { schema: ready } },
+          {
+            status: 200,
+            description:
+              "Every part is ready; or `degraded`: some source or transport is not, and the relay serves without it.",
+            content: { schema: ready },
+          },
+          { status: 503, description: "A part that the relay needs is not ready.", content: { schema: ready } },
         ],
       },
       async handle() {
         const parts = await readiness();
-        const ready = Object.values(parts).every((part) => part.ready);
-        const data = { status: ready ? "ready" : "not ready", parts };
+        const ready = isReady(parts);
+        const whole = Object.values(parts).every((part) => part.ready);
+        const data = { status: whole ? "ready" : ready ? "degraded" : "not ready", parts };
         return envelope({ status: ready ? 200 : 503, data }, clock.now());
       },
     },

@@ -61,7 +61,7 @@ export async function runRelay(
     import("../../runtime/observability/index.ts"),
   ]);
   const log = createLog(plan.log.level);
-  const relay = composeRelay(plan, { clock: around.clock, log, metrics: createMetrics() });
+  const relay = composeRelay(plan, { clock: around.clock, log, metrics: createMetrics(), env: around.env });
   const runLog = createRunLog(around);
   const asked = Promise.withResolvers<void>();
   let signals = 0;

@@ -5,6 +5,7 @@ import type { Storage } from "../../ports/storage.ts";
 import { contextOf } from "../../runtime/plugin-context.ts";
 import type { ContextParts } from "../../runtime/plugin-context.ts";
 import { startOf } from "../../runtime/plugin-faults.ts";
+import { createSecretOptions } from "../../runtime/secret-options.ts";
 import { loadKeys } from "../../runtime/keys/keyring.ts";
 import { hasMasterKey } from "../../runtime/keys/rekey.ts";
 import { nullMetrics } from "../../runtime/observability/null-metrics.ts";
@@ -29,13 +30,25 @@ export async function authContext(plan: Plan, around: CliEnvironment, storage: S
   return contextOf(plan.auth, surroundings(plan, around, keys), storage);
 }
 
-function surroundings({ dataDir, configDir }: Plan, { clock, say }: CliEnvironment, keys: Keys): ContextParts {
+function surroundings({ dataDir, configDir }: Plan, { clock, say, env }: CliEnvironment, keys: Keys): ContextParts {
   makeDurableFolder(dataDir);
   const loud = (message: string): void => say(`relay: ${message}`);
   const log: Log = { debug: () => undefined, info: () => undefined, warn: loud, error: loud };
   const nowhere = (): Promise<never> => Promise.reject(new Error("a command connects to nothing"));
   const guess = (): Promise<never> => Promise.reject(new Error("a command takes no guesses"));
-  return { clock, log, metrics: nullMetrics, connect: nowhere, fetch: nowhere, keys, guess, dataDir, configDir };
+  const secrets = createSecretOptions({ env, configDir });
+  return {
+    clock,
+    log,
+    metrics: nullMetrics,
+    connect: nowhere,
+    fetch: nowhere,
+    keys,
+    guess,
+    secrets,
+    dataDir,
+    configDir,
+  };
 }
 
 const unasked = (): never => {

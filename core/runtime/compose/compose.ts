@@ -17,7 +17,8 @@ import { wrapped } from "./observers.ts";
 import { createPorts, type OpenPorts, type SetupContext } from "./open-ports.ts";
 import type { DeliveryPath } from "./parts.ts";
 import { createReload, type Reload } from "./reload.ts";
-import { composeOperations, composeRoutes, readiness } from "./routes.ts";
+import { readiness } from "./readiness.ts";
+import { composeOperations, composeRoutes } from "./routes.ts";
 
 export type { SetupContext } from "./open-ports.ts";
 
@@ -106,7 +107,8 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
         path.statsCollector.start();
         path.cluster.listen();
         path.dispatcher.start();
-        refreshGauges({ metrics, path, readiness: () => readiness(ports, lifecycle.state()), dropped: log.dropped });
+        const ready = () => readiness(ports, plan, lifecycle.state());
+        refreshGauges({ metrics, path, readiness: ready, dropped: log.dropped });
       },
       async stop(graceMs) {
         const { sweeper, dispatcher, circuitBreaker, statsCollector, rateLimit, away } = built().path;
@@ -143,7 +145,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
           admit: publisher.admit,
         };
         for (const [i, source] of ports.sources.entries()) {
-          await startOf(plan.sources[i] as SourcePlugin, async () => source.start(accept, info));
+          await startOf(plan.sources[i] as SourcePlugin, async () => source.start(accept, info), ports.hide);
         }
       },
       async stop() {

@@ -1,6 +1,6 @@
 /** Gauges that are read when Prometheus asks for the metrics: backlog, leases, readiness, space. */
 import { statfs } from "node:fs/promises";
-import type { HealthPart } from "../../api/resources/health.ts";
+import { isReady, type HealthPart } from "../../api/resources/health.ts";
 import { VERSION } from "../../model/version.ts";
 import type { RelayMetrics } from "../observability/index.ts";
 import type { DeliveryPath } from "./parts.ts";
@@ -28,7 +28,7 @@ export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps):
     metrics.gauge("oldest_due_seconds", lateMs / 1_000);
   });
   metrics.onRead(async () => {
-    const ready = Object.values(await readiness()).every((part) => part.ready);
+    const ready = isReady(await readiness());
     metrics.gauge("ready", ready ? 1 : 0);
   });
   metrics.onRead(async () => {

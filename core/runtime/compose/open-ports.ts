@@ -18,6 +18,7 @@ import { createRekey, hasMasterKey, ownMasterKey, settleKeyFiles, type Rekey } f
 import type { RelayLog, RelayMetrics } from "../observability/index.ts";
 import { contextOf, type ContextParts } from "../plugin-context.ts";
 import { startOf } from "../plugin-faults.ts";
+import { createSecretOptions } from "../secret-options.ts";
 import { ensureSchema } from "../storage-schema.ts";
 import { watchedStorage } from "../storage-watch.ts";
 import type { NamedObserver } from "./observers.ts";
@@ -27,6 +28,8 @@ export interface SetupContext {
   readonly clock: Clock;
   readonly log: RelayLog;
   readonly metrics: RelayMetrics;
+  /** Where secret options are read. @default the process's */
+  readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /** What is open after a start. */
@@ -44,6 +47,8 @@ export interface OpenPorts {
   readonly rekey: Rekey;
   readonly sources: readonly Source[];
   readonly observers: readonly NamedObserver[];
+  /** The text with every secret option of a plug-in masked. */
+  readonly hide: (text: string) => string;
 }
 
 const refuse = (what: string) => (): never => {
@@ -59,13 +64,19 @@ export interface Ports {
   close(): Promise<void>;
 }
 
-export function createPorts(plan: Plan, around: SetupContext): Ports {
+export function createPorts(plan: Plan, { env = process.env, ...around }: SetupContext): Ports {
   const { clock, log, metrics } = around;
   const closing: (() => Promise<unknown> | undefined)[] = [];
   return {
     async open() {
       const { dataDir, configDir } = plan;
       makeDataDir(dataDir);
+      const secrets = createSecretOptions({ env, configDir });
+      const { hide } = secrets;
+      log.hideWith(hide);
+      const { storage: keeper, sources: takers, transports: senders, observers: watchers } = plan;
+      for (const plugin of [keeper, ...watchers, ...senders, plan.auth, ...takers])
+        metrics.declare(plugin.metrics ?? []);
       const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
       const guard = createGuard({ ...plan.guard, ca, clock });
       const outbound = createFetch(guard.connect);
@@ -77,10 +88,11 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
         fetch: outbound.fetch,
         keys: NO_KEYS,
         guess: refuse("limits"),
+        secrets,
         dataDir,
         configDir,
       };
-      const opened = await startOf(plan.storage, () => plan.storage.setup(contextOf(plan.storage, bare, undefined)));
+      const opened = await startOf(keeper, () => keeper.setup(contextOf(keeper, bare, undefined)), hide);
       const storage = watchedStorage(opened, clock, metrics);
       closing.unshift(() => storage.dispose());
       await ensureSchema(storage);
@@ -98,7 +110,7 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       const limiter = createLimiter({ counters, rows: plan.limits, abuse: plan.abuse, clock, storage, log, metrics });
       const surroundings: ContextParts = { ...bare, keys, guess: limiter.guess, publishToken: keys.publishToken };
       const open = <Port>(plugin: Plugin<string, Port>): Promise<Port> =>
-        startOf(plugin, () => plugin.setup(contextOf(plugin, surroundings, storage)));
+        startOf(plugin, () => plugin.setup(contextOf(plugin, surroundings, storage)), hide);
 
       const observers: NamedObserver[] = [];
       for (const plugin of plan.observers) {
@@ -121,7 +133,7 @@ export function createPorts(plan: Plan, around: SetupContext): Ports {
       closing.unshift(() => rekey.stop());
       const sources: Source[] = [];
       for (const plugin of plan.sources) sources.push(await open(plugin));
-      return { guard, ca, storage, keys, made, limiter, transports, auth, rekey, sources, observers };
+      return { guard, ca, storage, keys, made, limiter, transports, auth, rekey, sources, observers, hide };
     },
     async close() {
       const results = [];

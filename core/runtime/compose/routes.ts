@@ -2,23 +2,22 @@
 import type { AnyOperation } from "../../api/http/operation.ts";
 import { docsRoutes } from "../../api/reference/page.ts";
 import { openApiRoutes } from "../../api/reference/openapi.ts";
-import { healthRoutes, type HealthPart } from "../../api/resources/health.ts";
+import { healthRoutes } from "../../api/resources/health.ts";
 import { createOperations } from "../../api/resources/operations.ts";
 import { dashboardRoutes } from "../../dashboard/routes.ts";
 import { VERSION } from "../../model/version.ts";
-import type { Auth } from "../../ports/auth.ts";
 import type { Route } from "../../ports/plugin.ts";
-import type { Storage } from "../../ports/storage.ts";
 import type { Lifecycle } from "../lifecycle.ts";
 import type { RelayMetrics } from "../observability/index.ts";
 import { servedRoutes } from "./gateway.ts";
 import { metricsRoutes } from "./metrics-route.ts";
 import type { OpenPorts } from "./open-ports.ts";
 import type { DeliveryPath } from "./parts.ts";
+import { readiness } from "./readiness.ts";
 import { relayStatus } from "./status.ts";
 
 export interface ServedParts {
-  readonly ports: Pick<OpenPorts, "auth" | "rekey" | "sources">;
+  readonly ports: Pick<OpenPorts, "auth" | "rekey" | "sources" | "storage" | "transports" | "hide">;
   readonly path: DeliveryPath;
   /** Routes of the gateway. */
   readonly gateway: readonly Route[];
@@ -49,7 +48,7 @@ export function composeOperations({ ports, path, state }: ServedParts): readonly
     feed: path.liveFeed,
     figures: {
       stats: (keyId, range, subscriptionId) => statsQuery.ofKey(keyId, range, subscriptionId),
-      status: async () => relayStatus(path, state(), await readiness({ storage, auth }, state())),
+      status: async () => relayStatus(path, state(), await readiness(ports, path.plan, state())),
       relay: (range) => statsQuery.ofRelay(range),
     },
   });
@@ -59,8 +58,8 @@ export function composeOperations({ ports, path, state }: ServedParts): readonly
 export function composeRoutes(parts: ServedParts, operations: readonly AnyOperation[]): readonly Route[] {
   const { ports, path, gateway, metrics, state } = parts;
   const { auth, sources } = ports;
-  const { plan, clock, storage } = path;
-  const own = healthRoutes({ clock, readiness: () => readiness({ storage, auth }, state()) });
+  const { plan, clock } = path;
+  const own = healthRoutes({ clock, readiness: () => readiness(ports, plan, state()) });
   const fromPlugins = [...(auth.routes ?? []), ...sources.flatMap((source) => source.routes ?? [])];
   const page = plan.dashboard ? dashboardRoutes({ firstRun: auth.firstRun, userAgent: `Relay/${VERSION}` }) : [];
   const documented = openApiRoutes({
@@ -78,17 +77,4 @@ export function composeRoutes(parts: ServedParts, operations: readonly AnyOperat
     ...metricsRoutes(metrics, plan.metrics),
     ...gateway,
   ];
-}
-
-/** Whether each part is ready, asked at each probe. */
-export async function readiness(
-  { storage, auth }: { readonly storage: Pick<Storage, "status">; readonly auth: Pick<Auth, "ready"> },
-  state: ReturnType<Lifecycle["state"]>,
-): Promise<Readonly<Record<string, HealthPart>>> {
-  const answering = await storage.status().then(
-    (): HealthPart => ({ ready: true }),
-    (): HealthPart => ({ ready: false, state: "does not answer" }),
-  );
-  const ready: HealthPart = auth.ready() ? { ready: true } : { ready: false, state: "has no keys yet" };
-  return { relay: { ready: state === "running", state }, storage: answering, auth: ready };
 }

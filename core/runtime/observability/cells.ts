@@ -34,7 +34,7 @@ export class Cells {
     const cell = this.#cells.get(key);
     if (cell !== undefined) return cell;
     if (this.#cells.size < this.#most) {
-      return this.#make(key, Object.fromEntries(this.#labels.map((name) => [name, labels?.[name] ?? ""])));
+      return this.#make(key, Object.fromEntries(this.#labels.map((name) => [name, textOf(labels?.[name])])));
     }
     return (
       this.#cells.get("other") ?? this.#make("other", Object.fromEntries(this.#labels.map((name) => [name, "other"])))
@@ -62,3 +62,9 @@ export class Cells {
     return made;
   }
 }
+
+/** Longest value of a label. */
+const LONGEST = 200;
+
+/** A label's value as it is written: plug-ins may pass anything. */
+const textOf = (value: string | undefined): string => String(value ?? "").slice(0, LONGEST);

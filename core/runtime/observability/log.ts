@@ -27,6 +27,8 @@ export interface LogOptions {
 export interface RelayLog extends Log {
   /** Changes the level from here on. */
   setLevel(level: LogLevel): void;
+  /** Masks more from here on: `hide` gets blocks of lines and returns them without secrets. */
+  hideWith(hide: (lines: string) => string): void;
   /** Resolves when all lines so far are written. Lines are written at the latest after 100 ms, and when the process exits. */
   flush(): Promise<void>;
   /** Lines lost so far because nobody read the log fast enough. */
@@ -59,6 +61,7 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): R
     maxLength: MOST_WAITING,
   });
   const { clock = systemClock() } = options;
+  let hide = (lines: string): string => lines;
   let broken = false;
   let dropped = 0;
   stream.on("drop", (block: string) => (dropped += block.split("\n").length - 1));
@@ -77,7 +80,7 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): R
     waiting.delete(exiting);
     const all = block;
     block = "";
-    if (all !== "" && !broken) stream.write(masked(all));
+    if (all !== "" && !broken) stream.write(hide(masked(all)));
   }
 
   function exiting(): void {
@@ -126,6 +129,7 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): R
     warn: (message, fields = {}) => logger.warn(fields, cut(message)),
     error: (message, fields = {}) => logger.error(fields, cut(message)),
     setLevel: (next) => void (logger.level = next),
+    hideWith: (given) => void (hide = given),
     async flush() {
       pass();
       // An error means that the reader has gone: there is nothing left to wait for.

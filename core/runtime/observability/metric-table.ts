@@ -144,6 +144,9 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
   build_info: { kind: "gauge", help: "1, with the versions that run", labels: ["version", "node"], series: 1 },
 };
 
-/** The name under which Prometheus knows a metric. */
+/** Buckets of a plug-in's histogram that names none. */
+export const PLUGIN_BUCKETS: readonly number[] = SLOW;
+
+/** The name under which Prometheus knows a metric. Plug-ins declare theirs by this name. */
 export const promName = (name: string, row: MetricRow): string =>
-  `relay_${name}${row.kind === "counter" ? "_total" : ""}`;
+  name.startsWith("relay_") ? name : `relay_${name}${row.kind === "counter" ? "_total" : ""}`;

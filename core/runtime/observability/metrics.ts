@@ -3,9 +3,12 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Metrics } from "../../ports/plugin.ts";
 import { Cells } from "./cells.ts";
 import { exposition } from "./exposition.ts";
-import { METRIC_TABLE } from "./metric-table.ts";
+import type { MetricDeclaration } from "../../model/metric-declaration.ts";
+import { METRIC_TABLE, PLUGIN_BUCKETS } from "./metric-table.ts";
 
 export interface RelayMetrics extends Metrics {
+  /** Adds metrics of a plug-in. One that is there already is kept as it is. @param declarations without problems */
+  declare(declarations: readonly MetricDeclaration[]): void;
   /** All metrics in Prometheus' text format. */
   text(): Promise<string>;
   /** Awaits `refresh` before each reading, for gauges that are read, not counted. One that fails is passed over. */
@@ -24,13 +27,20 @@ export function createMetrics(): RelayMetrics {
   loop.enable();
 
   const metrics: RelayMetrics = {
+    declare(declarations) {
+      for (const { name, type: kind, help, labels, series, buckets = PLUGIN_BUCKETS } of declarations) {
+        if (metricsByName.has(name)) continue;
+        const row = { kind, help, ...(labels && { labels }), ...(series && { series }) };
+        metricsByName.set(name, new Cells(kind === "histogram" ? { ...row, buckets } : row));
+      }
+    },
     count(name, labels, by = 1) {
       const cells = metricsByName.get(name);
-      if (cells?.row.kind === "counter" && by >= 0) cells.at(labels).value += by;
+      if (cells?.row.kind === "counter" && typeof by === "number" && by >= 0) cells.at(labels).value += by;
     },
     gauge(name, value, labels) {
       const cells = metricsByName.get(name);
-      if (cells?.row.kind === "gauge") cells.at(labels).value = value;
+      if (cells?.row.kind === "gauge" && typeof value === "number") cells.at(labels).value = value;
     },
     observe(name, seconds, labels) {
       const cells = metricsByName.get(name);

@@ -1,0 +1,51 @@
+/** What a config's plug-ins declare, checked over all of them: secrets that cannot be read, metrics, names of parts. */
+import { metricProblems, type MetricDeclaration } from "../core/model/metric-declaration.ts";
+import type { Plan } from "../core/ports/plan.ts";
+import type { Plugin } from "../core/ports/plugin.ts";
+import { partNames } from "../core/runtime/compose/readiness.ts";
+import { METRIC_TABLE, promName } from "../core/runtime/observability/metric-table.ts";
+import { secretProblems, type SecretSurroundings } from "../core/runtime/secret-options.ts";
+import { didYouMean, type ConfigProblem } from "./problems.ts";
+
+/** Every plug-in of a plan with its place in the config: `sources[0]`. */
+export function pluginsOf(plan: Plan): readonly (readonly [place: string, plugin: Plugin<string, unknown>])[] {
+  return [
+    ["storage", plan.storage],
+    ...plan.sources.map((one, i) => [`sources[${i}]`, one] as const),
+    ...plan.transports.map((one, i) => [`transports[${i}]`, one] as const),
+    ["auth", plan.auth],
+    ...plan.observers.map((one, i) => [`observers[${i}]`, one] as const),
+  ];
+}
+
+export function pluginProblems(plan: Plan, env: SecretSurroundings["env"]): ConfigProblem[] {
+  const found: ConfigProblem[] = [];
+  const declared = new Map<string, MetricDeclaration>();
+  for (const [place, plugin] of pluginsOf(plan)) {
+    const add = (path: string, message: string): void => void found.push({ path: `${place}.${path}`, message });
+    for (const { path, message } of secretProblems(plugin, { env, configDir: plan.configDir })) add(path, message);
+    const metrics = plugin.metrics ?? [];
+    for (const { path, message } of metricProblems(plugin.kind, metrics)) add(`metrics${path}`, message);
+    for (const [i, metric] of metrics.entries()) {
+      const first = declared.get(metric.name) ?? metric;
+      declared.set(metric.name, first);
+      if (OWN_METRICS.has(metric.name)) add(`metrics[${i}].name`, "is a metric of the relay: count it undeclared");
+      else if (shapeOf(first) !== shapeOf(metric))
+        add(`metrics[${i}]`, `${metric.name} is declared in another way by another plug-in`);
+    }
+  }
+  const parts = partNames(plan);
+  for (const [i, name] of (plan.server.readyNeeds ?? []).entries()) {
+    if (parts.includes(name)) continue;
+    const message = `is no part of this config${didYouMean(name, parts)} (there are: ${parts.join(", ")})`;
+    found.push({ path: `server.readyNeeds[${i}]`, message });
+  }
+  return found;
+}
+
+const OWN_METRICS: ReadonlySet<string> = new Set(
+  Object.entries(METRIC_TABLE).map(([name, row]) => promName(name, row)),
+);
+
+const shapeOf = ({ type, help, labels = [], buckets, series }: MetricDeclaration): string =>
+  JSON.stringify([type, help, labels, buckets, series]);

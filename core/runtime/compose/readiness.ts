@@ -1,0 +1,73 @@
+/** Says which parts of the relay are ready: asked at each probe, so every part answers from what it knows. */
+import type { HealthPart } from "../../api/resources/health.ts";
+import type { Auth } from "../../ports/auth.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Storage } from "../../ports/storage.ts";
+import type { Lifecycle } from "../lifecycle.ts";
+import type { OpenPorts } from "./open-ports.ts";
+
+/** What readiness reads of the ports. */
+export interface ReadinessPorts extends Pick<OpenPorts, "sources" | "transports" | "hide"> {
+  readonly storage: Pick<Storage, "status">;
+  readonly auth: Pick<Auth, "ready">;
+}
+
+type Parts = Readonly<Record<string, HealthPart>>;
+
+/** Longest state of a part. */
+const LONGEST = 200;
+
+/** Names of the sources' and transports' parts, in the order of the config: `source:http`, and `source:http#2` for a second. */
+export const partNames = ({ sources, transports }: Pick<Plan, "sources" | "transports">): readonly string[] => [
+  ...namesOf("source", sources),
+  ...namesOf("transport", transports),
+];
+
+function namesOf(kind: string, plugins: readonly { readonly name: string }[]): readonly string[] {
+  const seen = new Map<string, number>();
+  return plugins.map(({ name }) => {
+    const count = (seen.get(name) ?? 0) + 1;
+    seen.set(name, count);
+    return count === 1 ? `${kind}:${name}` : `${kind}:${name}#${count}`;
+  });
+}
+
+/** The state of each part. Sources and transports that never say anything of it have no part. Never rejects. */
+export async function readiness(
+  { storage, auth, sources, transports, hide }: ReadinessPorts,
+  plan: Pick<Plan, "sources" | "transports" | "server">,
+  state: ReturnType<Lifecycle["state"]>,
+): Promise<Parts> {
+  const answering = await storage.status().then(
+    (): HealthPart => ({ ready: true }),
+    (): HealthPart => ({ ready: false, state: "does not answer" }),
+  );
+  const ready: HealthPart = auth.ready() ? { ready: true } : { ready: false, state: "has no keys yet" };
+  const parts: Record<string, HealthPart> = {
+    relay: { ready: state === "running", state },
+    storage: answering,
+    auth: ready,
+  };
+  const names = partNames(plan);
+  for (const [i, port] of [...sources, ...transports].entries()) {
+    if (port.readiness === undefined) continue;
+    const name = names[i] as string;
+    const why = reasonOf(port as { readiness: () => unknown });
+    const needed = plan.server.readyNeeds?.includes(name) ? {} : { required: false };
+    parts[name] = why === undefined ? { ready: true, ...needed } : { ready: false, state: plain(hide(why)), ...needed };
+  }
+  return parts;
+}
+
+/** What a plug-in says of itself. One that fails to say anything is not ready. */
+function reasonOf(port: { readiness: () => unknown }): string | undefined {
+  try {
+    const why = port.readiness();
+    return why === undefined || typeof why === "string" ? why : "its readiness is no text";
+  } catch (error) {
+    return `its readiness fails: ${String(error)}`;
+  }
+}
+
+/** One line without control characters, cut. */
+const plain = (text: string): string => text.replaceAll(/[\p{Cc}\u2028\u2029]+/gu, " ").slice(0, LONGEST);

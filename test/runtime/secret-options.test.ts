@@ -1,0 +1,146 @@
+// Secret options come from the environment or from files, and no text that people see repeats them.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import type { ConfigError } from "../../config/problems.ts";
+import { resolvePlan } from "../../config/validate.ts";
+import { StartError } from "../../core/model/errors.ts";
+import { secretFrom, type SecretOption } from "../../core/model/secret-option.ts";
+import type { SourcePlugin } from "../../core/ports/plan.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { composeRelay } from "../../core/runtime/compose/compose.ts";
+import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
+import { createSecretOptions } from "../../core/runtime/secret-options.ts";
+import { idleSource, sourcePlugin } from "../support/plugins.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "relay-secrets-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+writeFileSync(join(folder, "url"), "amqp://relay:p%40ssword@rabbit\n");
+writeFileSync(join(folder, "empty"), "\n");
+
+const plugin = (secrets: Record<string, SecretOption | undefined>): SourcePlugin =>
+  sourcePlugin("orders", {}, { secrets });
+const frame = { configDir: folder, cwd: folder, settings: {} };
+
+describe("a secret option", () => {
+  it("is text, a variable, the file that the variable's _FILE names, or a file of the config's folder", () => {
+    const env = { URL: "one-value", OTHER_FILE: join(folder, "url") };
+    const secret = createSecretOptions({ env, configDir: folder }).of(
+      plugin({
+        a: "plain text",
+        b: secretFrom({ env: "URL" }),
+        c: secretFrom({ env: "OTHER" }),
+        "d[0].url": secretFrom({ file: "url" }),
+        e: undefined,
+      }),
+    );
+    expect(["a", "b", "c", "d[0].url"].map(secret)).toEqual([
+      "plain text",
+      "one-value",
+      "amqp://relay:p%40ssword@rabbit",
+      "amqp://relay:p%40ssword@rabbit",
+    ]);
+    expect(() => secret("e")).toThrow(StartError);
+    expect(() => secret("e")).toThrow("the source plug-in orders needs the option e");
+  });
+
+  it("that cannot be read is a problem of the config, beside all others, with its place and never a value", () => {
+    const env = { BOTH: "the-value-of-both", BOTH_FILE: "x", EMPTY: " " };
+    const secrets = {
+      a: secretFrom({ env: "MISSING" }),
+      b: secretFrom({ env: "BOTH" }),
+      c: secretFrom({ env: "EMPTY" }),
+      d: secretFrom({ file: "nowhere" }),
+      e: secretFrom({ file: "empty" }),
+      f: { secretFrom: { url: "x" } } as never,
+    };
+    let found: ConfigError | undefined;
+    try {
+      resolvePlan({ sources: [plugin(secrets)] }, { ...frame, env });
+    } catch (error) {
+      found = error as ConfigError;
+    }
+    expect(found?.exitCode).toBe(78);
+    expect(found?.problems).toEqual([
+      { path: "sources[0].a", message: "neither MISSING nor MISSING_FILE is set" },
+      { path: "sources[0].b", message: "BOTH and BOTH_FILE are both set: keep one of the two" },
+      { path: "sources[0].c", message: "EMPTY is set but empty" },
+      { path: "sources[0].d", message: "nowhere: the file cannot be read (ENOENT)" },
+      { path: "sources[0].e", message: "empty: the file is empty" },
+      { path: "sources[0].f", message: "must be text, not empty, or secretFrom({ env }) or ({ file })" },
+    ]);
+    expect(String(found)).not.toContain("the-value-of-both");
+  });
+
+  it("that vanishes between the check and the start ends the start with 78 and the plug-in's name", async () => {
+    const plan = resolvePlan(
+      { dataDir: join(folder, "gone"), server: { port: 0 }, sources: [plugin({ url: secretFrom({ env: "GONE" }) })] },
+      { ...frame, env: { GONE: "here" } },
+    );
+    const metrics = createMetrics();
+    const relay = composeRelay(plan, { clock: systemClock(), log: createLog("silent"), metrics, env: {} });
+    const refused = await relay.start().catch((error: unknown) => error);
+    metrics.dispose();
+    expect(refused).toMatchObject({
+      exitCode: 78,
+      message: "the source plug-in orders cannot start: url: neither GONE nor GONE_FILE is set",
+    });
+  });
+});
+
+describe("the value of a secret option", () => {
+  const url = secretFrom({ file: "url" });
+
+  it("stands in no line of the log: neither whole, nor as the password alone, nor decoded", async () => {
+    const file = join(folder, "log");
+    const log = createLog("info", { dest: file });
+    const metrics = createMetrics();
+    const source: SourcePlugin = {
+      ...plugin({ url }),
+      setup(ctx) {
+        ctx.log.info(`connecting to ${ctx.secret("url")}`, { error: "wrong p@ssword", detail: "wrong p%40ssword" });
+        return idleSource();
+      },
+    };
+    const plan = resolvePlan({ dataDir: join(folder, "logs"), server: { port: 0 }, sources: [source] }, frame);
+    const relay = composeRelay(plan, { clock: systemClock(), log, metrics });
+    await relay.start();
+    await relay.stop();
+    await log.flush();
+    metrics.dispose();
+    const text = readFileSync(file, "utf8");
+    expect(text).toContain('"msg":"connecting to [masked]"');
+    expect(text).not.toMatch(/p(?:@|%40)ssword/);
+  });
+
+  it("stands in no message of a start that fails, nor in its stack", async () => {
+    const failing = (thrown: Error): SourcePlugin => ({
+      ...plugin({ url }),
+      setup() {
+        throw thrown;
+      },
+    });
+    for (const [thrown, exitCode] of [
+      [new Error("refused: amqp://relay:p%40ssword@rabbit"), 78],
+      [new StartError(69, "no p@ssword for me"), 69],
+    ] as const) {
+      const plan = resolvePlan(
+        { dataDir: join(folder, "fail"), server: { port: 0 }, sources: [failing(thrown)] },
+        frame,
+      );
+      const metrics = createMetrics();
+      const relay = composeRelay(plan, { clock: systemClock(), log: createLog("silent"), metrics });
+      const refused = (await relay.start().catch((error: unknown) => error)) as StartError;
+      metrics.dispose();
+      expect(refused).toMatchObject({ exitCode, message: expect.stringContaining("[masked]") as string });
+      expect(refused.message + String(refused.stack) + String(refused.cause)).not.toMatch(/p(?:@|%40)ssword/);
+    }
+  });
+
+  it("that is short is not hidden, because it would stand in ordinary words", () => {
+    const options = createSecretOptions({ env: {}, configDir: folder });
+    options.of(plugin({ token: "event" }));
+    expect(options.hide("an event")).toBe("an event");
+  });
+});
