@@ -8,6 +8,18 @@ export interface Publication {
   readonly text: string;
   /** Its place in the batch, for error paths: `[17]`. Empty for a single event. */
   readonly path: string;
+  /**
+   * Values of fields that the text leaves out, so that a source need not rewrite a text that it passes on. A field of the
+   * text counts first.
+   */
+  readonly defaults?: PublicationDefaults;
+}
+
+export interface PublicationDefaults {
+  /** Same at each redelivery: it is how the relay recognises a repeat. */
+  readonly id?: string;
+  readonly type?: string;
+  readonly keyId?: string;
 }
 
 export interface AcceptRequest {

@@ -9,7 +9,7 @@ import { MAX_DEPTH, members } from "../model/json.ts";
 import { isEventId, isEventName, isKeyId, OPERATIONAL } from "../model/names.ts";
 import { Problem, type FieldError } from "../model/problem.ts";
 import { isoTime, parseTime } from "../model/time.ts";
-import type { Accepted, Publication } from "../ports/source.ts";
+import type { Accepted, Publication, PublicationDefaults } from "../ports/source.ts";
 
 /** A published event whose fields are all valid. */
 export interface ParsedEvent {
@@ -32,6 +32,8 @@ interface Findings {
   readonly unreadable: FieldError[];
   readonly wrong: FieldError[];
 }
+
+const NO_DEFAULTS: PublicationDefaults = {};
 
 const at = (path: string, field: string): string => (path === "" ? field : `${path}.${field}`);
 
@@ -69,7 +71,7 @@ const isLarge = (text: string): boolean =>
   text.length * 3 > MAX_EVENT_BYTES && (text.length > MAX_EVENT_BYTES || Buffer.byteLength(text) > MAX_EVENT_BYTES);
 
 function readOne(
-  { text, path }: Publication,
+  { text, path, defaults = NO_DEFAULTS }: Publication,
   catalogue: ReadonlySet<string> | undefined,
   findings: Findings,
 ): ParsedEvent | undefined {
@@ -94,7 +96,8 @@ function readOne(
   }
   const { wrong } = findings;
   const before = wrong.length;
-  const { id, type, keyId, createdAt } = value as Readonly<Record<string, unknown>>;
+  const fields = value as Readonly<Record<string, unknown>>;
+  const { id = defaults.id, type = defaults.type, keyId = defaults.keyId, createdAt } = fields;
   const given = { id: false, type: false, keyId: false, createdAt: false, data: false };
   let data = "";
   let unknown = 0;
@@ -112,10 +115,10 @@ function readOne(
   const check = (field: "id" | "type" | "keyId" | "createdAt", message: string | undefined): void => {
     if (message !== undefined) wrong.push({ path: at(path, field), message });
   };
-  check("type", given.type ? wrongType(type, catalogue) : "is missing");
-  check("keyId", given.keyId ? wrongKeyId(keyId) : "is missing");
+  check("type", type === undefined ? "is missing" : wrongType(type, catalogue));
+  check("keyId", keyId === undefined ? "is missing" : wrongKeyId(keyId));
   if (!given.data) wrong.push({ path: at(path, "data"), message: "is missing" });
-  if (given.id) check("id", wrongId(id));
+  if (id !== undefined) check("id", wrongId(id));
   const time = typeof createdAt === "string" ? parseTime(createdAt) : undefined;
   if (given.createdAt && time === undefined) check("createdAt", "must be an RFC 3339 date-time with an offset");
   if (wrong.length > before) return undefined;
