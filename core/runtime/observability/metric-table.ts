@@ -38,6 +38,16 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     series: 24,
   },
   spool_files: { kind: "counter", help: "Files dropped into a spool, by what became of them", labels: ["result"] },
+  source_redelivered: {
+    kind: "counter",
+    help: "Messages that a source got more than once, by source",
+    labels: ["source"],
+  },
+  source_dead_lettered: {
+    kind: "counter",
+    help: "Messages that a source set aside because they hold no valid event, by source",
+    labels: ["source"],
+  },
   deliveries: {
     kind: "counter",
     help: "Deliveries that came to an end, by outcome",

@@ -1,0 +1,41 @@
+/** Loads the client of an upstream system, which is installed only where a config needs it. */
+import { createRequire } from "node:module";
+import { isSea } from "node:sea";
+import { StartError } from "../../../core/model/errors.ts";
+import type { FieldError } from "../../../core/model/problem.ts";
+
+/** Says which command installs what is missing. */
+const advice = (source: string, install: string): string => `${source} needs a package: npm install ${install}`;
+
+/**
+ * Returns a problem of the config when a package is not installed; reads no code of it. An executable has its packages
+ * built in, so there only loading tells.
+ * @param source the factory, for people: `fromPostgres()`
+ * @param from `import.meta.url` of the plug-in
+ * @param install what `npm install` is given, when it is more than the package
+ */
+export function libraryProblems(source: string, from: string, name: string, install = name): readonly FieldError[] {
+  if (isSea()) return [];
+  try {
+    createRequire(from).resolve(name);
+    return [];
+  } catch (error) {
+    return isMissing(error) ? [{ path: "", message: advice(source, install) }] : [];
+  }
+}
+
+/**
+ * Loads a package. The `import()` stands in the plug-in, with the name as a literal, so that `relay build` bundles it.
+ * @throws StartError 78 when it is not installed
+ */
+export async function library<T>(source: string, install: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (cause) {
+    if (isMissing(cause)) throw new StartError(78, advice(source, install), { cause });
+    throw cause;
+  }
+}
+
+const isMissing = (error: unknown): boolean =>
+  ["MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND"].includes((error as { readonly code?: string }).code ?? "");

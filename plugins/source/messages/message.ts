@@ -1,0 +1,95 @@
+/** The words that all message sources share: what a connector hands in, and what `map` reads and returns. */
+
+/** A message as a connector got it from upstream. */
+export interface RawMessage {
+  /** Bytes are read as UTF-8. */
+  readonly payload: Uint8Array | string;
+  readonly contentType?: string;
+  /** Names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Where it was sent: a stream, topic, routing key or table. */
+  readonly subject: string;
+  /** The key that upstream orders by, where it has one. */
+  readonly key?: string;
+  /** Epoch ms at which upstream got it, where upstream says so. */
+  readonly at?: number;
+  /**
+   * Where it stood, such as `orders-1699-0`: no other message of the source has it, and it is the same at each
+   * redelivery. It becomes the id of an event that has none.
+   */
+  readonly place: string;
+  /** Whether upstream says that it was delivered before. */
+  readonly redelivered?: boolean;
+}
+
+/** A message as `map` and the functions of the options read it. */
+export interface SourceMessage {
+  /** The payload. */
+  readonly text: string;
+  /** Parses the payload. @throws SyntaxError: then the message is set aside */
+  json(): unknown;
+  /** Headers, or the other fields of a stream's entry or columns of a row. Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Where it was sent: a stream, topic, routing key or table. */
+  readonly subject: string;
+  /** The key that upstream orders by, where it has one. */
+  readonly key?: string;
+  /** Epoch ms at which upstream got it, where upstream says so. */
+  readonly at?: number;
+  /** Where it stood, such as `orders-1699-0`. */
+  readonly place: string;
+}
+
+/** One event as `map` returns it. What it leaves out comes from the options, the id from the message's place. */
+export interface MappedEvent {
+  readonly type?: string;
+  readonly keyId?: string;
+  /** Written as JSON. */
+  readonly data?: unknown;
+  /** JSON text of the data, passed on unchanged, instead of `data`: `dataText: message.text`. */
+  readonly dataText?: string;
+  readonly id?: string;
+  readonly createdAt?: string | Date;
+}
+
+/** What every message source understands, beside its own options. */
+export interface MessageOptions {
+  /**
+   * Stands in metrics, the log and `/readyz`, and begins the ids of events that have none. Two sources of one kind need
+   * names of their own. Letters only.
+   * @default the kind of the source
+   */
+  readonly name?: string;
+  /**
+   * Makes the events of a message that is not ours: one, several (all or nothing) or none, which drops the message. What
+   * it throws sets the message aside.
+   * @default the payload is one event as `POST /events` takes it, a list of them, or a CloudEvent 1.0
+   */
+  readonly map?: (message: SourceMessage) => MappedEvent | readonly MappedEvent[] | undefined;
+  /** The API key of events that name none. */
+  readonly keyId?: string | ((message: SourceMessage) => string);
+  /** The type of events that name none. */
+  readonly type?: string | ((message: SourceMessage) => string);
+}
+
+/** Options with the name filled in. */
+export interface Reading extends MessageOptions {
+  readonly source: string;
+}
+
+/** Why a message is set aside: the code that its publisher would have got, and what to correct. At most 1,000 characters. */
+export interface Poison {
+  readonly code: string;
+  readonly detail: string;
+}
+
+/**
+ * What became of a message. `stored`: acknowledge it. `poison`: set it aside with the reason, then acknowledge it.
+ * `returned`: the relay stops, so give it back.
+ */
+export type Fate = { readonly kind: "stored" } | ({ readonly kind: "poison" } & Poison) | { readonly kind: "returned" };
+
+export interface Settled<Message extends RawMessage> {
+  readonly message: Message;
+  readonly fate: Fate;
+}

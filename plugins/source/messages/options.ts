@@ -1,0 +1,49 @@
+/** Checks the options that all message sources share. */
+import { isEventName, isKeyId } from "../../../core/model/names.ts";
+import type { FieldError } from "../../../core/model/problem.ts";
+import type { MessageOptions, Reading } from "./message.ts";
+
+const SHARED: readonly string[] = ["name", "map", "keyId", "type"] satisfies (keyof MessageOptions)[];
+const NAME = /^[A-Za-z]{1,32}$/;
+
+/** @param own names of the source's own options, which it checks itself */
+export function messageProblems(options: unknown, own: readonly string[]): readonly FieldError[] {
+  const given = (options ?? {}) as Readonly<Record<string, unknown>>;
+  const known = new Set([...SHARED, ...own]);
+  const found: FieldError[] = Object.keys(given)
+    .filter((path) => !known.has(path))
+    .map((path) => ({ path, message: "is not an option" }));
+  const { name, map, keyId, type } = given;
+  const check = (path: string, right: boolean, message: string): void => {
+    if (!right) found.push({ path, message });
+  };
+  check("name", name === undefined || (typeof name === "string" && NAME.test(name)), "must be 1 to 32 letters");
+  check("map", map === undefined || typeof map === "function", "must be a function");
+  const fixed = (value: unknown, is: (text: string) => boolean): boolean =>
+    value === undefined || typeof value === "function" || (typeof value === "string" && is(value));
+  check("keyId", fixed(keyId, isKeyId), "must be a key id or a function");
+  check("type", fixed(type, isEventName), "must be an event type or a function");
+  return found;
+}
+
+/** A problem unless `value` is a whole number from `least` to `most`, or left out. */
+export function countProblems(path: string, value: unknown, least: number, most: number): readonly FieldError[] {
+  if (value === undefined) return [];
+  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) return [];
+  return [{ path, message: `must be a whole number from ${least} to ${most}` }];
+}
+
+/** A problem unless `value` is a text, or left out where it may be. */
+export function textProblems(path: string, value: unknown, what: string, optional = false): readonly FieldError[] {
+  if (value === undefined && optional) return [];
+  return typeof value === "string" && value !== "" ? [] : [{ path, message: `must be ${what}` }];
+}
+
+/** The message options with the source's name filled in. */
+export const readingOf = ({ name, map, keyId, type }: MessageOptions, kind: string): Reading => ({
+  name,
+  map,
+  keyId,
+  type,
+  source: name ?? kind,
+});

@@ -1,0 +1,41 @@
+/** Keeps a source connected: runs one session with its upstream after another, with growing waits between failures. */
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Intake } from "./intake.ts";
+import type { RawMessage } from "./message.ts";
+
+const FIRST_WAIT_MS = 100;
+const LONGEST_WAIT_MS = 10_000;
+
+/**
+ * Resolves once the source stops and the session has ended.
+ * @param session works until the signal aborts or upstream fails, and calls `connected` once it can work. It may resolve
+ * or reject; it leaves nothing open.
+ */
+export async function keepConnected(
+  { stopping, away }: Pick<Intake<RawMessage>, "stopping" | "away">,
+  clock: Clock,
+  session: (signal: AbortSignal, connected: () => void) => Promise<void>,
+): Promise<void> {
+  let failures = 0;
+  while (!stopping.aborted) {
+    try {
+      await session(stopping, () => {
+        failures = 0;
+        away(undefined);
+      });
+    } catch (error) {
+      if (stopping.aborted) return;
+      away(reasonOf(error));
+    }
+    const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(failures++, 16));
+    await clock.sleep(clock.now() + waitMs, stopping).catch(() => undefined);
+  }
+}
+
+/** Returns one line about an error: also where its message is empty, as when several addresses refused. */
+export function reasonOf(error: unknown): string {
+  const { message, code } = error as { readonly message?: unknown; readonly code?: unknown };
+  const text =
+    typeof message === "string" && message !== "" ? message : typeof code === "string" ? code : String(error);
+  return text.replaceAll(/\s+/g, " ").slice(0, 300);
+}
