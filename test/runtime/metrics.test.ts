@@ -133,6 +133,8 @@ describe("the figures of a working relay", () => {
       "leases",
       "log_lines_dropped",
       "source_lag_seconds",
+      "source_redelivered",
+      "source_dead_lettered",
       "storage_faults",
       "spans",
       "durability_changes",

@@ -1,4 +1,4 @@
-/** A source over an upstream in memory: what its messages come to, as any connector would hear it. */
+/** A source over an upstream in memory: what becomes of its messages, as a connector learns it. */
 import type { PluginContext } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { createIntake, type Intake } from "../../plugins/source/messages/intake.ts";
