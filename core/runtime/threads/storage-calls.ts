@@ -1,0 +1,56 @@
+/** What a node's thread and the thread that holds the storage say to each other: the storage port in messages. */
+import type { Due } from "../../model/delivery.ts";
+import type { Durability, Lease, Queue, Storage } from "../../ports/storage.ts";
+import type { FlatChanges } from "./flat-changes.ts";
+
+/** The storage as a thread meets it at its start. */
+export interface StorageFacts {
+  readonly name: string;
+  readonly durability: Durability;
+  /** Optional members of the port that it has. */
+  readonly has: readonly OptionalCall[];
+  /** Whether this thread restores stored suspensions. The others would undo what was counted meanwhile. */
+  readonly restores: boolean;
+  /** See `changed`. */
+  readonly epoch: number;
+}
+
+export const OPTIONAL_CALLS = ["room", "time", "verify", "tap"] as const;
+export type OptionalCall = (typeof OPTIONAL_CALLS)[number];
+
+/** Members of the storage that are passed on as they are. */
+export const PLAIN_CALLS = [
+  ...(["getMany", "range", "status", "hasItem", "getItem", "getItems"] as const),
+  ...(["setItem", "setItems", "removeItem", "getKeys", "clear", "room", "time", "verify"] as const),
+] as const satisfies readonly (keyof Storage)[];
+
+/** Members of the queue that are passed on as they are. */
+export const PLAIN_QUEUE_CALLS = [
+  "pause",
+  "hold",
+  "sweep",
+  "depth",
+  "pending",
+] as const satisfies readonly (keyof Queue)[];
+
+/** Names a lease among those of one thread. */
+export const leaseName = ({ subscriptionId, ordinal }: Pick<Due, "subscriptionId" | "ordinal">): string =>
+  `${subscriptionId} ${ordinal}`;
+
+/** `then` of `Queue.settle`. */
+export type Then = { readonly next?: Due; readonly keep?: Due } | undefined;
+
+/** A commit. `knows`: the epoch known when its new events were fanned out; `undefined` where it has none. */
+export type CommitCall = readonly [changes: FlatChanges, knows: number | undefined];
+export type SettleCall = readonly [name: string, token: string, changes: FlatChanges, then: Then];
+export type ReleaseCall = readonly [name: string, token: string, dueAt: number | undefined];
+/** `undefined` where the thread has lost it already. */
+export type ExtendCall = readonly [name: string, token: string];
+export type ClaimAnswer = readonly Lease[];
+
+/** A thread that has heard nothing from the storage for this long asks it before each attempt, ms. */
+export const FRESH_MS = 3_000;
+/** How often a thread gives a sign of life and gets one, ms. */
+export const BEAT_MS = 1_000;
+/** Longest time that a cancel waits for a thread which does not answer, ms: after `FRESH_MS` it trusts no lease. */
+export const CANCEL_MS = 5_000;

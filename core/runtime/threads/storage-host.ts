@@ -1,0 +1,207 @@
+/**
+ * Serves one storage to the nodes of one process, each in a thread of its own. It is to them what Redis is to nodes in
+ * several processes: leases, limits and the due index are decided here, and a change is announced to all of them.
+ */
+import { ConflictError } from "../../model/errors.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Log } from "../../ports/plugin.ts";
+import type { Storage } from "../../ports/storage.ts";
+import type { Take, WindowResult } from "../../model/windows.ts";
+import { within } from "../../model/within.ts";
+import { flat, unflat } from "./flat-changes.ts";
+import { heldLeases, type HeldLeases } from "./held-leases.ts";
+import { createLink, type Link, type LinkPort } from "./link.ts";
+import {
+  CANCEL_MS,
+  OPTIONAL_CALLS,
+  PLAIN_CALLS,
+  PLAIN_QUEUE_CALLS,
+  type CommitCall,
+  type ReleaseCall,
+  type SettleCall,
+  type StorageFacts,
+} from "./storage-calls.ts";
+
+export interface StorageHost {
+  /** Serves a thread over this port. Returns a function to call when the thread has ended: its leases go back at once. */
+  serve(port: LinkPort): () => Promise<void>;
+  /** Serves nobody any more. The storage stays open. */
+  close(): void;
+}
+
+/** A thread that is served. */
+interface Client {
+  readonly link: Link;
+  readonly leases: HeldLeases;
+  /** Ends its taps. */
+  readonly taps: (() => void)[];
+  /** Monotonic ms of its last sign of life. */
+  heardAt: number;
+  /** Whether it acts on messages of other nodes. */
+  answers: boolean;
+}
+
+const SUBSCRIPTIONS = "subscription:";
+
+export function createStorageHost(deps: {
+  readonly storage: Storage;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "warn">;
+}): StorageHost {
+  const { storage, clock, log } = deps;
+  const { queue, counters } = storage;
+  const clients = new Set<Client>();
+  const closing = new AbortController();
+  /** Grows with each commit that changes a subscription: a node that knows an older one has not heard of it yet. */
+  let epoch = 0;
+  let served = 0;
+  let durability = storage.durability;
+  let claimed = Promise.withResolvers<void>();
+
+  const unwatch = storage.watch((keys) => {
+    if (keys.some((key) => key.startsWith(SUBSCRIPTIONS))) epoch++;
+    for (const { link } of clients) link.send("changed", keys, epoch);
+  });
+
+  /** Passes each signal of the queue on to all threads, and waits for the next one only after a claim. */
+  async function passWakes(): Promise<void> {
+    while (!closing.signal.aborted) {
+      await queue.wake(closing.signal);
+      claimed = Promise.withResolvers();
+      for (const { link } of clients) link.send("wake");
+      await claimed.promise;
+    }
+  }
+
+  async function commit([changes, knows]: CommitCall): Promise<void> {
+    if (knows !== undefined && knows < epoch) throw new ConflictError([SUBSCRIPTIONS]);
+    await storage.commit(unflat(changes));
+  }
+
+  async function claim(client: Client, request: Parameters<typeof queue.claim>[0]): Promise<readonly unknown[]> {
+    const claiming = queue.claim(request);
+    claimed.resolve();
+    const leases = await claiming;
+    client.leases.claimed(leases);
+    return leases;
+  }
+
+  /** Resolves when every thread knows that leases of the subscription are lost, or asks before it uses one. */
+  async function cancel(from: Client, subscriptionId: string): Promise<void> {
+    await queue.cancel(subscriptionId);
+    const told: Promise<unknown>[] = [];
+    for (const client of clients) {
+      client.leases.cancelled(subscriptionId);
+      const done = client.link.call("cancelled", [subscriptionId]).catch(() => undefined);
+      // The answer of this call comes after that message.
+      if (client !== from) told.push(done);
+    }
+    await within(clock, CANCEL_MS, Promise.all(told));
+  }
+
+  async function ask(
+    from: Client,
+    message: string,
+    { mostMs, silentMs }: { readonly mostMs: number; readonly silentMs: number },
+  ): Promise<boolean> {
+    const since = clock.monotonic() - silentMs;
+    const others = [...clients].filter((one) => one !== from && one.answers && one.heardAt >= since);
+    const acted = others.map((one) => one.link.call("act", [message]).catch(() => undefined));
+    return within(clock, mostMs, Promise.all(acted));
+  }
+
+  function tap(client: Client, id: unknown): void {
+    const stop = storage.tap?.((changes, certain) => client.link.send("tapped", id, flat(changes), certain));
+    if (stop !== undefined) client.taps[Number(id)] = stop;
+  }
+
+  function facts(): StorageFacts {
+    return {
+      name: storage.name ?? "",
+      durability,
+      has: OPTIONAL_CALLS.filter((name) => storage[name] !== undefined),
+      restores: served++ === 0,
+      epoch,
+    };
+  }
+
+  /** Every call of a thread by its name. */
+  const calls: Readonly<Record<string, (client: Client, ...args: never[]) => unknown>> = {
+    ...passedOn(storage, PLAIN_CALLS),
+    ...passedOn(queue, PLAIN_QUEUE_CALLS),
+    facts,
+    commit: (_, ...call: CommitCall) => commit(call),
+    add: (_, dues: Parameters<typeof queue.add>[0]) => queue.add(dues),
+    claim,
+    settle: ({ leases }, ...[name, token, changes, then]: SettleCall) =>
+      leases.settle(name, token, unflat(changes), then),
+    release: ({ leases }, ...[name, token, dueAt]: ReleaseCall) => leases.release(name, token, dueAt),
+    extend: ({ leases }, name: string, token: string) => leases.extend(name, token),
+    cancel,
+    take: (_, takes: readonly Take[]) => counters.take(takes),
+    giveBack: (_, takes: readonly Take[], taken: readonly WindowResult[]) => counters.giveBack(takes, taken),
+    restore: (_, ...args: Parameters<NonNullable<typeof counters.restore>>) => counters.restore?.(...args),
+    ask,
+    answers: (client, yes: boolean) => void (client.answers = yes),
+    tap,
+    untap: ({ taps }, id: number) => taps[id]?.(),
+    beat: ({ link }) => {
+      if (storage.durability !== durability) durability = storage.durability;
+      link.send("beat", durability);
+    },
+  };
+
+  async function left(client: Client): Promise<void> {
+    if (!clients.delete(client)) return;
+    client.link.end();
+    for (const stop of client.taps) stop?.();
+    await client.leases
+      .end()
+      .catch((error: unknown) =>
+        log.warn("leases of a thread that ended were not given back", { error: String(error) }),
+      );
+  }
+
+  void passWakes();
+  return {
+    serve(port) {
+      const client: Client = {
+        link: createLink(
+          port,
+          (method, args) => {
+            const one = Object.hasOwn(calls, method) ? calls[method] : undefined;
+            if (one === undefined) throw new Error(`a thread asked for ${method}, which no storage has`);
+            return one(client, ...(args as never[]));
+          },
+          () => (client.heardAt = clock.monotonic()),
+        ),
+        leases: heldLeases(queue, clock),
+        taps: [],
+        heardAt: clock.monotonic(),
+        answers: false,
+      };
+      clients.add(client);
+      return () => left(client);
+    },
+    close() {
+      unwatch();
+      closing.abort();
+      claimed.resolve();
+      for (const { link } of clients) link.end();
+      clients.clear();
+    },
+  };
+}
+
+/** Those methods of a target, as calls of a thread. */
+function passedOn<T extends object>(
+  target: T,
+  names: readonly (keyof T & string)[],
+): Record<string, (client: Client, ...args: never[]) => unknown> {
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      (_client: Client, ...args: never[]) => (target[name] as unknown as (...all: never[]) => unknown)(...args),
+    ]),
+  );
+}
