@@ -65,19 +65,19 @@ export const plugin = <T>(kind: string, example: string): z.ZodType<T> =>
       }
     });
 
-/** `tokens[0].keys` → `["tokens", 0, "keys"]` */
+/** `tokens[0].keys` → `["tokens", 0, "keys"]`; a name that is no word stands in quotes: `hosts["a.example"]` */
 const pathParts = (path: string): PropertyKey[] =>
-  path
-    .split(/[.[\]]+/)
-    .filter((part) => part !== "")
-    .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+  [...path.matchAll(/\["([^"]*)"\]|[^.[\]]+/g)].map(
+    ([part, quoted]) => quoted ?? (/^\d+$/.test(part) ? Number(part) : part),
+  );
 
 function isPlugin(value: unknown, kind: string): boolean {
   if (typeof value !== "object" || value === null) return false;
-  const { kind: given, name, setup, problems, warnings } = value as Record<string, unknown>;
+  const { kind: given, name, setup, problems, warnings, fileProblems } = value as Record<string, unknown>;
   const named = typeof name === "string" && /^[\w.@/:-]{1,100}$/.test(name);
   if (given !== kind || !named || typeof setup !== "function") return false;
-  return (problems === undefined || Array.isArray(problems)) && ["undefined", "function"].includes(typeof warnings);
+  if (problems !== undefined && !Array.isArray(problems)) return false;
+  return [warnings, fileProblems].every((one) => one === undefined || typeof one === "function");
 }
 
 /** An address or CIDR, as `BlockList` would take it. */

@@ -24,6 +24,7 @@ export function pluginProblems(plan: Plan, env: SecretSurroundings["env"]): Conf
   for (const [place, plugin] of pluginsOf(plan)) {
     const add = (path: string, message: string): void => void found.push({ path: `${place}.${path}`, message });
     for (const { path, message } of secretProblems(plugin, { env, configDir: plan.configDir })) add(path, message);
+    for (const { path, message } of plugin.fileProblems?.(plan.configDir) ?? []) add(path, message);
     const metrics = plugin.metrics ?? [];
     for (const { path, message } of metricProblems(plugin.kind, metrics)) add(`metrics${path}`, message);
     for (const [i, metric] of metrics.entries()) {

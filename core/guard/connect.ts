@@ -2,7 +2,6 @@
  * The guarded connector: it resolves the name, checks every address, connects to a checked one, compares the peer, then
  * starts TLS.
  */
-import type { SecureContext } from "node:tls";
 import { ConnectError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Connect } from "../ports/plugin.ts";
@@ -15,12 +14,13 @@ import type { Rules } from "./rules.ts";
 import { secure } from "./secure.ts";
 import type { RefusedUrl } from "./text.ts";
 import { TlsSessions } from "./tls-sessions.ts";
+import type { Trust } from "./trust.ts";
 
 export interface ConnectorOptions {
   readonly rules: Rules;
   readonly resolve: Resolve;
   readonly dial: Dial;
-  readonly trusted: () => SecureContext;
+  readonly trusted: Trust;
   readonly clock: Clock;
 }
 
@@ -28,7 +28,7 @@ export interface ConnectorOptions {
 export const connector = ({ rules, resolve, dial, trusted, clock }: ConnectorOptions): Connect => {
   const handshake = handshakeTurns();
   const sessions = new TlsSessions(clock);
-  return async ({ hostname, port, tls = true, alpn = ["http/1.1"] }, signal) => {
+  return async ({ hostname, port, tls = true, alpn = ["http/1.1"], identity }, signal) => {
     signal.throwIfAborted();
     const host = hostname.toLowerCase();
     pass(rules.target(host, port));
@@ -42,7 +42,7 @@ export const connector = ({ rules, resolve, dial, trusted, clock }: ConnectorOpt
     socket.setNoDelay(true);
     if (!tls) return socket;
     const options = { host: literal ?? host, literal: literal !== undefined, port, alpn };
-    return await secure(socket, options, trusted(), sessions, signal);
+    return await secure(socket, options, trusted(identity), sessions, signal);
   };
 };
 

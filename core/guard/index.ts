@@ -9,13 +9,13 @@ import { abortable, dnsResolver, hostsFile } from "./resolve.ts";
 import type { Resolve } from "./resolve.ts";
 import { literalOf, makeRules } from "./rules.ts";
 import type { GuardReason } from "./rules.ts";
-import { trust } from "./secure.ts";
+import { trust } from "./trust.ts";
 import type { ReadUrl, RefusedUrl, SchemeOf } from "./text.ts";
 
 export { checkAllow } from "./allow.ts";
-export { readCertificates } from "./secure.ts";
 export type { GuardReason } from "./rules.ts";
 export type { ReadUrl, RefusedUrl, SchemeOf } from "./text.ts";
+export { readCertificates } from "./trust.ts";
 
 export interface GuardOptions {
   /** `guard.allow` of the config. */

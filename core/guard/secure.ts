@@ -1,10 +1,9 @@
 /** Starts TLS over a connected socket, with full verification that nothing can switch off. */
-import { X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
-import { connect, createSecureContext, getCACertificates } from "node:tls";
-import type { SecureContext } from "node:tls";
+import { connect } from "node:tls";
 import { ConnectError } from "../model/errors.ts";
 import type { TlsSessions } from "./tls-sessions.ts";
+import type { TrustedContext } from "./trust.ts";
 
 export interface SecureOptions {
   /** A name, or an address literal without brackets: the subject that the certificate must have. */
@@ -15,32 +14,11 @@ export interface SecureOptions {
   readonly alpn: readonly string[];
 }
 
-/**
- * Trusted authorities: Node's own roots, the system's, and the operator's `ca`. Not those of NODE_EXTRA_CA_CERTS, which
- * is for other programs of the shell. Read at the first use (50 ms), then kept.
- */
-export const trust = (ca: string | undefined): (() => SecureContext) => {
-  const extra = ca === undefined ? [] : readCertificates(ca);
-  let context: SecureContext | undefined;
-  return () =>
-    (context ??= createSecureContext({
-      ca: [...new Set([...getCACertificates("bundled"), ...getCACertificates("system"), ...extra])],
-      minVersion: "TLSv1.2",
-    }));
-};
-
-/** @throws Error when the text is not PEM certificates */
-export const readCertificates = (pem: string): readonly string[] => {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) throw new Error("guard.ca contains no PEM certificate");
-  return blocks.map((block) => new X509Certificate(block).toString());
-};
-
 /** Takes over the socket, and destroys it on any failure. @throws ConnectError `tls`, or the signal's reason */
 export const secure = (
   socket: Socket,
   { host, literal, port, alpn }: SecureOptions,
-  context: SecureContext,
+  { context, scope }: TrustedContext,
   sessions: TlsSessions,
   signal: AbortSignal,
 ): Promise<Socket> =>
@@ -49,8 +27,8 @@ export const secure = (
       socket.destroy();
       return reject(signal.reason);
     }
-    // Sessions are of one name and port: the certificate was verified for that name.
-    const server = `${host} ${port}`;
+    // Sessions are of one name, port and identity: the certificate was verified for that name, against those authorities.
+    const server = `${scope} ${host} ${port}`;
     const offered = sessions.take(server);
     const secured = connect({
       socket,

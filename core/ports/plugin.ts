@@ -25,6 +25,12 @@ export interface Plugin<Kind extends string, Port> {
    */
   readonly warnings?: (configDir: string) => readonly { readonly path: string; readonly message: string }[];
   /**
+   * What is wrong with the files that the options name. A start and `relay check` show it with all other problems of the
+   * config; paths are of the options. Must not throw.
+   * @param configDir where relative paths begin
+   */
+  readonly fileProblems?: (configDir: string) => readonly { readonly path: string; readonly message: string }[];
+  /**
    * For a storage: how long a claimed delivery belongs to its node without a renewal, ms. `undefined`: as long as the
    * process lives.
    */
@@ -65,6 +71,19 @@ export interface Metrics {
   observe(name: string, seconds: number, labels?: Readonly<Record<string, string>>): void;
 }
 
+/**
+ * What one target of TLS is trusted by and is shown. Keep one object for one identity: what is built of it, and the
+ * sessions of its connections, are kept by the object. PEM texts that have been checked (`core/model/certificate.ts`).
+ */
+export interface TlsIdentity {
+  /** Authorities trusted in place of all others. @default the system's and those of `guard.ca` */
+  readonly ca?: string;
+  /** The client certificate, those that issued it after it. */
+  readonly cert?: string;
+  /** Its private key. */
+  readonly key?: string;
+}
+
 /** The target of a guarded connection. */
 export interface ConnectTarget {
   /** Host as in `new URL(url).hostname`: a name, an IPv4 literal or a bracketed IPv6 literal. */
@@ -74,6 +93,8 @@ export interface ConnectTarget {
   readonly tls?: boolean;
   /** Protocols offered by ALPN. @default ["http/1.1"] */
   readonly alpn?: readonly string[];
+  /** Where the target has authorities or a client certificate of its own. */
+  readonly identity?: TlsIdentity;
 }
 
 /**

@@ -5,6 +5,9 @@ import { AbortListeners } from "./https/abort-listeners.ts";
 import { Connections } from "./https/connections.ts";
 import { Deadlines } from "./https/deadlines.ts";
 import { Exchange } from "./https/exchange.ts";
+import { hostFileProblems, hostProblems, readHosts, type HostFiles } from "./https/hosts.ts";
+
+export type { HostFiles } from "./https/hosts.ts";
 
 export interface HttpsOptions {
   /**
@@ -20,6 +23,12 @@ export interface HttpsOptions {
    * @default 60000
    */
   readonly maxAgeMs?: number;
+  /**
+   * What single hosts need in TLS, by name: `{ "api.bank.example": { ca, cert, key } }`, as paths of PEM files. `ca`: the
+   * authorities that the host's certificate must come from, in place of all others. `cert` and `key`: the client
+   * certificate that is shown to it. Read at the start.
+   */
+  readonly hosts?: Readonly<Record<string, HostFiles>>;
 }
 
 /**
@@ -38,10 +47,13 @@ export interface HttpsOptions {
 export const https = (options: HttpsOptions = {}): Plugin<"transport", Transport> => ({
   kind: "transport",
   name: "https",
-  setup: async ({ clock, connect }) => {
+  problems: hostProblems(options.hosts),
+  fileProblems: (configDir) => hostFileProblems(options.hosts, configDir),
+  setup: async ({ clock, connect, configDir }) => {
+    const hosts = readHosts(options.hosts, configDir);
     const { Client } = await import("undici");
     const { keepAliveMs = 4_000, maxIdle = 1_024, maxAgeMs = 60_000 } = options;
-    const connections = new Connections({ Client, clock, connect, keepAliveMs, maxIdle, maxAgeMs });
+    const connections = new Connections({ Client, clock, connect, hosts, keepAliveMs, maxIdle, maxAgeMs });
     const deadlines = new Deadlines(clock);
     const callings = new AbortListeners();
     return {

@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { PROBLEMS } from "../../core/model/problem.ts";
 import { METRIC_TABLE, promName } from "../../core/runtime/observability/metric-table.ts";
+import { clientCertificate, testAuthority } from "../support/certificates.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const read = (file: string): Promise<string> => readFile(join(root, file), "utf8");
@@ -116,6 +117,14 @@ describe("links", () => {
   });
 });
 
+/** The files that examples name. */
+async function writeTlsFiles(dir: string): Promise<void> {
+  await mkdir(dir);
+  const { cert, key } = await clientCertificate();
+  const files = { "ca.pem": (await testAuthority()).ca, "client.pem": cert, "client.key": key };
+  for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text);
+}
+
 describe("examples", () => {
   it("are of kinds that this test knows how to try", () => {
     const known = [
@@ -150,6 +159,7 @@ describe("examples", () => {
       await inFolder(async (folder) => {
         const config = join(folder, "relay.config.ts");
         await writeFile(config, one.code);
+        if (one.code.includes('"tls/')) await writeTlsFiles(join(folder, "tls"));
         await relay(folder, ["check", "--config", config]);
       });
     });

@@ -2,6 +2,7 @@
 import { createServer } from "node:https";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { loopbackCertificate, testAuthority } from "./certificates.ts";
 import type { KeyPair } from "./certificates.ts";
 
@@ -16,6 +17,8 @@ export interface Received {
   readonly at: number;
   /** Which connection it came on, counted from 1. */
   readonly connection: number;
+  /** SHA-256 of the certificate that the client showed. */
+  readonly client?: string;
 }
 
 /** What to do with one request. A number is a plain reply with that status. */
@@ -54,6 +57,8 @@ export interface ReceiverOptions {
   readonly otherwise?: Step;
   /** @default a certificate of the shared test authority for localhost, 127.0.0.1 and ::1 */
   readonly certificate?: KeyPair;
+  /** Asks each client for a certificate of the shared test authority, and refuses those without one. */
+  readonly clients?: boolean;
   /** @default "127.0.0.1" */
   readonly host?: string;
   /** @default 0, a free one */
@@ -124,7 +129,8 @@ export const startReceiver = async (options: ReceiverOptions = {}): Promise<Rece
     return typeof script === "function" ? script(received, index) : (script[index] ?? otherwise);
   };
 
-  const server = createServer({ key: certificate.key, cert: certificate.cert }, (request, response) => {
+  const asking = options.clients === true ? { requestCert: true, rejectUnauthorized: true, ca } : {};
+  const server = createServer({ key: certificate.key, cert: certificate.cert, ...asking }, (request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("error", () => undefined);
@@ -217,7 +223,13 @@ const record = (request: IncomingMessage, body: Buffer, connection: number): Rec
   body,
   at: Date.now(),
   connection,
+  ...shownBy(request.socket as TLSSocket),
 });
+
+const shownBy = (socket: TLSSocket): Pick<Received, "client"> => {
+  const shown = socket.getPeerX509Certificate?.();
+  return shown === undefined ? {} : { client: shown.fingerprint256 };
+};
 
 const play = (given: Step, response: ServerResponse, timers: Set<NodeJS.Timeout>, reset: () => void): void => {
   const step = typeof given === "number" ? ({ do: "reply", status: given } as const) : given;

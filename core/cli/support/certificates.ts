@@ -20,8 +20,11 @@ export interface Authority {
   readonly ca: string;
   /** Its private key, PEM (PKCS #8). Anyone who has it can issue certificates that those who trust `ca` accept. */
   readonly caKey: string;
-  /** A server certificate for host names and IP addresses (IPv6 without brackets). */
-  issue(names: readonly string[], validity?: Validity): Promise<KeyPair>;
+  /**
+   * A certificate for host names and IP addresses (IPv6 without brackets).
+   * @param use what it proves: a server, or the client of one. @default "server"
+   */
+  issue(names: readonly string[], validity?: Validity, use?: "server" | "client"): Promise<KeyPair>;
 }
 
 const DAY_MS = 86_400_000;
@@ -78,7 +81,7 @@ export const openAuthority = async (ca: string, caKey: string, now: number): Pro
   const x509 = await library();
   const root = new x509.X509Certificate(ca);
   const signingKey = await importKey(caKey);
-  const issue = async (names: readonly string[], validity: Validity = {}): Promise<KeyPair> => {
+  const issue: Authority["issue"] = async (names, validity = {}, use = "server") => {
     const keys = await makeKeys();
     const leaf = await x509.X509CertificateGenerator.create({
       subject: `CN=${names[0] ?? "relay"}`,
@@ -91,7 +94,7 @@ export const openAuthority = async (ca: string, caKey: string, now: number): Pro
       extensions: [
         new x509.BasicConstraintsExtension(false, undefined, true),
         new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-        new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+        new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage[use === "server" ? "serverAuth" : "clientAuth"]]),
         new x509.SubjectAlternativeNameExtension(
           names.map((value) => ({ type: isIP(value) === 0 ? ("dns" as const) : ("ip" as const), value })),
         ),

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import type { Client } from "undici";
 import { ConnectError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { Connect } from "../../../core/ports/plugin.ts";
+import type { Connect, TlsIdentity } from "../../../core/ports/plugin.ts";
 import { ResponseBytes, type Excess } from "./response-bytes.ts";
 
 /** The user of a connection. */
@@ -41,6 +41,7 @@ interface Place {
   readonly origin: string;
   readonly hostname: string;
   readonly port: number;
+  readonly identity: TlsIdentity | undefined;
   /** The last URL and its parsed form: parsing one costs as much as sending it. */
   url: string;
   path: string;
@@ -52,6 +53,8 @@ export interface ConnectionOptions {
   readonly Client: typeof Client;
   readonly clock: Clock;
   readonly connect: Connect;
+  /** What single hosts need in TLS. */
+  readonly hosts: ReadonlyMap<string, TlsIdentity>;
   readonly keepAliveMs: number;
   readonly maxIdle: number;
   readonly maxAgeMs: number;
@@ -136,6 +139,7 @@ export class Connections {
       origin,
       hostname,
       port: port === "" ? 443 : Number(port),
+      identity: this.#options.hosts.get(hostname),
       url,
       path,
       idle: [],
@@ -166,7 +170,7 @@ export class Connections {
 
   #make(place: Place): PooledConnection {
     const { Client, clock, connect, keepAliveMs } = this.#options;
-    const { hostname, port } = place;
+    const { hostname, port, identity } = place;
     const client = new Client(place.origin, {
       pipelining: 1,
       allowH2: false,
@@ -183,7 +187,7 @@ export class Connections {
         const signal = connection.user?.dialling();
         if (signal === undefined)
           return connected(new ConnectError("reset", "the connection was closed at once"), null);
-        connect({ hostname, port }, signal).then(
+        connect({ hostname, port, identity }, signal).then(
           (socket) => {
             connection.openedAt = clock.monotonic();
             // A process that was stopped meanwhile gets its timers after its sockets: an attempt past its deadline must

@@ -1,0 +1,59 @@
+/** Reads certificates and private keys in PEM, and says what is wrong with them. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+
+/** What people may see of a certificate. */
+export interface CertificateFacts {
+  /** `CN=client,O=Bank`, in one line. */
+  readonly subject: string;
+  /** SHA-256 of the certificate, in hex with colons. */
+  readonly fingerprint: string;
+  /** Epoch ms at which it ends. */
+  readonly notAfter: number;
+}
+
+const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** Returns the certificates of a text, in their order. @throws Error when one cannot be read */
+export const certificatesOf = (pem: string): readonly X509Certificate[] =>
+  (pem.match(BLOCK) ?? []).map((block) => new X509Certificate(block));
+
+/** Returns what is wrong with a text that should hold certificates, or nothing. */
+export function certificatesProblem(pem: string): string | undefined {
+  try {
+    return certificatesOf(pem).length === 0 ? "holds no PEM certificate" : undefined;
+  } catch {
+    return "holds a certificate that cannot be read";
+  }
+}
+
+/**
+ * Returns what is wrong with a client certificate and its key, or nothing.
+ * @param cert the certificate first, those that issued it after it
+ */
+export function keyPairProblem(
+  cert: string,
+  key: string,
+): { readonly of: "cert" | "key"; readonly message: string } | undefined {
+  const wrong = certificatesProblem(cert);
+  if (wrong !== undefined) return { of: "cert", message: wrong };
+  if (/-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(key))
+    return { of: "key", message: "is encrypted: give it without a passphrase" };
+  try {
+    const [leaf] = certificatesOf(cert);
+    if (leaf?.checkPrivateKey(createPrivateKey(key)) === true) return undefined;
+    return { of: "key", message: "is not the key of the certificate" };
+  } catch {
+    return { of: "key", message: "is no PEM private key" };
+  }
+}
+
+/** @param cert a text with at least one certificate: the first one is described */
+export function certificateFacts(cert: string): CertificateFacts {
+  const [leaf] = certificatesOf(cert);
+  if (leaf === undefined) throw new Error("there is no certificate to describe");
+  return {
+    subject: (leaf.subject ?? "").replaceAll("\n", ","),
+    fingerprint: leaf.fingerprint256,
+    notAfter: Date.parse(leaf.validTo),
+  };
+}

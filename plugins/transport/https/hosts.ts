@@ -1,0 +1,98 @@
+/** Reads what single hosts need in TLS from files: authorities of their own, and the client certificate they ask for. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { certificatesProblem, keyPairProblem } from "../../../core/model/certificate.ts";
+import { StartError } from "../../../core/model/errors.ts";
+import type { TlsIdentity } from "../../../core/ports/plugin.ts";
+
+/** Paths of PEM files, relative to the config file. They are read at the start. */
+export interface HostFiles {
+  /** Authorities that this host's certificate must come from, in place of all others. */
+  readonly ca?: string;
+  /** The client certificate that is shown to this host, those that issued it after it. Needs `key`. */
+  readonly cert?: string;
+  /** Its private key, without a passphrase. Needs `cert`. */
+  readonly key?: string;
+}
+
+export type Hosts = Readonly<Record<string, HostFiles>>;
+
+interface Found {
+  readonly path: string;
+  readonly message: string;
+}
+
+const NAMES = ["ca", "cert", "key"] as const;
+const HOST = /^(?:[a-z\d_-]+(?:\.[a-z\d_-]+)*|\[[\da-f:.]+\])$/;
+
+/** Returns what is wrong with the option, before a file is read. */
+export function hostProblems(hosts: unknown): readonly Found[] {
+  if (hosts === undefined) return [];
+  if (!isObject(hosts)) return [{ path: "hosts", message: "must be an object: { host: { ca, cert, key } }" }];
+  return Object.entries(hosts).flatMap(([host, files]) => {
+    const path = `hosts["${host}"]`;
+    if (!HOST.test(host)) return [{ path: "hosts", message: `"${host}" is not a host in lower case, without a port` }];
+    if (!isObject(files)) return [{ path, message: "must be an object: { ca, cert, key }" }];
+    const found: Found[] = [];
+    for (const [name, file] of Object.entries(files)) {
+      if (!NAMES.some((known) => known === name))
+        found.push({ path: `${path}.${name}`, message: "is unknown (there are: ca, cert, key)" });
+      else if (file !== undefined && (typeof file !== "string" || file.trim() === ""))
+        found.push({ path: `${path}.${name}`, message: "must be the path of a PEM file" });
+    }
+    const { cert, key } = files;
+    if ((cert === undefined) !== (key === undefined))
+      found.push({
+        path: `${path}.${cert === undefined ? "cert" : "key"}`,
+        message: "is missing beside the other one",
+      });
+    return found;
+  });
+}
+
+/** Returns what is wrong with the files. */
+export const hostFileProblems = (hosts: Hosts = {}, configDir: string): readonly Found[] =>
+  Object.entries(hosts).flatMap(([host, files]) => read(host, files, configDir).problems);
+
+/** Returns the identity of each host. @throws StartError 78 when a file cannot be used */
+export function readHosts(hosts: Hosts = {}, configDir: string): ReadonlyMap<string, TlsIdentity> {
+  const all = new Map<string, TlsIdentity>();
+  for (const [host, files] of Object.entries(hosts)) {
+    const { identity, problems } = read(host, files, configDir);
+    const [first] = problems;
+    if (first !== undefined) throw new StartError(78, `https(): ${first.path} ${first.message}`);
+    all.set(host, identity);
+  }
+  return all;
+}
+
+function read(
+  host: string,
+  files: HostFiles,
+  configDir: string,
+): { readonly identity: TlsIdentity; readonly problems: readonly Found[] } {
+  const problems: Found[] = [];
+  const found = (name: (typeof NAMES)[number], message: string): void =>
+    void problems.push({ path: `hosts["${host}"].${name}`, message });
+  const text = (name: (typeof NAMES)[number]): string | undefined => {
+    const given = files[name];
+    if (given === undefined) return undefined;
+    const file = resolve(configDir, given);
+    try {
+      return readFileSync(file, "utf8");
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
+      found(name, `names a file that cannot be read (${code}): ${file}`);
+      return undefined;
+    }
+  };
+  const [ca, cert, key] = [text("ca"), text("cert"), text("key")];
+  const wrong = ca === undefined ? undefined : certificatesProblem(ca);
+  if (wrong !== undefined) found("ca", wrong);
+  const pair = cert === undefined || key === undefined ? undefined : keyPairProblem(cert, key);
+  if (pair !== undefined) found(pair.of, pair.message);
+  return { identity: { ...(ca && { ca }), ...(cert && key && { cert, key }) }, problems };
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
