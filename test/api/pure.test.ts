@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createCursors } from "../../core/api/http/cursor.ts";
-import { createTable } from "../../core/api/http/route-table.ts";
+import { createPaths } from "../../core/api/http/paths.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { ordinalFloor } from "../../core/model/ids.ts";
 
@@ -15,12 +15,12 @@ const paths = [
   "/docs/page.js",
   "/docs/{name}",
 ];
-const table = createTable(paths.map((path) => ({ method: "GET", path })));
+const table = createPaths(paths.map((path) => ({ method: "GET", path })));
 const found = (path: string): string | undefined => table.find(path, "GET")?.endpoint?.path;
 
 const ids = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_:-]{0,63}$/);
 
-describe("the route table", () => {
+describe("the paths", () => {
   it("finds every path under any ids, however they are encoded, and tells them", () => {
     fc.assert(
       fc.property(
@@ -87,7 +87,7 @@ describe("the route table", () => {
 
   it("prefers what is written out to a parameter, and takes no route twice", () => {
     expect([found("/docs/page.js"), found("/docs/other.js")]).toEqual(["/docs/page.js", "/docs/{name}"]);
-    const methods = createTable([
+    const methods = createPaths([
       { method: "POST", path: "/links/pay" },
       { method: "GET", path: "/links/{slug}" },
       { method: "DELETE", path: "/links/{slug}" },
@@ -99,7 +99,7 @@ describe("the route table", () => {
     });
     expect(methods.find("/links/pay", "PUT")).toEqual({ methods: ["POST", "GET", "DELETE"] });
     const twice = [1, 2].map(() => ({ method: "GET", path: "/a/{b}" }));
-    expect(() => createTable(twice)).toThrow("two routes are GET /a/{b}");
+    expect(() => createPaths(twice)).toThrow("two routes are GET /a/{b}");
   });
 });
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PROBLEMS, problemType } from "../../core/model/problem.ts";
 import type { ProblemCode } from "../../core/model/problem.ts";
 import { StorageError } from "../../core/model/errors.ts";
+import type { RouteRequest } from "../../core/ports/route.ts";
 import { HOOK, LIST, serve } from "./serve.ts";
 import type { Got, Served } from "./serve.ts";
 
@@ -12,6 +13,16 @@ const routes = [
     method: "GET" as const,
     path: "/broken",
     handle: () => Promise.reject(broken.with as Error),
+  },
+  {
+    method: "GET" as const,
+    path: "/unsendable",
+    handle: () => Promise.resolve({ status: 200, headers: { "X-Bad": "a\nb" }, body: "secret" }),
+  },
+  {
+    method: "GET" as const,
+    path: "/own:(names)*/{sub-id}",
+    handle: ({ params }: RouteRequest) => Promise.resolve({ status: 200, body: JSON.stringify(params) }),
   },
 ];
 beforeAll(async () => {
@@ -80,6 +91,19 @@ describe("a path", () => {
   it.each(["bad host", "[::1", "a,b", "", "x:99999999", "user@host"])("is found under the Host %j", async (host) => {
     const answer = await api.raw(`GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+  });
+});
+
+describe("a route of a plug-in", () => {
+  it("may have any characters in its path and in the names of its parameters", async () => {
+    expect((await api.ask("GET", "/own:(names)*/a%20b", { token: false })).json).toEqual({ "sub-id": "a b" });
+    isProblem(await api.ask("GET", "/ownx/a", { token: false }), "NOT_FOUND");
+  });
+
+  it("whose answer cannot be sent is answered as a fault of the relay", async () => {
+    const got = await api.ask("GET", "/unsendable", { token: false });
+    isProblem(got, "INTERNAL_ERROR");
+    expect(got.text).not.toContain("secret");
   });
 });
 

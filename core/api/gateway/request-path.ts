@@ -1,6 +1,6 @@
 /** Finds the operation of `/v1` that a path names, and the normal spelling in which it is matched, counted and forwarded. */
 import { restForm } from "../../limits/route-limits.ts";
-import { createTable } from "../http/route-table.ts";
+import { createPaths } from "../http/paths.ts";
 
 export interface GatewayRoute {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -30,8 +30,8 @@ export function gatewayRoutes(rows: readonly string[]): readonly GatewayRoute[] 
 export type FindRoute = (method: string, path: string) => GatewayRoute | undefined;
 
 export function createFindRoute(routes: readonly GatewayRoute[]): FindRoute {
-  const table = createTable(routes);
-  return (method, path) => table.find(path, method)?.endpoint;
+  const paths = createPaths(routes);
+  return (method, path) => paths.find(path, method)?.endpoint;
 }
 
 /** Characters that mean something to a server behind us: separators, `;` parameters, a second round of decoding. */

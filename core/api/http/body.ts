@@ -1,4 +1,7 @@
-/** Reads a request's body into memory, within its own limit and the budget of all bodies. */
+/**
+ * Reads a request's body into memory, within its own limit and the budget of all bodies. It reads Node's request: h3's
+ * readers know a limit for one body only, and cancelling theirs closes the connection before the refusal is seen.
+ */
 import type { IncomingMessage } from "node:http";
 import { Problem } from "../../model/problem.ts";
 import type { BodyBudget } from "./body-budget.ts";

@@ -1,4 +1,4 @@
-/** Writes answers: the head once, and a body in an envelope or as problem details (RFC 9457). */
+/** Puts answers together: the head, and a body in an envelope or as problem details (RFC 9457). */
 import { ConflictError, StorageError } from "../../model/errors.ts";
 import { Problem, PROBLEMS, problemType } from "../../model/problem.ts";
 import { isoTime } from "../../model/time.ts";
@@ -68,17 +68,21 @@ function hasHeader(headers: NonNullable<RouteReply["headers"]>, name: string): b
 
 const NO_HEADERS: Readonly<Record<string, string | readonly string[]>> = {};
 
+/** The head of an answer: names and values by turns, spelled as in the reply. */
+export interface ReplyHead {
+  readonly lines: string[];
+  /** True when the connection ends with this answer. */
+  readonly closing: boolean;
+}
+
 /**
- * Writes head and body at once. Names of headers go out as they are spelled here and in the reply, whose own headers win.
+ * Puts the head of an answer together. The reply's own headers win.
  * @param more the limit headers
  */
-export function send(call: Call, reply: RouteReply, more?: Readonly<Record<string, string>>): void {
-  const { res, req } = call;
-  // A client that hung up has closed the response; there is nobody to write to.
-  if (res.headersSent || res.destroyed) return;
+export function headOf(requestId: string, reply: RouteReply, more?: Readonly<Record<string, string>>): ReplyHead {
   const { status, body } = reply;
   const own = reply.headers ?? NO_HEADERS;
-  const head: string[] = ["X-Request-Id", call.requestId];
+  const lines: string[] = ["X-Request-Id", requestId];
   let typed = false;
   let cached = false;
   let closing = false;
@@ -88,44 +92,64 @@ export function send(call: Call, reply: RouteReply, more?: Readonly<Record<strin
     if (lower === "content-type") typed = true;
     else if (lower === "cache-control") cached = true;
     else if (lower === "connection") closing = value === "close";
-    if (typeof value === "string") head.push(name, value);
-    else for (const one of value) head.push(name, one);
+    if (typeof value === "string") lines.push(name, value);
+    else for (const one of value) lines.push(name, one);
   }
-  if (more !== undefined) for (const name in more) if (!hasHeader(own, name)) head.push(name, more[name] as string);
-  if (!cached) head.push("Cache-Control", "no-store");
-  head.push("X-Content-Type-Options", "nosniff");
-  if (status === 204 || status === 304) {
-    res.writeHead(status, head);
-    res.end();
-    return;
-  }
-  if (!typed) head.push("Content-Type", "application/json");
+  if (more !== undefined) for (const name in more) if (!hasHeader(own, name)) lines.push(name, more[name] as string);
+  if (!cached) lines.push("Cache-Control", "no-store");
+  lines.push("X-Content-Type-Options", "nosniff");
+  if (status === 204 || status === 304) return { lines, closing };
+  if (!typed) lines.push("Content-Type", "application/json");
   const length = body === undefined ? 0 : typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
-  head.push("Content-Length", String(length));
-  res.writeHead(status, head);
-  if (req.complete || !closing) res.end(body);
-  else endLate(call, body);
+  lines.push("Content-Length", String(length));
+  return { lines, closing };
+}
+
+/** Writes an answer onto Node's response, past h3. @param more the limit headers */
+export function send(call: Call, reply: RouteReply, more?: Readonly<Record<string, string>>): void {
+  const { res, req } = call;
+  // A client that hung up has closed the response; there is nobody to write to.
+  if (res.headersSent || res.destroyed) return;
+  const { lines, closing } = headOf(call.requestId, reply, more);
+  res.writeHead(reply.status, lines);
+  if (req.complete || !closing) return void res.end(reply.body);
+  if (reply.body !== undefined) res.write(reply.body);
+  void drained(call).then(() => void res.end());
+}
+
+/** The body of an answer whose connection closes: it ends when the rest of the request has come. */
+export function lateBody(call: Call, body: RouteReply["body"]): ReadableStream<Uint8Array> {
+  const left = new AbortController();
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      if (body !== undefined) controller.enqueue(typeof body === "string" ? Buffer.from(body) : body);
+      void drained(call).then(() => {
+        if (!left.signal.aborted) controller.close();
+      });
+    },
+    cancel: () => left.abort(),
+  });
 }
 
 /** Most bytes of a refused body that are read and thrown away. */
 const DRAINED = 16 * 1024 * 1024;
 
 /**
- * An answer to a request whose body is not read. Closing at once would reset the connection, and the answer with it
- * might never be seen: so the rest is thrown away for as long as the server's request time-out allows.
+ * Resolves when the rest of a request has come whose body is not wanted. Closing at once would reset the connection, and
+ * the answer with it might never be seen: so the rest is thrown away for as long as the server's request time-out allows.
  */
-function endLate(call: Call, body: RouteReply["body"]): void {
+export function drained(call: Call): Promise<void> {
   const { req, res } = call;
-  if (body !== undefined) res.write(body);
-  let left = DRAINED;
-  const end = (): void => void res.end();
-  // The client reads its answer and closes, or the server's request time-out ends it.
-  if (call.unread) return void req.socket.pause();
-  req.on("data", (chunk: Buffer) => {
-    left -= chunk.length;
-    if (left < 0) res.destroy();
+  return new Promise((resolve) => {
+    // The client reads its answer and closes, or the server's request time-out ends it.
+    if (call.unread) return void req.socket.pause();
+    let left = DRAINED;
+    req.on("data", (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left < 0) res.destroy();
+    });
+    req.once("end", resolve);
+    req.once("close", resolve);
+    req.resume();
   });
-  req.once("end", end);
-  req.once("close", end);
-  req.resume();
 }

@@ -1,0 +1,230 @@
+/** Takes one request through its stations: limits, checks, its endpoint, the answer or the problem, metrics and log. */
+import { addressGroup } from "../../model/address.ts";
+import type { MaybePromise } from "../../model/maybe-promise.ts";
+import { Problem, type ProblemCode } from "../../model/problem.ts";
+import type { Limiter, LimitRefusalCode, LimitVerdict } from "../../limits/limiter.ts";
+import type { Auth, Principal } from "../../ports/auth.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Log, Metrics } from "../../ports/plugin.ts";
+import type { Identified, Route, RouteReply } from "../../ports/route.ts";
+import { Gone } from "./body.ts";
+import { countHeader, type Call } from "./call.ts";
+import { authenticated, owns, readAsk } from "./checks.ts";
+import type { CheckDeps } from "./checks.ts";
+import type { AnyOperation } from "./operation.ts";
+import { createRefusalLog } from "./refusal-log.ts";
+import { envelope, problemOf, problemReply } from "./reply.ts";
+
+export interface PipelineDeps extends Pick<CheckDeps, "stepUp"> {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly auth: Auth;
+  readonly limits: Pick<Limiter, "check" | "unauthenticated">;
+  /** Puts a refusal on the audit trail. @default it is not recorded */
+  readonly trail?: CheckDeps["refused"];
+  /** Called for each 429, with the key of the path where the caller owns it. */
+  readonly refused?: (code: LimitRefusalCode, keyId: string | undefined) => void;
+}
+
+/** What a request may reach: an operation of the management API, or a route of a plug-in. */
+export type Endpoint =
+  | { readonly method: string; readonly path: string; readonly operation: AnyOperation; readonly route?: undefined }
+  | { readonly method: string; readonly path: string; readonly operation?: undefined; readonly route: Route };
+
+/** A request on its way, and what is known of it so far. */
+export interface Exchange {
+  readonly call: Call;
+  /** On the clock that never steps, ms. */
+  readonly startedAt: number;
+  /** The path of its endpoint, for metrics. */
+  where: string;
+  counted: Counted;
+  limitHeaders: Readonly<Record<string, string>> | undefined;
+  /** The problem that it is answered with. */
+  code: ProblemCode | undefined;
+  /** The status that it is answered with; undefined where its endpoint streams, or where the client is gone. */
+  status: number | undefined;
+}
+
+export interface Counted {
+  /** Who asks for an operation. */
+  readonly principal?: Principal;
+  /** Who asks for a route: what its `identify` found. */
+  readonly caller?: unknown;
+  readonly verdict?: LimitVerdict | undefined;
+}
+const NOT_COUNTED: Counted = {};
+
+export interface Pipeline {
+  begin(call: Call): Exchange;
+  /** Answers. `undefined` when the endpoint has written the whole answer itself. @throws whatever ends the request */
+  run(endpoint: Endpoint, exchange: Exchange): Promise<RouteReply | undefined>;
+  /** The answer to an error. `undefined` when the client is gone. Never rejects. */
+  refuse(error: unknown, exchange: Exchange): Promise<RouteReply | undefined>;
+  /** Counts, times and logs an answer. */
+  report(exchange: Exchange): void;
+}
+
+const CLOSE = { headers: { Connection: "close" } } as const;
+
+/** Refuses a head that two servers could read differently. @throws Problem VALIDATION_FAILED */
+export function checkHead({ req }: Call): void {
+  if (countHeader(req, "host") > 1) throw new Problem("VALIDATION_FAILED", "Send one Host header.", CLOSE);
+  const coding = req.headers["transfer-encoding"];
+  if (coding !== undefined && coding.toLowerCase() !== "chunked")
+    throw new Problem("VALIDATION_FAILED", "Send Transfer-Encoding: chunked, or none.", CLOSE);
+}
+
+export function createPipeline(deps: PipelineDeps): Pipeline {
+  const { clock, log, metrics, auth, limits } = deps;
+  const checks: CheckDeps = { ...deps, refused: deps.trail ?? (() => Promise.resolve()) };
+  const logRefusal = createRefusalLog(deps);
+
+  async function countOperation({ method, path, limit }: AnyOperation, call: Call): Promise<Counted> {
+    const principal = await authenticated(auth, call);
+    if (limit === false) return { principal };
+    const verdict = await limits.check(limit ?? `${method} ${path}`, principal.sub);
+    if (verdict?.code) throw new Refused(verdict, principal);
+    return { principal, verdict };
+  }
+
+  function countRoute(route: Route, call: Call): MaybePromise<Counted> {
+    const { limit } = route;
+    if (route.identify === undefined)
+      return limit === undefined ? NOT_COUNTED : countCaller(limit, addressGroup(call.address), undefined);
+    const found = route.identify(call);
+    return found instanceof Promise ? found.then((who) => countIdentified(limit, who)) : countIdentified(limit, found);
+  }
+
+  const countIdentified = (limit: string | undefined, { counted, caller }: Identified): MaybePromise<Counted> =>
+    limit === undefined ? { caller } : countCaller(limit, counted, caller);
+
+  function countCaller(limit: string, counted: Identified["counted"], caller: unknown): MaybePromise<Counted> {
+    const verdict = limits.check(limit, counted);
+    return verdict instanceof Promise ? verdict.then((one) => passed(one, caller)) : passed(verdict, caller);
+  }
+
+  function passed(verdict: LimitVerdict | undefined, caller: unknown): Counted {
+    if (verdict?.code) throw new Refused(verdict);
+    return { verdict, caller };
+  }
+
+  async function runOperation(operation: AnyOperation, exchange: Exchange): Promise<RouteReply | undefined> {
+    const { call, counted, limitHeaders } = exchange;
+    const ask = await readAsk(operation, call, counted.principal as Principal, checks);
+    const answered = await operation.handle(ask);
+    if ("stream" in answered) {
+      await answered.stream(call, { ...limitHeaders, "X-Request-Id": call.requestId });
+      return undefined;
+    }
+    return envelope({ status: operation.reply.status, ...answered }, clock.now());
+  }
+
+  /** Finds the problem that the client gets for an error, counts a failed authentication, and logs a fault of ours. */
+  async function judged(error: unknown, call: Call): Promise<Problem> {
+    let problem = problemOf(error);
+    try {
+      if (problem.code === "UNAUTHENTICATED") {
+        const verdict = await limits.unauthenticated(addressGroup(call.address));
+        if (verdict.code) problem = new Refused(verdict);
+      }
+    } catch (failure) {
+      problem = problemOf(failure);
+    }
+    if (problem.status >= 500 && problem.code !== "SHUTTING_DOWN") {
+      const fault = error instanceof Error ? error : new Error(String(error));
+      log.error("a request failed", { requestId: call.requestId, error: fault.name, detail: fault.message });
+    }
+    return problem;
+  }
+
+  function tellRefused({ code }: Problem, { params }: Call, principal: Principal | undefined): void {
+    const { keyId } = params;
+    const owned = keyId !== undefined && principal !== undefined && owns(principal, keyId);
+    deps.refused?.(code as LimitRefusalCode, owned ? keyId : undefined);
+  }
+
+  async function refusal(error: unknown, exchange: Exchange): Promise<RouteReply> {
+    const { call, counted } = exchange;
+    const problem = await judged(error, call);
+    const limiter = error instanceof Refused ? error : undefined;
+    exchange.code = problem.code;
+    exchange.limitHeaders = (counted.verdict ?? limiter?.verdict)?.headers;
+    if (problem.status === 429) tellRefused(problem, call, limiter?.principal ?? counted.principal);
+    const free = problem.status >= 500 || problem.code === "PROVIDER_BACKPRESSURE";
+    if (free && counted.verdict) exchange.limitHeaders = await counted.verdict.giveBack();
+    return problemReply(problem, call.requestId);
+  }
+
+  return {
+    begin: (call) => ({
+      call,
+      startedAt: clock.monotonic(),
+      where: "none",
+      counted: NOT_COUNTED,
+      limitHeaders: undefined,
+      code: undefined,
+      status: undefined,
+    }),
+
+    async run(endpoint, exchange) {
+      const { call } = exchange;
+      exchange.where = endpoint.path;
+      const soon = endpoint.route ? countRoute(endpoint.route, call) : countOperation(endpoint.operation, call);
+      const counted = soon instanceof Promise ? await soon : soon;
+      exchange.counted = counted;
+      exchange.limitHeaders = counted.verdict?.headers;
+      const reply = endpoint.route
+        ? await endpoint.route.handle(call, counted.caller)
+        : await runOperation(endpoint.operation, exchange);
+      if (reply !== undefined && reply.status >= 500 && counted.verdict)
+        exchange.limitHeaders = await counted.verdict.giveBack();
+      return reply;
+    },
+
+    async refuse(error, exchange) {
+      if (error instanceof Gone) return undefined;
+      try {
+        return await refusal(error, exchange);
+      } catch (failure) {
+        const { requestId } = exchange.call;
+        log.error("an answer failed", { requestId, error: (failure as Error).name });
+        return problemReply(problemOf(failure), requestId);
+      }
+    },
+
+    report({ call, startedAt, where, counted, code, status }) {
+      if (status === undefined) return;
+      const durationMs = clock.monotonic() - startedAt;
+      metrics.count("http_requests", { route: where, status: String(status) });
+      metrics.observe("request_seconds", durationMs / 1_000);
+      const known = counted.principal !== undefined || status >= 500;
+      // A publish that is stored has its log line already.
+      if (!known && code === undefined) return;
+      const fields = {
+        requestId: call.requestId,
+        method: call.method,
+        route: where,
+        status,
+        code,
+        durationMs: Math.round(durationMs * 10) / 10,
+      };
+      if (known) log.info("request", code === undefined ? fields : { ...fields, address: call.address });
+      else logRefusal(call.address, fields);
+    },
+  };
+}
+
+/** A refusal by the limiter. Its headers go with the answer. */
+class Refused extends Problem {
+  readonly verdict: LimitVerdict;
+  readonly principal: Principal | undefined;
+  constructor(verdict: LimitVerdict, principal?: Principal) {
+    super(verdict.code ?? "RATE_LIMIT_EXCEEDED", "Wait as long as Retry-After says, then go on slower.", {
+      retryAfter: verdict.retryAfter,
+    });
+    this.verdict = verdict;
+    this.principal = principal;
+  }
+}
