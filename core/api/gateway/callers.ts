@@ -2,6 +2,7 @@
 import { apiKeyPrincipal } from "../../limits/limit-keys.ts";
 import type { Caller } from "../../limits/limiter.ts";
 import { addressGroup } from "../../model/address.ts";
+import { bearerToken } from "../../model/bearer.ts";
 import { Problem } from "../../model/problem.ts";
 import { valuesOf } from "./headers.ts";
 import type { Pairs } from "./headers.ts";
@@ -37,7 +38,7 @@ export function credentialsIn(pairs: Pairs, keyHeader: string, authorizationHead
  */
 export function callersOf({ key, authorization }: Credentials, address: string): readonly Caller[] {
   const group = addressGroup(address);
-  const own = key !== undefined && key !== "" ? key : /^Bearer +(\S.*)$/i.exec(authorization ?? "")?.[1];
+  const own = key !== undefined && key !== "" ? key : bearerToken(authorization);
   return [
     { principal: own === undefined ? `no key ${group}` : apiKeyPrincipal(own) },
     { principal: `address ${group}`, factor: ADDRESS_FACTOR },

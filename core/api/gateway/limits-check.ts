@@ -2,9 +2,9 @@
  * `/limits/check`: decides and counts for a proxy that stands in front of the `/v1` operations itself and asks first:
  * nginx (`auth_request`), Traefik (`forwardAuth`), Envoy (`ext_authz`).
  */
-import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import type { Limiter, LimitVerdict } from "../../limits/limiter.ts";
+import { bearerCheck } from "../../model/bearer.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../ports/route.ts";
@@ -88,14 +88,12 @@ interface Asked {
 
 export function limitsCheckRoutes(deps: LimitsCheckDeps): readonly Route[] {
   const { limits, clock } = deps;
-  const expected = hash("sha256", deps.token, "buffer");
+  const mayAsk = bearerCheck(deps.token);
   const keyHeader = (deps.keyHeader ?? "x-api-key").toLowerCase();
   const find = createFindRoute(gatewayRoutes(deps.rows));
 
   function authenticate(request: RouteRequest): void {
-    const token = /^Bearer +(\S+) *$/i.exec(request.header("authorization") ?? "")?.[1];
-    const given = hash("sha256", token ?? "", "buffer");
-    if (token === undefined || !timingSafeEqual(given, expected))
+    if (!mayAsk(request.header("authorization")))
       throw new Problem("UNAUTHENTICATED", "Send the token of limits.check as Bearer token.");
   }
 

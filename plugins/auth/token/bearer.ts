@@ -2,10 +2,11 @@
  * Reads the frame of a bearer token: its place in a request, and what its header may contain before any check of the
  * signature.
  */
+import { bearerToken } from "../../../core/model/bearer.ts";
 
 /** Longest token that is read, in bytes. */
 const LONGEST = 8_192;
-const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
+const THREE_SEGMENTS = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 /**
  * Hints at keys to trust (RFC 7515 §4.1): a token must not choose our keys. `crit` requires extensions that we do not
  * know.
@@ -19,10 +20,10 @@ export interface TokenHeader {
 }
 
 /** Returns the token of an `Authorization` header: three segments, ≤ 8 KiB; undefined when it is anything else. */
-export function bearerToken(authorization: string | undefined): string | undefined {
+export function framedToken(authorization: string | undefined): string | undefined {
   if (authorization === undefined || authorization.length > LONGEST + 32) return undefined;
-  const token = BEARER.exec(authorization)?.[1];
-  return token === undefined || token.length > LONGEST ? undefined : token;
+  const token = bearerToken(authorization);
+  return token === undefined || token.length > LONGEST || !THREE_SEGMENTS.test(token) ? undefined : token;
 }
 
 /** Returns the header of a framed token; undefined when it must not be checked further. */

@@ -2,7 +2,7 @@
 import type { KeyObject } from "node:crypto";
 import type { Principal, Refusal } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { bearerToken, isTyp, jsonObject, tokenHeader } from "./bearer.ts";
+import { framedToken, isTyp, jsonObject, tokenHeader } from "./bearer.ts";
 import type { TokenHeader } from "./bearer.ts";
 import { isTimely, judgeClaims } from "./claims.ts";
 import type { ClaimRule, Judged } from "./claims.ts";
@@ -50,7 +50,7 @@ export function tokenJudge({ rule, findKey, verify, clock }: JudgeDeps): Judge {
   }
 
   return async (authorization) => {
-    const token = bearerToken(authorization);
+    const token = framedToken(authorization);
     if (token === undefined) return refuse("no bearer token");
     const known = verified.get(token, clock.monotonic());
     const judged = known ?? (await judge(token));

@@ -1,5 +1,6 @@
 /** Checks publish tokens: compared as hashes, in the same time whatever is presented. */
 import { hash, timingSafeEqual } from "node:crypto";
+import { bearerToken } from "../../../core/model/bearer.ts";
 import { isKeyId } from "../../../core/model/names.ts";
 import { Problem, type FieldError } from "../../../core/model/problem.ts";
 
@@ -18,7 +19,6 @@ const sha256 = (text: string): Buffer => hash("sha256", text, "buffer");
 
 /** Visible ASCII: nothing else can be sent as a Bearer token. */
 const TOKEN = /^[\x21-\x7e]+$/;
-const BEARER = /^Bearer +([^ ]+)$/i;
 const LONGEST_HEADER = 8_192;
 
 export const publishToken = (token: string, keys?: readonly string[]): PublishToken => ({
@@ -72,8 +72,8 @@ export const readTokens = (tokens: readonly TokenOption[]): readonly PublishToke
  * @throws Problem UNAUTHENTICATED
  */
 export function presentedToken(header: string | undefined, tokens: readonly PublishToken[]): PublishToken {
-  const given = header === undefined || header.length > LONGEST_HEADER ? undefined : BEARER.exec(header)?.[1];
-  if (given === undefined) throw refused('Bearer realm="relay"');
+  const given = header === undefined || header.length > LONGEST_HEADER ? undefined : bearerToken(header);
+  if (given === undefined || given.includes(" ")) throw refused('Bearer realm="relay"');
   const digest = sha256(given);
   let found: PublishToken | undefined;
   // Compares all of them, every time: the time taken does not reveal which one it was.
