@@ -104,7 +104,7 @@ function readOne(
   for (const member of all) {
     const { name } = member;
     if (name === "id" || name === "type" || name === "keyId" || name === "createdAt" || name === "data") {
-      if (given[name]) wrong.push({ path: at(path, name), message: "stands more than once" });
+      if (given[name]) wrong.push({ path: at(path, name), message: "is given more than once" });
       given[name] = true;
       if (name === "data") data = text.slice(member.start, member.end);
     } else if (++unknown <= UNKNOWN_LISTED) {

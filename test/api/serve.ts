@@ -111,7 +111,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     clock,
     keys: parts.keys,
     auth,
-    directory: parts.subscriptionCache,
+    subscriptionCache: parts.subscriptionCache,
     subscriptions: options.registerUrl
       ? createSubscriptions({
           storage,

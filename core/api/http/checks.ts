@@ -63,7 +63,7 @@ function readQuery(spec: AnyOperation, call: Call, errors: FieldError[]): unknow
   if (spec.query === undefined) return undefined;
   const given: Record<string, string> = {};
   for (const [name, value] of call.query) {
-    if (Object.hasOwn(given, name)) errors.push({ path: name, message: "stands more than once" });
+    if (Object.hasOwn(given, name)) errors.push({ path: name, message: "is given more than once" });
     Object.defineProperty(given, name, { value, enumerable: true, configurable: true, writable: true });
   }
   return parsed(spec.query, given, errors);

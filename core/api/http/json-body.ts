@@ -37,7 +37,7 @@ export async function readJson(call: Call): Promise<unknown> {
   }
   const repeated = duplicateNames(text);
   if (repeated.length > 0) {
-    const errors = repeated.map((path) => ({ path, message: "stands more than once" }));
+    const errors = repeated.map((path) => ({ path, message: "is given more than once" }));
     throw new Problem("VALIDATION_FAILED", "Give each name once.", { errors });
   }
   // The name may be written with escapes; nearly no body has any.

@@ -28,14 +28,14 @@ export function deliveryOperations(
   deps: Receivers & {
     readonly history: History;
     readonly replay: Replay;
-    readonly directory: SubscriptionCache;
+    readonly subscriptionCache: SubscriptionCache;
     readonly storage: Pick<Storage, "commit">;
     readonly cursors: Cursors;
     readonly clock: Pick<Clock, "now">;
     readonly ordinal: () => string;
   },
 ): readonly AnyOperation[] {
-  const { history, replay, directory, storage, cursors, clock, ordinal } = deps;
+  const { history, replay, subscriptionCache, storage, cursors, clock, ordinal } = deps;
 
   /** The audit line is stored first: the replay is many commits, and each must be on the trail. */
   async function tell(keyId: string, target: string, actor: Actor, asked: BulkReplay): Promise<void> {
@@ -77,7 +77,7 @@ export function deliveryOperations(
         const id = params["subscriptionId"] ?? "";
         const list = `deliveries:${keyId}:${id}:${status ?? ""}`;
         const after = cursors.read(cursor, list);
-        const subscription = await findSubscription(directory, keyId, id);
+        const subscription = await findSubscription(subscriptionCache, keyId, id);
         const { items, next } = await history.deliveries(subscription, status, { after, limit });
         const data = items.map((item) => ({ eventId: item.delivery.eventId, ...deliveryView(item) }));
         return { data, nextCursor: cursors.write(next, list) };
@@ -93,7 +93,7 @@ export function deliveryOperations(
       reply: { status: 202, data: bulkReplayed },
       problems: ["NOT_REPLAYABLE", "PROVIDER_BACKPRESSURE"],
       async handle({ keyId, params, body, actor }) {
-        const subscription = await directory.get(keyId, params["subscriptionId"] ?? "");
+        const subscription = await subscriptionCache.get(keyId, params["subscriptionId"] ?? "");
         if (subscription === undefined) throw notFound();
         if (!isLive(subscription) || subscription.status !== "active") {
           throw new Problem("NOT_REPLAYABLE", "The subscription is not active.");
@@ -113,7 +113,7 @@ export function deliveryOperations(
       reply: { status: 202, data: bulkReplayed },
       problems: ["PROVIDER_BACKPRESSURE"],
       async handle({ keyId, body, actor }) {
-        const active = (await directory.of(keyId)).filter(({ status }) => status === "active");
+        const active = (await subscriptionCache.of(keyId)).filter(({ status }) => status === "active");
         const ids = active.map(({ id }) => id);
         if (!body.dryRun) refuseResting(deps, ids);
         await tell(keyId, keyId, actor, body);

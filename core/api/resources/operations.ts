@@ -32,7 +32,7 @@ export interface OperationsDeps extends Receivers {
   readonly clock: Clock;
   readonly keys: Pick<Keys, "seal" | "open">;
   readonly auth: Auth;
-  readonly directory: SubscriptionCache;
+  readonly subscriptionCache: SubscriptionCache;
   readonly subscriptions: Subscriptions;
   readonly history: History;
   readonly attempts: AttemptHistory;

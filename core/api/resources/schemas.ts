@@ -71,7 +71,7 @@ const headers = z
       if (name.length > MAX_HEADER_NAME || !HEADER_NAME.test(name))
         ctx.addIssue({ code: "custom", path: [name], message: "is not a header name" });
       else if (isReservedHeader(name)) ctx.addIssue({ code: "custom", path: [name], message: "is the relay's own" });
-      else if (seen.has(lower)) ctx.addIssue({ code: "custom", path: [name], message: "stands more than once" });
+      else if (seen.has(lower)) ctx.addIssue({ code: "custom", path: [name], message: "is given more than once" });
       seen.add(lower);
     }
   })

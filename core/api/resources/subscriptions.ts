@@ -21,19 +21,19 @@ export const WEBHOOK = `${WEBHOOKS}/{subscriptionId}`;
 const tag = "Subscriptions";
 
 /** @throws Problem NOT_FOUND for one that is not there, or not any more */
-export async function findSubscription(directory: SubscriptionCache, keyId: string, id: string): Promise<Subscription> {
-  const found = await directory.get(keyId, id);
+export async function findSubscription(subscriptionCache: SubscriptionCache, keyId: string, id: string): Promise<Subscription> {
+  const found = await subscriptionCache.get(keyId, id);
   if (!isLive(found)) throw notFound();
   return found;
 }
 
 export function subscriptionOperations(deps: {
-  readonly directory: SubscriptionCache;
+  readonly subscriptionCache: SubscriptionCache;
   readonly subscriptions: Subscriptions;
   /** URL schemes that a transport serves. */
   readonly schemes: readonly string[];
 }): readonly AnyOperation[] {
-  const { directory, subscriptions, schemes } = deps;
+  const { subscriptionCache, subscriptions, schemes } = deps;
   return [
     operation({
       method: "POST",
@@ -56,7 +56,7 @@ export function subscriptionOperations(deps: {
       tag,
       reply: { status: 200, data: z.array(listedSubscription) },
       async handle({ keyId }) {
-        const all = [...(await directory.of(keyId))];
+        const all = [...(await subscriptionCache.of(keyId))];
         all.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
         return { data: all.map(listedView) };
       },
@@ -68,7 +68,7 @@ export function subscriptionOperations(deps: {
       tag,
       reply: { status: 200, data: shownSubscription },
       async handle({ keyId, params }) {
-        return { data: shownView(await findSubscription(directory, keyId, params["subscriptionId"] ?? "")) };
+        return { data: shownView(await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "")) };
       },
     }),
     operation({

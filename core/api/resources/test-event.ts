@@ -19,12 +19,12 @@ export type TestEventSender = (
 
 export function testEventOperations(deps: {
   readonly ping?: TestEventSender | undefined;
-  readonly directory: SubscriptionCache;
+  readonly subscriptionCache: SubscriptionCache;
   readonly storage: Pick<Storage, "commit">;
   readonly clock: Pick<Clock, "now">;
   readonly ordinal: () => string;
 }): readonly AnyOperation[] {
-  const { ping, directory, storage, clock, ordinal: nextOrdinal } = deps;
+  const { ping, subscriptionCache, storage, clock, ordinal: nextOrdinal } = deps;
   if (ping === undefined) return [];
   return [
     operation({
@@ -34,7 +34,7 @@ export function testEventOperations(deps: {
       tag: "Subscriptions",
       reply: { status: 200, data: shape },
       async handle({ keyId, params, actor, call }) {
-        const subscription = await findSubscription(directory, keyId, params["subscriptionId"] ?? "");
+        const subscription = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
         const line = { action: "subscription.tested", target: subscription.id } as const;
         await storage.commit([auditChange(keyId, nextOrdinal(), actor, clock.now(), line)]);
         const { ordinal, attempt } = await ping(subscription, call.signal);

@@ -34,7 +34,7 @@ export function composeOperations({ ports, path, state }: ServedParts): readonly
     clock: path.clock,
     keys: path.keys,
     auth,
-    directory: path.subscriptionCache,
+    subscriptionCache: path.subscriptionCache,
     subscriptions: path.subscriptions,
     history: path.history,
     attempts: path.attemptHistory,

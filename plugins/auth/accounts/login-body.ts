@@ -37,7 +37,7 @@ export async function readJson(request: RouteRequest): Promise<unknown> {
       const value: unknown = JSON.parse(json);
       const repeated = duplicateNames(json);
       if (repeated.length === 0) return value;
-      const errors = repeated.map((path) => ({ path, message: "stands more than once" }));
+      const errors = repeated.map((path) => ({ path, message: "is given more than once" }));
       throw new Problem("VALIDATION_FAILED", "Give each name once.", { errors });
     }
   } catch (error) {
