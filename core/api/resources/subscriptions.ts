@@ -21,7 +21,11 @@ export const WEBHOOK = `${WEBHOOKS}/{subscriptionId}`;
 const tag = "Subscriptions";
 
 /** @throws Problem NOT_FOUND for one that is not there, or not any more */
-export async function findSubscription(subscriptionCache: SubscriptionCache, keyId: string, id: string): Promise<Subscription> {
+export async function findSubscription(
+  subscriptionCache: SubscriptionCache,
+  keyId: string,
+  id: string,
+): Promise<Subscription> {
   const found = await subscriptionCache.get(keyId, id);
   if (!isLive(found)) throw notFound();
   return found;
