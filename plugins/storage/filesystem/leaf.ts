@@ -2,9 +2,10 @@
 import { opendirSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { readRegular } from "./disk.ts";
+import { fault } from "./disk.ts";
 import { fileKey } from "./file-names.ts";
-import { decodeRecord } from "./record.ts";
+import { readText } from "./record-file.ts";
+import { DamagedRecord, decodeRecord } from "./record.ts";
 
 export interface Leaf {
   readonly group: string;
@@ -26,10 +27,13 @@ export const newLeaf = (group: string, from: string, path: string): Leaf => ({
   epoch: 0,
 });
 
-/** Lists the folder; the key is `undefined` where a file is no record of ours. */
+/** Lists the folder; the key is `undefined` where a file is no record of ours. @throws StorageError */
 export async function list(of: Leaf): Promise<{ readonly path: string; readonly key: string | undefined }[]> {
   const found = [];
-  for (const entry of await readdir(of.path, { withFileTypes: true })) {
+  const entries = await readdir(of.path, { withFileTypes: true }).catch((error: unknown) => {
+    throw fault(error, "reading a folder of records");
+  });
+  for (const entry of entries) {
     const path = join(of.path, entry.name);
     const key = entry.isFile() ? fileKey(entry.name, of.group) : undefined;
     found.push({ path, key: key === "hashed" ? await keyInside(path) : key });
@@ -37,13 +41,18 @@ export async function list(of: Leaf): Promise<{ readonly path: string; readonly 
   return found;
 }
 
-/** Returns the key of a file whose name was too long for it; `undefined` for a damaged one. */
+/**
+ * Returns the key of a file whose name was too long for it; `undefined` for a damaged one.
+ * @throws StorageError when it cannot be read now: it may be a good record, and must not be moved away
+ */
 async function keyInside(path: string): Promise<string | undefined> {
+  const text = await readText(path);
+  if (text === undefined) return undefined;
   try {
-    const text = await readRegular(path);
-    return text === undefined ? undefined : decodeRecord(text).key;
-  } catch {
-    return undefined;
+    return decodeRecord(text).key;
+  } catch (error) {
+    if (error instanceof DamagedRecord) return undefined;
+    throw error;
   }
 }
 
