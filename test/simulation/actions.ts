@@ -9,6 +9,7 @@ const ACTOR = { sub: "tester" };
 const KEYS = ["k1", "k:2"];
 const TYPES = ["a", "b"];
 const DATA = ["1.0", "12345678901234567890", '"\\u0041\\u00e9"', "[1, 2]", '{"a":1,"a":2}', "null", '"é\u{1f600}"'];
+const LONG = `:${"Z9".repeat(55)}`;
 /** Failed deliveries that a replay moves at most, and how many of them are due a second. */
 const REPLAYED = 100;
 const PACES = [0.2, 10];
@@ -54,7 +55,8 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
     const ref = `r${++refs}`;
     const keyId = random.pick(KEYS);
     const type = random.pick(TYPES);
-    const own = random.chance(0.5) ? `order:${refs}` : undefined;
+    // A long one has no room in the name of a file.
+    const own = random.chance(0.5) ? `order:${refs}${random.chance(0.2) ? LONG : ""}` : undefined;
     const data = `{"ref":"${ref}","x":${random.pick(DATA)}}`;
     const event: Published = {
       ...{ ref, keyId, type, data, own },

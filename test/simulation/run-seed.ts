@@ -2,6 +2,7 @@
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { deeds, REPLAY_MS } from "./actions.ts";
 import { simDisk, type SimDisk } from "./disk.ts";
+import type { FolderDisk, SimFolder } from "./folder-disk.ts";
 import { MOODS, simNet } from "./network.ts";
 import { startNode, type NodeTraits, type SimNode } from "./node.ts";
 import { checkEnd, checkRows, type KnownSubscription, type Published } from "./oracle.ts";
@@ -26,19 +27,24 @@ const SKEW_MS = 2_000;
 /** After the last thing happened, everything is to be at rest within this. */
 const REST_MS = 6 * 3_600_000;
 
-/** One node on a disk; several on a model of the shared store; several on a real Redis. */
-export type SimKind = "single" | "several" | "redis";
+/** One node on the model of a disk, or with the real `filesystem()`; several on a model of the shared store, or on a real Redis. */
+export type SimKind = "single" | "filesystem" | "several" | "redis";
+/** What is real in a simulated world, by kind. */
+export interface SimReal {
+  readonly redis?: SimRedis;
+  readonly folder?: SimFolder;
+}
 
 /**
- * @param redis for that kind: the server
+ * @param real for the kinds that need it
  * @param telling keeps the story, to be read when a seed fails
  * @throws Violation
  */
-export function simulate(seed: number, kind: SimKind, telling = false, redis?: SimRedis): Promise<Ran> {
+export function simulate(seed: number, kind: SimKind, telling = false, real: SimReal = {}): Promise<Ran> {
   return seeded(seed, async () => {
     const made = world(seed, telling);
     try {
-      return await life(made, kind, redis);
+      return await life(made, kind, real);
     } catch (error) {
       if (!(error instanceof Violation)) throw error;
       const story = telling ? `\n${made.story.join("\n")}` : "";
@@ -47,17 +53,25 @@ export function simulate(seed: number, kind: SimKind, telling = false, redis?: S
   });
 }
 
-async function life(world: World, kind: SimKind, redis: SimRedis | undefined): Promise<Ran> {
+async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Promise<Ran> {
   const { random, say } = world;
   const net = simNet(world, kind === "redis" ? ["1", "30", "soon"] : ["1", "30", "600", "soon"]);
-  const disk: SimDisk | undefined =
-    kind === "single"
-      ? simDisk(world, { early: random.chance(0.5), syncMs: random.pick([1, 20, 400]), readMs: random.pick([0, 0, 5]) })
-      : undefined;
+  const alone = kind === "single" || kind === "filesystem";
+  const disk: SimDisk | FolderDisk | undefined =
+    kind === "filesystem"
+      ? (folder as SimFolder).enter(world)
+      : kind === "single"
+        ? simDisk(world, {
+            early: random.chance(0.5),
+            syncMs: random.pick([1, 20, 400]),
+            readMs: random.pick([0, 0, 5]),
+          })
+        : undefined;
   // How a real server moves on is seen once a second of the world: its waits are shorter, its seeds as many as can be.
   const real = kind === "redis" ? await (redis as SimRedis).enter(world) : undefined;
   const shared: SimShared | undefined = disk === undefined ? (real ?? simShared(world)) : undefined;
-  const rowsNow = (): SortedMap | Promise<SortedMap> => disk?.rows ?? (shared as SimShared).rows();
+  const rowsNow = (): SortedMap | Promise<SortedMap> =>
+    disk === undefined ? (shared as SimShared).rows() : typeof disk.rows === "function" ? disk.rows() : disk.rows;
   const traits: NodeTraits = {
     health: random.chance(0.5)
       ? { breakerAfter: 3, breakerPauseMs: 20_000, breakerMaxPauseMs: 120_000, disableAfterMs: 432_000_000 }
@@ -78,7 +92,7 @@ async function life(world: World, kind: SimKind, redis: SimRedis | undefined): P
   // Some lives have crowds: every event to more than one subscription is stored as a wide one, and written by pages.
   const crowds = random.chance(0.3);
   if (crowds) traits.fanout = { perEvent: 1, few: random.pick([0, 1]), page: random.pick([1, 2, 250]) };
-  const names = kind === "single" ? ["n1"] : ["n1", "n2", "n3"].slice(0, random.int(2, 3));
+  const names = alone ? ["n1"] : ["n1", "n2", "n3"].slice(0, random.int(2, 3));
   const nodes = new Map<string, SimNode>();
   const published = new Map<string, Published>();
   const subscriptions = new Map<string, KnownSubscription>();
@@ -125,7 +139,7 @@ async function life(world: World, kind: SimKind, redis: SimRedis | undefined): P
     nodes.delete(name);
     node.life.kill();
     disk?.crash();
-    if (disk !== undefined) checkRows(disk.rows);
+    if (disk !== undefined && typeof disk.rows !== "function") checkRows(disk.rows);
     world.after(healed ? 0 : random.int(100, 40_000), () => task(() => start(name)));
   }
 
@@ -202,7 +216,7 @@ async function life(world: World, kind: SimKind, redis: SimRedis | undefined): P
   const healedAt = world.now();
   const due = {
     healedAt,
-    leaseMs: kind === "single" ? 0 : LEASE_MS,
+    leaseMs: alone ? 0 : LEASE_MS,
     breakerMs: traits.health === false ? 0 : traits.health.breakerMaxPauseMs,
     replayMs: REPLAY_MS,
     gone: (id: string) => (subscriptions.get(id)?.goneAt ?? Infinity) < Infinity,
@@ -215,7 +229,7 @@ async function life(world: World, kind: SimKind, redis: SimRedis | undefined): P
   }
   if (broken !== undefined) throw broken;
   checkRows(rows);
-  const grace = kind === "single" ? 0 : CALL_MS;
+  const grace = alone ? 0 : CALL_MS;
   for (const id of unknownSecret) subscriptions.get(id)?.secrets.splice(0);
   checkEnd({
     rows,
@@ -226,12 +240,12 @@ async function life(world: World, kind: SimKind, redis: SimRedis | undefined): P
     retry: traits.retry,
     slackMs: (before, after) =>
       Math.abs(after.offset - before.offset) +
-      (kind === "single" ? 0 : Math.abs(before.offset)) +
+      (alone ? 0 : Math.abs(before.offset)) +
       steps.reduce((sum, { at, ms }) => sum + (at <= after.sentAt && at >= before.sentAt ? Math.abs(ms) : 0), 0),
     interrupted: (first, again) =>
       first.aborted === true ||
       first.node.diedAt() <= again.sentAt ||
-      (kind !== "single" &&
+      (!alone &&
         (again.sentAt - first.sentAt >= LEASE_MS - CALL_MS ||
           forgotten.some((at) => at >= first.sentAt - CALL_MS && at <= again.sentAt))),
   });

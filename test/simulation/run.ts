@@ -1,11 +1,12 @@
-// `npm run simulate -- --storage single|several|redis [--seeds N] [--from S] [--story]`: many seeds of the simulation, one
+// `npm run simulate -- --storage single|filesystem|several|redis [--seeds N] [--from S] [--story]`: many seeds of the simulation, one
 // after the other; ends with 1 when a promise was broken. `--story` tells what happened in each that fails.
 import { parseArgs } from "node:util";
+import { openSimFolder } from "./folder-disk.ts";
 import { openSimRedis } from "./redis-server.ts";
 import { simulate, type SimKind } from "./run-seed.ts";
 import { Violation } from "./violation.ts";
 
-const KINDS: readonly SimKind[] = ["single", "several", "redis"];
+const KINDS: readonly SimKind[] = ["single", "filesystem", "several", "redis"];
 
 const { values } = parseArgs({
   options: {
@@ -26,11 +27,12 @@ if (kind === undefined || !Number.isInteger(count) || !Number.isInteger(from)) {
 // Nothing that it started outlives it.
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(143));
 const redis = kind === "redis" ? await openSimRedis() : undefined;
+const folder = kind === "filesystem" ? openSimFolder() : undefined;
 const began = performance.now();
 const total = { requests: 0, accepted: 0, broken: 0 };
 for (let seed = from; seed < from + count; seed++) {
   try {
-    const { requests, accepted } = await simulate(seed, kind, values.story, redis);
+    const { requests, accepted } = await simulate(seed, kind, values.story, { redis, folder });
     total.requests += requests;
     total.accepted += accepted;
   } catch (error) {
@@ -45,4 +47,5 @@ process.stdout.write(
   `${kind}: seeds ${from} to ${from + count - 1} in ${seconds} s: ${total.requests} requests, ${total.accepted} events, ${total.broken} broken promises\n`,
 );
 await redis?.[Symbol.asyncDispose]();
+await folder?.[Symbol.asyncDispose]();
 process.exit(total.broken === 0 ? 0 : 1);

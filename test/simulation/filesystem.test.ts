@@ -1,0 +1,16 @@
+// The path under a virtual clock on the real `filesystem()`: each of its calls happens at a moment of the world, and a kill
+// falls between any two of them. A failing seed is seen again, with its story, by
+// `SEED=<seed> vitest run --config test/vitest.config.ts --root . test/simulation/filesystem.test.ts`; many of them run by
+// `npm run simulate -- --storage filesystem --seeds 1000`.
+import { describe, expect, it } from "vitest";
+import { replays, seeds } from "./seeds.ts";
+
+describe("the simulated relay on the real filesystem(): killed, frozen, told to stop, on a disk whose calls fail", () => {
+  it("keeps its word over 30 seeds", { timeout: 240_000 }, async () => {
+    const { requests, accepted } = await seeds("filesystem", 30);
+    expect(requests).toBeGreaterThan(30);
+    expect(accepted).toBeGreaterThan(30);
+  });
+
+  it("lives the same life again under the same seed", { timeout: 240_000 }, () => replays("filesystem", 42));
+});

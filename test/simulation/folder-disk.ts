@@ -1,0 +1,169 @@
+/**
+ * A disk with the real `filesystem()` on it: its calls really happen, in a folder, at moments of the world. Each takes some
+ * time, may fail, and does not happen any more once its process is killed; so a kill falls between any two of them.
+ * What a power cut takes away is judged elsewhere (`test/power-loss`): here what was written stays.
+ */
+import { cpSync, existsSync, mkdtempSync, realpathSync, renameSync, rmSync } from "node:fs";
+import { createRequire, syncBuiltinESMExports } from "node:module";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import type { Storage } from "../../core/ports/storage.ts";
+import { sortedMap, type SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
+import { filesystem } from "../../plugins/storage/filesystem.ts";
+import { testClock } from "../support/clock.ts";
+import { pluginContext } from "../support/plugin-context.ts";
+import type { Life, World } from "./world.ts";
+
+/** One folder for all worlds, one world after the other. */
+export interface SimFolder extends AsyncDisposable {
+  /** Empty, for the next world. */
+  enter(world: World): FolderDisk;
+}
+
+export interface FolderDisk {
+  /** What a process that started now would read. */
+  rows(): Promise<SortedMap>;
+  open(life: Life): Promise<Storage>;
+  /** The process is gone; what it wrote stays. */
+  crash(): void;
+  /** Share of calls that fail while the disk is sick. */
+  sick: number;
+}
+
+type Call = (...args: unknown[]) => Promise<unknown>;
+
+const promises = createRequire(import.meta.url)("node:fs/promises") as Record<string, Call>;
+/** The calls that `filesystem()` makes; the ones that wait for nothing happen at once. */
+const CALLS = ["open", "rename", "unlink", "mkdir", "readdir", "rmdir", "readFile"] as const;
+const LOCK = "lock";
+const MEMORY = "/dev/shm";
+
+export function openSimFolder(): SimFolder {
+  // In memory where there is such a folder: what a sync is worth is not judged here.
+  const root = realpathSync(mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), "relay-sim-")));
+  let route: (path: unknown) => ((name: string, act: Call, args: unknown[]) => Promise<unknown>) | undefined = () =>
+    undefined;
+  const real = new Map(CALLS.map((name) => [name, promises[name] as Call]));
+  for (const [name, act] of real)
+    promises[name] = (...args) => route(args[0])?.(name, act, args) ?? act.apply(promises, args);
+  syncBuiltinESMExports();
+  let worlds = 0;
+  let disk: FolderDisk | undefined;
+  return {
+    enter(world) {
+      disk?.crash();
+      const next = folderDisk(world, join(root, String(++worlds)));
+      route = next.route;
+      return (disk = next);
+    },
+    async [Symbol.asyncDispose]() {
+      disk?.crash();
+      for (const [name, act] of real) promises[name] = act;
+      syncBuiltinESMExports();
+      rmSync(root, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Longest time of one call, ms. */
+const LONGEST_CALLS = [0.5, 20];
+
+function folderDisk(world: World, root: string) {
+  const { random } = world;
+  const longest = random.pick(LONGEST_CALLS);
+  const perFolder = random.pick([6, 1_000]);
+  const owners = new Map<string, Life>();
+  /** Open files of the process that lives. */
+  const files = new Set<Record<string, Call>>();
+  let lives = 0;
+  let dir: string | undefined;
+
+  /** One call of a process: it begins, it happens, its answer arrives. */
+  function call(
+    life: Life,
+    name: string,
+    act: () => Promise<unknown>,
+    half?: () => Promise<unknown>,
+  ): Promise<unknown> {
+    if (!life.alive()) return new Promise(() => {});
+    return new Promise((resolve, reject) => {
+      life.after(random.next() * longest, () => {
+        const fails = disk.sick > 0 && name !== "close" && random.chance(disk.sick);
+        const error = fails ? Object.assign(new Error(name), { code: random.pick(["EIO", "ENOSPC"]) }) : undefined;
+        const work = error === undefined ? act() : (half?.() ?? Promise.resolve());
+        const answered = work.then(
+          (value) => () => (error === undefined ? resolve(value) : reject(error)),
+          (failure: unknown) => () => reject(failure as Error),
+        );
+        world.hold(answered.then((answer) => void life.after(random.next() * longest, answer)));
+      });
+    });
+  }
+
+  /** An open file of a process. Nothing is synced: what was written stays. */
+  function fileOf(life: Life, handle: Record<string, Call>): unknown {
+    files.add(handle);
+    return new Proxy(handle, {
+      get(target, name) {
+        const act = target[name as string];
+        if (typeof act !== "function" || typeof name === "symbol") return act;
+        return (...args: unknown[]) => {
+          const run = (): Promise<unknown> => {
+            if (name === "close") files.delete(handle);
+            return name === "sync" || name === "datasync" ? Promise.resolve() : act.apply(target, args);
+          };
+          const [bytes, from, length, at] = args as [Uint8Array, number, number, number];
+          const half = name === "write" ? () => act.call(target, bytes, from, length >> 1, at) : undefined;
+          return call(life, name, run, half);
+        };
+      },
+    });
+  }
+
+  const disk: FolderDisk & { route(path: unknown): ReturnType<typeof through> | undefined } = {
+    sick: 0,
+    route(path) {
+      const owner = [...owners].find(([folder]) => path === folder || String(path).startsWith(`${folder}/`));
+      return owner === undefined ? undefined : through(owner[1]);
+    },
+    async open(life) {
+      const next = join(root, String(++lives));
+      if (dir !== undefined) moveTo(dir, next);
+      owners.set((dir = next), life);
+      const storage = await filesystem({ dir, perFolder }).setup(pluginContext(life.clock, root));
+      return storage;
+    },
+    crash() {
+      // What a dead process goes on to do never happens; its open files are closed for it.
+      for (const file of files) void file["close"]?.call(file);
+      files.clear();
+    },
+    async rows() {
+      const rows = sortedMap();
+      if (dir === undefined) return rows;
+      const copy = join(root, `look-${++lives}`);
+      cpSync(dir, copy, { recursive: true, filter: (path) => basename(path) !== LOCK });
+      const storage = await filesystem({ dir: copy, perFolder }).setup(pluginContext(testClock(), root));
+      for (const { key, value } of await storage.range("", { limit: 1_000_000 })) rows.set(key, value);
+      await storage.dispose();
+      rmSync(copy, { recursive: true });
+      return rows;
+    },
+  };
+
+  const through =
+    (life: Life) =>
+    (name: string, act: Call, args: unknown[]): Promise<unknown> =>
+      call(life, name, async () => {
+        const result = await act.apply(promises, args);
+        return name === "open" ? fileOf(life, result as Record<string, Call>) : result;
+      });
+
+  return disk;
+}
+
+/** The folder as the next process finds it, whose lock nobody holds. */
+function moveTo(from: string, to: string): void {
+  renameSync(from, to);
+  rmSync(join(to, LOCK));
+}
