@@ -34,11 +34,13 @@ type Call = (...args: unknown[]) => Promise<unknown>;
 
 const promises = createRequire(import.meta.url)("node:fs/promises") as Record<string, Call>;
 /** The calls that `filesystem()` makes; the ones that wait for nothing happen at once. */
-const CALLS = ["open", "rename", "unlink", "mkdir", "readdir", "rmdir", "readFile"] as const;
+const CALLS = ["open", "rename", "unlink", "mkdir", "readdir", "rmdir", "readFile", "statfs"] as const;
 const LOCK = "lock";
 const MEMORY = "/dev/shm";
 
-export function openSimFolder(): SimFolder {
+export async function openSimFolder(): Promise<SimFolder> {
+  // The lock of a folder loads it when it is first needed, which takes however long it takes.
+  await import("node:sqlite");
   // In memory where there is such a folder: what a sync is worth is not judged here.
   const root = realpathSync(mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), "relay-sim-")));
   let route: (path: unknown) => ((name: string, act: Call, args: unknown[]) => Promise<unknown>) | undefined = () =>
@@ -90,12 +92,14 @@ function folderDisk(world: World, root: string) {
       life.after(random.next() * longest, () => {
         const fails = disk.sick > 0 && name !== "close" && random.chance(disk.sick);
         const error = fails ? Object.assign(new Error(name), { code: random.pick(["EIO", "ENOSPC"]) }) : undefined;
+        // Drawn before the work: how long that really takes decides nothing.
+        const answerMs = random.next() * longest;
         const work = error === undefined ? act() : (half?.() ?? Promise.resolve());
         const answered = work.then(
           (value) => () => (error === undefined ? resolve(value) : reject(error)),
           (failure: unknown) => () => reject(failure as Error),
         );
-        world.hold(answered.then((answer) => void life.after(random.next() * longest, answer)));
+        world.hold(answered.then((answer) => void life.after(answerMs, answer)));
       });
     });
   }

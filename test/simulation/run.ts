@@ -27,7 +27,7 @@ if (kind === undefined || !Number.isInteger(count) || !Number.isInteger(from)) {
 // Nothing that it started outlives it.
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(143));
 const redis = kind === "redis" ? await openSimRedis() : undefined;
-const folder = kind === "filesystem" ? openSimFolder() : undefined;
+const folder = kind === "filesystem" ? await openSimFolder() : undefined;
 const began = performance.now();
 const total = { requests: 0, accepted: 0, broken: 0 };
 for (let seed = from; seed < from + count; seed++) {

@@ -12,7 +12,7 @@ export async function seeds(
   count: number,
 ): Promise<{ readonly requests: number; readonly accepted: number }> {
   await using redis = kind === "redis" ? await openSimRedis() : undefined;
-  await using folder = kind === "filesystem" ? openSimFolder() : undefined;
+  await using folder = kind === "filesystem" ? await openSimFolder() : undefined;
   const real = { redis, folder };
   if (only !== undefined) {
     const { story, ...rest } = await simulate(Number(only), kind, true, real);
@@ -32,7 +32,7 @@ export async function seeds(
 /** The same seed makes the same world, to its last request. */
 export async function replays(kind: SimKind, seed: number): Promise<void> {
   await using redis = kind === "redis" ? await openSimRedis() : undefined;
-  await using folder = kind === "filesystem" ? openSimFolder() : undefined;
+  await using folder = kind === "filesystem" ? await openSimFolder() : undefined;
   const real = { redis, folder };
   const first = await simulate(seed, kind, true, real);
   const again = await simulate(seed, kind, true, real);
