@@ -38,8 +38,7 @@ export async function openHttps(given: {
   return {
     transport,
     targets,
-    send: (over, signal = new AbortController().signal) =>
-      transport.send({ ...request, ...ids, ...over }, signal),
+    send: (over, signal = new AbortController().signal) => transport.send({ ...request, ...ids, ...over }, signal),
     [Symbol.asyncDispose]: () => transport.dispose(),
   };
 }
