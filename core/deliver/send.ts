@@ -3,6 +3,7 @@
  * its record.
  */
 import type { Attempt } from "../model/attempt.ts";
+import type { Credentials } from "../model/credentials.ts";
 import { deliveryId } from "../model/delivery.ts";
 import type { Signable } from "../model/signable.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -17,6 +18,8 @@ export interface Sign {
   sign(sub: Subscription, event: Signable, now: number): Record<string, string>;
   /** Returns the subscription's static header values in clear text, which are masked in what people see. */
   hidden(sub: Subscription): readonly string[];
+  /** Returns what the subscription proves itself with, in clear. */
+  credentials(sub: Subscription): Credentials | undefined;
 }
 
 export interface SentAttempt {
@@ -50,10 +53,12 @@ export function createSend(deps: {
     const timeoutMs = sub.timeoutMs ?? deps.timeoutMs;
     const { id: subscriptionId, url } = sub;
     const messageId = `${deliveryId(ordinal, subscriptionId)}_${cycle}`;
+    const credentials = signer.credentials(sub);
+    const request = { url, headers, body, timeoutMs, subscriptionId, keyId, messageId };
     const reply: Reply =
       typeof transport === "string"
         ? { kind: "error", error: "protocol", detail: transport }
-        : await transport.send({ url, headers, body, timeoutMs, subscriptionId, keyId, messageId }, signal);
+        : await transport.send(credentials === undefined ? request : { ...request, credentials }, signal);
     const durationMs = Math.round((clock.monotonic() - began) * 10) / 10;
     const base = { cycle, number, startedAt, durationMs };
     if (reply.kind === "error") return { reply, attempt: { ...base, error: reply.error, detail: reply.detail } };
@@ -64,9 +69,13 @@ export function createSend(deps: {
         : {
             ...base,
             statusCode: reply.status,
-            responseExcerpt: excerptText(reply.excerpt, signer.hidden(sub)),
+            responseExcerpt: excerptText(reply.excerpt, hiddenOf(signer.hidden(sub), reply.hidden)),
             responseTruncated: reply.truncated,
           };
     return { reply, attempt };
   };
 }
+
+/** The list itself where there is no more to hide: the forms of its values are kept by it. */
+const hiddenOf = (values: readonly string[], more: readonly string[] | undefined): readonly string[] =>
+  more === undefined ? values : [...values, ...more];

@@ -1,7 +1,7 @@
 /** An attempt: one request to the receiver, and its result. */
 
-/** The stage at which an attempt failed without a usable response. */
-export type AttemptError = "dns" | "guard" | "connect" | "tls" | "timeout" | "reset" | "protocol";
+/** The stage at which an attempt failed without a usable response. `token`: its OAuth 2 server gave no access token. */
+export type AttemptError = "dns" | "guard" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "token";
 
 export interface Attempt {
   readonly cycle: number;

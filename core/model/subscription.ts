@@ -1,4 +1,5 @@
 /** A subscription: a URL, event names, a status and a secret, owned by one API key. */
+import type { StoredClientCertificate, StoredOauth2 } from "./credentials.ts";
 import { matchesPattern } from "./names.ts";
 
 export type SubscriptionStatus = "active" | "disabled";
@@ -56,6 +57,8 @@ export interface Subscription {
   readonly retry?: RetryOptions;
   /** Static request headers: name → sealed value. */
   readonly headers?: Readonly<Record<string, string>>;
+  readonly clientCertificate?: StoredClientCertificate;
+  readonly oauth2?: StoredOauth2;
 }
 
 export const isLive = (sub: Subscription | undefined): sub is Subscription =>

@@ -1,5 +1,6 @@
 /** The transport port: it sends one request to the receiver and returns the reply. */
 import type { AttemptError } from "../model/attempt.ts";
+import type { Credentials } from "../model/credentials.ts";
 
 export interface TransportRequest {
   readonly url: string;
@@ -18,6 +19,8 @@ export interface TransportRequest {
    * The same for every attempt of one cycle of a delivery, and for no other: a far side that drops repeats compares it.
    */
   readonly messageId: string;
+  /** What the subscription proves itself with, in clear. The same object until the subscription changes. */
+  readonly credentials?: Credentials;
 }
 
 /** What the receiver answered, or the stage at which the request failed. A plain value, never an exception. */
@@ -30,6 +33,8 @@ export type Reply =
       /** At most 4 KiB of the body, as it came, never inflated. */
       readonly excerpt: Uint8Array;
       readonly truncated: boolean;
+      /** What the transport sent of its own and must not be shown, should the receiver repeat it: an access token. */
+      readonly hidden?: readonly string[];
     }
   | { readonly kind: "error"; readonly error: AttemptError; readonly detail: string }
   /**
@@ -47,6 +52,11 @@ export interface Transport {
    * name in the place of a host; several transports may then serve one scheme. Without it, it serves every host.
    */
   readonly name?: string;
+  /**
+   * Whether it uses `TransportRequest.credentials`. Otherwise a subscription with credentials is refused for its URLs.
+   * @default false
+   */
+  readonly takesCredentials?: boolean;
   /** Port of a URL that names none. The guard uses it where there is no `problems`. @default 443 */
   readonly defaultPort?: number;
   /**

@@ -1,5 +1,6 @@
 /** Signs attempts with the secrets that are live at that moment; caches opened secrets, bounded. */
 import { setNewest } from "../model/bounded-map.ts";
+import { clientKeyAad, clientSecretAad, type Credentials } from "../model/credentials.ts";
 import type { Signable } from "../model/signable.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
@@ -16,6 +17,8 @@ export interface Signer {
    * Returns static header values and secrets in clear text, which are masked wherever people see a receiver's answer.
    */
   hidden(sub: Subscription): readonly string[];
+  /** Returns the credentials in clear, the same object until the subscription changes; `undefined` where it has none. */
+  credentials(sub: Subscription): Credentials | undefined;
 }
 
 /** Returns a secret with and without its prefix, and as decoded bytes: a receiver may know it in each form. */
@@ -32,6 +35,7 @@ interface Opened {
   readonly keys: ReadonlyMap<number, SigningKey>;
   readonly extra: Readonly<Record<string, string>> | undefined;
   readonly hidden: readonly string[];
+  readonly credentials: Credentials | undefined;
 }
 
 export function createSigner(keys: Pick<Keys, "open">): Signer {
@@ -46,13 +50,34 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
       return { version, plain, key: signingKey(plain) };
     });
     const extra = sub.headers && openHeaders(sub, sub.headers);
+    const credentials = openCredentials(sub);
+    const clientSecret = credentials?.oauth2?.clientSecret;
     const opened: Opened = {
       sub,
       keys: new Map(secrets.map(({ version, key }) => [version, key])),
       extra,
-      hidden: [...Object.values(extra ?? {}), ...secrets.flatMap(({ plain }) => spellings(plain))],
+      hidden: [
+        ...Object.values(extra ?? {}),
+        ...secrets.flatMap(({ plain }) => spellings(plain)),
+        ...(clientSecret === undefined ? [] : [clientSecret]),
+      ],
+      credentials,
     };
     setNewest(held, sub.id, opened, HELD);
+    return opened;
+  }
+
+  function openCredentials({ keyId, id, clientCertificate, oauth2 }: Subscription): Credentials | undefined {
+    if (clientCertificate === undefined && oauth2 === undefined) return undefined;
+    const opened: { -readonly [Name in keyof Credentials]: Credentials[Name] } = {};
+    if (clientCertificate !== undefined) {
+      const { cert, sealedKey } = clientCertificate;
+      opened.clientCertificate = { cert, key: keys.open(sealedKey, clientKeyAad(keyId, id)) };
+    }
+    if (oauth2 !== undefined) {
+      const { sealedSecret, ...rest } = oauth2;
+      opened.oauth2 = { ...rest, clientSecret: keys.open(sealedSecret, clientSecretAad(keyId, id)) };
+    }
     return opened;
   }
 
@@ -71,5 +96,7 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
       return signedHeaders(event, live, now, opened.extra);
     },
     hidden: (sub) => open(sub).hidden,
+    credentials: (sub) =>
+      sub.clientCertificate === undefined && sub.oauth2 === undefined ? undefined : open(sub).credentials,
   };
 }

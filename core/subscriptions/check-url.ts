@@ -34,3 +34,12 @@ export function checkUrl(transports: readonly Transport[], guard: UrlGuard): (ur
 }
 
 const refused = (message: string): CheckedUrl => ({ ok: false, reason: "URL_REFUSED", message });
+
+/** Returns whether the transport of a URL uses credentials of its subscription. */
+export function takesCredentials(transports: readonly Transport[]): (url: string) => boolean {
+  const transportOf = chooseTransport(transports);
+  return (url) => {
+    const transport = transportOf(url);
+    return typeof transport !== "string" && transport.takesCredentials === true;
+  };
+}

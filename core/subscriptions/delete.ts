@@ -37,7 +37,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
       const { text, now } = await load(keyId, id);
       const count = await storage.getItem(subscriptionCountKey(keyId));
       const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
-      const { headers: _headers, ...rest } = now;
+      const { headers: _headers, clientCertificate: _certificate, oauth2: _oauth2, ...rest } = now;
       const at = clock.now();
       const generation = now.generation + 1;
       const gone = { ...rest, url: "", secrets: [], updatedAt: at, deletedAt: at, generation, ending: true } as const;

@@ -1,5 +1,6 @@
-/** Seals secrets and header values with a new master key while the relay runs: one subscription per commit. */
+/** Seals secrets, header values and credentials with a new master key while the relay runs: one subscription per commit. */
 import { Problem } from "../model/problem.ts";
+import { clientKeyAad, clientSecretAad } from "../model/credentials.ts";
 import { headerAad, isLive, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -36,7 +37,7 @@ export function createReseal(storage: Pick<Storage, "getItem" | "commit" | "rang
       changed = true;
       return keys.seal(keys.open(sealed, aad), aad);
     };
-    const { id, keyId, headers } = sub;
+    const { id, keyId, headers, clientCertificate, oauth2 } = sub;
     const secrets = sub.secrets.map((one) => ({
       ...one,
       sealed: again(one.sealed, secretAad(keyId, id, one.version)),
@@ -45,8 +46,16 @@ export function createReseal(storage: Pick<Storage, "getItem" | "commit" | "rang
       name,
       again(value, headerAad(keyId, id, name)),
     ]);
+    const sealedKey = clientCertificate && again(clientCertificate.sealedKey, clientKeyAad(keyId, id));
+    const sealedSecret = oauth2 && again(oauth2.sealedSecret, clientSecretAad(keyId, id));
     if (!changed) return undefined;
-    return { ...sub, secrets, ...(headers && { headers: Object.fromEntries(values) as Record<string, string> }) };
+    return {
+      ...sub,
+      secrets,
+      ...(headers && { headers: Object.fromEntries(values) as Record<string, string> }),
+      ...(clientCertificate && sealedKey && { clientCertificate: { ...clientCertificate, sealedKey } }),
+      ...(oauth2 && sealedSecret && { oauth2: { ...oauth2, sealedSecret } }),
+    };
   }
 
   async function one(sub: Subscription): Promise<"sealed" | "current" | "unreadable"> {

@@ -15,6 +15,7 @@ import { retryOnConflict, createOptimisticUpdate } from "../records/optimistic-u
 import { createDeletion } from "./delete.ts";
 import { liveOf } from "../records/subscription-cache.ts";
 import type { CheckedUrl } from "./check-url.ts";
+import { checkCredentials, checkTogether, givenDetail, sealCredentials } from "./credentials.ts";
 import { checkEvents, fieldsOf, patched, sealHeaders } from "./update.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
@@ -29,6 +30,8 @@ export interface SubscriptionsDeps {
   readonly keys: Keys;
   /** Checks a URL before it is stored. */
   readonly registerUrl: (url: string) => Promise<CheckedUrl>;
+  /** Whether the transport of a URL uses credentials of a subscription. @default every one does */
+  readonly takesCredentials?: (url: string) => boolean;
   /** The retry policy of the relay: a subscription's own is filled from it. */
   readonly retry: RetryOptions;
   /** Most live subscriptions of one key. */
@@ -96,14 +99,22 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     };
   }
 
-  async function allowed(url: string): Promise<string> {
+  async function allowed(url: string, path = "url"): Promise<string> {
     const verdict = await deps.registerUrl(url);
     if (verdict.ok) return verdict.href;
     const opened = `To let the relay call it, its operator sets guard: { allow: ["${verdict.allow}"] } in relay.config.ts.`;
     const detail = `Give a URL that the relay may call.${verdict.allow === undefined ? "" : ` ${opened}`}`;
     throw new Problem("URL_NOT_ALLOWED", detail, {
-      errors: [{ path: "url", message: verdict.message, reason: verdict.reason }],
+      errors: [{ path, message: verdict.message, reason: verdict.reason }],
     });
+  }
+
+  /** Returns the fields with a token URL that the relay may call, after a check of the credentials. */
+  async function checked<Fields extends SubscriptionFields | SubscriptionPatch>(fields: Fields): Promise<Fields> {
+    checkCredentials(fields);
+    const { oauth2 } = fields;
+    if (oauth2 === undefined || oauth2 === null) return fields;
+    return { ...fields, oauth2: { ...oauth2, tokenUrl: await allowed(oauth2.tokenUrl, "oauth2.tokenUrl") } };
   }
 
   /** Forgets a receiver's pause, circuit breaker and failures. */
@@ -113,8 +124,9 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   }
 
   return {
-    async create(keyId, fields, actor) {
-      checkEvents(fields.events, deps.events?.());
+    async create(keyId, given, actor) {
+      checkEvents(given.events, deps.events?.());
+      const fields = await checked(given);
       const url = await allowed(fields.url);
       const id = randomId("sub");
       const secret = newSecret(keyId, id, 1);
@@ -138,11 +150,13 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           secrets: [secret.stored],
           ...fieldsOf(fields, deps.retry),
           ...sealHeaders(keys, keyId, id, fields.headers ?? undefined, undefined),
+          ...sealCredentials(keys, { keyId, id }, fields, {}),
         };
+        checkTogether(subscription, deps.takesCredentials);
         const changes: Change[] = [
           { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(subscription), if: null },
           { op: "put", key: subscriptionCountKey(keyId), value: String(live + 1), if: count ?? null },
-          audit(keyId, actor, { action: "subscription.created", target: id }),
+          audit(keyId, actor, { action: "subscription.created", target: id, ...givenDetail(fields) }),
         ];
         if (known === undefined) changes.push({ op: "put", key: apiKeyKey(keyId), value: String(at) });
         await storage.commit(changes);
@@ -152,20 +166,21 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       return made;
     },
 
-    async update(keyId, id, patch, actor) {
-      if (patch.events !== undefined) checkEvents(patch.events, deps.events?.());
+    async update(keyId, id, given, actor) {
+      if (given.events !== undefined) checkEvents(given.events, deps.events?.());
+      const patch = await checked(given);
       const { now } = await load(keyId, id);
       // Before the change is stored: if it fails here, the whole change is repeated, since the subscription is still
       // disabled.
       const revived = now.status === "disabled" && patch.status === "active";
       if (revived) await revive(id);
       const url = patch.url === undefined ? undefined : await allowed(patch.url);
-      const { was, next } = await revise(keyId, id, (now) => ({
-        next: patched(deps, now, { ...patch, url }, clock.now()),
-        more: [
-          audit(keyId, actor, { action: "subscription.updated", target: id, detail: Object.keys(patch).join(" ") }),
-        ],
-      }));
+      const { was, next } = await revise(keyId, id, (now) => {
+        const next = patched(deps, now, { ...patch, url }, clock.now());
+        checkTogether(next, deps.takesCredentials);
+        const detail = Object.keys(patch).join(" ");
+        return { next, more: [audit(keyId, actor, { action: "subscription.updated", target: id, detail })] };
+      });
       if (!revived && was.status === "disabled" && next.status === "active") await revive(id);
       await deps.known?.(id);
       return next;

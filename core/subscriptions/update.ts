@@ -5,9 +5,10 @@ import type { FieldError } from "../model/problem.ts";
 import { headerAad } from "../model/subscription.ts";
 import type { RetryOptions, Subscription, SubscriptionStatus } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
+import { sealCredentials, type CredentialFields } from "./credentials.ts";
 
 /** What may be set besides URL and events; `null` clears. */
-interface Options {
+interface Options extends CredentialFields {
   readonly description?: string | null;
   readonly rateLimit?: { readonly perSecond: number } | null;
   readonly timeoutMs?: number | null;
@@ -89,6 +90,10 @@ export function sealHeaders(
   return Object.keys(headers).length > 0 ? { headers } : {};
 }
 
+/** Whether the URL keeps its origin. What was given for one origin is never sent to another. */
+const staysAt = (now: Subscription, patch: SubscriptionPatch): boolean =>
+  patch.url === undefined || origin(now.url) === origin(patch.url);
+
 /** Returns scheme, host and port: for schemes other than http(s) `URL.origin` is always "null". */
 const origin = (url: string): string | undefined => {
   const parsed = URL.parse(url);
@@ -104,7 +109,7 @@ function patchedHeaders(
   now: Subscription,
   patch: SubscriptionPatch,
 ): Pick<Subscription, "headers"> {
-  const stays = patch.url === undefined || origin(now.url) === origin(patch.url);
+  const stays = staysAt(now, patch);
   if (patch.headers === null) return {};
   if (patch.headers === undefined) return stays && now.headers ? { headers: now.headers } : {};
   const given = Object.entries(patch.headers).filter(([, value]) => stays || value !== null);
@@ -118,7 +123,8 @@ export function patched(
   patch: SubscriptionPatch,
   at: number,
 ): Subscription {
-  const { headers: _headers, disabledReason, ...rest } = now;
+  const { headers: _headers, clientCertificate, oauth2, disabledReason, ...rest } = now;
+  const stored = staysAt(now, patch) ? { clientCertificate, oauth2 } : {};
   const status = patch.status ?? now.status;
   const kept: Record<string, unknown> = { ...rest };
   for (const name of PLAIN) if (patch[name] === null) delete kept[name];
@@ -128,6 +134,7 @@ export function patched(
     ...(patch.url !== undefined && { url: patch.url }),
     ...(patch.events !== undefined && { events: [...new Set(patch.events)] }),
     ...patchedHeaders(keys, now, patch),
+    ...sealCredentials(keys, now, patch, stored),
     ...(status === "disabled" && disabledReason !== undefined && { disabledReason }),
     status,
     updatedAt: at,

@@ -5,6 +5,7 @@ import { request } from "undici";
 import { describe, expect, it, vi } from "vitest";
 import { createReseal } from "../../core/subscriptions/reseal.ts";
 import { subscriptionKey } from "../../core/model/keys.ts";
+import { clientKeyAad, clientSecretAad } from "../../core/model/credentials.ts";
 import { secretAad } from "../../core/model/subscription.ts";
 import { makeKeys } from "../../core/runtime/keys/keyring.ts";
 import { verifyHex } from "../../core/signing/verify.ts";
@@ -250,6 +251,26 @@ describe("sealing anew", () => {
     const alone = sealer(2);
     const { secrets } = JSON.parse(store.rows.get(subscriptionKey("k", "sub_old")) as string);
     expect(alone.open(secrets[0].sealed, secretAad("k", "sub_old", 1))).toBe("whsec_x");
+  });
+
+  it("seals credentials too", async () => {
+    const keys = makeKeys({ master: key(2), signing: key(9), publishToken: "t", older: [key(1)] });
+    const before = makeKeys({ master: key(1), signing: key(9), publishToken: "t" });
+    const store = shelf();
+    const place = subscriptionKey("k", "sub_1");
+    const record = {
+      ...{ id: "sub_1", keyId: "k", url: "https://x/", events: ["*"], status: "active", generation: 1 },
+      secrets: [{ version: 1, sealed: before.seal("whsec_x", secretAad("k", "sub_1", 1)), createdAt: 0 }],
+      clientCertificate: { cert: "PEM", sealedKey: before.seal("a key", clientKeyAad("k", "sub_1")) },
+      oauth2: { clientId: "me", sealedSecret: before.seal("a secret", clientSecretAad("k", "sub_1")) },
+    };
+    store.rows.set(place, JSON.stringify(record));
+    expect(await createReseal(store as never, keys)(new AbortController().signal)).toMatchObject({ sealed: 1 });
+    const { clientCertificate, oauth2 } = JSON.parse(store.rows.get(place) as string);
+    const alone = makeKeys({ master: key(2), signing: key(9), publishToken: "t" });
+    expect(alone.open(clientCertificate.sealedKey, clientKeyAad("k", "sub_1"))).toBe("a key");
+    expect(alone.open(oauth2.sealedSecret, clientSecretAad("k", "sub_1"))).toBe("a secret");
+    expect([clientCertificate.cert, oauth2.clientId]).toEqual(["PEM", "me"]);
   });
 
   it("never undoes a change that came between", async () => {

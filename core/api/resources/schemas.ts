@@ -82,6 +82,34 @@ const headers = z
     propertyNames: { type: "string", maxLength: MAX_HEADER_NAME, pattern: HEADER_NAME.source },
   });
 
+const pem = (what: string) => z.string().min(1, what).max(16_384).meta({ description: what });
+const clientCertificate = z
+  .strictObject({
+    cert: pem("PEM: the certificate first, those that issued it after it."),
+    key: pem("PEM: its private key, without a passphrase."),
+  })
+  .meta({
+    description:
+      "Shown to the receiver when it asks for a client certificate (mutual TLS). The key is encrypted at rest and never answered.",
+  });
+const visible = (most: number) => z.string().min(1).max(most).regex(HEADER_VALUE, "must be visible ASCII");
+const oauth2Fields = {
+  tokenUrl: z
+    .string()
+    .max(2_048)
+    .refine((text) => /^https:/i.test(text), "must start with https://")
+    .meta({ pattern: "^https:", examples: ["https://login.example.com/oauth2/token"] }),
+  clientId: visible(256),
+  scope: visible(1_024).optional(),
+  audience: visible(1_024).optional(),
+};
+const OAUTH2 =
+  "OAuth 2 client credentials (RFC 6749, 4.4): each delivery carries an access token of this server as `Authorization: Bearer`. The client secret is encrypted at rest and answered as null.";
+const newOauth2 = z.strictObject({ ...oauth2Fields, clientSecret: visible(1_024) }).meta({ description: OAUTH2 });
+const oauth2 = z
+  .strictObject({ ...oauth2Fields, clientSecret: visible(1_024).nullable() })
+  .meta({ description: `${OAUTH2} In an update null keeps it, where the token URL keeps its origin.` });
+
 const retry = z
   .strictObject({
     attempts: whole(1, 5).optional(),
@@ -101,6 +129,7 @@ const options = {
     }),
   timeoutMs: whole(1_000, 30_000).nullable().optional(),
   retry: retry.nullable().optional(),
+  clientCertificate: clientCertificate.nullable().optional(),
 };
 /** Nothing is stored yet at a create: there is no value that `null` could keep. */
 const newHeaders = headers.refine(
@@ -110,7 +139,13 @@ const newHeaders = headers.refine(
 
 export const createBody = (schemes: readonly string[]) =>
   z
-    .strictObject({ url: urlOf(schemes), events, ...options, headers: newHeaders.nullable().optional() })
+    .strictObject({
+      url: urlOf(schemes),
+      events,
+      ...options,
+      headers: newHeaders.nullable().optional(),
+      oauth2: newOauth2.nullable().optional(),
+    })
     .meta({ id: "SubscriptionCreate" });
 
 export const updateBody = (schemes: readonly string[]) =>
@@ -121,6 +156,7 @@ export const updateBody = (schemes: readonly string[]) =>
       status: z.enum(["active", "disabled"]).optional(),
       ...options,
       headers: headers.nullable().optional(),
+      oauth2: oauth2.nullable().optional(),
     })
     .meta({ id: "SubscriptionUpdate" });
 

@@ -15,6 +15,22 @@ const options = {
     .strictObject({ attempts: z.int(), firstDelayMs: z.int(), factor: z.number(), maxDelayMs: z.int() })
     .optional(),
   headers: z.record(z.string(), z.null()).optional(),
+  clientCertificate: z
+    .strictObject({
+      subject: z.string(),
+      fingerprint: z.string().meta({ description: "SHA-256, in hex with colons." }),
+      notAfter: time,
+    })
+    .optional(),
+  oauth2: z
+    .strictObject({
+      tokenUrl: z.string(),
+      clientId: z.string(),
+      clientSecret: z.null(),
+      scope: z.string().optional(),
+      audience: z.string().optional(),
+    })
+    .optional(),
   disabledReason: z.enum(["endpoint_gone", "endpoint_failing"]).optional(),
 };
 const secret = z.string().meta({ description: "The signing secret. Shown once, here." });
@@ -43,8 +59,11 @@ export const attempt = z
     startedAt: time,
     durationMs: z.number(),
     statusCode: z.int().optional(),
-    error: z.enum(["dns", "guard", "connect", "tls", "timeout", "reset", "protocol"]).optional(),
-    detail: z.string().optional().meta({ description: "Which rule of the guard refused, where `error` is `guard`." }),
+    error: z.enum(["dns", "guard", "connect", "tls", "timeout", "reset", "protocol", "token"]).optional(),
+    detail: z.string().optional().meta({
+      description:
+        "Which rule of the guard refused, or what the OAuth 2 server answered, where `error` is `guard` or `token`.",
+    }),
     responseExcerpt: z.string().optional(),
     responseTruncated: z.boolean().optional(),
   })

@@ -1,6 +1,7 @@
 /** Turns stored records into what a client sees: times as text, and nothing secret. */
 import type { Attempt } from "../../model/attempt.ts";
 import { attemptId, deliveryId } from "../../model/delivery.ts";
+import type { StoredClientCertificate, StoredOauth2 } from "../../model/credentials.ts";
 import type { Delivery } from "../../model/delivery.ts";
 import type { RelayEvent } from "../../model/event.ts";
 import type { Subscription } from "../../model/subscription.ts";
@@ -11,10 +12,33 @@ const basics = ({ id, url, events, status }: Subscription) => ({ id, url, events
 
 /** The optional fields that are set. Values of headers are never shown. */
 function optional(sub: Subscription): Record<string, unknown> {
-  const { description, rateLimit, timeoutMs, retry, headers, disabledReason } = sub;
+  const { description, rateLimit, timeoutMs, retry, headers, clientCertificate, oauth2, disabledReason } = sub;
   const names = headers && Object.fromEntries(Object.keys(headers).map((name) => [name, null]));
-  return { description, rateLimit, timeoutMs, retry, headers: names, disabledReason };
+  return {
+    description,
+    rateLimit,
+    timeoutMs,
+    retry,
+    headers: names,
+    clientCertificate: clientCertificate && certificateView(clientCertificate),
+    oauth2: oauth2 && oauth2View(oauth2),
+    disabledReason,
+  };
 }
+
+const certificateView = ({ subject, fingerprint, notAfter }: StoredClientCertificate) => ({
+  subject,
+  fingerprint,
+  notAfter: isoTime(notAfter),
+});
+
+const oauth2View = ({ tokenUrl, clientId, scope, audience }: StoredOauth2) => ({
+  tokenUrl,
+  clientId,
+  clientSecret: null,
+  scope,
+  audience,
+});
 
 /** In the order of the interface: `secret` stands before `status`. */
 export const createdView = (sub: Subscription, secret: string): unknown => {
@@ -59,8 +83,8 @@ export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId
     durationMs,
     statusCode,
     error,
-    // The guard's own words name no address; those of other stages may tell a subscriber of an inner network.
-    detail: error === "guard" ? detail : undefined,
+    // These words name no address; those of other stages may tell a subscriber of an inner network.
+    detail: error === "guard" || error === "token" ? detail : undefined,
     responseExcerpt,
     responseTruncated,
   };

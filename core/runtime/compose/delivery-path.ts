@@ -23,7 +23,7 @@ import { createSubscriptionCache } from "../../records/subscription-cache.ts";
 import { createSigner } from "../../signing/signer.ts";
 import { createStatsCollector } from "../../stats/collect.ts";
 import { createStatsQuery } from "../../stats/query.ts";
-import { checkUrl } from "../../subscriptions/check-url.ts";
+import { checkUrl, takesCredentials } from "../../subscriptions/check-url.ts";
 import { createClusterMessages } from "../../subscriptions/cluster-messages.ts";
 import { createSubscriptions } from "../../subscriptions/subscriptions.ts";
 import { clusterActions } from "./cluster.ts";
@@ -116,6 +116,7 @@ function composeSend(container: Container<DeliveryPath>): void {
       createSubscriptions({
         ...base,
         registerUrl: checkUrl(transports, guard),
+        takesCredentials: takesCredentials(transports),
         retry: plan.retry,
         perKey: plan.subscriptions.perKey,
         events: catalogue.now,

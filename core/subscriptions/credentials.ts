@@ -1,0 +1,99 @@
+/** Checks and seals the credentials of a subscription: its client certificate and its OAuth 2 client. */
+import { createSecureContext } from "node:tls";
+import { certificateFacts, keyPairProblem } from "../model/certificate.ts";
+import { clientKeyAad, clientSecretAad } from "../model/credentials.ts";
+import type { ClientCertificate, Oauth2 } from "../model/credentials.ts";
+import { Problem } from "../model/problem.ts";
+import type { FieldError } from "../model/problem.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Keys } from "../ports/plugin.ts";
+
+/** What may be given; `null` removes. */
+export interface CredentialFields {
+  readonly clientCertificate?: ClientCertificate | null;
+  /** A client secret of `null` keeps the stored one, as long as it goes to the same origin. */
+  readonly oauth2?: (Omit<Oauth2, "clientSecret"> & { readonly clientSecret: string | null }) | null;
+}
+
+type Stored = Pick<Subscription, "clientCertificate" | "oauth2">;
+
+const CREDENTIALS = ["clientCertificate", "oauth2"] as const;
+
+/** Names the credentials that are given, for the audit trail. */
+export function givenDetail(fields: CredentialFields): { readonly detail?: string } {
+  const names = CREDENTIALS.filter((name) => fields[name] !== undefined && fields[name] !== null);
+  return names.length === 0 ? {} : { detail: names.join(" ") };
+}
+
+/** @throws Problem VALIDATION_FAILED for a certificate that cannot be used with its key */
+export function checkCredentials({ clientCertificate }: CredentialFields): void {
+  if (clientCertificate === undefined || clientCertificate === null) return;
+  const { cert, key } = clientCertificate;
+  const wrong = keyPairProblem(cert, key);
+  if (wrong !== undefined) throw invalid([{ path: `clientCertificate.${wrong.of}`, message: wrong.message }]);
+  try {
+    // OpenSSL refuses keys that are too weak only here.
+    createSecureContext({ cert, key, ca: [] });
+  } catch {
+    throw invalid([{ path: "clientCertificate.key", message: "is of a kind that TLS does not take" }]);
+  }
+}
+
+/**
+ * Returns the credentials to store.
+ * @param kept those that stay where nothing is given; none when the URL moves to another origin, because credentials
+ * never go to another one than they were given for
+ * @throws Problem VALIDATION_FAILED when a client secret is to be kept that is not there
+ */
+export function sealCredentials(
+  keys: Pick<Keys, "seal">,
+  { keyId, id }: Pick<Subscription, "keyId" | "id">,
+  given: CredentialFields,
+  kept: Stored,
+): Stored {
+  return { ...sealCertificate(keys, keyId, id, given, kept), ...sealOauth2(keys, keyId, id, given, kept) };
+}
+
+function sealCertificate(
+  keys: Pick<Keys, "seal">,
+  keyId: string,
+  id: string,
+  { clientCertificate: given }: CredentialFields,
+  { clientCertificate: kept }: Stored,
+): Pick<Stored, "clientCertificate"> {
+  if (given === null) return {};
+  if (given === undefined) return kept === undefined ? {} : { clientCertificate: kept };
+  const { cert, key } = given;
+  const sealedKey = keys.seal(key, clientKeyAad(keyId, id));
+  return { clientCertificate: { cert, sealedKey, ...certificateFacts(cert) } };
+}
+
+function sealOauth2(
+  keys: Pick<Keys, "seal">,
+  keyId: string,
+  id: string,
+  { oauth2: given }: CredentialFields,
+  { oauth2: kept }: Stored,
+): Pick<Stored, "oauth2"> {
+  if (given === null) return {};
+  if (given === undefined) return kept === undefined ? {} : { oauth2: kept };
+  const { clientSecret, ...rest } = given;
+  if (clientSecret !== null)
+    return { oauth2: { ...rest, sealedSecret: keys.seal(clientSecret, clientSecretAad(keyId, id)) } };
+  const same = kept !== undefined && new URL(kept.tokenUrl).origin === new URL(given.tokenUrl).origin;
+  if (!same) throw invalid([{ path: "oauth2.clientSecret", message: "has no stored value to keep" }]);
+  return { oauth2: { ...rest, sealedSecret: kept.sealedSecret } };
+}
+
+/** @throws Problem VALIDATION_FAILED for credentials that exclude each other, or that the URL's transport does not take */
+export function checkTogether(sub: Subscription, takesCredentials: (url: string) => boolean = () => true): void {
+  const names = CREDENTIALS.filter((name) => sub[name] !== undefined);
+  if (names.length > 0 && !takesCredentials(sub.url))
+    throw invalid(names.map((path) => ({ path, message: "is only for https: URLs" })));
+  const header = Object.keys(sub.headers ?? {}).find((name) => name.toLowerCase() === "authorization");
+  if (sub.oauth2 !== undefined && header !== undefined)
+    throw invalid([{ path: "oauth2", message: `cannot stand beside the header ${header}` }]);
+}
+
+const invalid = (errors: readonly FieldError[]): Problem =>
+  new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
