@@ -4,7 +4,9 @@ import type { Transport } from "../../core/ports/transport.ts";
 import { AbortListeners } from "./https/abort-listeners.ts";
 import { Connections } from "./https/connections.ts";
 import { Deadlines } from "./https/deadlines.ts";
-import { Exchange } from "./https/exchange.ts";
+import { Exchange, type Shared } from "./https/exchange.ts";
+import { BODY_BYTES } from "./https/response-bytes.ts";
+import { Tokens, tokenPlace } from "./https/tokens.ts";
 import { hostFileProblems, hostProblems, readHosts, type HostFiles } from "./https/hosts.ts";
 
 export type { HostFiles } from "./https/hosts.ts";
@@ -56,13 +58,22 @@ export const https = (options: HttpsOptions = {}): Plugin<"transport", Transport
     const connections = new Connections({ Client, clock, connect, hosts, keepAliveMs, maxIdle, maxAgeMs });
     const deadlines = new Deadlines(clock);
     const callings = new AbortListeners();
+    // A fetch of a token serves all attempts that wait for it, so none of them can call it off.
+    const uncalled = new AbortController().signal;
+    const tokens = new Tokens(clock, (request) => new Exchange(request, uncalled, shared, BODY_BYTES).start());
+    const shared: Shared = { connections, deadlines, callings, tokens };
     return {
       schemes: ["https"],
+      takesCredentials: true,
       send: (request, signal) => {
         if (signal.aborted) return Promise.reject(signal.reason);
-        return new Exchange(request, signal, connections, deadlines, callings).start();
+        return new Exchange(request, signal, shared).start();
       },
-      forget: (subscriptionId) => connections.forget(subscriptionId),
+      forget: (subscriptionId) => {
+        tokens.forget(subscriptionId);
+        connections.forget(subscriptionId);
+        connections.forget(tokenPlace(subscriptionId));
+      },
       dispose: async () => {
         deadlines.dispose();
         await connections.dispose();

@@ -6,6 +6,7 @@ import type { Client } from "undici";
 import { ConnectError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Connect, TlsIdentity } from "../../../core/ports/plugin.ts";
+import { sameCertificate, targetOf, type Aim, type Target } from "./place.ts";
 import { ResponseBytes, type Excess } from "./response-bytes.ts";
 
 /** The user of a connection. */
@@ -36,15 +37,7 @@ export interface PooledConnection {
 }
 
 /** Where one subscription's requests go now. */
-interface Place {
-  readonly subscriptionId: string;
-  readonly origin: string;
-  readonly hostname: string;
-  readonly port: number;
-  readonly identity: TlsIdentity | undefined;
-  /** The last URL and its parsed form: parsing one costs as much as sending it. */
-  url: string;
-  path: string;
+interface Place extends Target {
   readonly idle: PooledConnection[];
   busy: number;
 }
@@ -73,9 +66,9 @@ export class Connections {
   }
 
   /** Returns a connection for one exchange, kept or new (it is dialled when it is used). `fresh`: never a kept one. */
-  take(subscriptionId: string, url: string, user: ConnectionUser, fresh = false): PooledConnection {
+  take(aim: Aim, user: ConnectionUser, fresh = false): PooledConnection {
     if (this.#disposed) throw new Error("the https transport was closed");
-    const place = this.#place(subscriptionId, url);
+    const place = this.#place(aim);
     const connection = (fresh ? undefined : this.#kept(place)) ?? this.#make(place);
     connection.user = user;
     connection.bytes.reset();
@@ -127,24 +120,15 @@ export class Connections {
     await Promise.all(clients.map((client) => client.destroy()));
   }
 
-  #place(subscriptionId: string, url: string): Place {
+  #place(aim: Aim): Place {
+    const { subscriptionId, url } = aim;
     const known = this.#places.get(subscriptionId);
-    if (known?.url === url) return known;
-    const { origin, hostname, port, pathname, search } = new URL(url);
-    const path = pathname + search;
-    if (known?.origin === origin) return Object.assign(known, { url, path });
+    const same = known !== undefined && sameCertificate(known.certificate, aim.certificate);
+    if (same && known.url === url) return known;
+    const target = targetOf(aim, this.#options.hosts);
+    if (same && known.origin === target.origin) return Object.assign(known, { url, path: target.path });
     this.forget(subscriptionId);
-    const place = {
-      subscriptionId,
-      origin,
-      hostname,
-      port: port === "" ? 443 : Number(port),
-      identity: this.#options.hosts.get(hostname),
-      url,
-      path,
-      idle: [],
-      busy: 0,
-    };
+    const place = { ...target, idle: [], busy: 0 };
     this.#places.set(subscriptionId, place);
     return place;
   }

@@ -10,9 +10,11 @@ import type { PooledConnection, Connections, ConnectionUser } from "./connection
 import type { Deadlines, Timed } from "./deadlines.ts";
 import { failure, protocol } from "./failure.ts";
 import { BODY_BYTES, type Excess } from "./response-bytes.ts";
+import type { Token } from "./token-answer.ts";
+import type { Oauth2 } from "../../../core/model/credentials.ts";
 
 /** Bytes of the body that are kept. */
-const KEPT_BYTES = 4_096;
+export const KEPT_BYTES = 4_096;
 /** Most connections opened for one request, when they are closed before a byte of it is written. */
 const MOST_DIALS = 3;
 
@@ -23,6 +25,18 @@ const EXCEEDED: Readonly<Record<Excess, string>> = {
 
 const EMPTY = new Uint8Array(0);
 
+/** What all exchanges share. */
+export interface Shared {
+  readonly connections: Connections;
+  readonly deadlines: Deadlines;
+  readonly callings: AbortListeners;
+  /** Access tokens of subscriptions with OAuth 2. */
+  readonly tokens: {
+    take(request: TransportRequest, oauth2: Oauth2): Token | Promise<Token>;
+    answered(subscriptionId: string, token: string, status: number): void;
+  };
+}
+
 type Controller = Dispatcher.DispatchController;
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -30,9 +44,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   endsAt = 0;
   readonly #request: TransportRequest;
   readonly #signal: AbortSignal;
-  readonly #connections: Connections;
-  readonly #deadlines: Deadlines;
-  readonly #callings: AbortListeners;
+  readonly #shared: Shared;
+  readonly #keptBytes: number;
   readonly #done = Promise.withResolvers<Reply>();
   #deadline: Link<Timed> | undefined;
   #calling: Link<AbortTarget> | undefined;
@@ -40,31 +53,41 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   #dial: AbortController | undefined;
   #dials = 0;
   #settled = false;
+  #token: string | undefined;
   #written = false;
   #status = 0;
   #retryAfter: string | undefined;
   #read = 0;
   #kept: Uint8Array = EMPTY;
 
-  constructor(
-    request: TransportRequest,
-    signal: AbortSignal,
-    connections: Connections,
-    deadlines: Deadlines,
-    callings: AbortListeners,
-  ) {
+  /** @param keptBytes bytes of the body that are kept */
+  constructor(request: TransportRequest, signal: AbortSignal, shared: Shared, keptBytes = KEPT_BYTES) {
     this.#request = request;
     this.#signal = signal;
-    this.#connections = connections;
-    this.#deadlines = deadlines;
-    this.#callings = callings;
+    this.#shared = shared;
+    this.#keptBytes = keptBytes;
   }
 
   start(): Promise<Reply> {
-    this.#deadline = this.#deadlines.add(this, this.#request.timeoutMs);
-    this.#calling = this.#callings.add(this.#signal, this);
-    this.#dispatch(false);
+    this.#deadline = this.#shared.deadlines.add(this, this.#request.timeoutMs);
+    this.#calling = this.#shared.callings.add(this.#signal, this);
+    const oauth2 = this.#request.credentials?.oauth2;
+    if (oauth2 === undefined) this.#dispatch(false);
+    else this.#authorize(oauth2);
     return this.#done.promise;
+  }
+
+  /** Gets the access token, within the attempt's deadline, then sends the request with it. */
+  #authorize(oauth2: Oauth2): void {
+    const use = (token: Token): void => {
+      if (this.#settled) return;
+      if (typeof token !== "string") return this.#end(token);
+      this.#token = token;
+      this.#dispatch(false);
+    };
+    const token = this.#shared.tokens.take(this.#request, oauth2);
+    if (token instanceof Promise) token.then(use, (error: unknown) => this.#end(undefined, error));
+    else use(token);
   }
 
   dialling(): AbortSignal | undefined {
@@ -75,10 +98,12 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   }
 
   #dispatch(fresh: boolean): void {
-    const { subscriptionId, url, headers, body } = this.#request;
+    const { subscriptionId, url, headers: given, body, credentials } = this.#request;
+    const headers = this.#token === undefined ? given : { ...given, Authorization: `Bearer ${this.#token}` };
+    const aim = { subscriptionId, url, certificate: credentials?.clientCertificate };
     let connection: PooledConnection;
     try {
-      connection = this.#connections.take(subscriptionId, url, this, fresh);
+      connection = this.#shared.connections.take(aim, this, fresh);
     } catch (error) {
       return this.#end(undefined, error);
     }
@@ -105,7 +130,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   onResponseData(_controller: Controller, chunk: Uint8Array): void {
     if (this.#settled) return;
     this.#read += chunk.length;
-    const room = KEPT_BYTES - this.#kept.length;
+    const room = this.#keptBytes - this.#kept.length;
     // Copied, so that 4 KiB do not keep the whole buffer of the socket alive.
     if (room > 0) this.#kept = Buffer.concat([this.#kept, chunk.subarray(0, room)]);
     if (this.#read > BODY_BYTES) this.#end(this.#response(true));
@@ -113,9 +138,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
 
   onResponseEnd(): void {
     if (this.#settled) return;
-    if (this.#connection !== undefined) this.#connections.give(this.#connection);
+    if (this.#connection !== undefined) this.#shared.connections.give(this.#connection);
     this.#connection = undefined;
-    this.#end(this.#response(this.#read > KEPT_BYTES));
+    this.#end(this.#response(this.#read > this.#keptBytes));
   }
 
   onResponseError(_controller: Controller, error: Error): void {
@@ -125,7 +150,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
     const connection = this.#connection;
     // A kept connection broke before a byte was written to it: this request has not been sent yet.
     if (connection?.reused && !this.#written && this.#dial === undefined) {
-      this.#connections.drop(connection);
+      this.#shared.connections.drop(connection);
       return this.#dispatch(true);
     }
     this.#end(failure(error), error);
@@ -140,7 +165,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   /** The deadline has come. */
   expire(): void {
     if (this.#status !== 0) return this.#end(this.#response(true));
-    const what = this.#written ? "no complete response headers" : "no connection";
+    const missing = this.#connection === undefined ? "no access token" : "no connection";
+    const what = this.#written ? "no complete response headers" : missing;
     const detail = `${what} within ${this.#request.timeoutMs} ms`;
     this.#end({ kind: "error", error: "timeout", detail });
   }
@@ -151,12 +177,15 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   }
 
   #response(truncated: boolean): Reply {
+    const token = this.#token;
+    if (token !== undefined) this.#shared.tokens.answered(this.#request.subscriptionId, token, this.#status);
     return {
       kind: "response",
       status: this.#status,
       retryAfter: this.#retryAfter,
       excerpt: this.#kept,
       truncated,
+      ...(token !== undefined && { hidden: [token] }),
     };
   }
 
@@ -164,11 +193,12 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   #end(reply: Reply | undefined, reason?: unknown): void {
     if (this.#settled) return;
     this.#settled = true;
-    if (this.#deadline !== undefined) this.#deadlines.remove(this.#deadline, this.#request.timeoutMs);
-    if (this.#calling !== undefined) this.#callings.remove(this.#signal, this.#calling);
+    const { deadlines, callings, connections } = this.#shared;
+    if (this.#deadline !== undefined) deadlines.remove(this.#deadline, this.#request.timeoutMs);
+    if (this.#calling !== undefined) callings.remove(this.#signal, this.#calling);
     if (this.#connection !== undefined) {
       this.#dial?.abort();
-      this.#connections.drop(this.#connection);
+      connections.drop(this.#connection);
       this.#connection = undefined;
     }
     if (reply === undefined) this.#done.reject(reason);

@@ -1,0 +1,43 @@
+/** Where one subscription's requests go: the target of its connections, and what they trust and show in TLS. */
+import type { ClientCertificate } from "../../../core/model/credentials.ts";
+import type { TlsIdentity } from "../../../core/ports/plugin.ts";
+
+/** Where a request goes, for which subscription, with which client certificate. */
+export interface Aim {
+  readonly subscriptionId: string;
+  readonly url: string;
+  readonly certificate: ClientCertificate | undefined;
+}
+
+export interface Target {
+  readonly subscriptionId: string;
+  readonly origin: string;
+  readonly hostname: string;
+  readonly port: number;
+  readonly identity: TlsIdentity | undefined;
+  /** The subscription's own client certificate, which `identity` holds. */
+  readonly certificate: ClientCertificate | undefined;
+  /** The last URL and its parsed form: parsing one costs as much as sending it. */
+  url: string;
+  path: string;
+}
+
+/** @param hosts what single hosts need in TLS */
+export function targetOf({ subscriptionId, url, certificate }: Aim, hosts: ReadonlyMap<string, TlsIdentity>): Target {
+  const { origin, hostname, port, pathname, search } = new URL(url);
+  const host = hosts.get(hostname);
+  return {
+    subscriptionId,
+    origin,
+    hostname,
+    port: port === "" ? 443 : Number(port),
+    // A certificate of the subscription goes before one of the host.
+    identity: certificate === undefined ? host : { ...host, ...certificate },
+    certificate,
+    url,
+    path: pathname + search,
+  };
+}
+
+export const sameCertificate = (a: ClientCertificate | undefined, b: ClientCertificate | undefined): boolean =>
+  a === b || (a?.cert === b?.cert && a?.key === b?.key);
