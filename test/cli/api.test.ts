@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCommand, startCommand } from "../support/command.ts";
 import type { Ran, Running } from "../support/command.ts";
+import { clientCertificate } from "../support/certificates.ts";
 
 let folder: string;
 let relay: Running;
@@ -112,6 +113,26 @@ describe("against a running relay", () => {
     expect(await run("subscriptions", "list", "--key", "key_1")).toMatchObject({ code: 0, stdout: "" });
   });
 
+  it("gives and removes credentials, and warns of a certificate that has ended", async () => {
+    const { cert, key } = await clientCertificate({ from: Date.now() - 90_000_000, until: Date.now() - 10_000_000 });
+    const oauth2 = { tokenUrl: `${receiverUrl}/token`, clientId: "me", clientSecret: "the-client-secret" };
+    const files = { "client.pem": cert, "client.key": key, "oauth2.json": JSON.stringify(oauth2) };
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+    const hook = ["subscriptions", "create", `${receiverUrl}/credentials`, "--key", "key_3", "--events", "a:b"];
+    const given = ["--client-cert", "client.pem", "--client-key", "client.key", "--oauth2", "@oauth2.json"];
+    const made = await run(...hook, ...given);
+    expect(made.stdout).toMatch(/^certificate +CN=client-\S+, until \d{4}-\d\d-\d\d, SHA-256 (?:[\dA-F]{2}:){31}/m);
+    expect(made.stdout).toMatch(/^oauth2 +me at https:\/\/\S+\/token$/m);
+    expect(made.stdout).not.toContain("the-client-secret");
+    expect(made.stderr).toContain("warning: the client certificate ended on");
+    const [one] = await data<{ id: string }[]>("subscriptions", "list", "--key", "key_3");
+    const update = (...args: string[]) => run("subscriptions", "update", one?.id ?? "", "--key", "key_3", ...args);
+    const bare = await update("--client-cert", "none", "--oauth2", "none");
+    expect(bare.stdout).not.toMatch(/^(?:certificate|oauth2) /m);
+    expect(await update("--client-cert", "client.pem")).toMatchObject({ code: 64 });
+    expect(await update("--oauth2", "{")).toMatchObject({ code: 64 });
+  });
+
   it("creates and changes headers, retry, rate limit and time-out", async () => {
     writeFileSync(join(folder, "headers"), "X-Tenant: 7\n\nX-Note: a, b: c\n");
     const given = ["--header", "@headers", "--header", "X-More:1", "--retry", "attempts=3,factor=1.5"];
@@ -155,7 +176,7 @@ describe("against a running relay", () => {
   });
 
   it("lists the keys that are in use, and says what the id of a key looks like", async () => {
-    expect(await run("api-keys")).toMatchObject({ code: 0, stdout: "key_1\nkey_2\n" });
+    expect(await run("api-keys")).toMatchObject({ code: 0, stdout: "key_1\nkey_2\nkey_3\n" });
     const wrong = await run("subscriptions", "list", "--key", "my key");
     expect(wrong).toMatchObject({ code: 64, stdout: "" });
     expect(wrong.stderr).toContain('--key: "my key" is no id of an API key: it has 1 to 64 letters');

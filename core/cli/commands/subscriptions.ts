@@ -25,6 +25,12 @@ interface Shown {
   readonly retry?: Readonly<Record<string, number>>;
   readonly rateLimit?: { readonly perSecond?: number };
   readonly timeoutMs?: number;
+  readonly clientCertificate?: {
+    readonly subject?: string;
+    readonly fingerprint?: string;
+    readonly notAfter?: string;
+  };
+  readonly oauth2?: { readonly tokenUrl?: string; readonly clientId?: string };
 }
 
 interface Sent {
@@ -119,7 +125,7 @@ const update: Command = {
     };
     if (Object.values(body).every((value) => value === undefined)) {
       throw usage(
-        "nothing to change: give --to, --events, --status, --description, --header, --retry, --rate-limit or --timeout-ms",
+        "nothing to change: give --to, --events, --status, --description, --header, --retry, --rate-limit, --timeout-ms, --client-cert or --oauth2",
       );
     }
     const path = webhook(given);
@@ -176,6 +182,9 @@ const test: Command = {
   },
 };
 
+const certificateText = ({ subject, fingerprint, notAfter }: NonNullable<Shown["clientCertificate"]>): string =>
+  `${subject ?? "?"}, until ${notAfter?.slice(0, 10) ?? "?"}, SHA-256 ${fingerprint ?? "?"}`;
+
 const status = (one: Shown): string =>
   one.disabledReason === undefined ? one.status : `${one.status} (${one.disabledReason})`;
 
@@ -200,12 +209,17 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
         ],
         ["rate limit", one.rateLimit && `${one.rateLimit.perSecond ?? "?"} attempts a second`],
         ["time-out", one.timeoutMs === undefined ? undefined : `${one.timeoutMs} ms`],
+        ["certificate", one.clientCertificate && certificateText(one.clientCertificate)],
+        ["oauth2", one.oauth2 && `${one.oauth2.clientId ?? "?"} at ${one.oauth2.tokenUrl ?? "?"}`],
         ["created", one.createdAt],
         ["updated", one.updatedAt],
         ["secret", one.secret],
         ["old secret ends", one.previousSecretExpiresAt ?? undefined],
       ]),
     );
+    const { notAfter } = one.clientCertificate ?? {};
+    if (notAfter !== undefined && Date.parse(notAfter) < around.clock.now())
+      around.say(`relay: warning: the client certificate ended on ${printable(notAfter.slice(0, 10))}`);
     if (one.secret !== undefined)
       around.say("relay: the secret is shown this once; keep it where the receiver finds it");
   }

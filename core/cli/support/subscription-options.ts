@@ -1,4 +1,4 @@
-/** The optional fields of a subscription as command-line options: headers, retry, rate limit and time-out. */
+/** The optional fields of a subscription as command-line options: headers, retry, rate limit, time-out, credentials. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { CliEnvironment } from "./environment.ts";
@@ -17,6 +17,12 @@ export const FIELD_OPTIONS: readonly Option[] = [
   { flags: "--retry <policy>", about: "such as attempts=3,firstDelayMs=1000,factor=2,maxDelayMs=60000, or some of it" },
   { flags: "--rate-limit <n>", about: "most attempts a second" },
   { flags: "--timeout-ms <ms>", about: "how long one attempt may take, 1000 to 30000" },
+  { flags: "--client-cert <file>", about: "PEM file of the client certificate that is shown to the receiver" },
+  { flags: "--client-key <file>", about: "PEM file of its private key" },
+  {
+    flags: "--oauth2 <json>",
+    about: "tokenUrl, clientId, clientSecret, scope and audience as JSON, or @file with it",
+  },
 ];
 
 /** What is set by these options. `none` clears a field; a header's name alone keeps its stored value in an update. */
@@ -26,6 +32,8 @@ export function fieldOptions(given: Given, { cwd }: CliEnvironment): Readonly<Re
     retry: retryOf(given.list("retry")),
     rateLimit: clearable(given.text("rate-limit"), (text) => ({ perSecond: numeric("rate-limit", text) })),
     timeoutMs: clearable(given.text("timeout-ms"), (text) => numeric("timeout-ms", text)),
+    clientCertificate: certificateOf(given.text("client-cert"), given.text("client-key"), cwd),
+    oauth2: clearable(given.text("oauth2"), (text) => jsonOf("oauth2", text, cwd)),
   };
 }
 
@@ -35,6 +43,26 @@ const clearable = <T>(text: string | undefined, read: (text: string) => T): T | 
 function numeric(option: string, text: string): number {
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text);
   throw usage(`--${option} must be a number, or none`);
+}
+
+function certificateOf(
+  cert: string | undefined,
+  key: string | undefined,
+  cwd: string,
+): { readonly cert: string; readonly key: string } | null | undefined {
+  if (cert === NONE && key === undefined) return null;
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert === undefined || key === undefined) throw usage("--client-cert and --client-key are given together");
+  return { cert: textOf("client-cert", resolve(cwd, cert)), key: textOf("client-key", resolve(cwd, key)) };
+}
+
+function jsonOf(option: string, text: string, cwd: string): unknown {
+  try {
+    return JSON.parse(text.startsWith("@") ? textOf(option, resolve(cwd, text.slice(1))) : text) as unknown;
+  } catch (error) {
+    if (error instanceof SyntaxError) throw usage(`--${option} must be JSON, or @file with it, or none`);
+    throw error;
+  }
 }
 
 const POLICY = ["attempts", "firstDelayMs", "factor", "maxDelayMs"];
@@ -63,13 +91,16 @@ function headersOf(given: readonly string[], cwd: string): Readonly<Record<strin
   );
 }
 
-function linesOf(file: string): readonly string[] {
+const linesOf = (file: string): readonly string[] =>
+  textOf("header", file)
+    .split(/\r?\n/)
+    .filter((line) => line.trim() !== "");
+
+function textOf(option: string, file: string): string {
   try {
-    return readFileSync(file, "utf8")
-      .split(/\r?\n/)
-      .filter((line) => line.trim() !== "");
+    return readFileSync(file, "utf8");
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
-    throw usage(`--header names a file that cannot be read (${code}): ${file}`);
+    throw usage(`--${option} names a file that cannot be read (${code}): ${file}`);
   }
 }

@@ -63,5 +63,6 @@ const REASONS: Readonly<Record<string, string>> = {
   timeout: "timed out",
   reset: "connection broken",
   protocol: "not HTTP",
+  token: "no access token",
 };
 export const reason = (code: string): string => REASONS[code] ?? code;

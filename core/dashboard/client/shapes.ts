@@ -22,6 +22,8 @@ export interface Subscription {
   readonly timeoutMs?: number;
   readonly retry?: Retry;
   readonly headers?: Readonly<Record<string, null>>;
+  readonly clientCertificate?: { readonly subject: string; readonly fingerprint: string; readonly notAfter: string };
+  readonly oauth2?: { readonly tokenUrl: string; readonly clientId: string };
   readonly disabledReason?: "endpoint_gone" | "endpoint_failing";
 }
 

@@ -206,6 +206,16 @@ const Settings = part(({ one }: { readonly one: Glance }) =>
           "Custom headers",
           el.span({ class: "names" }, ...Object.keys(one.headers).map((name) => el.code({ key: name }, name))),
         ),
+      one.clientCertificate !== undefined &&
+        line(
+          "Client certificate",
+          el.span(
+            { class: "wrap" },
+            `${one.clientCertificate.subject}, until ${one.clientCertificate.notAfter.slice(0, 10)}`,
+          ),
+        ),
+      one.oauth2 !== undefined &&
+        line("OAuth 2", el.span({ class: "wrap" }, `${one.oauth2.clientId} at ${one.oauth2.tokenUrl}`)),
       one.createdAt !== undefined && line("Created", moment(one.createdAt)),
     ),
   ),
