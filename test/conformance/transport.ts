@@ -2,6 +2,12 @@
 import { expect } from "vitest";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
 
+/**
+ * What a far side may lack. `headers`: what came with the body can be looked at, and a wish for a pause can be sent
+ * back. `status`: it answers with statuses and bodies of its own; a bus confirms or refuses, and has neither.
+ */
+export type Ability = FarSide["do"] | "headers" | "status";
+
 /** What the far side is told to do with every request from now on. */
 export type FarSide =
   | { readonly do: "answer"; readonly status: number; readonly body?: string; readonly retryAfter?: string }
@@ -37,7 +43,7 @@ export interface TransportHarness {
   /** A transport, set up, and a far side for it. Its disposal disposes the transport as well. */
   open(): Promise<TransportBench>;
   /** Laws that cannot be tried here, with the reason. */
-  readonly cannot?: Partial<Record<FarSide["do"] | "headers", string>>;
+  readonly cannot?: Partial<Record<Ability, string>>;
 }
 
 type It = (name: string, law: () => Promise<void>) => unknown;
@@ -49,7 +55,7 @@ const never = (): AbortSignal => new AbortController().signal;
 export function describeTransport(it: It & { readonly skip?: It }, harness: TransportHarness): void {
   const law = (
     name: string,
-    needs: readonly (FarSide["do"] | "headers")[],
+    needs: readonly Ability[],
     check: (bench: TransportBench, send: Send) => Promise<void>,
   ): void => {
     const reason = needs.flatMap((need) => harness.cannot?.[need] ?? [])[0];
@@ -81,6 +87,17 @@ export function describeTransport(it: It & { readonly skip?: It }, harness: Tran
     expect(transport.schemes).toContain(new URL(url).protocol.slice(0, -1));
   });
 
+  law("it takes the URL that it serves, and is the connection that the URL names", [], async ({ transport, url }) => {
+    expect(await transport.problems?.(url)).toBeUndefined();
+    if (transport.name !== undefined) expect(new URL(url).hostname).toBe(transport.name);
+  });
+
+  law("it is ready once it is set up and answered", ["answer"], async (bench, send) => {
+    bench.far({ do: "answer", status: 200 });
+    await send();
+    expect(bench.transport.readiness?.()).toBeUndefined();
+  });
+
   law("the body arrives byte for byte, once", ["answer"], async (bench, send) => {
     bench.far({ do: "answer", status: 200 });
     const bytes = Uint8Array.from({ length: 256 * 40 }, (_, index) => index % 256);
@@ -97,7 +114,7 @@ export function describeTransport(it: It & { readonly skip?: It }, harness: Tran
     expect((await bench.arrived(1))[0]?.headers).toMatchObject(headers);
   });
 
-  law("what the far side says is a reply, whatever it says", ["answer"], async (bench, send) => {
+  law("what the far side says is a reply, whatever it says", ["answer", "status"], async (bench, send) => {
     for (const status of [200, 204, 301, 400, 404, 410, 429, 500, 503]) {
       bench.far({ do: "answer", status });
       expect(await send()).toMatchObject({ kind: "response", status });
@@ -105,21 +122,21 @@ export function describeTransport(it: It & { readonly skip?: It }, harness: Tran
     expect(await bench.arrived(9)).toHaveLength(9);
   });
 
-  law("Retry-After is told as it came", ["answer", "headers"], async (bench, send) => {
+  law("Retry-After is told as it came", ["answer", "status", "headers"], async (bench, send) => {
     bench.far({ do: "answer", status: 429, retryAfter: "17" });
     expect(await send()).toMatchObject({ status: 429, retryAfter: "17" });
     bench.far({ do: "answer", status: 503 });
     expect((await send()) satisfies Reply).not.toMatchObject({ retryAfter: expect.anything() as unknown });
   });
 
-  law("a short answer is kept whole", ["answer"], async (bench, send) => {
+  law("a short answer is kept whole", ["answer", "status"], async (bench, send) => {
     bench.far({ do: "answer", status: 400, body: "no such hook: é" });
     const reply = await send();
     expect(reply).toMatchObject({ kind: "response", status: 400, truncated: false });
     if (reply.kind === "response") expect(new TextDecoder().decode(reply.excerpt)).toBe("no such hook: é");
   });
 
-  law("of a long answer the first 4 KiB are kept", ["answer"], async (bench, send) => {
+  law("of a long answer the first 4 KiB are kept", ["answer", "status"], async (bench, send) => {
     const body = "0123456789abcdef".repeat(65_536);
     bench.far({ do: "answer", status: 200, body });
     const reply = await send();

@@ -1,0 +1,45 @@
+/** Names of connections, and the part of a URL that names the destination on one. */
+
+export interface OptionProblem {
+  readonly path: string;
+  readonly message: string;
+}
+
+const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+/** Returns what is wrong with the name of a connection. */
+export const nameProblems = (name: unknown): OptionProblem[] =>
+  typeof name === "string" && NAME.test(name)
+    ? []
+    : [{ path: "name", message: "must be 1 to 63 lower-case letters, digits and -, such as bus" }];
+
+/** Returns what is wrong with the URL of a server. Never shows it: it may hold a password. */
+export function urlProblems(path: string, url: unknown, schemes: readonly string[]): OptionProblem[] {
+  const given = typeof url === "string" && URL.canParse(url) ? new URL(url) : undefined;
+  if (given !== undefined && schemes.includes(given.protocol.slice(0, -1)) && given.hostname !== "") return [];
+  return [{ path, message: `must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(" or ")}` }];
+}
+
+/** What stands behind `scheme://name/`, checked: as parts, or one line on what is wrong. */
+export type Destination = { readonly parts: readonly string[] } | { readonly problem: string };
+
+/** Remembers this many URLs that were read. */
+const HELD = 1_000;
+
+/**
+ * Reads destinations of one connection. The pattern decides alone what a URL may reach, so that no subscriber gets at
+ * what the bus keeps for itself; its groups are the parts.
+ */
+export function destinations(start: string, pattern: RegExp, rule: string): (url: string) => Destination {
+  const known = new Map<string, Destination>();
+  const problem = `must be ${start} and ${rule}`;
+  return (url) => {
+    const found = known.get(url);
+    if (found !== undefined) return found;
+    const match = url.startsWith(start) ? pattern.exec(url.slice(start.length)) : null;
+    const read: Destination = match === null ? { problem } : { parts: match.slice(1).map((part) => part ?? "") };
+    if (known.size >= HELD) known.clear();
+    known.set(url, read);
+    return read;
+  };
+}

@@ -1,0 +1,166 @@
+/** One file that lines are added to. Lines that come while the disk is busy are written and synced together. */
+import { mkdir, open, readdir, rename, unlink, type FileHandle } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { isoTime } from "../../../core/model/time.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import { mendTail, SUFFIX } from "./tails.ts";
+
+export interface LineFileOptions {
+  readonly dir: string;
+  readonly maxBytes: number;
+  readonly keep: number | undefined;
+  readonly clock: Clock;
+}
+
+interface Waiting {
+  readonly line: Buffer;
+  readonly dropped: () => boolean;
+  readonly resolve: (at: number) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Bytes that are written and synced together, one line more or less. */
+const GROUP_BYTES = 4_194_304;
+const DAY_MS = 86_400_000;
+
+export class LineFile {
+  readonly #file: string;
+  readonly #options: LineFileOptions;
+  #waiting: Waiting[] = [];
+  #writing: Promise<void> | undefined;
+  #handle: FileHandle | undefined;
+  #size = 0;
+  /** The day, counted from 1970, that the file's lines are of. */
+  #day = 0;
+
+  constructor(path: string, options: LineFileOptions) {
+    this.#file = join(options.dir, ...path.split("/")) + SUFFIX;
+    this.#options = options;
+  }
+
+  get busy(): boolean {
+    return this.#writing !== undefined;
+  }
+
+  append(line: Buffer, dropped: () => boolean): Promise<number> {
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    this.#waiting.push({ line, dropped, resolve, reject });
+    this.#writing ??= this.#write().finally(() => (this.#writing = undefined));
+    return promise;
+  }
+
+  /** Writes what waits, then closes the file. */
+  async close(): Promise<void> {
+    await this.#writing;
+    await this.#letGo();
+  }
+
+  async #write(): Promise<void> {
+    // Gathers what this turn of the event loop adds.
+    await new Promise((turned) => setImmediate(turned));
+    while (this.#waiting.length > 0) await this.#writeGroup(this.#takeGroup());
+  }
+
+  #takeGroup(): Waiting[] {
+    let bytes = 0;
+    let count = 0;
+    while (count < this.#waiting.length && bytes < GROUP_BYTES)
+      bytes += (this.#waiting[count++] as Waiting).line.length;
+    const group = this.#waiting.slice(0, count);
+    this.#waiting = this.#waiting.slice(count);
+    return group.filter(({ dropped }) => !dropped());
+  }
+
+  /** Never rejects: each line is told. */
+  async #writeGroup(group: readonly Waiting[]): Promise<void> {
+    if (group.length === 0) return;
+    const bytes = Buffer.concat(group.map(({ line }) => line));
+    let at: number;
+    try {
+      const handle = await this.#opened(bytes.length);
+      at = this.#size;
+      await handle.appendFile(bytes);
+      await handle.datasync();
+      this.#size += bytes.length;
+    } catch (error) {
+      // How much of it is on the disk is unknown. The next line opens the file again, which mends its end.
+      await this.#letGo().catch(() => undefined);
+      for (const { reject } of group) reject(error);
+      return;
+    }
+    for (const { line, resolve } of group) {
+      resolve(at);
+      at += line.length;
+    }
+  }
+
+  async #opened(more: number): Promise<FileHandle> {
+    let handle = this.#handle ?? (await this.#open());
+    const today = Math.floor(this.#options.clock.now() / DAY_MS);
+    if (this.#size > 0 && (this.#day !== today || this.#size + more > this.#options.maxBytes)) {
+      await this.#rotate();
+      handle = await this.#open();
+    }
+    if (this.#size === 0) this.#day = today;
+    return handle;
+  }
+
+  async #open(): Promise<FileHandle> {
+    const folder = dirname(this.#file);
+    await mkdir(folder, { recursive: true, mode: 0o750 });
+    // Read as well, to find the end of the last line.
+    const handle = await open(this.#file, "a+", 0o640);
+    try {
+      const { mtimeMs } = await handle.stat();
+      this.#size = await mendTail(handle);
+      this.#day = Math.floor(mtimeMs / DAY_MS);
+      if (this.#size === 0) await this.#syncFolders(folder);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+    return (this.#handle = handle);
+  }
+
+  /** A new file, or one in a new folder, lasts only when the folders above it are synced. */
+  async #syncFolders(folder: string): Promise<void> {
+    for (let at = folder; at.length >= this.#options.dir.length; at = dirname(at)) {
+      await using handle = await open(at, "r");
+      await handle.sync();
+    }
+  }
+
+  /** Gives the file its time for a name, and removes the oldest of those that were closed before. */
+  async #rotate(): Promise<void> {
+    const { clock, keep } = this.#options;
+    await this.#letGo();
+    const folder = dirname(this.#file);
+    const start = `${basename(this.#file)}.`;
+    const closed = (await readdir(folder))
+      .filter((name) => name.startsWith(start) && STAMP.test(name.slice(start.length)))
+      .map((name) => name.slice(start.length))
+      .sort();
+    const next = stampAfter(closed.at(-1), clock.now());
+    await rename(this.#file, `${this.#file}.${next}`);
+    await this.#syncFolders(folder);
+    if (keep === undefined) return;
+    const old = [...closed, next].slice(0, -keep);
+    for (const stamp of old) await unlink(`${this.#file}.${stamp}`);
+  }
+
+  async #letGo(): Promise<void> {
+    const handle = this.#handle;
+    this.#handle = undefined;
+    await handle?.close();
+  }
+}
+
+const STAMP = /^\d{8}T\d{9}Z(?:-\d{6})?$/;
+
+/** The name of the time, or the next one after the last: names grow even where the clock is set back. */
+function stampAfter(last: string | undefined, now: number): string {
+  const stamp = isoTime(now).replaceAll(/[-:.]/g, "");
+  if (last === undefined || stamp > last) return stamp;
+  const [time = "", count = "0"] = last.split("-");
+  return `${time}-${String(Number(count) + 1).padStart(6, "0")}`;
+}
