@@ -1,0 +1,124 @@
+/** The Redis stream transport adds each delivery to a stream with XADD. It uses ioredis, with every wait bounded. */
+import type { Plugin } from "../../core/ports/plugin.ts";
+import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
+import { destinations, nameProblems, urlProblems, type OptionProblem } from "./buses/destination.ts";
+import { confirmed, refused, unavailable } from "./buses/replies.ts";
+import { Sends } from "./buses/sends.ts";
+
+export interface RedisStreamOptions {
+  /** Name of the connection in URLs: `redis-stream://<name>/deposits`. */
+  readonly name: string;
+  /** `redis://user:password@host:port/db`, `rediss://` for TLS. */
+  readonly url: string;
+  /** About how many entries a stream keeps; Redis removes the oldest beyond that. All are kept without it. */
+  readonly maxLen?: number;
+}
+
+const STREAM = /^([A-Za-z0-9][A-Za-z0-9._:-]{0,199})$/;
+const RULE = "the key of a stream: 1 to 200 letters, digits and . _ : -, such as deposits:paid";
+
+/** Wait between attempts to connect, ms. */
+const AGAIN_MS = 500;
+/** A server that owes an answer for this long is taken for lost, ms. */
+const SILENT_MS = 5_000;
+
+/** Errors of Redis that say that it takes nothing now: no fault of the stream that was named. */
+const LATER =
+  /^(?:LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|OOM|BUSY|NOAUTH|WRONGPASS|UNKILLABLE)\b/;
+
+/**
+ * Delivers to `redis-stream:` URLs: `redis-stream://<name>/deposits` is the stream `deposits`. An entry has the signed
+ * headers as fields, named as they are, and the exact body in the field `event`, which `fromRedisStream()` reads. The
+ * answer to XADD makes it delivered: what that is worth on a disk is the server's setting.
+ */
+export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", Transport> => ({
+  kind: "transport",
+  name: `redis-stream:${options?.name}`,
+  problems: problemsOf(options ?? {}),
+  async setup({ clock, log }) {
+    const { Redis } = await import("ioredis");
+    const { name, maxLen } = options;
+    const sends = new Sends(clock);
+    const destination = destinations(`redis-stream://${name}/`, STREAM, RULE);
+    const client = new Redis(options.url, {
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      connectTimeout: SILENT_MS,
+      socketTimeout: SILENT_MS,
+      keepAlive: 10_000,
+      retryStrategy: () => AGAIN_MS,
+      maxLoadingRetryTime: AGAIN_MS,
+      reconnectOnError: (error) => error.message.startsWith("READONLY"),
+    });
+    let said = "";
+    client.on("error", ({ message }: Error) => {
+      if (message !== said) log.warn("a connection to Redis failed", { transport: name, error: message });
+      said = message;
+    });
+    client.on("ready", () => (said = ""));
+    client.on("close", () => sends.endAll(unavailable(name)));
+
+    /** What keeps Redis from taking entries, until it takes one. */
+    let refusal: { readonly words: string; readonly at: number } | undefined;
+    const failed = (error: unknown): Reply => {
+      const { name: kind, message } = error as Error;
+      // Anything else is the connection's: closed, or never there.
+      if (kind !== "ReplyError") return unavailable(name);
+      if (!LATER.test(message)) return refused(message);
+      const words = `takes nothing (${message.split(" ", 1)[0]})`;
+      if (refusal === undefined) log.warn("Redis takes no entries", { transport: name, error: message });
+      refusal = { words, at: clock.monotonic() };
+      return unavailable(name);
+    };
+
+    return {
+      schemes: ["redis-stream"],
+      name,
+      problems(url) {
+        const found = destination(url);
+        return "problem" in found ? found.problem : undefined;
+      },
+      readiness() {
+        if (client.status !== "ready") return "is not connected";
+        return refusal === undefined || clock.monotonic() - refusal.at > REFUSAL_MS ? undefined : refusal.words;
+      },
+      send(request, signal) {
+        const found = destination(request.url);
+        if ("problem" in found) return Promise.resolve(refused(`the URL ${found.problem}`));
+        const [stream = ""] = found.parts;
+        const publish = async (): Promise<Reply> => {
+          const trim = maxLen === undefined ? [] : ["MAXLEN", "~", maxLen];
+          const id = await client.call("XADD", stream, ...trim, "*", ...fieldsOf(request));
+          refusal = undefined;
+          return confirmed(`stream ${stream}, entry ${String(id)}`);
+        };
+        return sends.run(request, signal, publish, failed);
+      },
+      dispose() {
+        sends.dispose();
+        client.disconnect();
+        return Promise.resolve();
+      },
+    };
+  },
+});
+
+/** How long a refusal counts after the last one, ms: longer than a subscription is paused for it. */
+const REFUSAL_MS = 30_000;
+
+/** The headers and the body. A subscriber's own header `event` would stand beside the body, so it is left out. */
+function fieldsOf({ headers, body, messageId }: TransportRequest): (string | Buffer)[] {
+  const fields: (string | Buffer)[] = ["event", Buffer.from(body.buffer, body.byteOffset, body.byteLength)];
+  for (const [field, value] of Object.entries(headers))
+    if (field !== "event" && field !== "messageId") fields.push(field, value);
+  fields.push("messageId", messageId);
+  return fields;
+}
+
+function problemsOf({ name, url, maxLen = 1 }: Partial<RedisStreamOptions>): readonly OptionProblem[] {
+  const problems = [...nameProblems(name), ...urlProblems("url", url, ["redis", "rediss"])];
+  if (!Number.isSafeInteger(maxLen) || maxLen < 1)
+    problems.push({ path: "maxLen", message: "must be a whole number, 1 or more" });
+  return problems;
+}
