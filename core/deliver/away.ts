@@ -59,6 +59,7 @@ export function createAway(deps: {
     const now = clock.monotonic();
     const absence: Absence = { transport, since: now, endsAt: now, told: false, paused: new Map() };
     absences.set(transport, absence);
+    metrics.gauge("connection_away", 1, { transport: labelOf(transport) });
     log.warn("a connection is away: its subscriptions are paused", { transport: labelOf(transport), error: detail });
     watching ??= watch().finally(() => (watching = undefined));
     return absence;
@@ -83,6 +84,7 @@ export function createAway(deps: {
     const over = clock.monotonic() > absence.endsAt + ASK_MS;
     if (!absence.told && !over) return;
     absences.delete(transport);
+    metrics.gauge("connection_away", 0, { transport: labelOf(transport) });
     log.info("a connection is back", {
       transport: labelOf(transport),
       durationMs: Math.round(clock.monotonic() - since),

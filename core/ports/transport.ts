@@ -71,16 +71,11 @@ export interface Transport {
    * the attempt is neither counted nor recorded
    */
   send(request: TransportRequest, signal: AbortSignal): Promise<Reply>;
-  /**
-   * Returns a few words on why nothing can be sent now, or `undefined` when it can. Cheap: it is asked by probes, and
-   * twice a second while subscriptions wait for the connection.
-   */
-  readiness?(): string | undefined;
   /** Closes the connections kept for one subscription. */
   forget?(subscriptionId: string): void;
   /**
    * Says in one plain line why it cannot send anything now (`"no connection to NATS"`); `undefined`: it can. Called as
-   * `Source.readiness` is, with the same meaning. One receiver that is away is no reason: this is of the transport as a whole.
+   * `Source.readiness` is, with the same meaning, and twice a second while subscriptions wait for the transport to come back. One receiver that is away is no reason: this is of the transport as a whole.
    */
   readiness?(): string | undefined;
   dispose(): Promise<void>;

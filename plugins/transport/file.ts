@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
+import { Fault } from "./buses/fault.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
 import { Sends } from "./buses/sends.ts";
 import { LineFiles } from "./file/line-files.ts";
@@ -20,9 +21,6 @@ export interface FileOptions {
   /** How many closed files of each path are kept; the oldest are removed. All of them are kept without it. */
   readonly keep?: number;
 }
-
-/** How long a fault counts after the last one, ms: longer than a subscription is paused for it. */
-const FAULT_MS = 30_000;
 
 /** Lower-case, because some disks know no other; no point at the beginning of a part, so no `..`. */
 const PATH = /^([a-z0-9][a-z0-9._-]{0,99}(?:\/[a-z0-9][a-z0-9._-]{0,99}){0,7})$/;
@@ -49,8 +47,7 @@ export const toFile = (options: FileOptions): Plugin<"transport", Transport> => 
     const read = destinations(`file://${name}/`, PATH, RULE);
     const destination = (url: string): ReturnType<typeof read> =>
       url.includes(".ndjson") ? { problem: `must be file://${name}/ and ${RULE}` } : read(url);
-    /** The last fault and when it came, monotonic: a path that nobody writes to any more must not be one for ever. */
-    let fault: { readonly words: string; readonly at: number } | undefined;
+    const fault = new Fault(clock);
     return {
       schemes: ["file"],
       name,
@@ -58,7 +55,7 @@ export const toFile = (options: FileOptions): Plugin<"transport", Transport> => 
         const found = destination(url);
         return "problem" in found ? found.problem : undefined;
       },
-      readiness: () => (fault === undefined || clock.monotonic() - fault.at > FAULT_MS ? undefined : fault.words),
+      readiness: () => fault.words(),
       send(request, signal) {
         const found = destination(request.url);
         if ("problem" in found) return Promise.resolve(refused(`the URL ${found.problem}`));
@@ -68,7 +65,7 @@ export const toFile = (options: FileOptions): Plugin<"transport", Transport> => 
           signal,
           async (sending) => {
             const at = await files.append(path, lineOf(request, clock.now()), () => sending.ended);
-            fault = undefined;
+            fault.clear();
             return confirmed(`${path}.ndjson, line at byte ${at}`);
           },
           (error) => {
@@ -76,9 +73,8 @@ export const toFile = (options: FileOptions): Plugin<"transport", Transport> => 
             // A folder of that name, or a file where a folder should be: another path would do.
             if (code === "EISDIR" || code === "ENOTDIR" || code === "EEXIST")
               return refused(`${path}.ndjson cannot be a file here (${code})`);
-            if (fault === undefined)
+            if (fault.note(`cannot write (${code})`))
               log.error("a file cannot be written", { transport: name, path, error: String(error) });
-            fault = { words: `cannot write (${code})`, at: clock.monotonic() };
             return unavailable(name);
           },
         );

@@ -1,15 +1,18 @@
 /** The Redis stream transport adds each delivery to a stream with XADD. It uses ioredis, with every wait bounded. */
+import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
-import { destinations, nameProblems, urlProblems, type OptionProblem } from "./buses/destination.ts";
+import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
+import { Fault } from "./buses/fault.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
+import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { Sends } from "./buses/sends.ts";
 
 export interface RedisStreamOptions {
   /** Name of the connection in URLs: `redis-stream://<name>/deposits`. */
   readonly name: string;
   /** `redis://user:password@host:port/db`, `rediss://` for TLS. */
-  readonly url: string;
+  readonly url: SecretOption;
   /** About how many entries a stream keeps; Redis removes the oldest beyond that. All are kept without it. */
   readonly maxLen?: number;
 }
@@ -17,6 +20,7 @@ export interface RedisStreamOptions {
 const STREAM = /^([A-Za-z0-9][A-Za-z0-9._:-]{0,199})$/;
 const RULE = "the key of a stream: 1 to 200 letters, digits and . _ : -, such as deposits:paid";
 
+const SCHEMES = ["redis", "rediss"];
 /** Wait between attempts to connect, ms. */
 const AGAIN_MS = 500;
 /** A server that owes an answer for this long is taken for lost, ms. */
@@ -35,12 +39,13 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
   kind: "transport",
   name: `redis-stream:${options?.name}`,
   problems: problemsOf(options ?? {}),
-  async setup({ clock, log }) {
+  secrets: { url: options?.url },
+  async setup({ clock, log, secret }) {
     const { Redis } = await import("ioredis");
     const { name, maxLen } = options;
     const sends = new Sends(clock);
     const destination = destinations(`redis-stream://${name}/`, STREAM, RULE);
-    const client = new Redis(options.url, {
+    const client = new Redis(checkedUrl("toRedisStream", secret("url"), SCHEMES), {
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
@@ -59,16 +64,14 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
     client.on("ready", () => (said = ""));
     client.on("close", () => sends.endAll(unavailable(name)));
 
-    /** What keeps Redis from taking entries, until it takes one. */
-    let refusal: { readonly words: string; readonly at: number } | undefined;
+    const fault = new Fault(clock);
     const failed = (error: unknown): Reply => {
       const { name: kind, message } = error as Error;
       // Anything else is the connection's: closed, or never there.
       if (kind !== "ReplyError") return unavailable(name);
       if (!LATER.test(message)) return refused(message);
-      const words = `takes nothing (${message.split(" ", 1)[0]})`;
-      if (refusal === undefined) log.warn("Redis takes no entries", { transport: name, error: message });
-      refusal = { words, at: clock.monotonic() };
+      if (fault.note(`takes nothing (${message.split(" ", 1)[0]})`))
+        log.warn("Redis takes no entries", { transport: name, error: message });
       return unavailable(name);
     };
 
@@ -81,7 +84,7 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
       },
       readiness() {
         if (client.status !== "ready") return "is not connected";
-        return refusal === undefined || clock.monotonic() - refusal.at > REFUSAL_MS ? undefined : refusal.words;
+        return fault.words();
       },
       send(request, signal) {
         const found = destination(request.url);
@@ -90,7 +93,7 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
         const publish = async (): Promise<Reply> => {
           const trim = maxLen === undefined ? [] : ["MAXLEN", "~", maxLen];
           const id = await client.call("XADD", stream, ...trim, "*", ...fieldsOf(request));
-          refusal = undefined;
+          fault.clear();
           return confirmed(`stream ${stream}, entry ${String(id)}`);
         };
         return sends.run(request, signal, publish, failed);
@@ -104,20 +107,16 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
   },
 });
 
-/** How long a refusal counts after the last one, ms: longer than a subscription is paused for it. */
-const REFUSAL_MS = 30_000;
-
 /** The headers and the body. A subscriber's own header `event` would stand beside the body, so it is left out. */
 function fieldsOf({ headers, body, messageId }: TransportRequest): (string | Buffer)[] {
   const fields: (string | Buffer)[] = ["event", Buffer.from(body.buffer, body.byteOffset, body.byteLength)];
-  for (const [field, value] of Object.entries(headers))
-    if (field !== "event" && field !== "messageId") fields.push(field, value);
+  for (const [field, value] of Object.entries(headers)) if (field !== "event") fields.push(field, value);
   fields.push("messageId", messageId);
   return fields;
 }
 
 function problemsOf({ name, url, maxLen = 1 }: Partial<RedisStreamOptions>): readonly OptionProblem[] {
-  const problems = [...nameProblems(name), ...urlProblems("url", url, ["redis", "rediss"])];
+  const problems = [...nameProblems(name), ...urlProblems("url", url, SCHEMES)];
   if (!Number.isSafeInteger(maxLen) || maxLen < 1)
     problems.push({ path: "maxLen", message: "must be a whole number, 1 or more" });
   return problems;

@@ -49,6 +49,8 @@ export interface TransportHarness {
 type It = (name: string, law: () => Promise<void>) => unknown;
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+/** Each send is a message of its own: a bus drops those that it had before. */
+let sends = 0;
 const never = (): AbortSignal => new AbortController().signal;
 
 /** Registers the laws with `it`. Those that the harness cannot try are registered with `it.skip` and the reason. */
@@ -70,7 +72,7 @@ export function describeTransport(it: It & { readonly skip?: It }, harness: Tran
             timeoutMs: 10_000,
             subscriptionId: "sub_law",
             keyId: "key_law",
-            messageId: "dlv_law_0",
+            messageId: `dlv_law_${++sends}_0`,
             ...over,
           },
           signal,

@@ -141,6 +141,11 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
   oldest_due_seconds: { kind: "gauge", help: "Age of the oldest delivery that is due, not paused and not under way" },
   leases: { kind: "gauge", help: "Deliveries under way on this node" },
   ready: { kind: "gauge", help: "1 when this node is ready to serve" },
+  connection_away: {
+    kind: "gauge",
+    help: "1 while subscriptions are paused because a connection of the config is away",
+    labels: ["transport"],
+  },
   source_lag_seconds: { kind: "gauge", help: "How far a source is behind its upstream", labels: ["source"] },
   storage_bytes: { kind: "gauge", help: "Bytes that the storage uses, where it can tell cheaply" },
   disk_free_bytes: { kind: "gauge", help: "Bytes that are free where the data folder is" },

@@ -13,13 +13,6 @@ export const nameProblems = (name: unknown): OptionProblem[] =>
     ? []
     : [{ path: "name", message: "must be 1 to 63 lower-case letters, digits and -, such as bus" }];
 
-/** Returns what is wrong with the URL of a server. Never shows it: it may hold a password. */
-export function urlProblems(path: string, url: unknown, schemes: readonly string[]): OptionProblem[] {
-  const given = typeof url === "string" && URL.canParse(url) ? new URL(url) : undefined;
-  if (given !== undefined && schemes.includes(given.protocol.slice(0, -1)) && given.hostname !== "") return [];
-  return [{ path, message: `must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(" or ")}` }];
-}
-
 /** What stands behind `scheme://name/`, checked: as parts, or one line on what is wrong. */
 export type Destination = { readonly parts: readonly string[] } | { readonly problem: string };
 

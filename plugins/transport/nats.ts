@@ -1,0 +1,176 @@
+/** The NATS transport publishes each delivery to JetStream and waits for the stream's confirmation. */
+import { resolve } from "node:path";
+import { readFile } from "node:fs/promises";
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import type { ConnectionOptions, MsgHdrs } from "@nats-io/transport-node";
+import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
+import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
+import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
+import { Fault } from "./buses/fault.ts";
+import { clientProblems, loadClient } from "./buses/load.ts";
+import { confirmed, refused, timedOut, unavailable } from "./buses/replies.ts";
+import { Sends } from "./buses/sends.ts";
+import { NatsLink } from "./nats/connection.ts";
+
+export interface NatsOptions {
+  /** Name of the connection in URLs: `nats://<name>/deposits.paid`. */
+  readonly name: string;
+  /** `nats://host:4222`, or several of one cluster. A login is given in the options below, not here. */
+  readonly servers: string | readonly string[];
+  readonly user?: string;
+  readonly password?: SecretOption;
+  readonly token?: SecretOption;
+  /** Path of a `.creds` file; a relative one starts at the config. */
+  readonly credentials?: string;
+  /** Paths of PEM files. With `{}` the server must have a certificate that the system trusts. */
+  readonly tls?: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string };
+}
+
+/** Tokens that begin with a letter or digit: `$JS.API.…`, `_INBOX.…`, `*` and `>` are never reached. */
+const SUBJECT = /^((?=.{1,255}$)[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9][A-Za-z0-9_-]*)*)$/;
+const RULE = "a subject: letters, digits, _ and - in parts separated by ., such as deposits.paid";
+const PACKAGES = ["@nats-io/transport-node", "@nats-io/jetstream"];
+
+/** Codes of JetStream: the stream is full, though its status is that of a server which is busy. */
+const STREAM_IS_FULL = 10_077;
+
+/**
+ * Delivers to `nats:` URLs: `nats://<name>/deposits.paid` is the subject `deposits.paid`, which a stream must take. The
+ * confirmation of the stream makes it delivered. `Nats-Msg-Id` is the same in each attempt of a cycle, so that a stream
+ * drops repeats within its duplicate window. Headers are named as they are; those that begin with `Nats-` are commands
+ * to the server, so a subscriber's own of that kind are left out.
+ */
+export const toNats = (options: NatsOptions): Plugin<"transport", Transport> => ({
+  kind: "transport",
+  name: `nats:${options?.name}`,
+  problems: problemsOf(options ?? {}),
+  secrets: { password: options?.password, token: options?.token },
+  async setup(context) {
+    const { clock, log } = context;
+    const { name } = options;
+    const { connect, credsAuthenticator, headers, nats } = await loadClient("toNats", PACKAGES, async () => {
+      const { connect, credsAuthenticator, headers, errors } = await import("@nats-io/transport-node");
+      const { jetstream, jetstreamManager, JetStreamApiError } = await import("@nats-io/jetstream");
+      return { connect, credsAuthenticator, headers, nats: { jetstream, jetstreamManager, JetStreamApiError, errors } };
+    });
+    const login = await loginOf(options, context);
+    const { creds, ...given } = login;
+    const sends = new Sends(clock);
+    const fault = new Fault(clock);
+    const destination = destinations(`nats://${name}/`, SUBJECT, RULE);
+    let stream: { readonly client: JetStreamClient; readonly manager: Promise<JetStreamManager> } | undefined;
+    const link = new NatsLink({
+      connect,
+      options: { ...given, ...(creds && { authenticator: credsAuthenticator(creds) }) },
+      clock,
+      connected(connection) {
+        const manager = nats.jetstreamManager(connection, { checkAPI: false });
+        manager.catch(() => undefined);
+        stream = { client: nats.jetstream(connection), manager };
+      },
+      lost: () => sends.endAll(unavailable(name)),
+      failed: (why) => log.warn("a connection to NATS failed", { transport: name, error: why }),
+    });
+
+    const away = (words: string): Reply => {
+      if (fault.note(words)) log.warn("NATS takes no messages", { transport: name, error: words });
+      return unavailable(name);
+    };
+
+    /** Nobody answered: either no stream takes the subject, or JetStream is not there. */
+    async function unanswered(subject: string, manager: Promise<JetStreamManager>): Promise<Reply> {
+      try {
+        await (await manager).streams.find(subject);
+      } catch (error) {
+        if (isUnanswered(error) || error instanceof nats.errors.TimeoutError) return away("JetStream does not answer");
+        return refused(`no stream takes the subject ${subject}`);
+      }
+      return away("a stream has no leader");
+    }
+
+    const failed = (error: unknown): Reply => {
+      if (error instanceof nats.JetStreamApiError) {
+        const { code, status, message } = error;
+        return status === 503 && code !== STREAM_IS_FULL ? away(message) : refused(message);
+      }
+      const { cause = error } = error as Error;
+      if (cause instanceof nats.errors.PermissionViolationError)
+        return refused(`the relay may not publish to the subject ${cause.subject}`);
+      if (cause instanceof nats.errors.InvalidArgumentError) return refused(cause.message);
+      return unavailable(name);
+    };
+
+    return {
+      schemes: ["nats"],
+      name,
+      problems(url) {
+        const found = destination(url);
+        return "problem" in found ? found.problem : undefined;
+      },
+      readiness: () => (link.up ? fault.words() : "is not connected"),
+      send(request, signal) {
+        const found = destination(request.url);
+        if ("problem" in found) return Promise.resolve(refused(`the URL ${found.problem}`));
+        const [subject = ""] = found.parts;
+        const { body, messageId, timeoutMs } = request;
+        const publish = async (): Promise<Reply> => {
+          if (!link.up || stream === undefined) return unavailable(name);
+          const { client, manager } = stream;
+          // The send's own deadline comes first: it is told what is known.
+          const how = { msgID: messageId, headers: headersOf(request, headers()), timeout: timeoutMs + 1_000 };
+          try {
+            const { stream: taken, seq, duplicate } = await client.publish(subject, body, how);
+            fault.clear();
+            return confirmed(`stream ${taken}, sequence ${seq}${duplicate ? " (a repeat: it had it before)" : ""}`);
+          } catch (error) {
+            if (isUnanswered(error)) return await unanswered(subject, manager);
+            if (error instanceof nats.errors.TimeoutError) return timedOut(timeoutMs);
+            throw error;
+          }
+        };
+        return sends.run(request, signal, publish, failed);
+      },
+      async dispose() {
+        sends.dispose();
+        await link.close();
+      },
+    };
+  },
+});
+
+/** The client does not export the class. */
+const isUnanswered = (error: unknown): boolean => (error as Error).name === "JetStreamNotEnabled";
+
+function headersOf({ headers }: TransportRequest, made: MsgHdrs): MsgHdrs {
+  for (const [name, value] of Object.entries(headers)) if (!/^nats-/i.test(name)) made.set(name, value);
+  return made;
+}
+
+type Login = ConnectionOptions & { readonly creds?: Uint8Array };
+
+async function loginOf(options: NatsOptions, { secret, configDir }: PluginContext): Promise<Login> {
+  const { servers, user, password, token, credentials, tls } = options;
+  return {
+    servers: typeof servers === "string" ? servers : [...servers],
+    ...(user !== undefined && { user }),
+    ...(password !== undefined && { pass: secret("password") }),
+    ...(token !== undefined && { token: secret("token") }),
+    ...(credentials !== undefined && { creds: await readFile(resolve(configDir, credentials)) }),
+    ...(tls !== undefined && {
+      tls: Object.fromEntries(Object.entries(tls).map(([file, path]) => [file, resolve(configDir, path)])),
+    }),
+  };
+}
+
+function problemsOf({ name, servers, password, token }: Partial<NatsOptions>): readonly OptionProblem[] {
+  const problems = [...nameProblems(name), ...clientProblems("toNats", PACKAGES)];
+  const list = typeof servers === "string" ? [servers] : Array.isArray(servers) ? servers : [];
+  const isServer = (one: unknown): boolean => typeof one === "string" && /^(?:(?:nats|tls):\/\/)?[^\s/@]+$/.test(one);
+  if (list.length === 0 || !list.every(isServer))
+    problems.push({ path: "servers", message: "must be nats://host:port without a login, or a list of such" });
+  for (const [path, value] of Object.entries({ password, token }))
+    if (value !== undefined && !isSecretOption(value))
+      problems.push({ path, message: "must be text, or secretFrom(…)" });
+  return problems;
+}
