@@ -10,6 +10,7 @@ import { readGiven } from "./support/command.ts";
 import type { Command, Option } from "./support/command.ts";
 import { EX_OK, EX_SOFTWARE, EX_USAGE, ExitError, usage } from "./support/exit.ts";
 import { printableLines } from "./support/output.ts";
+import { usageError } from "./support/usage-errors.ts";
 
 /** Loads only the file of the command that is run. */
 const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly Command[] }>>> = {
@@ -48,11 +49,6 @@ export async function main(argv: readonly string[], around: CliEnvironment = pro
       if (stack !== undefined && isDetailed(around)) around.say(printableLines(stack));
       return error.exitCode;
     }
-    if ((error as Error | undefined)?.name === "CACError") {
-      const message = printableLines((error as Error).message);
-      around.say(`relay: ${message}\nSee relay ${commandWords(argv).join(" ")} --help`.trimEnd());
-      return EX_USAGE;
-    }
     around.say(`relay: this is a fault of relay itself\n${printableLines(String((error as Error)?.stack ?? error))}`);
     return EX_SOFTWARE;
   }
@@ -89,7 +85,11 @@ async function run(argv: readonly string[], around: CliEnvironment): Promise<num
       .map(String);
     result = command.run(readGiven(args, options), around);
   });
-  cli.runMatchedCommand();
+  try {
+    cli.runMatchedCommand();
+  } catch (error) {
+    throw usageError(error, command, name);
+  }
   return result;
 }
 
