@@ -12,7 +12,7 @@ import type { Foreign } from "./leaves.ts";
 import { fileName, groupOf } from "./file-names.ts";
 import { encodeRecord } from "./record.ts";
 import { readNow, readText, valueOf } from "./record-file.ts";
-import { lowerBound, prefixEnd } from "./sorted-files.ts";
+import { lowerBound, prefixEnd } from "../embedded/sorted-keys.ts";
 import type { OverlayValue } from "./overlay.ts";
 
 /** Files written at once: the thread pool has four threads, and a disk works better with a few requests to sort. */

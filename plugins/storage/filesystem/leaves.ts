@@ -9,7 +9,7 @@ import { isEmptyLeaf, list, newLeaf } from "./leaf.ts";
 import type { Leaf } from "./leaf.ts";
 import { fileName, folderGroup, groupFolder, groupOf, leafFolder, leafFrom } from "./file-names.ts";
 import { bringHome } from "./record-file.ts";
-import { lowerBound, prefixEnd } from "./sorted-files.ts";
+import { lowerBound, prefixEnd } from "../embedded/sorted-keys.ts";
 
 /** Called with something found in the wrong place; moves it away for good and reports it to the operator. */
 export type Foreign = (path: string, why: string) => void;

@@ -2,7 +2,7 @@
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import type { Overlay, OverlayValue } from "./overlay.ts";
-import { bounds } from "./sorted-files.ts";
+import { bounds } from "../embedded/sorted-keys.ts";
 
 /** Files read at once. */
 const READ_AHEAD = 16;

@@ -1,5 +1,5 @@
 /** Holds what is committed and not in the files yet; reads look here first. `null` stands for a removal. */
-import { SortedKeys } from "./sorted-files.ts";
+import { SortedKeys } from "../embedded/sorted-keys.ts";
 
 export type OverlayValue = string | null;
 

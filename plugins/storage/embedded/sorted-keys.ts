@@ -52,7 +52,8 @@ export class SortedKeys {
       this.#size = 1;
       return true;
     }
-    const at = lowerBound(chunk, key);
+    // Keys mostly grow with time.
+    const at = (chunk.at(-1) as string) < key ? chunk.length : lowerBound(chunk, key);
     if (chunk[at] === key) return false;
     chunk.splice(at, 0, key);
     this.#size++;
@@ -76,6 +77,18 @@ export class SortedKeys {
     this.#size--;
     if (chunk.length === 0) this.#chunks.splice(index, 1);
     return true;
+  }
+
+  /** Returns how many keys there are from `from` (inclusive) to before `to`, without listing them. */
+  count(from: string, to?: string): number {
+    const [first, last] = [this.#chunkOf(from), to === undefined ? this.#chunks.length - 1 : this.#chunkOf(to)];
+    const lengthTo = (index: number, key: string | undefined): number => {
+      const chunk = this.#chunks[index] ?? [];
+      return key === undefined ? chunk.length : lowerBound(chunk, key);
+    };
+    let all = lengthTo(last, to) - lengthTo(first, from);
+    for (let index = first; index < last; index++) all += (this.#chunks[index] as string[]).length;
+    return all;
   }
 
   /** Yields keys from `from` (inclusive) to before `to`, upwards. Do not change the set while reading. */
