@@ -3,7 +3,8 @@
  * byte order.
  */
 
-const CHUNK = 512;
+/** A chunk that grows to twice this length is split. */
+const CHUNK = 256;
 
 /** Returns the index of the first key that is not before `key`. */
 export function lowerBound(keys: readonly string[], key: string): number {
