@@ -107,6 +107,12 @@ const rules: Readonly<Record<string, { readonly refused: readonly string[]; read
     ],
     passed: ["../../publish/accept.ts", "../answer.ts"],
   },
+  "core/dashboard/client/planted.ts": {
+    refused: ["../../api/resources/shapes.ts", "../../publish/accept.ts"],
+    passed: ["./dom.ts", "preact"],
+  },
+  // Only `import type` passes there.
+  "core/dashboard/client/shapes.ts": { refused: ["../../api/resources/shapes.ts"], passed: ["zod"] },
   "core/dashboard/planted.ts": {
     refused: [
       "../publish/accept.ts",

@@ -3,7 +3,6 @@ import { useEffect, useId, useState } from "preact/hooks";
 import { ask } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { showToast } from "./elements.ts";
-import { isPattern } from "./shapes.ts";
 import { token } from "./token.ts";
 
 interface NamesProps {
@@ -11,6 +10,10 @@ interface NamesProps {
   readonly change: (chosen: readonly string[]) => void;
   readonly error?: string | undefined;
 }
+
+const PATTERN = /^(?:[A-Za-z0-9_-]+|\*)(?:[:.](?:[A-Za-z0-9_-]+|\*))*$/;
+/** Whether the relay takes a text for an event pattern. */
+const isPattern = (text: string): boolean => text.length <= 128 && PATTERN.test(text);
 
 /** Names that the token may see, loaded once per session. */
 let known: Promise<readonly string[]> | undefined;

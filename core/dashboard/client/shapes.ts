@@ -1,132 +1,34 @@
-/** The answers of the API, as far as the page uses them. */
+/**
+ * The answers of the API as the page reads them. Their types are those of the schemas that the API documents; only types
+ * are imported, so that no schema is in the page's bundle.
+ */
+import type { z } from "zod";
+import type * as api from "../../api/resources/shapes.ts";
+import type { eventStatuses } from "../../api/resources/schemas.ts";
 
-export type DeliveryStatus = "pending" | "delivered" | "failed" | "cancelled";
-export type EventStatus = DeliveryStatus | "unmatched";
+export type EventStatus = z.infer<typeof eventStatuses>;
 
-export interface Retry {
-  readonly attempts: number;
-  readonly firstDelayMs: number;
-  readonly factor: number;
-  readonly maxDelayMs: number;
-}
+type Shown = z.infer<typeof api.shownSubscription>;
+/** A subscription of any answer: some leave one of the times out. */
+export type Subscription = Omit<Shown, Times> & Partial<Pick<Shown, Times>>;
+type Times = "createdAt" | "updatedAt";
+export type Retry = NonNullable<Subscription["retry"]>;
 
-export interface Subscription {
-  readonly id: string;
-  readonly url: string;
-  readonly events: readonly string[];
-  readonly status: "active" | "disabled";
-  readonly createdAt?: string;
-  readonly updatedAt?: string;
-  readonly description?: string;
-  readonly rateLimit?: { readonly perSecond: number };
-  readonly timeoutMs?: number;
-  readonly retry?: Retry;
-  readonly headers?: Readonly<Record<string, null>>;
-  readonly clientCertificate?: { readonly subject: string; readonly fingerprint: string; readonly notAfter: string };
-  readonly oauth2?: { readonly tokenUrl: string; readonly clientId: string };
-  readonly disabledReason?: "endpoint_gone" | "endpoint_failing";
-}
+/** A subscription with its new secret. */
+export type Secreted = Subscription &
+  Pick<z.infer<typeof api.createdSubscription>, "secret"> &
+  Partial<Pick<z.infer<typeof api.rotatedSubscription>, "previousSecretExpiresAt">>;
 
-export interface Secreted extends Subscription {
-  readonly secret: string;
-  readonly previousSecretExpiresAt?: string | null;
-}
-
-export interface Sums {
-  readonly accepted: number;
-  readonly delivered: number;
-  readonly failed: number;
-  readonly attempts: number;
-  readonly p50Ms: number | null;
-  readonly p99Ms: number | null;
-}
-
+export type Stats = z.infer<typeof api.keyStats>;
+export type Chart = Omit<Stats, "subscriptions">;
+export type Column = Stats["series"]["accepted"];
+export type Range = Stats["range"];
 /** A subscription and its state. */
-export interface Glance extends Subscription {
-  readonly figures: Sums & { readonly backlog: number };
-  readonly failuresInARow: number;
-  readonly failingSince?: string;
-  readonly restsUntil?: string;
-  readonly lastDelivery?: {
-    readonly eventId: string;
-    readonly status: DeliveryStatus;
-    readonly at: string;
-    readonly statusCode?: number;
-    readonly error?: string;
-  };
-}
+export type Glance = Stats["subscriptions"][number];
 
-export type Column = readonly (number | null)[];
-export type Range = "1h" | "24h" | "7d";
-
-export interface Chart {
-  readonly range: Range;
-  readonly stepMs: number;
-  readonly from: string;
-  readonly series: Readonly<Record<keyof Sums | "backlog", Column>> & {
-    readonly refused: Readonly<Record<string, Column>>;
-  };
-  readonly totals: Sums & { readonly refused: Readonly<Record<string, number>> };
-}
-export interface Stats extends Chart {
-  readonly subscriptions: readonly Glance[];
-}
-
-export interface Attempt {
-  readonly id: string;
-  readonly cycle: number;
-  readonly number: number;
-  readonly startedAt: string;
-  readonly durationMs: number;
-  readonly statusCode?: number;
-  readonly error?: string;
-  readonly responseExcerpt?: string;
-  readonly responseTruncated?: boolean;
-}
-
-export interface Delivery {
-  readonly id: string;
-  readonly eventId?: string;
-  readonly subscriptionId: string;
-  readonly status: DeliveryStatus;
-  readonly reason?: string;
-  readonly cycle: number;
-  readonly attempts: readonly Attempt[];
-  readonly nextAttemptAt?: string;
-  readonly updatedAt: string;
-}
-
-export interface RelayEvent {
-  readonly id: string;
-  readonly type: string;
-  readonly keyId: string;
-  readonly createdAt: string;
-  readonly acceptedAt: string;
-  readonly status: EventStatus;
-  /** Its stored record is damaged: what is shown may be wrong, and it cannot be sent. */
-  readonly damaged?: true;
-}
-export interface EventDetail extends RelayEvent {
-  readonly deliveries: readonly Delivery[];
-}
-
-export interface AuditLine {
-  readonly at: string;
-  readonly by: string;
-  readonly address?: string;
-  readonly requestId?: string;
-  readonly action: string;
-  readonly target: string;
-  readonly result: string;
-  readonly detail?: string;
-}
-
-export interface Replayed {
-  readonly matched: number;
-  readonly replayed: number;
-  readonly more: boolean;
-}
-
-/** Whether a pattern of a subscription matches a name, as in the relay itself. */
-export const isPattern = (text: string): boolean =>
-  text.length <= 128 && /^(?:[A-Za-z0-9_-]+|\*)(?:[:.](?:[A-Za-z0-9_-]+|\*))*$/.test(text);
+export type Attempt = z.infer<typeof api.attempt>;
+export type Delivery = z.infer<typeof api.eventDelivery> & Partial<Pick<z.infer<typeof api.listedDelivery>, "eventId">>;
+export type RelayEvent = z.infer<typeof api.listedEvent>;
+export type EventDetail = z.infer<typeof api.shownEvent>;
+export type AuditLine = z.infer<typeof api.auditLine>;
+export type Replayed = z.infer<typeof api.bulkReplayed>;

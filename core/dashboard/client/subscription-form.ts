@@ -28,7 +28,7 @@ const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).orig
 
 export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) => {
   const [url, setUrl] = useState(one?.url ?? "https://");
-  const [events, setEvents] = useState(one?.events ?? []);
+  const [events, setEvents] = useState<readonly string[]>(one?.events ?? []);
   const [description, setDescription] = useState(one?.description ?? "");
   const [rate, setRate] = useState(shown(one?.rateLimit?.perSecond));
   const [seconds, setSeconds] = useState(shown(one?.timeoutMs === undefined ? undefined : one.timeoutMs / 1_000));
