@@ -1,0 +1,46 @@
+/**
+ * The source for RabbitMQ: the messages of a queue over AMQP 0-9-1. A message is acknowledged when its events are stored,
+ * and not before, so that a crash on either side loses none.
+ */
+import { isSecretOption } from "../../core/model/secret-option.ts";
+import type { FieldError } from "../../core/model/problem.ts";
+import type { Plugin } from "../../core/ports/plugin.ts";
+import type { Source } from "../../core/ports/source.ts";
+import type { AmqpOptions } from "./amqp/options.ts";
+import { startAmqp } from "./amqp/session.ts";
+import { BACKLOG } from "./messages/connected.ts";
+import { library, libraryProblems } from "./messages/library.ts";
+import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
+
+const OWN = ["url", "queue", "prefetch", "deadLetterExchange", "deadLetterRoutingKey", "tls"];
+
+/** Publishes the messages of a RabbitMQ queue. Needs the package `amqplib`. */
+export function fromAmqp(options: AmqpOptions): Plugin<"source", Source> {
+  return {
+    kind: "source",
+    name: options?.name ?? "amqp",
+    problems: problemsOf(options),
+    secrets: { url: options?.url },
+    metrics: [BACKLOG],
+    async setup(ctx) {
+      // Of the kept clients this one hands over the bytes of a message. rabbitmq-client parses JSON, which changes the
+      // spelling of numbers; a signed body must be what was published.
+      const { connect } = await library("fromAmqp()", "amqplib", () => import("amqplib"));
+      return startAmqp(ctx, options, connect);
+    },
+  };
+}
+
+function problemsOf(options: AmqpOptions | undefined): readonly FieldError[] {
+  const { url, queue, prefetch, deadLetterExchange, deadLetterRoutingKey } = (options ?? {}) as Partial<AmqpOptions>;
+  const wrongUrl = typeof url === "string" ? !/^amqps?:\/\/[^/]/.test(url) || !URL.canParse(url) : !isSecretOption(url);
+  return [
+    ...messageProblems(options, OWN),
+    ...(wrongUrl ? [{ path: "url", message: "must be an amqp:// or amqps:// URL" }] : []),
+    ...textProblems("queue", queue, "the name of a queue"),
+    ...countProblems("prefetch", prefetch, 1, 65_535),
+    ...textProblems("deadLetterExchange", deadLetterExchange, "the name of an exchange", true),
+    ...textProblems("deadLetterRoutingKey", deadLetterRoutingKey, "a routing key", true),
+    ...libraryProblems("fromAmqp()", import.meta.url, "amqplib"),
+  ];
+}

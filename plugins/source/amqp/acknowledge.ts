@@ -1,0 +1,42 @@
+/** Acknowledges messages of one channel with few frames: one for all up to a tag, where none before it is open. */
+import type { Channel, ConsumeMessage } from "amqplib";
+
+export interface Acknowledger {
+  /** @param messages in the order of their delivery */
+  acknowledge(messages: readonly ConsumeMessage[]): void;
+  /** Notes that a message was settled in another way. */
+  passOver(message: ConsumeMessage): void;
+}
+
+export function createAcknowledger(channel: Pick<Channel, "ack">): Acknowledger {
+  /** Every tag up to it is settled. Tags count from 1 on each channel. */
+  let floor = 0;
+  /** Settled tags above it. */
+  const above = new Set<number>();
+
+  function advance(): void {
+    while (above.delete(floor + 1)) floor++;
+  }
+
+  return {
+    acknowledge(messages) {
+      let last: ConsumeMessage | undefined;
+      for (const message of messages) {
+        const { deliveryTag } = message.fields;
+        if (deliveryTag === floor + 1) {
+          last = message;
+          floor = deliveryTag;
+          advance();
+        } else {
+          channel.ack(message);
+          above.add(deliveryTag);
+        }
+      }
+      if (last !== undefined) channel.ack(last, true);
+    },
+    passOver(message) {
+      above.add(message.fields.deliveryTag);
+      advance();
+    },
+  };
+}

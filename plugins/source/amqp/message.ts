@@ -1,0 +1,60 @@
+/** An AMQP message in the words of all message sources. */
+import { hash } from "node:crypto";
+import type { ConsumeMessage } from "amqplib";
+import type { RawMessage } from "../messages/message.ts";
+
+/** What settles the messages of one connection. */
+export interface Settlement {
+  /** Acknowledges messages, in the order of their delivery. */
+  acknowledge(messages: readonly ConsumeMessage[]): void;
+  /** Refuses a message for good. */
+  reject(message: ConsumeMessage): void;
+  /** Puts a message back into its queue. */
+  giveBack(message: ConsumeMessage): void;
+  /** Resolves when the dead-letter exchange has passed the message on to a queue. */
+  deadLetter(message: ConsumeMessage, headers: Readonly<Record<string, string>>): Promise<void>;
+}
+
+export interface AmqpMessage extends RawMessage {
+  readonly original: ConsumeMessage;
+  /** A message can be settled on the connection that it came by, and on no other. */
+  readonly settlement: Settlement;
+}
+
+export function readAmqp(original: ConsumeMessage, queue: string, settlement: Settlement): AmqpMessage {
+  const { content, fields, properties } = original;
+  const { contentType, timestamp }: Readonly<Record<string, unknown>> = { ...properties };
+  return {
+    payload: content,
+    ...(typeof contentType === "string" && { contentType }),
+    headers: textHeaders(properties.headers ?? {}),
+    subject: fields.routingKey,
+    // The property has seconds, written by the publisher.
+    ...(typeof timestamp === "number" && { at: timestamp * 1_000 }),
+    place: `${queue}:${identityOf(original)}`,
+    redelivered: fields.redelivered,
+    original,
+    settlement,
+  };
+}
+
+/**
+ * Returns what recognises a message that is delivered again. RabbitMQ gives a message no position, so that without the
+ * property `message-id` only its content is left: two that are alike in all of this are one event.
+ */
+function identityOf({ content, fields, properties }: ConsumeMessage): string {
+  const { messageId, correlationId, timestamp, type }: Readonly<Record<string, unknown>> = { ...properties };
+  if (typeof messageId === "string" && messageId !== "") return messageId;
+  const around = JSON.stringify([fields.exchange, fields.routingKey, correlationId, timestamp, type]);
+  return hash("sha256", Buffer.concat([Buffer.from(around), content]), "hex").slice(0, 40);
+}
+
+function textHeaders(headers: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
+  const texts: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || value === null) continue;
+    texts[name.toLowerCase()] =
+      typeof value === "string" ? value : Buffer.isBuffer(value) ? value.toString("utf8") : JSON.stringify(value);
+  }
+  return texts;
+}

@@ -1,0 +1,125 @@
+/** Sessions with RabbitMQ: each opens a connection, takes messages until it is lost or the source stops, and closes it. */
+import type { Channel, ChannelModel, connect as amqpConnect, ConsumeMessage } from "amqplib";
+import type { PluginContext } from "../../../core/ports/plugin.ts";
+import type { Source } from "../../../core/ports/source.ts";
+import { aborted, connectedSource, watchBacklog, within, type SessionSurroundings } from "../messages/connected.ts";
+import { createIntake } from "../messages/intake.ts";
+import type { Settled } from "../messages/message.ts";
+import { readingOf } from "../messages/options.ts";
+import { createAcknowledger } from "./acknowledge.ts";
+import { deadLetters } from "./dead-letters.ts";
+import { readAmqp, type AmqpMessage, type Settlement } from "./message.ts";
+import type { AmqpOptions } from "./options.ts";
+
+const CONNECT_MS = 10_000;
+const CLOSE_MS = 2_000;
+/** Two missed ones, and the connection is lost: a broker that hangs is noticed within half a minute. */
+const HEARTBEAT_SECONDS = "15";
+
+export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typeof amqpConnect): Source {
+  const { clock } = ctx;
+  const { queue, prefetch = 500, deadLetterExchange } = options;
+  const reading = readingOf(options, "amqp");
+  const url = new URL(ctx.secret("url"));
+  if (!url.searchParams.has("heartbeat")) url.searchParams.set("heartbeat", HEARTBEAT_SECONDS);
+  const intake = createIntake<AmqpMessage>(ctx, { reading, maxInFlight: prefetch, settle });
+
+  async function settle(settled: readonly Settled<AmqpMessage>[]): Promise<void> {
+    const stored = new Map<Settlement, ConsumeMessage[]>();
+    const setAside: Promise<void>[] = [];
+    for (const { message, fate } of settled) {
+      const { original, settlement } = message;
+      const together = stored.get(settlement) ?? [];
+      if (fate.kind === "stored") {
+        together.push(original);
+        stored.set(settlement, together);
+      } else if (fate.kind === "returned") settlement.giveBack(original);
+      else if (deadLetterExchange === undefined) settlement.reject(original);
+      else setAside.push(settlement.deadLetter(original, { code: fate.code, detail: fate.detail }));
+    }
+    for (const [settlement, messages] of stored) settlement.acknowledge(messages);
+    await Promise.all(setAside);
+  }
+
+  async function session({ stopping, settled, connected }: SessionSurroundings): Promise<void> {
+    const over = new AbortController();
+    const opening = connect(url.href, {
+      ...options.tls,
+      timeout: CONNECT_MS,
+      clientProperties: { connection_name: `relaybox ${reading.source}` },
+    });
+    await Promise.race([opening, aborted(stopping)]);
+    if (stopping.aborted) {
+      // A stop waits for no broker: a connection that opens afterwards is closed at once.
+      void opening.then(hangUp, () => undefined);
+      return;
+    }
+    const connection = await opening;
+    const lost = Promise.withResolvers<never>();
+    connection.on("error", lost.reject);
+    connection.on("close", () => lost.reject(new Error("RabbitMQ has closed the connection")));
+    try {
+      await Promise.race([lost.promise, work(connection, lost.reject)]);
+    } finally {
+      over.abort();
+      await hangUp(connection);
+    }
+
+    async function work(connection: ChannelModel, fail: (error: Error) => void): Promise<void> {
+      const channel = await connection.createChannel();
+      failWith(channel, fail);
+      await channel.prefetch(prefetch);
+      await channel.checkQueue(queue);
+      const settlement = await settlementOn(connection, channel, fail);
+      const { consumerTag } = await channel.consume(queue, (message) => {
+        if (message === null) fail(new Error(`the queue ${queue} is gone`));
+        else intake.offer([readAmqp(message, queue, settlement)]);
+      });
+      connected();
+      const backlog = async () => (await channel.checkQueue(queue)).messageCount;
+      const watching = watchBacklog(ctx, reading.source, AbortSignal.any([over.signal, stopping]), backlog);
+      await aborted(stopping);
+      await watching;
+      await within(clock, CLOSE_MS, channel.cancel(consumerTag));
+      await settled;
+    }
+  }
+
+  async function settlementOn(
+    connection: ChannelModel,
+    channel: Channel,
+    fail: (error: Error) => void,
+  ): Promise<Settlement> {
+    const { acknowledge, passOver } = createAcknowledger(channel);
+    const publisher = deadLetterExchange && (await deadLetters(connection, deadLetterExchange, options, fail));
+    const refuse = (message: ConsumeMessage, again: boolean): void => {
+      channel.nack(message, false, again);
+      passOver(message);
+    };
+    return {
+      acknowledge,
+      reject: (message) => refuse(message, false),
+      giveBack: (message) => refuse(message, true),
+      async deadLetter(message, reason) {
+        if (!publisher) return refuse(message, false);
+        await publisher(message, reason);
+        channel.ack(message);
+        passOver(message);
+      },
+    };
+  }
+
+  /** Closes a connection, whatever state it is in. What was acknowledged goes out before. */
+  async function hangUp(connection: ChannelModel): Promise<void> {
+    await within(clock, CLOSE_MS, connection.close());
+    // A broker that does not answer leaves the socket open, and with it the process.
+    (connection.connection as { readonly stream?: { destroy(): void } }).stream?.destroy();
+  }
+
+  return connectedSource(intake, clock, session);
+}
+
+export function failWith(channel: Channel, fail: (error: Error) => void): void {
+  channel.on("error", fail);
+  channel.on("close", () => fail(new Error("RabbitMQ has closed the channel")));
+}

@@ -1,0 +1,85 @@
+/** A source that keeps one session with its broker: what `fromAmqp`, `fromNats` and `fromKafka` share. */
+import type { MetricDeclaration } from "../../../core/model/metric-declaration.ts";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { PluginContext } from "../../../core/ports/plugin.ts";
+import type { Source } from "../../../core/ports/source.ts";
+import type { Intake } from "./intake.ts";
+import type { RawMessage } from "./message.ts";
+import { keepConnected } from "./sessions.ts";
+
+/** Where one session stands in the life of its source. */
+export interface SessionSurroundings {
+  /** Aborts when the source stops: no more messages are fetched. */
+  readonly stopping: AbortSignal;
+  /** Resolves after that, when every message in flight is settled: only then the connection may close. */
+  readonly settled: Promise<void>;
+  /** Call it once messages can come. */
+  readonly connected: () => void;
+}
+
+/** @param session works until the source stops or the broker fails. It leaves nothing open. */
+export function connectedSource<Message extends RawMessage>(
+  intake: Intake<Message>,
+  clock: Clock,
+  session: (around: SessionSurroundings) => Promise<void>,
+): Source {
+  const settled = Promise.withResolvers<void>();
+  let running: Promise<void> | undefined;
+  return {
+    start(accept) {
+      if (running !== undefined || intake.stopping.aborted) return;
+      intake.start(accept);
+      running = keepConnected(intake, clock, (stopping, connected) =>
+        session({ stopping, connected, settled: settled.promise }),
+      );
+    },
+    async stop() {
+      await intake.stop();
+      settled.resolve();
+      await running;
+    },
+    readiness: () => intake.readiness(),
+  };
+}
+
+export const BACKLOG: MetricDeclaration = {
+  name: "relay_source_backlog",
+  type: "gauge",
+  help: "Messages that wait upstream, by source",
+  labels: ["source"],
+};
+
+const EVERY_MS = 15_000;
+
+/**
+ * Reads how many messages wait upstream, now and every 15 s, until the session is over. A reading that fails is left out:
+ * the session itself notices when its broker is away.
+ */
+export async function watchBacklog(
+  { clock, metrics }: Pick<PluginContext, "clock" | "metrics">,
+  source: string,
+  over: AbortSignal,
+  read: () => Promise<number>,
+): Promise<void> {
+  while (!over.aborted) {
+    const waiting = await read().catch(() => undefined);
+    if (waiting !== undefined && !over.aborted) metrics.gauge(BACKLOG.name, waiting, { source });
+    await clock.sleep(clock.now() + EVERY_MS, over).catch(() => undefined);
+  }
+}
+
+/** Resolves when the signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** Waits for `work`, at most so long: a broker that does not answer must not hold up a stop. A rejection counts as done. */
+export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  const over = new AbortController();
+  const late = clock.sleep(clock.now() + ms, over.signal).catch(() => undefined);
+  await Promise.race([work.catch(() => undefined), late]);
+  over.abort();
+}

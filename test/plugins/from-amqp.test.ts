@@ -1,0 +1,288 @@
+// RabbitMQ as a source, against a real server that is killed and started again.
+import { connect, type Channel, type ChannelModel, type ConfirmChannel } from "amqplib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { fromAmqp } from "../../plugins/source/amqp.ts";
+import type { AmqpOptions } from "../../plugins/source/amqp/options.ts";
+import { startAmqp } from "../../plugins/source/amqp/session.ts";
+import { describeSource, type Upstream } from "../conformance/source.ts";
+import { paid } from "../support/intake.ts";
+import { ledger, openSource, sourceContext, until } from "../support/message-plugin.ts";
+import { needs } from "../support/needs.ts";
+import { quietLog } from "../support/quiet.ts";
+import { startRabbit, type RabbitServer } from "../support/rabbitmq.ts";
+
+const missing = needs("rabbitmq");
+const fsync = { durability: "fsync" } as const;
+
+describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a real server"})`, () => {
+  let server: RabbitServer;
+  let model: ChannelModel;
+  let channel: ConfirmChannel;
+  let count = 0;
+
+  async function dial(): Promise<void> {
+    model = await connect(server.url);
+    model.on("error", () => {});
+    channel = await model.createConfirmChannel();
+    channel.on("error", () => {});
+  }
+  beforeAll(async () => {
+    server = await startRabbit();
+    await dial();
+  });
+  afterAll(async () => {
+    await model?.close();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  async function newQueue(options: Parameters<Channel["assertQueue"]>[1] = {}): Promise<string> {
+    const queue = `orders${++count}`;
+    await channel.assertQueue(queue, { durable: true, ...options });
+    return queue;
+  }
+  async function send(queue: string, payloads: readonly unknown[], options: object = {}): Promise<void> {
+    for (const one of payloads) {
+      const content = Buffer.from(typeof one === "string" ? one : JSON.stringify(one));
+      channel.sendToQueue(queue, content, { persistent: true, contentType: "application/json", ...options });
+    }
+    await channel.waitForConfirms();
+  }
+  const options = (queue: string, more: Partial<AmqpOptions> = {}): AmqpOptions => ({
+    url: server.url,
+    queue,
+    ...more,
+  });
+  const waiting = async (queue: string): Promise<number> => (await channel.checkQueue(queue)).messageCount;
+
+  describe("keeps the law of a source:", () => {
+    interface Told {
+      upstream: PromiseWithResolvers<Upstream>;
+    }
+    const told = new WeakMap<object, Told>();
+    describeSource(it, {
+      async open() {
+        const queue = await newQueue();
+        const state: Told = { upstream: Promise.withResolvers() };
+        const log = quietLog();
+        const warn: typeof log.warn = (message) => {
+          if (message.startsWith("a source waits")) state.upstream.resolve("later");
+        };
+        const plugin = fromAmqp(options(queue));
+        // What the source says to the server, on a real connection.
+        const overheard = (async (...given: Parameters<typeof connect>) => {
+          const made = await connect(...given);
+          const create = made.createChannel.bind(made);
+          made.createChannel = async () => {
+            const own = await create();
+            const [ack, nack] = [own.ack.bind(own), own.nack.bind(own)];
+            own.ack = (message, all) => (ack(message, all), state.upstream.resolve("acknowledged"));
+            own.nack = (message, all, again) => {
+              nack(message, all, again);
+              state.upstream.resolve(again === true ? "later" : "refused");
+            };
+            return own;
+          };
+          return made;
+        }) as typeof connect;
+        const source = startAmqp(sourceContext(plugin, { log: { ...log, warn } }), options(queue), overheard);
+        const under = {
+          source,
+          async publish(text: string) {
+            await send(queue, [text]);
+            return state.upstream.promise;
+          },
+          [Symbol.asyncDispose]: () => source.stop(),
+        };
+        told.set(under, state);
+        return under;
+      },
+      again(under) {
+        const state = told.get(under) as Told;
+        state.upstream = Promise.withResolvers();
+        return state.upstream.promise;
+      },
+    });
+  });
+
+  it("stores the messages of a queue, byte for byte, each once", async () => {
+    const queue = await newQueue();
+    const text = '{"type":"deposit:paid","keyId":"key_1","data":{"n":1.0,"big":12345678901234567890}}';
+    await send(queue, [text], { messageId: "m-1" });
+    await send(queue, [text], { messageId: "m-1" });
+    const { source, desk, metrics } = await openSource(fromAmqp(options(queue)));
+    await source.start(desk.intake.accept, fsync);
+    await until(() => (metrics.counted.get("source_redelivered amqp") ?? 0) > 0);
+    await source.stop();
+    expect(desk.told.map(({ id }) => id)).toEqual([`${queue}:m-1`]);
+    expect(desk.told[0]?.body).toContain('{"n":1.0,"big":12345678901234567890}');
+    expect(await waiting(queue)).toBe(0);
+  });
+
+  it("takes two messages without an id for one event only when they are alike", async () => {
+    const queue = await newQueue();
+    await send(queue, [paid({ data: 1 }), paid({ data: 2 }), paid({ data: 1 })]);
+    await send(queue, [paid({ data: 1 })], { correlationId: "another" });
+    const { source, desk } = await openSource(fromAmqp(options(queue)));
+    await source.start(desk.intake.accept, fsync);
+    await until(async () => desk.told.length === 3 && (await waiting(queue)) === 0);
+    await source.stop();
+    expect([...ledger(desk.told)]).toEqual([
+      [1, 2],
+      [2, 1],
+    ]);
+  });
+
+  it("reads CloudEvents, as a payload and as headers", async () => {
+    const queue = await newQueue();
+    const event = { specversion: "1.0", id: "c-1", source: "/shop", type: "order.placed", subject: "key_1" };
+    await send(queue, [{ ...event, data: { total: 1 } }], { contentType: "application/cloudevents+json" });
+    const { data: _data, ...attributes } = { ...event, id: "c-2", data: 0 };
+    const headers = Object.fromEntries(
+      Object.entries(attributes).map(([name, value]) => [`cloudEvents:${name}`, value]),
+    );
+    await send(queue, [{ total: 2 }], { headers });
+    const { source, desk } = await openSource(fromAmqp(options(queue)));
+    await source.start(desk.intake.accept, fsync);
+    await until(() => desk.told.length === 2);
+    await source.stop();
+    expect(desk.told.map(({ id, type, keyId }) => [id, type, keyId])).toEqual([
+      ["c-1", "order.placed", "key_1"],
+      ["c-2", "order.placed", "key_1"],
+    ]);
+    expect(desk.told[1]?.body).toContain('"total":2');
+  });
+
+  it("passes a message without a valid event to the queue's own dead letters, and goes on", async () => {
+    const dead = await newQueue();
+    const queue = await newQueue({ deadLetterExchange: "", deadLetterRoutingKey: dead });
+    await send(queue, ["{", paid({ data: 1 }), paid({ keyId: "not a key" }), paid({ data: 2 })]);
+    const { source, desk, metrics, log } = await openSource(fromAmqp(options(queue)));
+    await source.start(desk.intake.accept, fsync);
+    await until(async () => desk.told.length === 2 && (await waiting(dead)) === 2);
+    await source.stop();
+    expect([...ledger(desk.told)]).toEqual([
+      [1, 1],
+      [2, 1],
+    ]);
+    expect(metrics.counted.get("source_dead_lettered amqp")).toBe(2);
+    const codes = log.lines
+      .filter(({ message }) => message === "a message is set aside")
+      .map(({ fields }) => fields["code"]);
+    expect(codes).toEqual(["INVALID_JSON", "VALIDATION_FAILED"]);
+    expect(await waiting(queue)).toBe(0);
+  });
+
+  it("publishes such a message to a dead-letter exchange with the reason, before it acknowledges it", async () => {
+    const [queue, dead] = [await newQueue(), await newQueue()];
+    await channel.assertExchange("dead", "fanout");
+    await channel.bindQueue(dead, "dead", "");
+    await send(queue, [paid({ keyId: "not a key" })], {
+      messageId: "bad",
+      headers: { mine: "kept", CC: ["elsewhere"] },
+    });
+    const { source, desk } = await openSource(fromAmqp(options(queue, { deadLetterExchange: "dead" })));
+    await source.start(desk.intake.accept, fsync);
+    await until(async () => (await waiting(dead)) === 1);
+    await source.stop();
+    const message = await channel.get(dead, { noAck: true });
+    if (message === false) throw new Error("there is none");
+    expect(message.properties).toMatchObject({
+      messageId: "bad",
+      headers: { mine: "kept", "x-relay-code": "VALIDATION_FAILED", "x-relay-queue": queue },
+    });
+    expect(message.properties.headers?.["x-relay-detail"]).toContain("keyId");
+    expect(message.properties.headers).not.toHaveProperty("CC");
+    expect(await waiting(queue)).toBe(0);
+    expect(desk.told).toEqual([]);
+  });
+
+  it("loses no such message where the dead-letter exchange has no queue for it, and stores those behind it", async () => {
+    const queue = await newQueue();
+    await channel.assertExchange("nowhere", "fanout");
+    await send(queue, ["{", paid({ data: 1 })]);
+    const { source, desk, log } = await openSource(fromAmqp(options(queue, { deadLetterExchange: "nowhere" })));
+    await source.start(desk.intake.accept, fsync);
+    await until(
+      () => desk.told.length === 1 && log.lines.some(({ fields }) => /no queue/.test(String(fields["error"]))),
+    );
+    await source.stop();
+    expect(await waiting(queue)).toBe(1);
+  });
+
+  it("takes no more messages than prefetch says while nothing can be stored", async () => {
+    const queue = await newQueue();
+    await send(
+      queue,
+      Array.from({ length: 20 }, (_, i) => paid({ data: i })),
+    );
+    const { source, desk } = await openSource(fromAmqp(options(queue, { prefetch: 5 })));
+    const gate = Promise.withResolvers<void>();
+    await source.start(async (request) => (await gate.promise, desk.intake.accept(request)), fsync);
+    await until(async () => (await waiting(queue)) === 15);
+    gate.resolve();
+    await until(() => desk.told.length === 20);
+    await source.stop();
+  });
+
+  it("says in /readyz that its queue is missing, and starts when it is there", async () => {
+    const { source, desk } = await openSource(fromAmqp(options("later")));
+    await source.start(desk.intake.accept, fsync);
+    await until(() => source.readiness?.()?.includes("NOT_FOUND") === true);
+    await channel.assertQueue("later");
+    await send("later", [paid()]);
+    await until(() => desk.told.length === 1);
+    expect(source.readiness?.()).toBeUndefined();
+    await source.stop();
+  });
+
+  it("stops soon, also while its server does not answer", async () => {
+    const queue = await newQueue();
+    const { source, desk } = await openSource(fromAmqp(options(queue)));
+    await source.start(desk.intake.accept, fsync);
+    await send(queue, [paid()]);
+    await until(() => desk.told.length === 1);
+    server.pause();
+    const before = performance.now();
+    await source.stop().finally(() => server.resume());
+    // Long before the heartbeat gives the server up.
+    expect(performance.now() - before).toBeLessThan(20_000);
+  });
+
+  it("stores every message once when the server is killed in mid-stream and started again", async () => {
+    const queue = await newQueue();
+    const total = 3_000;
+    const { source, desk } = await openSource(fromAmqp(options(queue, { prefetch: 50 })));
+    await send(
+      queue,
+      Array.from({ length: total }, (_, i) => paid({ data: i })),
+    );
+    await source.start(desk.intake.accept, fsync);
+    await until(() => desk.told.length > 200);
+    await model.close();
+    await server.kill();
+    const before = desk.told.length;
+    expect(before).toBeLessThan(total);
+    await until(() => source.readiness?.() !== undefined);
+    await server.start();
+    await dial();
+    await until(async () => desk.told.length >= total && (await waiting(queue)) === 0);
+    expect(source.readiness?.()).toBeUndefined();
+    await source.stop();
+    expect(await waiting(queue)).toBe(0);
+    const seen = ledger(desk.told);
+    expect(seen.size).toBe(total);
+    expect([...seen.values()].every((times) => times === 1)).toBe(true);
+  });
+});
+
+describe("the options of fromAmqp()", () => {
+  it("are checked before the start", () => {
+    const problems = (options: unknown) => fromAmqp(options as AmqpOptions).problems?.map(({ path }) => path);
+    expect(problems({ url: "amqp://localhost", queue: "orders" })).toEqual([]);
+    expect(problems({ url: { secretFrom: { env: "AMQP_URL" } }, queue: "orders", prefetch: 10 })).toEqual([]);
+    expect(problems({ url: "http://localhost", queue: "", prefetch: 0, extra: 1 })).toEqual([
+      ...["extra", "url", "queue", "prefetch"],
+    ]);
+    expect(problems(undefined)).toEqual(["url", "queue"]);
+  });
+});

@@ -1,0 +1,49 @@
+/** A message source against its real broker, over an intake that remembers what was stored. */
+import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import type { Source } from "../../core/ports/source.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { context } from "./context.ts";
+import { desk, type Desk } from "./intake.ts";
+import { quietLog, quietMetrics } from "./quiet.ts";
+import { shelf, type Shelf } from "./shelf.ts";
+
+export interface Opened {
+  readonly source: Source;
+  readonly desk: Desk;
+  readonly log: ReturnType<typeof quietLog>;
+  readonly metrics: ReturnType<typeof quietMetrics>;
+  /** The plug-in's own store. */
+  readonly store: Shelf;
+  /** Resolves once `holds` is true. */
+  until(holds: () => boolean | Promise<boolean>): Promise<void>;
+}
+
+/** What `setup` of a source gets, with a clock that runs. */
+export function sourceContext(plugin: Plugin<"source", Source>, given: Partial<PluginContext> = {}): PluginContext {
+  return context({
+    clock: systemClock(),
+    secret: (path) => plugin.secrets?.[path] as string,
+    ...given,
+  });
+}
+
+/** Sets the plug-in up; `source.start(desk.intake.accept, …)` is the test's. */
+export async function openSource(plugin: Plugin<"source", Source>): Promise<Opened> {
+  const [log, metrics, store] = [quietLog(), quietMetrics(), shelf()];
+  const source = await plugin.setup(sourceContext(plugin, { log, metrics, storage: store }));
+  return { source, desk: desk(), log, metrics, store, until };
+}
+
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+/** How often each number stands in the data of the events. */
+export function ledger(events: readonly { readonly body: string }[]): Map<number, number> {
+  const seen = new Map<number, number>();
+  for (const { body } of events) {
+    const { data } = JSON.parse(body) as { readonly data: number };
+    seen.set(data, (seen.get(data) ?? 0) + 1);
+  }
+  return seen;
+}
