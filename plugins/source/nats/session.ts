@@ -1,0 +1,119 @@
+/** Sessions with NATS: each opens a connection, takes messages until it is lost or the source stops, and closes it. */
+import type { Consumer, ConsumerInfo, JsMsg } from "@nats-io/jetstream";
+import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
+import type { PluginContext } from "../../../core/ports/plugin.ts";
+import type { Source } from "../../../core/ports/source.ts";
+import { aborted, connectedSource, watchBacklog, within, type SessionSurroundings } from "../messages/connected.ts";
+import { createIntake } from "../messages/intake.ts";
+import { readingOf } from "../messages/options.ts";
+import { readNats, type NatsMessage } from "./message.ts";
+import type { NatsLibrary } from "./library.ts";
+import type { NatsOptions } from "./options.ts";
+import { settlementOn } from "./settle.ts";
+
+const CONNECT_MS = 10_000;
+const CLOSE_MS = 2_000;
+/** Two answers missed, and the connection is lost: a server that hangs is noticed within half a minute. */
+const PING_MS = 10_000;
+
+export function startNats(ctx: PluginContext, options: NatsOptions, library: NatsLibrary): Source {
+  const { clock } = ctx;
+  const { stream, consumer, maxInFlight = 500 } = options;
+  const reading = readingOf(options, "nats");
+  const intake = createIntake<NatsMessage>(ctx, {
+    reading,
+    maxInFlight,
+    async settle(settled) {
+      const told = settled.map(({ message, fate }) =>
+        message.settle(message, fate.kind === "poison" ? { code: fate.code, detail: fate.detail } : fate.kind),
+      );
+      await Promise.all(told);
+    },
+  });
+
+  async function session({ stopping, settled, connected }: SessionSurroundings): Promise<void> {
+    const opening = library.connect(connectionOptions(ctx, options, reading.source, library));
+    await Promise.race([opening, aborted(stopping)]);
+    if (stopping.aborted) {
+      // A stop waits for no server: a connection that opens afterwards is closed at once.
+      void opening.then((late) => late.close()).catch(() => undefined);
+      return;
+    }
+    const connection = await opening;
+    const over = new AbortController();
+    const lost = connection.closed().then((error) => {
+      throw error ?? new Error("NATS has closed the connection");
+    });
+    try {
+      await Promise.race([lost, work(connection)]);
+    } finally {
+      over.abort();
+      // What is acknowledged is sent before the connection closes.
+      await within(clock, CLOSE_MS, connection.isClosed() ? Promise.resolve() : connection.drain());
+      await connection.close().catch(() => undefined);
+    }
+
+    async function work(connection: NatsConnection): Promise<void> {
+      const manager = await library.jetstreamManager(connection);
+      const { created } = await manager.streams.info(stream);
+      const pulling = await library.jetstream(connection).consumers.get(stream, consumer);
+      const info = await pulling.info(true);
+      refuseUnfit(info);
+      const streamName = `${stream}-${Date.parse(created).toString(36)}`;
+      const settlement = settlementOn(connection, options, library);
+      const messages = await pulling.consume({ max_messages: maxInFlight, abort_on_missing_resource: true });
+      connected();
+      const ending = AbortSignal.any([over.signal, stopping]);
+      const watching = watchBacklog(ctx, reading.source, ending, () => backlogOf(pulling));
+      const extending = settlement.extendLeases(clock, over.signal, (info.config.ack_wait ?? 30e9) / 1e6);
+      const stopFetching = aborted(stopping).then(() => messages.stop());
+      await Promise.race([stopFetching, take(messages)]);
+      if (!stopping.aborted) throw new Error(`the consumer ${consumer} of ${stream} is gone`);
+      await watching;
+      await settled;
+      over.abort();
+      await extending;
+
+      async function take(from: AsyncIterable<JsMsg>): Promise<void> {
+        for await (const message of from) {
+          intake.offer([settlement.hold(readNats(message, streamName, settlement.settle))]);
+          await intake.room();
+        }
+      }
+    }
+  }
+
+  return connectedSource(intake, clock, session);
+}
+
+const backlogOf = async (consumer: Consumer): Promise<number> => (await consumer.info()).num_pending;
+
+/** @throws Error for a consumer whose acknowledgements would lose messages */
+function refuseUnfit({ name, config }: ConsumerInfo): void {
+  // With `all`, the acknowledgement of one message takes along those before it that are not stored yet.
+  if (config.ack_policy !== "explicit") throw new Error(`the consumer ${name} needs the ack policy "explicit"`);
+  if (config.deliver_subject !== undefined) throw new Error(`the consumer ${name} is a push consumer: it must be pull`);
+}
+
+function connectionOptions(
+  { secret }: PluginContext,
+  { servers, user, password, token, credentials, tls }: NatsOptions,
+  source: string,
+  { credsAuthenticator }: NatsLibrary,
+): NodeConnectionOptions {
+  return {
+    servers: typeof servers === "string" ? servers : [...servers],
+    name: `relaybox ${source}`,
+    // The source connects again by itself, and says in /readyz why it cannot.
+    reconnect: false,
+    timeout: CONNECT_MS,
+    pingInterval: PING_MS,
+    ...(user !== undefined && { user }),
+    ...(password !== undefined && { pass: secret("password") }),
+    ...(token !== undefined && { token: secret("token") }),
+    ...(credentials !== undefined && {
+      authenticator: credsAuthenticator(new TextEncoder().encode(secret("credentials"))),
+    }),
+    ...(tls !== undefined && { tls }),
+  };
+}

@@ -1,0 +1,75 @@
+/** Tells JetStream what became of the messages of one connection, and keeps it from delivering those in flight again. */
+import type { NatsConnection } from "@nats-io/transport-node";
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { NatsMessage } from "./message.ts";
+import type { NatsLibrary } from "./library.ts";
+import type { NatsOptions } from "./options.ts";
+
+export interface NatsSettlement {
+  /** Notes that a message is in flight. */
+  hold(message: NatsMessage): NatsMessage;
+  readonly settle: NatsMessage["settle"];
+  /**
+   * Asks for more time for every message in flight, three times in each `ackWaitMs`: storage may be away for longer than
+   * the consumer waits. Resolves when the signal aborts.
+   */
+  extendLeases(clock: Clock, over: AbortSignal, ackWaitMs: number): Promise<void>;
+}
+
+/** Older servers take no reason with a termination: they do not know such a word, and deliver the message again. */
+const REASON_SINCE = [2, 11] as const;
+const HEADER_LENGTH = 500;
+
+export function settlementOn(
+  connection: NatsConnection,
+  { deadLetterSubject }: NatsOptions,
+  { jetstream, headers }: NatsLibrary,
+): NatsSettlement {
+  const held = new Set<NatsMessage>();
+  const client = jetstream(connection);
+  const takesReason = isSince(connection.info?.version);
+
+  async function deadLetter({ original, place }: NatsMessage, code: string, detail: string): Promise<void> {
+    const out = headers();
+    for (const [name, values] of original.headers ?? []) {
+      // `Nats-…` headers would tell the server what to do with the copy.
+      if (!name.startsWith("Nats-")) for (const value of values) out.append(name, value);
+    }
+    out.set("Relay-Code", code);
+    out.set("Relay-Detail", detail.replaceAll(/[\r\n]/g, " ").slice(0, HEADER_LENGTH));
+    out.set("Relay-Subject", original.subject);
+    // Its own id makes a second copy of the same message none.
+    await client.publish(deadLetterSubject as string, original.data, { headers: out, msgID: `relay-${place}` });
+  }
+
+  return {
+    hold(message) {
+      held.add(message);
+      return message;
+    },
+    async settle(message, outcome) {
+      const { original } = message;
+      try {
+        // A lost acknowledgement costs a redelivery, which the id of the event answers: no confirmation is waited for.
+        if (outcome === "stored") return original.ack();
+        if (outcome === "returned") return original.nak();
+        if (deadLetterSubject !== undefined) await deadLetter(message, outcome.code, outcome.detail);
+        original.term(takesReason ? outcome.code : "");
+      } finally {
+        held.delete(message);
+      }
+    },
+    async extendLeases(clock, over, ackWaitMs) {
+      while (!over.aborted) {
+        await clock.sleep(clock.now() + ackWaitMs / 3, over).catch(() => undefined);
+        if (over.aborted || connection.isClosed()) return;
+        for (const { original } of held) original.working();
+      }
+    },
+  };
+}
+
+function isSince(version = ""): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  return major > REASON_SINCE[0] || (major === REASON_SINCE[0] && minor >= REASON_SINCE[1]);
+}

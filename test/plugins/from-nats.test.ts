@@ -1,0 +1,291 @@
+// NATS JetStream as a source, against a real server that is killed and started again.
+import {
+  jetstream,
+  jetstreamManager,
+  type ConsumerConfig,
+  type JetStreamClient,
+  type JetStreamManager,
+} from "@nats-io/jetstream";
+import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { fromNats } from "../../plugins/source/nats.ts";
+import type { NatsOptions } from "../../plugins/source/nats/options.ts";
+import { describeSource, type Upstream } from "../conformance/source.ts";
+import { paid } from "../support/intake.ts";
+import { ledger, openSource, sourceContext, until } from "../support/message-plugin.ts";
+import { startNats, type NatsServer } from "../support/nats.ts";
+import { needs } from "../support/needs.ts";
+import { quietLog } from "../support/quiet.ts";
+
+const missing = needs("nats");
+const fsync = { durability: "fsync" } as const;
+
+describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real server"})`, () => {
+  let server: NatsServer;
+  let connection: NatsConnection;
+  let manager: JetStreamManager;
+  let client: JetStreamClient;
+  let count = 0;
+
+  async function dial(): Promise<void> {
+    connection = await connect({ servers: server.url });
+    manager = await jetstreamManager(connection);
+    client = jetstream(connection);
+  }
+  beforeAll(async () => {
+    server = await startNats();
+    await dial();
+  });
+  afterAll(async () => {
+    await connection?.close();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  async function newStream(more: Partial<ConsumerConfig> = {}): Promise<string> {
+    const stream = `orders${++count}`;
+    await manager.streams.add({ name: stream, subjects: [stream] });
+    await manager.consumers.add(stream, { durable_name: "relay", ack_policy: "explicit", ...more });
+    return stream;
+  }
+  async function send(subject: string, payloads: readonly unknown[], given: Readonly<Record<string, string>> = {}) {
+    const out = headers();
+    for (const [name, value] of Object.entries(given)) out.set(name, value);
+    const text = (one: unknown): string => (typeof one === "string" ? one : JSON.stringify(one));
+    await Promise.all(payloads.map((one) => client.publish(subject, text(one), { headers: out })));
+  }
+  const options = (stream: string, more: Partial<NatsOptions> = {}): NatsOptions => ({
+    ...{ servers: server.url, stream, consumer: "relay" },
+    ...more,
+  });
+  const state = (stream: string) => manager.consumers.info(stream, "relay");
+  /** Until nothing waits and nothing is unacknowledged. */
+  const drained = (stream: string) =>
+    until(async () => {
+      const { num_pending, num_ack_pending } = await state(stream);
+      return num_pending === 0 && num_ack_pending === 0;
+    });
+
+  describe("keeps the law of a source:", () => {
+    interface Told {
+      upstream: PromiseWithResolvers<Upstream>;
+    }
+    const told = new WeakMap<object, Told>();
+    describeSource(it, {
+      async open() {
+        const stream = await newStream();
+        const state: Told = { upstream: Promise.withResolvers() };
+        const log = quietLog();
+        const warn: typeof log.warn = (message) => {
+          if (message.startsWith("a source waits")) state.upstream.resolve("later");
+        };
+        const words: Readonly<Record<string, Upstream>> = {
+          "+ACK": "acknowledged",
+          "+TERM": "refused",
+          "-NAK": "later",
+        };
+        // What the source says to the server, on its way there.
+        const heard = connection.subscribe(`$JS.ACK.${stream}.>`, {
+          callback(_error, message) {
+            const word = words[message.string()];
+            if (word !== undefined) state.upstream.resolve(word);
+          },
+        });
+        const plugin = fromNats(options(stream));
+        const source = await plugin.setup(sourceContext(plugin, { log: { ...log, warn } }));
+        const under = {
+          source,
+          async publish(text: string) {
+            await send(stream, [text]);
+            return state.upstream.promise;
+          },
+          async [Symbol.asyncDispose]() {
+            await source.stop();
+            heard.unsubscribe();
+          },
+        };
+        told.set(under, state);
+        return under;
+      },
+      again(under) {
+        const state = told.get(under) as Told;
+        state.upstream = Promise.withResolvers();
+        return state.upstream.promise;
+      },
+    });
+  });
+
+  it("stores the messages of a stream, byte for byte, under ids of their places", async () => {
+    const stream = await newStream();
+    await send(stream, ['{"type":"deposit:paid","keyId":"key_1","data":{"n":1.0}}', paid({ id: "mine" })]);
+    const { source, desk } = await openSource(fromNats(options(stream)));
+    await source.start(desk.intake.accept, fsync);
+    await drained(stream);
+    await source.stop();
+    expect(desk.told.map(({ id }) => id)).toEqual([
+      expect.stringMatching(new RegExp(`^${stream}-[a-z0-9]+-1$`)),
+      "mine",
+    ]);
+    expect(desk.told[0]?.body).toContain('{"n":1.0}');
+  });
+
+  it("makes no second event of a message that is delivered again", async () => {
+    const stream = await newStream({ ack_wait: 300e6 });
+    await send(stream, [paid()]);
+    // Another relay of the same consumer, which fetches the message and dies.
+    const other = await client.consumers.get(stream, "relay");
+    expect(await other.next()).not.toBeNull();
+    const first = await openSource(fromNats(options(stream)));
+    await first.source.start(first.desk.intake.accept, fsync);
+    await drained(stream);
+    expect(first.metrics.counted.get("source_redelivered nats")).toBe(1);
+    expect(first.desk.told).toHaveLength(1);
+    await first.source.stop();
+  });
+
+  it("takes a stream that was made again under its name for another one", async () => {
+    const stream = await newStream();
+    const { source, desk } = await openSource(fromNats(options(stream)));
+    await source.start(desk.intake.accept, fsync);
+    await send(stream, [paid({ data: 1 })]);
+    await drained(stream);
+    await manager.streams.delete(stream);
+    await manager.streams.add({ name: stream, subjects: [stream] });
+    await manager.consumers.add(stream, { durable_name: "relay", ack_policy: "explicit" });
+    await send(stream, [paid({ data: 2 })]);
+    await until(() => desk.told.length === 2);
+    await source.stop();
+    expect(ledger(desk.told).size).toBe(2);
+  });
+
+  it("keeps its hold on messages for as long as nothing can be stored", async () => {
+    const stream = await newStream({ ack_wait: 600e6 });
+    await send(stream, [paid({ data: 1 }), paid({ data: 2 })]);
+    const { source, desk } = await openSource(fromNats(options(stream)));
+    const gate = Promise.withResolvers<void>();
+    await source.start(async (request) => (await gate.promise, desk.intake.accept(request)), fsync);
+    await until(async () => (await state(stream)).num_ack_pending === 2);
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    expect((await state(stream)).num_redelivered).toBe(0);
+    gate.resolve();
+    await drained(stream);
+    await source.stop();
+    expect(desk.told).toHaveLength(2);
+  });
+
+  it("reads CloudEvents, as a payload and as headers", async () => {
+    const stream = await newStream();
+    const event = { specversion: "1.0", id: "c-1", source: "/shop", type: "order.placed", subject: "key_1" };
+    await send(stream, [{ ...event, data: { total: 1 } }]);
+    const attributes = Object.entries({ ...event, id: "c-2" }).map(([name, value]) => [`ce-${name}`, value]);
+    await send(stream, [{ total: 2 }], Object.fromEntries(attributes) as Record<string, string>);
+    const { source, desk } = await openSource(fromNats(options(stream)));
+    await source.start(desk.intake.accept, fsync);
+    await drained(stream);
+    await source.stop();
+    expect(desk.told.map(({ id, type, keyId }) => [id, type, keyId])).toEqual([
+      ["c-1", "order.placed", "key_1"],
+      ["c-2", "order.placed", "key_1"],
+    ]);
+  });
+
+  it("terminates a message without a valid event, so that it never comes again, and goes on", async () => {
+    const stream = await newStream({ ack_wait: 300e6 });
+    await send(stream, ["{", paid({ data: 1 }), paid({ keyId: "not a key" }), paid({ data: 2 })]);
+    const { source, desk, metrics } = await openSource(fromNats(options(stream)));
+    await source.start(desk.intake.accept, fsync);
+    await drained(stream);
+    // Twice the time after which it would come again.
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    await source.stop();
+    expect(ledger(desk.told).size).toBe(2);
+    expect(metrics.counted.get("source_dead_lettered nats")).toBe(2);
+  });
+
+  it("publishes such a message to the dead-letter subject with the reason, once", async () => {
+    const stream = await newStream();
+    await manager.streams.add({ name: `${stream}-dead`, subjects: [`dead.${stream}`] });
+    await send(stream, [paid({ keyId: "not a key" })], { Mine: "kept", "Nats-Expected-Stream": stream });
+    const { source, desk } = await openSource(fromNats(options(stream, { deadLetterSubject: `dead.${stream}` })));
+    await source.start(desk.intake.accept, fsync);
+    await drained(stream);
+    await source.stop();
+    const dead = await manager.streams.getMessage(`${stream}-dead`, { seq: 1 });
+    expect(JSON.parse(dead?.string() ?? "")).toMatchObject({ keyId: "not a key" });
+    expect(dead?.header.get("Relay-Code")).toBe("VALIDATION_FAILED");
+    expect(dead?.header.get("Relay-Detail")).toContain("keyId");
+    expect(dead?.header.get("Mine")).toBe("kept");
+    expect(desk.told).toEqual([]);
+  });
+
+  it("refuses a consumer whose acknowledgements would lose messages, and says why in /readyz", async () => {
+    const stream = await newStream();
+    await manager.consumers.add(stream, { durable_name: "all", ack_policy: "all" });
+    const { source, desk } = await openSource(fromNats(options(stream, { consumer: "all" })));
+    await source.start(desk.intake.accept, fsync);
+    await until(() => source.readiness?.()?.includes('ack policy "explicit"') === true);
+    await source.stop();
+  });
+
+  it("says in /readyz that its consumer is missing, and starts when it is there", async () => {
+    const stream = await newStream();
+    const { source, desk } = await openSource(fromNats(options(stream, { consumer: "late" })));
+    await source.start(desk.intake.accept, fsync);
+    await until(() => source.readiness?.()?.includes("consumer not found") === true);
+    await manager.consumers.add(stream, { durable_name: "late", ack_policy: "explicit" });
+    await send(stream, [paid()]);
+    await until(() => desk.told.length === 1);
+    expect(source.readiness?.()).toBeUndefined();
+    await source.stop();
+  });
+
+  it("stops soon, also while its server does not answer", async () => {
+    const stream = await newStream();
+    const { source, desk } = await openSource(fromNats(options(stream)));
+    await source.start(desk.intake.accept, fsync);
+    await send(stream, [paid()]);
+    await until(() => desk.told.length === 1);
+    server.pause();
+    const before = performance.now();
+    await source.stop().finally(() => server.resume());
+    expect(performance.now() - before).toBeLessThan(15_000);
+  });
+
+  it("stores every message once when the server is killed in mid-stream and started again", async () => {
+    const stream = await newStream({ ack_wait: 1_000e6 });
+    const total = 3_000;
+    await send(
+      stream,
+      Array.from({ length: total }, (_, i) => paid({ data: i })),
+    );
+    const { source, desk } = await openSource(fromNats(options(stream, { maxInFlight: 50 })));
+    await source.start(desk.intake.accept, fsync);
+    await until(() => desk.told.length > 200);
+    await connection.close();
+    await server.kill();
+    expect(desk.told.length).toBeLessThan(total);
+    await until(() => source.readiness?.() !== undefined);
+    await server.start();
+    await dial();
+    await drained(stream);
+    expect(source.readiness?.()).toBeUndefined();
+    await source.stop();
+    const seen = ledger(desk.told);
+    expect(seen.size).toBe(total);
+    expect([...seen.values()].every((times) => times === 1)).toBe(true);
+  });
+});
+
+describe("the options of fromNats()", () => {
+  it("are checked before the start", () => {
+    const problems = (options: unknown) => fromNats(options as NatsOptions).problems?.map(({ path }) => path);
+    const right = { servers: "nats://localhost:4222", stream: "ORDERS", consumer: "relay" };
+    expect(problems(right)).toEqual([]);
+    expect(
+      problems({ ...right, servers: ["a:4222", "tls://b"], token: { secretFrom: { env: "NATS_TOKEN" } } }),
+    ).toEqual([]);
+    expect(problems({ ...right, servers: "nats://me:secret@host", maxInFlight: 0, password: 7, extra: 1 })).toEqual([
+      ...["extra", "servers", "maxInFlight", "password"],
+    ]);
+    expect(problems(undefined)).toEqual(["servers", "stream", "consumer"]);
+  });
+});
