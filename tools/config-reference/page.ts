@@ -20,6 +20,8 @@ const PLUGINS = [
   ["redis({ … })", "RedisOptions", "plugins/storage/redis/options.ts"],
   ["http({ … })", "HttpOptions", "plugins/source/http.ts"],
   ["spool({ … })", "SpoolOptions", "plugins/source/spool.ts"],
+  ["fromAmqp({ … })", "AmqpOptions", "plugins/source/amqp/options.ts"],
+  ["fromNats({ … })", "NatsOptions", "plugins/source/nats/options.ts"],
   ["https({ … })", "HttpsOptions", "plugins/transport/https.ts"],
   ["accounts({ … })", "AccountsOptions", "plugins/auth/accounts.ts"],
   ["jwt({ … })", "JwtOptions", "plugins/auth/jwt/options.ts"],
