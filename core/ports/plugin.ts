@@ -43,7 +43,12 @@ export interface Plugin<Kind extends string, Port> {
    * as a problem of the config, and replaces the values by `[masked]` in the log, in problems and in `/readyz`.
    */
   readonly secrets?: Readonly<Record<string, SecretOption | undefined>>;
-  /** Opens what the plug-in needs and returns its port. Called once per relay. A library is loaded here, not at import. */
+  /**
+   * Opens what the plug-in needs and returns its port. Called once per relay. A library is loaded here, not at import. It has
+   * two minutes (a storage has no such bound); something outside that is away, such as a broker, is no reason to fail: the
+   * source or transport starts, says so in `readiness`, and connects later.
+   * @throws StartError with the exit code that fits; anything else ends the start with 69 (a failed system call) or 78
+   */
   setup(ctx: PluginContext): Promise<Port> | Port;
 }
 

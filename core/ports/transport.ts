@@ -57,6 +57,11 @@ export interface Transport {
    * @default false
    */
   readonly takesCredentials?: boolean;
+  /**
+   * True: it never changes the bytes of `TransportRequest.body`, which are shared with the other deliveries of the event. It
+   * then gets them as they are; otherwise each request has a copy of its own. @default false
+   */
+  readonly keepsBody?: boolean;
   /** Port of a URL that names none. The guard uses it where there is no `problems`. @default 443 */
   readonly defaultPort?: number;
   /**
@@ -75,7 +80,8 @@ export interface Transport {
   forget?(subscriptionId: string): void;
   /**
    * Says in one plain line why it cannot send anything now (`"no connection to NATS"`); `undefined`: it can. Called as
-   * `Source.readiness` is, with the same meaning, and twice a second while subscriptions wait for the transport to come back. One receiver that is away is no reason: this is of the transport as a whole.
+   * `Source.readiness` is, with the same meaning, and twice a second while subscriptions wait for a connection that is
+   * away. One receiver that is away is no reason: this is of the transport as a whole.
    */
   readiness?(): string | undefined;
   dispose(): Promise<void>;

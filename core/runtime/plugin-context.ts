@@ -1,9 +1,11 @@
 /** Builds what each plug-in is handed: its surroundings, and a part of the storage that is its own. */
 import { createAuditTrail, type AuditTrail } from "../records/audit-trail.ts";
+import type { AuditEntry } from "../model/audit.ts";
 import { pluginPrefix } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Connect, Guess, Keys, Log, Metrics, Plugin, PluginContext, ScopedStorage } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
+import { outside } from "./contain/owner.ts";
 import { createSecretOptions, type SecretOptions } from "./secret-options.ts";
 
 export interface ContextParts {
@@ -27,15 +29,17 @@ export function scoped(
   prefix: string,
   trail: Pick<AuditTrail, "lines">,
 ): ScopedStorage {
-  const inside = (change: Change): Change => ({ ...change, key: prefix + change.key });
+  const under = (change: Change): Change => ({ ...change, key: prefix + change.key });
+  // What the storage begins for a plug-in, such as a commit that others join, is not the plug-in's.
+  const run = outside();
   return {
-    getItem: (key) => storage.getItem(prefix + key),
-    async range(under, options = {}) {
+    getItem: (key) => run(() => storage.getItem(prefix + key)),
+    async range(from, options = {}) {
       const after = options.after === undefined ? undefined : prefix + options.after;
-      const entries = await storage.range(prefix + under, { ...options, after });
+      const entries = await run(() => storage.range(prefix + from, { ...options, after }));
       return entries.map(({ key, value }) => ({ key: key.slice(prefix.length), value }));
     },
-    commit: (changes, audit = []) => storage.commit([...changes.map(inside), ...audit.flatMap(trail.lines)]),
+    commit: (changes, audit = []) => run(() => storage.commit([...changes.map(under), ...audit.flatMap(trail.lines)])),
   };
 }
 
@@ -49,13 +53,25 @@ export function contextOf(
   storage: Storage | undefined,
 ): PluginContext {
   const trail = storage && createAuditTrail({ ...around, storage });
-  return {
+  const secret = (secrets ?? createSecretOptions({ env: process.env, configDir: around.configDir })).of(plugin);
+  // Each plug-in has objects of its own, and they are frozen: none can replace what another one calls.
+  return Object.freeze({
     ...around,
-    secret: (secrets ?? createSecretOptions({ env: process.env, configDir: around.configDir })).of(plugin),
-    refused: async (entry, alike) => trail?.refused(entry, alike),
+    clock: narrowed(around.clock, ["now", "monotonic", "sleep"]),
+    log: narrowed(around.log, ["debug", "info", "warn", "error"]),
+    metrics: narrowed(around.metrics, ["count", "gauge", "observe"]),
+    keys: narrowed(around.keys, ["seal", "open", "signToken", "publicJwk"]),
+    secret,
+    refused: async (entry: AuditEntry, alike: string) => trail?.refused(entry, alike),
     get storage() {
       if (storage === undefined || trail === undefined) throw new Error("the storage is not set up yet");
-      return scoped(storage, pluginPrefix(plugin.kind, plugin.name), trail);
+      return Object.freeze(scoped(storage, pluginPrefix(plugin.kind, plugin.name), trail));
     },
-  };
+  });
+}
+
+/** A frozen object with these methods of `of`, and nothing else of it. */
+function narrowed<T extends object, Name extends keyof T>(of: T, names: readonly Name[]): Pick<T, Name> {
+  const methods = names.map((name) => [name, (of[name] as (...args: unknown[]) => unknown).bind(of)] as const);
+  return Object.freeze(Object.fromEntries(methods)) as Pick<T, Name>;
 }

@@ -1,22 +1,39 @@
 /** Names the plug-in that cannot start: what it throws is its own fault or its surroundings', never one of the relay. */
 import { StartError, StorageError } from "../model/errors.ts";
-import type { Plugin } from "../ports/plugin.ts";
+import { within } from "../model/within.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log, Plugin } from "../ports/plugin.ts";
 
 const EX_UNAVAILABLE = 69;
 const EX_CONFIG = 78;
 
+/** What a start has around it. Without a clock it is waited for without an end. */
+export interface Starting {
+  /** Masks secrets in what is thrown. */
+  readonly hide?: (text: string) => string;
+  readonly clock?: Clock;
+  readonly log?: Pick<Log, "warn">;
+  /** A start that takes longer is given up, ms. @default never */
+  readonly mostMs?: number;
+}
+
+/** A start that takes longer than this is named in the log, again and again, ms. */
+const SLOW_MS = 10_000;
+
 /**
  * The result of one step of a plug-in's start.
- * @param hide masks secrets in what is thrown
- * @throws StartError: the plug-in's own as it is; else one with its name, 69 when something outside does not answer, 78 otherwise
+ * @throws StartError: the plug-in's own as it is; else one with its name, 69 when something outside does not answer or the
+ * time is over, 78 otherwise
  */
 export async function startOf<T>(
-  { kind, name }: Pick<Plugin<string, unknown>, "kind" | "name">,
+  plugin: Pick<Plugin<string, unknown>, "kind" | "name">,
   step: () => Promise<T> | T,
-  hide: (text: string) => string = (text) => text,
+  starting: Starting = {},
 ): Promise<T> {
+  const { hide = (text: string): string => text } = starting;
+  const { kind, name } = plugin;
   try {
-    return await step();
+    return await inTime(Promise.resolve(step()), plugin, starting);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     const shown = hide(why);
@@ -26,6 +43,28 @@ export async function startOf<T>(
     const code = isOutside(cause) ? EX_UNAVAILABLE : EX_CONFIG;
     throw new StartError(code, `the ${kind} plug-in ${name} cannot start: ${shown}`, options);
   }
+}
+
+/** @throws StartError 69 when it has not ended in time; what it does later is dropped */
+async function inTime<T>(
+  work: Promise<T>,
+  { kind, name }: Pick<Plugin<string, unknown>, "kind" | "name">,
+  { clock, log, mostMs = Infinity }: Starting,
+): Promise<T> {
+  if (clock === undefined) return await work;
+  const began = clock.monotonic();
+  while (!(await within(clock, Math.min(SLOW_MS, mostMs), work))) {
+    const durationMs = Math.round(clock.monotonic() - began);
+    if (durationMs >= mostMs) {
+      work.catch(() => undefined);
+      throw new StartError(
+        EX_UNAVAILABLE,
+        `the ${kind} plug-in ${name} cannot start: it has not after ${durationMs} ms`,
+      );
+    }
+    log?.warn("a plug-in is still starting", { kind, plugin: name, durationMs });
+  }
+  return await work;
 }
 
 /** A failed system call, such as a refused connection, or a storage that does not answer: it may work later. */

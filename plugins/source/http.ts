@@ -3,11 +3,12 @@ import { LinkedList } from "../../core/model/linked-list.ts";
 import { StartError } from "../../core/model/errors.ts";
 import { Problem, type FieldError } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/model/time.ts";
+import { traceparentOf } from "../../core/model/traceparent.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../core/ports/route.ts";
 import type { Accept, Accepted, Source, SourceInfo } from "../../core/ports/source.ts";
 import { readBody } from "./http/event-body.ts";
-import { idempotencyOf, traceparentOf } from "./http/answer-headers.ts";
+import { idempotencyOf } from "./http/answer-headers.ts";
 import {
   presentedToken,
   readTokens,

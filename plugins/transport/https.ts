@@ -65,6 +65,7 @@ export const https = (options: HttpsOptions = {}): Plugin<"transport", Transport
     return {
       schemes: ["https"],
       takesCredentials: true,
+      keepsBody: true,
       send: (request, signal) => {
         if (signal.aborted) return Promise.reject(signal.reason);
         return new Exchange(request, signal, shared).start();

@@ -158,7 +158,7 @@ describe("the figures", () => {
     expect(text).toContain("relay_attempt_seconds_count 0\n");
   });
 
-  it("stay under 500 series, whatever the labels are", async () => {
+  it("stay under 600 series, whatever the labels are", async () => {
     const metrics = createMetrics();
     for (let i = 0; i < 10_000; i++) {
       for (const [name, { kind, labels }] of Object.entries(METRIC_TABLE)) {
@@ -170,7 +170,7 @@ describe("the figures", () => {
     }
     const series = (await metrics.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
     metrics.dispose();
-    expect(series.length).toBeLessThanOrEqual(500);
+    expect(series.length).toBeLessThanOrEqual(600);
     expect(series).toContainEqual(expect.stringMatching(/^relay_deliveries_total\{outcome="other"\} 99\d\d$/));
   });
 

@@ -36,7 +36,9 @@ describe("metrics of a plug-in", () => {
       ],
     });
     const { text } = await relay.call("GET", "/metrics", { headers: { authorization: "Bearer m" } });
-    const lines = text.split("\n").filter((line) => line.includes("relay_plugin_") || line.includes("source_reads"));
+    const lines = text
+      .split("\n")
+      .filter((line) => line.includes("relay_plugin_mqtt_") || line.includes("source_reads"));
     expect(lines).toEqual([
       "# HELP relay_plugin_mqtt_messages_total Messages read, by topic",
       "# TYPE relay_plugin_mqtt_messages_total counter",

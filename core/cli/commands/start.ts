@@ -80,9 +80,15 @@ export async function runRelay(
   };
   const started = Promise.withResolvers<void>();
   const reload = reread && reloader(relay, plan, reread, log);
+  const uncaught = (error: unknown): void => {
+    if (relay.blame(error)) return;
+    const code = writeFailure(error, runLog, true);
+    if (around.stderr.isTTY) around.say(error instanceof Error ? String(error.stack) : String(error));
+    process.exit(code);
+  };
   const hangUp = (): void => void started.promise.then(reload, () => undefined);
   const over = new AbortController();
-  process.on("SIGTERM", signal).on("SIGINT", signal).on("SIGHUP", hangUp);
+  process.on("SIGTERM", signal).on("SIGINT", signal).on("SIGHUP", hangUp).on("uncaughtException", uncaught);
   try {
     const { url, made } = await relay.start();
     greet(plan, runLog, { url, made, file });
@@ -98,6 +104,7 @@ export async function runRelay(
     await relay.stop();
     await log.flush();
     process.off("SIGTERM", signal).off("SIGINT", signal).off("SIGHUP", hangUp);
+    process.off("uncaughtException", uncaught);
   }
   if (stopping !== undefined) {
     const durationMs = Math.round(around.clock.monotonic() - stopping.began);

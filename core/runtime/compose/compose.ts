@@ -5,6 +5,7 @@ import { StartError } from "../../model/errors.ts";
 import type { Job, Plan, SourcePlugin } from "../../ports/plan.ts";
 import type { SourceInfo } from "../../ports/source.ts";
 import { FANOUT_BOUNDS } from "../../publish/write-event.ts";
+import { blame } from "../contain/uncaught.ts";
 import { createJobs, type Jobs } from "../jobs.ts";
 import { createLifecycle, type Step } from "../lifecycle.ts";
 import { startOf } from "../plugin-faults.ts";
@@ -29,6 +30,11 @@ export interface Relay {
   stop(): Promise<void>;
   /** Takes over what may change while it runs; for a relay that has started. @returns the names of what changed */
   readonly reload: Reload;
+  /**
+   * For an exception that nobody caught: notes it where it happened in a plug-in's own timer, promise or socket.
+   * @returns whether it did; else the relay itself is in doubt, and the process should end
+   */
+  blame(error: unknown): boolean;
 }
 
 export interface Started {
@@ -95,7 +101,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
       async start() {
         current = build(await opening.open());
       },
-      stop: () => opening.close(),
+      stop: (graceMs) => opening.close(graceMs),
     },
     {
       name: "worker",
@@ -138,18 +144,18 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
         const { ports, path } = built();
         const { publisher, storage } = path;
         const accept = wrapped(ports.observers, (one) => one.wrapAccept, publisher.accept);
-        const info: SourceInfo = {
+        const info: SourceInfo = Object.freeze({
           get durability() {
             return storage.durability;
           },
           admit: publisher.admit,
-        };
+        });
         for (const [i, source] of ports.sources.entries()) {
-          await startOf(plan.sources[i] as SourcePlugin, async () => source.start(accept, info), ports.hide);
+          await startOf(plan.sources[i] as SourcePlugin, async () => source.start(accept, info), ports.starting);
         }
       },
-      async stop() {
-        await Promise.all(built().ports.sources.map((source) => source.stop()));
+      async stop(graceMs) {
+        await Promise.all(built().ports.sources.map((source) => source.stop(graceMs * 0.9)));
       },
     },
     { name: "jobs", share: 1 / 4, start: () => built().jobs.start(), stop: () => built().jobs.stop() },
@@ -170,6 +176,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
       return { url: listening.url, made: built().ports.made };
     },
     stop: () => lifecycle.stop(),
+    blame: (error) => blame(opening.incidents, error),
     reload: createReload(plan, {
       limiter: () => built().ports.limiter,
       catalogue: () => built().path.catalogue,

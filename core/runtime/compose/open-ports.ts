@@ -8,16 +8,23 @@ import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Keys, Plugin } from "../../ports/plugin.ts";
-import type { Source } from "../../ports/source.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
+import { wallOf } from "../contain/around.ts";
+import { containAuth } from "../contain/auth.ts";
+import { createDeadlines } from "../contain/deadlines.ts";
+import { createIncidents, type Incidents, type PluginName } from "../contain/incidents.ts";
+import { containObserver } from "../contain/observer.ts";
+import { inside } from "../contain/owner.ts";
+import { containSource, type ContainedSource } from "../contain/source.ts";
+import { containTransport } from "../contain/transport.ts";
 import { makeDataDir } from "../data-dir.ts";
 import { createFetch } from "../fetch.ts";
 import { loadKeys, type RelayKeys } from "../keys/keyring.ts";
 import { createRekey, hasMasterKey, ownMasterKey, settleKeyFiles, type Rekey } from "../keys/rekey.ts";
 import type { RelayLog, RelayMetrics } from "../observability/index.ts";
 import { contextOf, type ContextParts } from "../plugin-context.ts";
-import { startOf } from "../plugin-faults.ts";
+import { startOf, type Starting } from "../plugin-faults.ts";
 import { createSecretOptions } from "../secret-options.ts";
 import { ensureSchema } from "../storage-schema.ts";
 import { watchedStorage } from "../storage-watch.ts";
@@ -45,10 +52,13 @@ export interface OpenPorts {
   readonly transports: readonly Transport[];
   readonly auth: Auth;
   readonly rekey: Rekey;
-  readonly sources: readonly Source[];
+  readonly sources: readonly ContainedSource[];
   readonly observers: readonly NamedObserver[];
   /** The text with every secret option of a plug-in masked. */
   readonly hide: (text: string) => string;
+  readonly incidents: Incidents;
+  /** For the start of the sources, which comes later. */
+  readonly starting: Starting;
 }
 
 const refuse = (what: string) => (): never => {
@@ -58,21 +68,38 @@ const noKeys = refuse("keys");
 const NO_KEYS: Keys = { seal: noKeys, open: noKeys, signToken: noKeys, publicJwk: noKeys };
 
 export interface Ports {
+  /** What plug-ins do wrong, from the first setup on. */
+  readonly incidents: Incidents;
   /** @throws StartError, or what a plug-in throws; then `close` closes what was opened until then */
   open(): Promise<OpenPorts>;
   /** Closes what is open, the last one first. One that fails does not keep the others open. @throws the first failure */
-  close(): Promise<void>;
+  close(graceMs: number): Promise<void>;
 }
+
+/** Longest start of a plug-in other than the storage, which may have much to repair. */
+const START_MS = 120_000;
+/** Least time that a plug-in gets to let go. */
+const LEAST_MS = 50;
 
 export function createPorts(plan: Plan, { env = process.env, ...around }: SetupContext): Ports {
   const { clock, log, metrics } = around;
   const closing: (() => Promise<unknown> | undefined)[] = [];
+  const incidents = createIncidents(around);
+  /** Monotonic time until which plug-ins may take to let go: the other half of the grace is the storage's. */
+  let until = Infinity;
+  /** A plug-in that does not let go keeps neither the others nor the storage open. */
+  function letGo(plugin: PluginName, dispose: () => unknown): void {
+    const { end } = wallOf(plugin, { clock, incidents, deadlines: createDeadlines(clock) });
+    closing.unshift(() => end("dispose", Math.max(LEAST_MS, (until - clock.monotonic()) / 2), dispose));
+  }
   return {
+    incidents,
     async open() {
       const { dataDir, configDir } = plan;
       makeDataDir(dataDir);
       const secrets = createSecretOptions({ env, configDir });
       const { hide } = secrets;
+      const starting = { hide, clock, log };
       log.hideWith(hide);
       const { storage: keeper, sources: takers, transports: senders, observers: watchers } = plan;
       for (const plugin of [keeper, ...watchers, ...senders, plan.auth, ...takers])
@@ -92,7 +119,7 @@ export function createPorts(plan: Plan, { env = process.env, ...around }: SetupC
         dataDir,
         configDir,
       };
-      const opened = await startOf(keeper, () => keeper.setup(contextOf(keeper, bare, undefined)), hide);
+      const opened = await startOf(keeper, () => keeper.setup(contextOf(keeper, bare, undefined)), starting);
       const storage = watchedStorage(opened, clock, metrics);
       closing.unshift(() => storage.dispose());
       await ensureSchema(storage);
@@ -109,33 +136,52 @@ export function createPorts(plan: Plan, { env = process.env, ...around }: SetupC
       const { counters } = storage;
       const limiter = createLimiter({ counters, rows: plan.limits, abuse: plan.abuse, clock, storage, log, metrics });
       const surroundings: ContextParts = { ...bare, keys, guess: limiter.guess, publishToken: keys.publishToken };
-      const open = <Port>(plugin: Plugin<string, Port>): Promise<Port> =>
-        startOf(plugin, () => plugin.setup(contextOf(plugin, surroundings, storage)), hide);
+      const open = <Port>(plugin: Plugin<string, Port>): Promise<Port> => {
+        const own = (): Promise<Port> | Port => plugin.setup(contextOf(plugin, surroundings, storage));
+        return startOf(plugin, () => inside(plugin)(own), { ...starting, mostMs: START_MS });
+      };
+      const walls = { clock, incidents, deadlines: createDeadlines(clock) };
 
       const observers: NamedObserver[] = [];
       for (const plugin of plan.observers) {
-        const observer = await open(plugin);
-        closing.unshift(() => observer.dispose?.());
+        const observer = containObserver(await open(plugin), plugin, walls);
+        letGo(plugin, () => observer.dispose?.());
         observers.push({ name: plugin.name, observer });
       }
       const transports: Transport[] = [];
       for (const plugin of plan.transports) {
-        const transport = await open(plugin);
-        closing.unshift(() => transport.dispose());
+        const transport = containTransport(await open(plugin), plugin, walls, hide);
+        letGo(plugin, () => transport.dispose());
         transports.push(transport);
       }
       const both = twice(transports);
       if (both !== undefined)
         throw new StartError(78, `transports: two plug-ins serve ${both}; give each a name of its own`);
-      const auth = await open(plan.auth);
-      closing.unshift(() => auth.dispose?.());
+      const auth = containAuth(await open(plan.auth), plan.auth, walls);
+      letGo(plan.auth, () => auth.dispose?.());
       const rekey = createRekey({ ...around, keys, storage, auth, dataDir: keyFiles });
       closing.unshift(() => rekey.stop());
-      const sources: Source[] = [];
-      for (const plugin of plan.sources) sources.push(await open(plugin));
-      return { guard, ca, storage, keys, made, limiter, transports, auth, rekey, sources, observers, hide };
+      const sources: ContainedSource[] = [];
+      for (const plugin of plan.sources) sources.push(containSource(await open(plugin), plugin, walls));
+      return {
+        guard,
+        ca,
+        storage,
+        keys,
+        made,
+        limiter,
+        transports,
+        auth,
+        rekey,
+        sources,
+        observers,
+        hide,
+        incidents,
+        starting: { ...starting, mostMs: START_MS },
+      };
     },
-    async close() {
+    async close(graceMs) {
+      until = clock.monotonic() + graceMs / 2;
       const results = [];
       for (const close of closing.splice(0)) results.push(await Promise.allSettled([close()]));
       const failed = results.flat().find((result) => result.status === "rejected");

@@ -7,7 +7,7 @@ import type { Lifecycle } from "../lifecycle.ts";
 import type { OpenPorts } from "./open-ports.ts";
 
 /** What readiness reads of the ports. */
-export interface ReadinessPorts extends Pick<OpenPorts, "sources" | "transports" | "hide"> {
+export interface ReadinessPorts extends Pick<OpenPorts, "sources" | "transports" | "hide" | "incidents"> {
   readonly storage: Pick<Storage, "status">;
   readonly auth: Pick<Auth, "ready">;
 }
@@ -32,9 +32,12 @@ function namesOf(kind: string, plugins: readonly { readonly name: string }[]): r
   });
 }
 
-/** The state of each part. Sources and transports that never say anything of it have no part. Never rejects. */
+/**
+ * The state of each part. Sources and transports that never say anything of it have no part; a plug-in of any kind that has
+ * failed within the last minute has one. Never rejects.
+ */
 export async function readiness(
-  { storage, auth, sources, transports, hide }: ReadinessPorts,
+  { storage, auth, sources, transports, hide, incidents }: ReadinessPorts,
   plan: Pick<Plan, "sources" | "transports" | "server">,
   state: ReturnType<Lifecycle["state"]>,
 ): Promise<Parts> {
@@ -55,6 +58,10 @@ export async function readiness(
     const why = reasonOf(port as { readiness: () => unknown });
     const needed = plan.server.readyNeeds?.includes(name) ? {} : { required: false };
     parts[name] = why === undefined ? { ready: true, ...needed } : { ready: false, state: plain(hide(why)), ...needed };
+  }
+  for (const [name, why] of incidents.recent()) {
+    if (parts[name]?.ready === false) continue;
+    parts[name] = { ready: false, state: plain(hide(why)), required: false };
   }
   return parts;
 }

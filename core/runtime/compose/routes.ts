@@ -17,7 +17,7 @@ import { readiness } from "./readiness.ts";
 import { relayStatus } from "./status.ts";
 
 export interface ServedParts {
-  readonly ports: Pick<OpenPorts, "auth" | "rekey" | "sources" | "storage" | "transports" | "hide">;
+  readonly ports: Pick<OpenPorts, "auth" | "rekey" | "sources" | "storage" | "transports" | "hide" | "incidents">;
   readonly path: DeliveryPath;
   /** Routes of the gateway. */
   readonly gateway: readonly Route[];

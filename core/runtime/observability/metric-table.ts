@@ -97,6 +97,12 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     known: ["event", "delivery", "attempts", "due"],
     series: 4,
   },
+  plugin_faults: {
+    kind: "counter",
+    help: "Failures of plug-ins that the relay kept from doing harm, by plug-in and by what was called",
+    labels: ["plugin", "call"],
+    series: 30,
+  },
   spans: {
     kind: "counter",
     help: "Spans of traces, by result: exported or dropped",

@@ -1,0 +1,59 @@
+/** The wall around the routes of a plug-in: a request that fails or hangs there is answered, and names the plug-in. */
+import { Gone } from "../../api/http/body.ts";
+import { ConflictError, DamagedRecordError, StorageError } from "../../model/errors.ts";
+import { Problem } from "../../model/problem.ts";
+import type { MaybePromise } from "../../model/maybe-promise.ts";
+import type { Identified, Route, RouteReply } from "../../ports/route.ts";
+import type { Wall } from "./around.ts";
+
+/** A route answers within this time, ms: longer than any body may take to arrive and be stored. */
+const ROUTE_MS = 120_000;
+
+/** What the relay throws itself, through the plug-in. */
+const isOurs = (error: unknown): boolean =>
+  error instanceof Problem ||
+  error instanceof StorageError ||
+  error instanceof ConflictError ||
+  error instanceof DamagedRecordError ||
+  error instanceof Gone;
+
+export function containRoutes(routes: readonly Route[], { inside, note, deadlines }: Wall): readonly Route[] {
+  return routes.map((route): Route => {
+    const { method, path, limit, describe } = route;
+    const call = `${method} ${path}`;
+    const failed = (error: unknown): unknown => {
+      if (!isOurs(error)) note(call, error);
+      return error;
+    };
+    const late = (): never => {
+      note(call, new Error(`no answer within ${ROUTE_MS} ms`));
+      throw new Problem("INTERNAL_ERROR", "It took too long. Try again later.");
+    };
+    return {
+      method,
+      path,
+      ...(limit !== undefined && { limit }),
+      ...(describe !== undefined && { describe }),
+      ...(route.identify !== undefined && {
+        identify(request): MaybePromise<Identified> {
+          try {
+            const found = inside(() => route.identify?.(request)) as MaybePromise<Identified>;
+            return found instanceof Promise ? deadlines.bound(found, { ms: ROUTE_MS, late, failed }) : found;
+          } catch (error) {
+            throw failed(error);
+          }
+        },
+      }),
+      handle(request, caller): Promise<RouteReply> {
+        try {
+          return deadlines.bound(
+            inside(() => route.handle(request, caller)),
+            { ms: ROUTE_MS, late, failed },
+          );
+        } catch (error) {
+          return Promise.reject(failed(error) as Error);
+        }
+      },
+    };
+  });
+}

@@ -1,0 +1,116 @@
+/** The wall around a transport: it answers in time and with a reply, and what it is given is its own. */
+import { Problem } from "../../model/problem.ts";
+import type { Reply, Transport, TransportRequest } from "../../ports/transport.ts";
+import { checkPort, wallOf, type Walls } from "./around.ts";
+import type { PluginName } from "./incidents.ts";
+
+/** Longest part of an answer that is kept, as the port says. */
+const EXCERPT = 4_096;
+const LONGEST_DETAIL = 500;
+/** Longest wait for the judgement of a URL. */
+const PROBLEMS_MS = 5_000;
+const STAGES: ReadonlySet<unknown> = new Set(["dns", "guard", "connect", "tls", "timeout", "reset", "protocol"]);
+
+/**
+ * @param hide masks secrets in what people see
+ * @throws StartError 78 when it is no transport
+ */
+export function containTransport(
+  transport: Transport,
+  plugin: PluginName,
+  walls: Walls,
+  hide: (text: string) => string,
+): Transport {
+  checkPort(transport, plugin, ["send", "dispose"]);
+  const { schemes, keepsBody = false } = transport;
+  if (!Array.isArray(schemes) || !schemes.every((one) => typeof one === "string"))
+    checkPort({}, plugin, ["list of schemes"]);
+  const { inside, note, tell, deadlines } = wallOf(plugin, walls);
+
+  const fault = (message: string): Error => {
+    const error = new Error(message);
+    note("send", error);
+    return error;
+  };
+
+  /** @throws Error when it is no reply */
+  function read(reply: Reply): Reply {
+    const { kind } = (reply ?? {}) as Partial<Reply>;
+    if (kind === "response" && reply.kind === kind) {
+      const { status, excerpt, retryAfter } = reply;
+      if (!Number.isInteger(status) || status < 100 || status > 599 || !(excerpt instanceof Uint8Array))
+        throw fault("it answered with a response without a status or an excerpt");
+      if (excerpt.length <= EXCERPT && (retryAfter === undefined || typeof retryAfter === "string")) return reply;
+      return { kind, status, excerpt: excerpt.subarray(0, EXCERPT), truncated: excerpt.length > EXCERPT };
+    }
+    if (kind === "error" && reply.kind === kind && STAGES.has(reply.error))
+      return { kind, error: reply.error, detail: lineOf(reply.detail) };
+    if (kind === "unavailable" && reply.kind === kind) return { kind, detail: lineOf(reply.detail) };
+    throw fault("it answered with something that is no reply");
+  }
+
+  const lineOf = (detail: unknown): string => hide(String(detail)).slice(0, LONGEST_DETAIL);
+
+  return {
+    ...declared(transport),
+    schemes: [...schemes],
+    ...(transport.problems && {
+      async problems(url: string) {
+        const said = await deadlines.bound(
+          // Within an async function, so that what it throws at once is a rejection, too.
+          inside(async () => transport.problems?.(url)),
+          {
+            ms: PROBLEMS_MS,
+            late: () => {
+              throw uncheckable(new Error(`no answer within ${PROBLEMS_MS} ms`));
+            },
+            failed: uncheckable,
+          },
+        );
+        if (said === undefined || typeof said === "string") return said && hide(said);
+        throw uncheckable(new Error("its answer is no text"));
+      },
+    }),
+    async send(request, signal) {
+      const { timeoutMs } = request;
+      const given = keepsBody ? request : copyOf(request);
+      let work: Promise<Reply>;
+      try {
+        work = inside(() => transport.send(given, signal));
+      } catch (error) {
+        note("send", error);
+        throw error;
+      }
+      const reply = await deadlines.bound<Reply>(work, {
+        ms: timeoutMs,
+        signal,
+        late() {
+          note("send", new Error(`no reply within ${timeoutMs} ms`));
+          return { kind: "error", error: "timeout", detail: `the transport gave no reply within ${timeoutMs} ms` };
+        },
+        failed(error) {
+          if (!signal.aborted || error !== signal.reason) note("send", error);
+          return error;
+        },
+      });
+      return read(reply);
+    },
+    forget: (id) => tell("forget", () => transport.forget?.(id)),
+    ...(transport.readiness && { readiness: () => inside(() => transport.readiness?.()) }),
+    dispose: async () => {
+      await inside(() => transport.dispose());
+    },
+  };
+
+  function uncheckable(error: unknown): Problem {
+    note("problems", error);
+    return new Problem("INTERNAL_ERROR", "The transport of this URL cannot check it now. Try again later.");
+  }
+}
+
+/** What it says of itself, read once: everything but its methods. */
+const declared = (transport: Transport): Partial<Transport> =>
+  Object.fromEntries(Object.entries(transport).filter(([, value]) => typeof value !== "function"));
+
+/** The body is shared with the other deliveries of its event, and nobody can freeze bytes. */
+const copyOf = (request: TransportRequest): TransportRequest => ({ ...request, body: new Uint8Array(request.body) });

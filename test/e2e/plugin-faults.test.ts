@@ -1,0 +1,166 @@
+// A relay with plug-ins that misbehave: it goes on, the others go on, and the log and /readyz name who did it.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Observer } from "../../core/ports/observer.ts";
+import type { ObserverPlugin } from "../../core/ports/plan.ts";
+import { http } from "../../plugins/source/http.ts";
+import { https } from "../../plugins/transport/https.ts";
+import { startCommand } from "../support/command.ts";
+import { sourcePlugin, transportPlugin } from "../support/plugins.ts";
+import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { startRelay, type TestRelay } from "../support/relay.ts";
+
+const observer = (name: string, port: Observer): ObserverPlugin => ({ kind: "observer", name, setup: () => port });
+const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
+const fails = (): never => {
+  throw new Error("broken");
+};
+
+let receiver: Receiver;
+beforeAll(async () => {
+  receiver = await startReceiver();
+});
+afterAll(() => receiver[Symbol.asyncDispose]());
+
+const EVENT = { type: "deposit:paid", keyId: "key_1", data: { amount: 1 } };
+const subscribe = (relay: TestRelay, url: string) =>
+  relay.call("POST", "/api-keys/key_1/webhooks", { body: { url, events: ["deposit:paid"] } });
+const parts = async (relay: TestRelay) =>
+  (await relay.call("GET", "/readyz", { token: null })).json.data as {
+    readonly status: string;
+    readonly parts: Record<string, { readonly ready: boolean; readonly state?: string }>;
+  };
+
+describe("an observer that breaks every rule", () => {
+  it("changes nothing of what is delivered, and is named", async () => {
+    const wild: Observer = {
+      accepted: (event) => void ((event as { type: string }).type = "forged:type"),
+      attempted: (sub) => void ((sub as { url: string }).url = "https://elsewhere.example"),
+      refused: fails,
+      wrapAccept: (next) => async (request) => {
+        await next({ ...request, publications: [], source: "forged", traceparent: "\r\nforged: header" });
+        void next(request).catch(() => undefined);
+        return fails();
+      },
+      wrapSend: () => () => never(),
+      dispose: never,
+    };
+    const heard: string[] = [];
+    const tame: Observer = { accepted: ({ type }) => void heard.push(type) };
+    await using relay = await startRelay({
+      observers: [observer("wild", wild), observer("tame", tame), observer("odd", { wrapSend: fails })],
+    });
+    expect((await subscribe(relay, receiver.url())).status).toBe(201);
+    const first = await relay.publish(EVENT);
+    const second = await relay.publish(EVENT);
+    expect([first.status, second.status]).toEqual([202, 202]);
+    const [one] = await receiver.waitFor(2, 60_000);
+    expect(JSON.parse(String(one?.body))).toMatchObject({ type: "deposit:paid", data: { amount: 1 } });
+    expect(heard).toEqual(["deposit:paid", "deposit:paid"]);
+    const ready = await parts(relay);
+    expect(ready.status).toBe("degraded");
+    expect(ready.parts["observer:wild"]).toMatchObject({ ready: false, required: false });
+    expect(ready.parts["observer:odd"]?.state).toBe("failed within the last minute: wrapSend: Error: broken");
+    expect(ready.parts["observer:tame"]).toBeUndefined();
+  });
+});
+
+describe("a transport that never answers", () => {
+  it("costs its own subscription an attempt, and no other one anything", async () => {
+    let asked = 0;
+    const stuck = transportPlugin("stuck", {
+      send() {
+        asked++;
+        return never();
+      },
+      dispose: never,
+    });
+    const folder = mkdtempSync(join(tmpdir(), "relay-stuck-"));
+    try {
+      {
+        await using relay = await startRelay(
+          { transports: [https(), stuck], delivery: { timeoutMs: 100 }, retry: { attempts: 1 } },
+          folder,
+        );
+        const made = await subscribe(relay, "stuck://anything");
+        expect(made.status).toBe(201);
+        await subscribe(relay, receiver.url());
+        const before = receiver.requests.length;
+        expect((await relay.publish(EVENT)).status).toBe(202);
+        await receiver.waitFor(before + 1, 60_000);
+        await expect
+          .poll(async () => (await parts(relay)).parts["transport:stuck"]?.state, { timeout: 60_000 })
+          .toBe("failed within the last minute: send: Error: no reply within 100 ms");
+        expect(asked).toBe(1);
+        const { id } = (await relay.publish(EVENT)).json.data as { readonly id: string };
+        const path = `/api-keys/key_1/events/${id}`;
+        await expect
+          .poll(async () => JSON.stringify((await relay.call("GET", path)).json), { timeout: 60_000 })
+          .toContain('"timeout"');
+        expect(made.json.data.id).toMatch(/^sub_/);
+      }
+      // Its dispose never ends: the storage was closed all the same, so the folder can be opened again.
+      await using again = await startRelay({}, folder);
+      expect((await again.publish(EVENT)).status).toBe(202);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+describe("a source that never stops", () => {
+  it("does not keep the others from stopping", async () => {
+    let stopped = false;
+    const relay = await startRelay({
+      sources: [
+        http(),
+        sourcePlugin("stuck", { stop: never }),
+        sourcePlugin("broken", { stop: fails }),
+        sourcePlugin("good", { stop: async () => void (stopped = true) }),
+      ],
+    });
+    await relay[Symbol.asyncDispose]();
+    expect(stopped).toBe(true);
+  });
+});
+
+describe("an exception that nobody catches", () => {
+  it("in a plug-in's own timers, promises and sockets is logged with its name, and the relay goes on", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "relay-uncaught-"));
+    writeFileSync(
+      join(folder, "relay.config.ts"),
+      `import { connect } from "node:net";
+import { defineRelay, http } from "relaybox";
+const wild = {
+  kind: "source", name: "wild", setup: () => ({
+    start: () => {
+      setTimeout(() => { throw new Error("in a timer"); }, 1);
+      setTimeout(() => void Promise.reject(new Error("in a promise")), 1);
+      connect(1, "127.0.0.1");
+    },
+    stop: () => Promise.resolve(),
+  }),
+};
+export default defineRelay({ server: { port: 0 }, sources: [http(), wild] });`,
+    );
+    try {
+      await using relay = startCommand(["start"], { cwd: folder });
+      const [, url = ""] = await relay.waitFor(/listening at (http:\S+?)[",\s]/);
+      await relay.waitFor(/a plug-in failed/);
+      const answer = (await (await fetch(`${url}/readyz`)).json()) as { data: { parts: Record<string, object> } };
+      expect(answer.data.parts["source:wild"]).toMatchObject({ ready: false, required: false });
+      relay.kill("SIGTERM");
+      expect((await relay.ended).code).toBe(0);
+      expect(relay.stderr()).toMatch(/"plugin":"wild","action":"background","error":"Error: in a timer"/);
+      const metricsOrLog = relay
+        .stderr()
+        .split("\n")
+        .filter((line) => line.includes("a plug-in failed"));
+      expect(metricsOrLog).toHaveLength(1);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
