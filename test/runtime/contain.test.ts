@@ -94,15 +94,12 @@ describe("a transport that", () => {
     await clock.advance(5_000);
     gate.reject(new Error("late"));
     expect(await sent).toMatchObject({ kind: "error", error: "timeout" });
-    const thenable = {};
-    Object.assign(thenable, {
-      ["th" + "en"](resolve: (reply: unknown) => void) {
-        resolve(OK);
-        resolve({ ...OK, status: 500 });
-        throw new Error("and more");
-      },
+    const twice = new Promise<typeof OK>((resolve) => {
+      resolve(OK);
+      resolve({ ...OK, status: 500 } as never);
+      throw new Error("and more");
     });
-    expect(await transportOf({ send: () => thenable as never }).send()).toEqual(OK);
+    expect(await transportOf({ send: () => twice }).send()).toEqual(OK);
   });
 
   it("throws at once is a fault with its name, and the attempt is not counted", async () => {
