@@ -80,10 +80,7 @@ describe("a transport that never answers", () => {
     const folder = mkdtempSync(join(tmpdir(), "relay-stuck-"));
     try {
       {
-        await using relay = await startRelay(
-          { transports: [https(), stuck], delivery: { timeoutMs: 100 }, retry: { attempts: 1 } },
-          folder,
-        );
+        await using relay = await startRelay({ transports: [https(), stuck], delivery: { timeoutMs: 3_000 } }, folder);
         const made = await subscribe(relay, "stuck://anything");
         expect(made.status).toBe(201);
         await subscribe(relay, receiver.url());
@@ -92,8 +89,8 @@ describe("a transport that never answers", () => {
         await receiver.waitFor(before + 1, 60_000);
         await expect
           .poll(async () => (await parts(relay)).parts["transport:stuck"]?.state, { timeout: 60_000 })
-          .toBe("failed within the last minute: send: Error: no reply within 100 ms");
-        expect(asked).toBe(1);
+          .toBe("failed within the last minute: send: Error: no reply within 3000 ms");
+        expect(asked).toBeGreaterThan(0);
         const { id } = (await relay.publish(EVENT)).json.data as { readonly id: string };
         const path = `/api-keys/key_1/events/${id}`;
         await expect
