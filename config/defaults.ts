@@ -1,6 +1,6 @@
 /** The embedded default: what every key of the config is when it is left out. Plug-ins are chosen in `validate`. */
 import type { AbuseOptions, HealthOptions, Plan } from "../core/ports/plan.ts";
-import type { RetryOptions } from "../core/model/subscription.ts";
+import { DEFAULT_RETRY } from "../core/model/subscription.ts";
 
 export const DATA_DIR = "./data";
 
@@ -11,7 +11,7 @@ export const SERVER: Plan["server"] = {
   shutdownMs: 9_000,
   maxConnections: 10_000,
 };
-export const RETRY: RetryOptions = { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 };
+export const RETRY = DEFAULT_RETRY;
 export const DELIVERY: Plan["delivery"] = { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000 };
 export const GUARD = { allow: [] as readonly string[], ports: [443] as readonly number[] };
 export const ABUSE: AbuseOptions = {

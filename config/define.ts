@@ -11,7 +11,7 @@ import type {
   StoragePlugin,
   TransportPlugin,
 } from "../core/ports/plan.ts";
-import type { RetryOptions } from "../core/model/subscription.ts";
+import type { RetrySettings } from "../core/model/subscription.ts";
 
 /**
  * Rows of the limits table by `METHOD /path/{param}`: a row replaces ours, `false` switches it off, `"*": false`
@@ -63,8 +63,11 @@ export interface RelayConfig {
   readonly observers?: readonly ObserverPlugin[];
   /** The catalogue of event names. @default any well-formed name */
   readonly events?: readonly string[];
-  /** When a failed attempt is made again; each part has its own default. @default 5 attempts, 5 s × 4, at most 1 h */
-  readonly retry?: Partial<RetryOptions>;
+  /**
+   * When a failed attempt is made again: any part of a backoff, each with its own default, or `delaysMs`, the waits
+   * themselves. @default 5 attempts, 5 s × 4, at most 1 h
+   */
+  readonly retry?: RetrySettings;
   readonly delivery?: {
     /** One attempt, from name to last byte, in milliseconds. @default 10000 */
     readonly timeoutMs?: number;

@@ -1,6 +1,7 @@
 /** The shape of the whole config, as one zod schema. */
 import { z } from "zod";
 import { isEventName, OPERATIONAL } from "../core/model/names.ts";
+import { LEAST_DELAY_MS, LONGEST_SCHEDULE_MS, MOST_DELAYS, scheduleProblem } from "../core/model/subscription.ts";
 import type { AuthPlugin, ObserverPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/ports/plan.ts";
 import {
   choiceValue,
@@ -81,7 +82,14 @@ export function configSchema(around: ConfigSurroundings) {
       firstDelayMs: wait.optional(),
       factor: number(1, 10).optional(),
       maxDelayMs: wait.optional(),
+      delaysMs: list(ms(LEAST_DELAY_MS, LONGEST_SCHEDULE_MS))
+        .refine((value) => value.length > 0 && value.length <= MOST_DELAYS, `must have 1 to ${MOST_DELAYS} waits`)
+        .optional(),
     })
+      .superRefine((value, ctx) => {
+        const message = scheduleProblem(value);
+        if (message !== undefined) ctx.addIssue({ code: "custom", path: ["delaysMs"], message });
+      })
       .refine((value) => (value.firstDelayMs ?? RETRY.firstDelayMs) <= (value.maxDelayMs ?? RETRY.maxDelayMs), {
         path: ["maxDelayMs"],
         message: "must not be less than firstDelayMs",

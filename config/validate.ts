@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { validate as cronValid } from "node-cron";
 import { checkAllow } from "../core/guard/allow.ts";
+import { scheduleOf } from "../core/model/subscription.ts";
 import { FAILED_AUTHENTICATION_ROW } from "../core/limits/takes.ts";
 import type { LimitRows, ObserverPlugin, Plan } from "../core/ports/plan.ts";
 import * as defaults from "./defaults.ts";
@@ -87,7 +88,7 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     auth: config.auth ?? chooseAuth(settings),
     observers: observers(config.observers ?? [], traces),
     ...(config.events && { events: config.events }),
-    retry: over(defaults.RETRY, config.retry),
+    retry: retryOf(config),
     delivery: delivery(config),
     guard: { ...over(defaults.GUARD, { allow: guard.allow, ports: guard.ports }), ...(guard.ca && { ca: guard.ca }) },
     limits: rows(config.limits ?? {}),
@@ -151,6 +152,11 @@ function rows(limits: Readonly<Record<string, unknown>>): LimitRows {
 function over<T extends object>(base: T, given: { readonly [K in keyof T]?: T[K] | undefined } = {}): T {
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   return { ...base, ...Object.fromEntries(set) };
+}
+
+function retryOf({ retry = {} }: CheckedConfig): Plan["retry"] {
+  const { delaysMs, ...backoff } = retry;
+  return delaysMs === undefined ? over(defaults.RETRY, backoff) : scheduleOf(delaysMs);
 }
 
 /** Values from flags and environment that only the config's rules can judge. */

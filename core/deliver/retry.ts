@@ -8,11 +8,14 @@ const JITTER = 0.1;
 
 /**
  * Returns the wait after attempt `n`, in ms.
- * @param n 1 for the first attempt
+ * @param n 1 for the first attempt; below `retry.attempts`
  * @param random in [0, 1)
  */
 export function retryDelayMs(n: number, retry: RetryOptions, random: number): number {
-  const plain = Math.min(retry.firstDelayMs * retry.factor ** (n - 1), retry.maxDelayMs);
+  const plain =
+    retry.delaysMs === undefined
+      ? Math.min(retry.firstDelayMs * retry.factor ** (n - 1), retry.maxDelayMs)
+      : (retry.delaysMs[n - 1] ?? 0);
   return Math.round(plain * (1 + JITTER * random));
 }
 

@@ -6,7 +6,10 @@ export type SubscriptionStatus = "active" | "disabled";
 /** Why the relay disabled it: the endpoint answered 410, or it only failed for days. Absent when a person did. */
 export type DisabledReason = "endpoint_gone" | "endpoint_failing";
 
-export interface RetryOptions {
+/** When a failed attempt is made again: after waits that grow, or after waits that are listed. */
+export type RetryOptions = Backoff | RetrySchedule;
+
+export interface Backoff {
   /** Attempts in all, the first one included. */
   readonly attempts: number;
   /** The wait after the first attempt. */
@@ -15,7 +18,58 @@ export interface RetryOptions {
   readonly factor: number;
   /** The longest wait. A subscription may set up to a day. */
   readonly maxDelayMs: number;
+  readonly delaysMs?: undefined;
 }
+
+export interface RetrySchedule {
+  /** Attempts in all: one more than there are waits. */
+  readonly attempts: number;
+  /** The wait after each attempt but the last; 1 to 4 of them, together at most three days. */
+  readonly delaysMs: readonly number[];
+}
+
+/** A retry policy as a person writes it: any part of a backoff, or a list of waits that stands alone. */
+export interface RetrySettings {
+  /** Attempts in all, the first one included. */
+  readonly attempts?: number;
+  /** The wait after the first attempt. */
+  readonly firstDelayMs?: number;
+  /** Each further wait is this many times the one before. */
+  readonly factor?: number;
+  /** The longest wait. A subscription may set up to a day. */
+  readonly maxDelayMs?: number;
+  /**
+   * The waits themselves, one after each attempt but the last, instead of all other parts: 1 to 4, together at most
+   * three days.
+   */
+  readonly delaysMs?: readonly number[];
+}
+
+export const DEFAULT_RETRY: Backoff = { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 };
+/** Most waits of a schedule: five attempts in all. */
+export const MOST_DELAYS = 4;
+export const LEAST_DELAY_MS = 10;
+/** Longest time from the first attempt to the last of a schedule, without what receivers ask for. */
+export const LONGEST_SCHEDULE_MS = 259_200_000;
+
+/** What is wrong with a policy that may mix a list of waits with parts of a backoff; `undefined`: nothing. */
+export function scheduleProblem({
+  delaysMs,
+  ...backoff
+}: {
+  readonly delaysMs?: readonly number[] | undefined;
+}): string | undefined {
+  if (delaysMs === undefined) return undefined;
+  if (Object.values(backoff).some((value) => value !== undefined))
+    return "stands alone: leave out attempts, firstDelayMs, factor and maxDelayMs";
+  const sum = delaysMs.reduce((total, ms) => total + ms, 0);
+  return sum > LONGEST_SCHEDULE_MS ? `must be at most ${LONGEST_SCHEDULE_MS} together, three days` : undefined;
+}
+
+export const scheduleOf = (delaysMs: readonly number[]): RetrySchedule => ({
+  attempts: delaysMs.length + 1,
+  delaysMs: [...delaysMs],
+});
 
 /** A signing secret at rest. */
 export interface SealedSecret {

@@ -2,8 +2,8 @@
 import { isEventPattern, matchesPattern, OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import type { FieldError } from "../model/problem.ts";
-import { headerAad } from "../model/subscription.ts";
-import type { RetryOptions, Subscription, SubscriptionStatus } from "../model/subscription.ts";
+import { DEFAULT_RETRY, headerAad, scheduleOf } from "../model/subscription.ts";
+import type { RetryOptions, RetrySettings, Subscription, SubscriptionStatus } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
 import { sealCredentials, type CredentialFields } from "./credentials.ts";
 
@@ -12,8 +12,8 @@ interface Options extends CredentialFields {
   readonly description?: string | null;
   readonly rateLimit?: { readonly perSecond: number } | null;
   readonly timeoutMs?: number | null;
-  /** Fields that are left out are filled from the relay's policy. */
-  readonly retry?: Partial<RetryOptions> | null;
+  /** Fields of a backoff that are left out are filled from the relay's policy. */
+  readonly retry?: RetrySettings | null;
   /** Values in clear text. In an update `null` keeps a value, and a name that is left out is removed. */
   readonly headers?: Readonly<Record<string, string | null>> | null;
 }
@@ -43,7 +43,9 @@ export function fieldsOf(fields: Options, retry: RetryOptions): Plain {
 /**
  * A first delay beyond the relay's longest one raises that, unless a longest one is given, because it was asked for.
  */
-function wholeRetry(given: Partial<RetryOptions>, retry: RetryOptions): RetryOptions {
+function wholeRetry(given: RetrySettings, relays: RetryOptions): RetryOptions {
+  if (given.delaysMs !== undefined) return scheduleOf(given.delaysMs);
+  const retry = relays.delaysMs === undefined ? relays : DEFAULT_RETRY;
   const { attempts = retry.attempts, firstDelayMs = retry.firstDelayMs, factor = retry.factor } = given;
   const maxDelayMs = given.maxDelayMs ?? Math.max(retry.maxDelayMs, firstDelayMs);
   return { attempts, firstDelayMs, factor, maxDelayMs };

@@ -167,6 +167,20 @@ describe("a subscription", () => {
 });
 
 describe("wrong fields", () => {
+  it("of a retry policy: a list of waits stands alone, and has its bounds", async () => {
+    const wrong = async (retry: object): Promise<unknown> => {
+      const body = { url: "https://receiver.example/x", events: ["a:b"], retry };
+      const { status, json } = await api.ask("POST", LIST, { body });
+      return [status, json.errors?.map(({ path }) => path)];
+    };
+    expect(await wrong({ attempts: 3, delaysMs: [1_000, 1_000] })).toEqual([400, ["retry.delaysMs"]]);
+    expect(await wrong({ delaysMs: [] })).toEqual([400, ["retry.delaysMs"]]);
+    expect(await wrong({ delaysMs: [1, 259_200_001, 1.5] })).toEqual([
+      400,
+      ["retry.delaysMs[0]", "retry.delaysMs[1]", "retry.delaysMs[2]"],
+    ]);
+  });
+
   it("are all named at once", async () => {
     const body = { url: "http://x", events: ["ok", "not ok", 7], retry: { attempts: 9 }, surprise: 1 };
     const got = await api.ask("POST", LIST, { body });

@@ -158,6 +158,13 @@ describe("against a running relay", () => {
     expect(text.stdout).toMatch(/^retry +attempts=3 firstDelayMs=5000 factor=1.5 maxDelayMs=3600000$/m);
     expect(text.stdout).toMatch(/^rate limit +0.5 attempts a second$/m);
     expect(text.stdout).not.toMatch(/^time-out/m);
+    const listed = await update("--retry-delays", "5s,5m,1.5h,2d");
+    expect(listed.stdout).toMatch(/^retry +attempts=5 delaysMs=5000,300000,5400000,172800000$/m);
+    expect(await update("--retry-delays", "5x")).toMatchObject({ code: 64, stderr: expect.stringContaining("5x") });
+    expect(await update("--retry-delays", "2d,2d")).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining("retry.delaysMs: must be at most 259200000 together, three days"),
+    });
     const bare = await update("--header", "none", "--retry", "none", "--rate-limit", "none");
     expect(bare.stdout).not.toMatch(/^(?:headers|retry|rate limit) /m);
     const wrong = await update("--retry", "attempts=6");

@@ -91,6 +91,11 @@ describe("each key", () => {
     ["sources", { sources: [http(), spool({ dir: "in" })] }, { sources: [{ name: "http" }, { name: "spool" }] }],
     ["no source at all", { sources: [] }, { sources: [] }],
     ["events", { events: ["a:b"] }, { events: ["a:b"] }],
+    [
+      "a schedule",
+      { retry: { delaysMs: [5_000, 172_800_000] } },
+      { retry: { attempts: 3, delaysMs: [5_000, 172_800_000] } },
+    ],
     ["retry", { retry: { attempts: 1 } }, { retry: { attempts: 1, firstDelayMs: 5_000 } }],
     ["delivery", { delivery: { concurrency: 4 } }, { delivery: { concurrency: 4, perSubscription: 4 } }],
     [
@@ -206,6 +211,10 @@ describe("a wrong config", () => {
   });
 
   it.each([
+    ["a schedule beside a backoff", { retry: { attempts: 3, delaysMs: [1_000] } }, "retry.delaysMs"],
+    ["a schedule of more than three days", { retry: { delaysMs: [200_000_000, 60_000_000] } }, "retry.delaysMs"],
+    ["a schedule without a wait", { retry: { delaysMs: [] } }, "retry.delaysMs"],
+    ["a schedule of six attempts", { retry: { delaysMs: [10, 10, 10, 10, 10] } }, "retry.delaysMs"],
     ["waits that shrink", { retry: { firstDelayMs: 60_000, maxDelayMs: 1_000 } }, "retry.maxDelayMs"],
     [
       "more per subscription than in all",
@@ -360,7 +369,7 @@ const keysOfConfig: Record<string, string[]> = {
   transports: [],
   auth: [],
   events: [],
-  retry: ["attempts", "firstDelayMs", "factor", "maxDelayMs"],
+  retry: ["attempts", "firstDelayMs", "factor", "maxDelayMs", "delaysMs"],
   delivery: ["timeoutMs", "concurrency"],
   guard: ["allow", "ports", "ca"],
   limits: ["*", "check", "GET /api-keys"],

@@ -4,7 +4,7 @@ import { excerptText } from "../../core/deliver/excerpt.ts";
 import { judge } from "../../core/deliver/outcome.ts";
 import { retryAfterMs, retryDelayMs } from "../../core/deliver/retry.ts";
 import { endedBy } from "../../core/records/ended-by.ts";
-import type { Subscription } from "../../core/model/subscription.ts";
+import { scheduleOf, type Subscription } from "../../core/model/subscription.ts";
 import type { Reply } from "../../core/ports/transport.ts";
 
 const retry = { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 };
@@ -31,6 +31,15 @@ describe("the retry policy", () => {
         expect(wait).toBeLessThanOrEqual(33_000);
       }),
     );
+  });
+
+  it("waits as long as a schedule lists, and up to a tenth more", () => {
+    const listed = scheduleOf([5_000, 300_000, 86_400_000]);
+    expect(listed.attempts).toBe(4);
+    expect([1, 2, 3].map((n) => retryDelayMs(n, listed, 0))).toEqual([5_000, 300_000, 86_400_000]);
+    expect(retryDelayMs(3, listed, 0.999)).toBeLessThanOrEqual(95_040_000);
+    const reply: Reply = { kind: "error", error: "timeout", detail: "" };
+    expect(judge(reply, { attempt: 4, retry: listed, now, random: 0 })).toEqual({ kind: "exhausted" });
   });
 
   it("reads Retry-After as seconds or a date, clamped to one second and one hour", () => {

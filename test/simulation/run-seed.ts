@@ -2,6 +2,7 @@
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { deeds, REPLAY_MS } from "./actions.ts";
 import { simDisk, type SimDisk } from "./disk.ts";
+import { scheduleOf } from "../../core/model/subscription.ts";
 import type { FolderDisk, SimFolder } from "./folder-disk.ts";
 import { MOODS, simNet } from "./network.ts";
 import { startNode, type NodeTraits, type SimNode } from "./node.ts";
@@ -82,12 +83,14 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
       perSubscription: random.pick([1, 4]),
       holdMs: random.pick([0, 30_000, 600_000]),
     },
-    retry: {
-      attempts: 5,
-      firstDelayMs: random.pick([10, 5_000]),
-      factor: 4,
-      maxDelayMs: kind === "redis" ? 60_000 : 3_600_000,
-    },
+    retry: random.chance(0.2)
+      ? scheduleOf(kind === "redis" ? [60_000, 10, 5_000, 60_000] : [60_000, 10, 7_200_000, 5_000])
+      : {
+          attempts: 5,
+          firstDelayMs: random.pick([10, 5_000]),
+          factor: 4,
+          maxDelayMs: kind === "redis" ? 60_000 : 3_600_000,
+        },
   };
   // Some lives have crowds: every event to more than one subscription is stored as a wide one, and written by pages.
   const crowds = random.chance(0.3);

@@ -65,8 +65,10 @@ export function checkOverdue(at: Overdue): void {
 }
 
 /** The wait after attempt `n`, ms, at least. */
-const waitMs = (n: number, { firstDelayMs, factor, maxDelayMs }: RetryOptions): number =>
-  Math.min(firstDelayMs * factor ** (n - 1), maxDelayMs);
+const waitMs = (n: number, retry: RetryOptions): number =>
+  retry.delaysMs === undefined
+    ? Math.min(retry.firstDelayMs * retry.factor ** (n - 1), retry.maxDelayMs)
+    : (retry.delaysMs[n - 1] ?? 0);
 
 /** Each attempt waits for as long as its policy, or its receiver, asked for after the one before it. */
 export function schedule({ seen, retry, slackMs }: Pick<Witness, "seen" | "retry" | "slackMs">): void {

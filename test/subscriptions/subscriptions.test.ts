@@ -174,6 +174,8 @@ describe("a subscription", () => {
     expect(read(id).retry).toEqual({ attempts: 5, firstDelayMs: 90_000, factor: 4, maxDelayMs: 90_000 });
     await subscriptions.update("key_1", id, { description: "a note" }, ACTOR);
     expect(read(id).retry).toMatchObject({ firstDelayMs: 90_000 });
+    await subscriptions.update("key_1", id, { retry: { delaysMs: [60_000, 3_600_000] } }, ACTOR);
+    expect(read(id).retry).toEqual({ attempts: 3, delaysMs: [60_000, 3_600_000] });
     await subscriptions.update("key_1", id, { retry: null }, ACTOR);
     expect(read(id)).not.toHaveProperty("retry");
   });

@@ -8,7 +8,7 @@ import { VARIABLES } from "./variables.ts";
 
 /** Where the fields of options with a name of their own are written. */
 const NAMED: Readonly<Record<string, string>> = {
-  RetryOptions: "core/model/subscription.ts",
+  RetrySettings: "core/model/subscription.ts",
   HealthOptions: "core/ports/plan.ts",
   AbuseOptions: "core/ports/plan.ts",
 };
@@ -39,7 +39,11 @@ export function pageOf(root: string): string {
   if (missing.length > 0) throw new Error(`config/define.ts does not describe ${missing.join(", ")}`);
   const inside = ({ type }: Field): readonly Field[] | undefined => {
     if (typeof type !== "string") return type;
-    const name = /^Partial<(\w+)>/.exec(type)?.[1] ?? "";
+    const name =
+      /^(?:Partial<(\w+)>|(\w+)$)/
+        .exec(type)
+        ?.slice(1)
+        .find((one) => one !== undefined) ?? "";
     const file = NAMED[name];
     return file === undefined
       ? undefined

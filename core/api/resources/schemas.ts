@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { isReservedHeader } from "../../model/header-names.ts";
 import { isEventPattern } from "../../model/names.ts";
+import { LEAST_DELAY_MS, LONGEST_SCHEDULE_MS, MOST_DELAYS, scheduleProblem } from "../../model/subscription.ts";
 
 /** For the documentation: `isEventPattern` decides. */
 const EVENT_PATTERN = "^(?:[A-Za-z0-9_-]+|\\*)(?:[:.](?:[A-Za-z0-9_-]+|\\*))*$";
@@ -116,8 +117,25 @@ const retry = z
     firstDelayMs: whole(10, 3_600_000).optional(),
     factor: number(1, 10).optional(),
     maxDelayMs: whole(10, 86_400_000).optional(),
+    delaysMs: z
+      .array(whole(LEAST_DELAY_MS, LONGEST_SCHEDULE_MS))
+      .min(1)
+      .max(MOST_DELAYS)
+      .optional()
+      .meta({
+        description:
+          "The wait after each attempt but the last, instead of all other fields; together at most three days.",
+        examples: [[5_000, 300_000, 1_800_000, 7_200_000]],
+      }),
   })
-  .meta({ description: "When a failed attempt is made again. What is left out is as the relay's config has it." });
+  .superRefine((given, ctx) => {
+    const message = scheduleProblem(given);
+    if (message !== undefined) ctx.addIssue({ code: "custom", path: ["delaysMs"], message });
+  })
+  .meta({
+    description:
+      "When a failed attempt is made again: a list of waits, or a backoff, of which what is left out is as the relay's config has it.",
+  });
 const options = {
   description: z.string().max(1_000).nullable().optional(),
   rateLimit: z

@@ -12,7 +12,10 @@ const options = {
   rateLimit: z.strictObject({ perSecond: z.number() }).optional(),
   timeoutMs: z.int().optional(),
   retry: z
-    .strictObject({ attempts: z.int(), firstDelayMs: z.int(), factor: z.number(), maxDelayMs: z.int() })
+    .union([
+      z.strictObject({ attempts: z.int(), firstDelayMs: z.int(), factor: z.number(), maxDelayMs: z.int() }),
+      z.strictObject({ attempts: z.int(), delaysMs: z.array(z.int()) }),
+    ])
     .optional(),
   headers: z.record(z.string(), z.null()).optional(),
   clientCertificate: z

@@ -15,6 +15,10 @@ export const FIELD_OPTIONS: readonly Option[] = [
     many: true,
   },
   { flags: "--retry <policy>", about: "such as attempts=3,firstDelayMs=1000,factor=2,maxDelayMs=60000, or some of it" },
+  {
+    flags: "--retry-delays <waits>",
+    about: "the waits themselves, such as 5s,5m,30m,2h: 1 to 4 of them, three days at most",
+  },
   { flags: "--rate-limit <n>", about: "most attempts a second" },
   { flags: "--timeout-ms <ms>", about: "how long one attempt may take, 1000 to 30000" },
   { flags: "--client-cert <file>", about: "PEM file of the client certificate that is shown to the receiver" },
@@ -29,7 +33,7 @@ export const FIELD_OPTIONS: readonly Option[] = [
 export function fieldOptions(given: Given, { cwd }: CliEnvironment): Readonly<Record<string, unknown>> {
   return {
     headers: headersOf(given.all("header"), cwd),
-    retry: retryOf(given.list("retry")),
+    retry: policyOf(given.list("retry"), given.list("retry-delays")),
     rateLimit: clearable(given.text("rate-limit"), (text) => ({ perSecond: numeric("rate-limit", text) })),
     timeoutMs: clearable(given.text("timeout-ms"), (text) => numeric("timeout-ms", text)),
     clientCertificate: certificateOf(given.text("client-cert"), given.text("client-key"), cwd),
@@ -63,6 +67,23 @@ function jsonOf(option: string, text: string, cwd: string): unknown {
     if (error instanceof SyntaxError) throw usage(`--${option} must be JSON, or @file with it, or none`);
     throw error;
   }
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function waitMs(text: string): number {
+  const [, amount = "", unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
+  if (unit === "") throw usage(`--retry-delays: ${text} is no wait, such as 90s, 5m, 2h or 1d`);
+  return Math.round(Number(amount) * (UNITS[unit] as number));
+}
+
+function policyOf(
+  policy: readonly string[] | undefined,
+  delays: readonly string[] | undefined,
+): Readonly<Record<string, unknown>> | null | undefined {
+  if (delays === undefined) return retryOf(policy);
+  if (policy !== undefined) throw usage("give --retry or --retry-delays, not both");
+  return { delaysMs: delays.map(waitMs) };
 }
 
 const POLICY = ["attempts", "firstDelayMs", "factor", "maxDelayMs"];

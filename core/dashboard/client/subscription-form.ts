@@ -35,12 +35,14 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   const [headers, setHeaders] = useState<readonly HeaderLine[]>(
     Object.keys(one?.headers ?? {}).map((name) => headerRow(name, true)),
   );
-  const [attempts, setAttempts] = useState(shown(one?.retry?.attempts));
-  const [first, setFirst] = useState(shown(one?.retry === undefined ? undefined : one.retry.firstDelayMs / 1_000));
-  const [factor, setFactor] = useState(shown(one?.retry?.factor));
-  const [most, setMost] = useState(shown(one?.retry === undefined ? undefined : one.retry.maxDelayMs / 1_000));
+  const backoff = one?.retry?.delaysMs === undefined ? one?.retry : undefined;
+  const [attempts, setAttempts] = useState(shown(backoff?.attempts));
+  const [first, setFirst] = useState(shown(backoff && backoff.firstDelayMs / 1_000));
+  const [factor, setFactor] = useState(shown(backoff?.factor));
+  const [most, setMost] = useState(shown(backoff && backoff.maxDelayMs / 1_000));
+  const [waits, setWaits] = useState((one?.retry?.delaysMs ?? []).map((ms) => ms / 1_000).join(", "));
   // Only at first: it must not close when a field is cleared.
-  const [tuned] = useState([rate, seconds, attempts].some((text) => text !== ""));
+  const [tuned] = useState([rate, seconds, attempts, waits].some((text) => text !== ""));
   const moved =
     one !== undefined &&
     originOf(url) !== originOf(one.url) &&
@@ -49,13 +51,14 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   const { run, busy, error } = useAction(async () => {
     const perSecond = numeric(rate);
     const timeout = numeric(seconds);
-    const own = [attempts, first, factor, most].some((text) => text.trim() !== "");
+    const own = [attempts, first, factor, most, waits].some((text) => text.trim() !== "");
     // What is left empty is filled by the relay.
     const retry = {
       attempts: numeric(attempts),
       firstDelayMs: milliseconds(first),
       factor: numeric(factor),
       maxDelayMs: milliseconds(most),
+      delaysMs: waits.trim() === "" ? undefined : waits.split(",").map(milliseconds),
     };
     const wanted: Record<string, unknown> = {
       url: url.trim(),
@@ -165,6 +168,14 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
               inputMode: "decimal",
               optional: true,
               error: errorOf(error, "retry.maxDelayMs"),
+            }),
+            Field({
+              label: "Or the waits themselves, in seconds",
+              value: waits,
+              change: setWaits,
+              optional: true,
+              hint: "1 to 4, such as 5, 300, 1800, 7200: instead of the four fields above.",
+              error: errorOf(error, "retry.delaysMs"),
             }),
           ),
         ),

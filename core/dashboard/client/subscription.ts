@@ -199,7 +199,9 @@ const Settings = part(({ one }: { readonly one: Glance }) =>
         "Retries",
         one.retry === undefined
           ? "the default"
-          : `${one.retry.attempts} attempts, first wait ${duration(one.retry.firstDelayMs)}, then ${one.retry.factor} times the last, at most ${duration(one.retry.maxDelayMs)}`,
+          : one.retry.delaysMs !== undefined
+            ? `after ${one.retry.delaysMs.map(duration).join(", ")}`
+            : `${one.retry.attempts} attempts, first wait ${duration(one.retry.firstDelayMs)}, then ${one.retry.factor} times the last, at most ${duration(one.retry.maxDelayMs)}`,
       ),
       one.headers !== undefined &&
         line(
