@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { isReservedHeader } from "../../model/header-names.ts";
 import { isEventPattern } from "../../model/names.ts";
-import { LEAST_DELAY_MS, LONGEST_SCHEDULE_MS, MOST_DELAYS, scheduleProblem } from "../../model/subscription.ts";
+import { number, whole } from "./number-fields.ts";
+import { retry } from "./retry-field.ts";
 
 /** For the documentation: `isEventPattern` decides. */
 const EVENT_PATTERN = "^(?:[A-Za-z0-9_-]+|\\*)(?:[:.](?:[A-Za-z0-9_-]+|\\*))*$";
@@ -15,14 +16,6 @@ const MAX_HEADER_NAME = 128;
 const saying = (text: string) => ({
   error: ({ input }: { readonly input?: unknown }): string => (input === undefined ? "is missing" : text),
 });
-const number = (min: number, max: number) => {
-  const text = saying(`must be a number from ${min} to ${max}`);
-  return z.number(text).min(min, text).max(max, text);
-};
-const whole = (min: number, max: number) => {
-  const text = saying(`must be a whole number from ${min} to ${max}`);
-  return z.int(text).min(min, text).max(max, text);
-};
 
 const eventName = z
   .string()
@@ -111,31 +104,6 @@ const oauth2 = z
   .strictObject({ ...oauth2Fields, clientSecret: visible(1_024).nullable() })
   .meta({ description: `${OAUTH2} In an update null keeps it, where the token URL keeps its origin.` });
 
-const retry = z
-  .strictObject({
-    attempts: whole(1, 5).optional(),
-    firstDelayMs: whole(10, 3_600_000).optional(),
-    factor: number(1, 10).optional(),
-    maxDelayMs: whole(10, 86_400_000).optional(),
-    delaysMs: z
-      .array(whole(LEAST_DELAY_MS, LONGEST_SCHEDULE_MS))
-      .min(1)
-      .max(MOST_DELAYS)
-      .optional()
-      .meta({
-        description:
-          "The wait after each attempt but the last, instead of all other fields; together at most three days.",
-        examples: [[5_000, 300_000, 1_800_000, 7_200_000]],
-      }),
-  })
-  .superRefine((given, ctx) => {
-    const message = scheduleProblem(given);
-    if (message !== undefined) ctx.addIssue({ code: "custom", path: ["delaysMs"], message });
-  })
-  .meta({
-    description:
-      "When a failed attempt is made again: a list of waits, or a backoff, of which what is left out is as the relay's config has it.",
-  });
 const options = {
   description: z.string().max(1_000).nullable().optional(),
   rateLimit: z

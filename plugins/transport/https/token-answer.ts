@@ -29,7 +29,8 @@ export function readToken(reply: Reply): Given | Exclude<Token, string> {
       if (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token))
         return failed("the answer of the token endpoint holds no access token");
       const kind = answer?.["token_type"] ?? "bearer";
-      if (typeof kind !== "string" || kind.toLowerCase() !== "bearer") return failed("the token endpoint gave no bearer token");
+      if (typeof kind !== "string" || kind.toLowerCase() !== "bearer")
+        return failed("the token endpoint gave no bearer token");
       return { token, lifeMs: lifeSeconds(answer?.["expires_in"]) * 1_000 };
     }
   }
