@@ -12,11 +12,6 @@ const HEADER_VALUE = /^[\x20-\x7e]*$/;
 const MAX_HEADERS = 20;
 const MAX_HEADER_NAME = 128;
 
-/** A field that is left out is said to be missing; any other wrong value gets the one text. */
-const saying = (text: string) => ({
-  error: ({ input }: { readonly input?: unknown }): string => (input === undefined ? "is missing" : text),
-});
-
 const eventName = z
   .string()
   .max(128)

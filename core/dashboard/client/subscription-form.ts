@@ -35,12 +35,13 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   const [headers, setHeaders] = useState<readonly HeaderLine[]>(
     Object.keys(one?.headers ?? {}).map((name) => headerRow(name, true)),
   );
-  const backoff = one?.retry?.delaysMs === undefined ? one?.retry : undefined;
+  const listed = one?.retry !== undefined && "delaysMs" in one.retry ? one.retry.delaysMs : [];
+  const backoff = one?.retry !== undefined && "factor" in one.retry ? one.retry : undefined;
   const [attempts, setAttempts] = useState(shown(backoff?.attempts));
   const [first, setFirst] = useState(shown(backoff && backoff.firstDelayMs / 1_000));
   const [factor, setFactor] = useState(shown(backoff?.factor));
   const [most, setMost] = useState(shown(backoff && backoff.maxDelayMs / 1_000));
-  const [waits, setWaits] = useState((one?.retry?.delaysMs ?? []).map((ms) => ms / 1_000).join(", "));
+  const [waits, setWaits] = useState(listed.map((ms) => ms / 1_000).join(", "));
   // Only at first: it must not close when a field is cleared.
   const [tuned] = useState([rate, seconds, attempts, waits].some((text) => text !== ""));
   const moved =

@@ -199,7 +199,7 @@ const Settings = part(({ one }: { readonly one: Glance }) =>
         "Retries",
         one.retry === undefined
           ? "the default"
-          : one.retry.delaysMs !== undefined
+          : "delaysMs" in one.retry
             ? `after ${one.retry.delaysMs.map(duration).join(", ")}`
             : `${one.retry.attempts} attempts, first wait ${duration(one.retry.firstDelayMs)}, then ${one.retry.factor} times the last, at most ${duration(one.retry.maxDelayMs)}`,
       ),
