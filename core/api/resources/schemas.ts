@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { isReservedHeader } from "../../model/header-names.ts";
 import { isEventPattern } from "../../model/names.ts";
+import { deliveryStatuses, eventStatuses } from "./statuses.ts";
 import { number, whole } from "./number-fields.ts";
 import { retry } from "./retry-field.ts";
 
@@ -203,8 +204,6 @@ const paging = {
 };
 
 export const pageQuery = z.strictObject(paging);
-export const eventStatuses = z.enum(["pending", "delivered", "failed", "cancelled", "unmatched"]);
-export const deliveryStatuses = z.enum(["pending", "delivered", "failed", "cancelled"]);
 export const eventsQuery = z.strictObject({
   status: eventStatuses.optional(),
   type: z.string().max(128).optional(),

@@ -1,6 +1,6 @@
 /** The shapes of answers, for the documentation and the tests that hold answers against it. */
 import { z } from "zod";
-import { deliveryStatuses, eventStatuses } from "./schemas.ts";
+import { deliveryStatuses, eventStatuses } from "./statuses.ts";
 
 const time = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
 

@@ -4,7 +4,7 @@
  */
 import type { z } from "zod";
 import type * as api from "../../api/resources/shapes.ts";
-import type { eventStatuses } from "../../api/resources/schemas.ts";
+import type { eventStatuses } from "../../api/resources/statuses.ts";
 
 export type EventStatus = z.infer<typeof eventStatuses>;
 
