@@ -26,6 +26,6 @@ export type {
   StoragePlugin,
   TransportPlugin,
 } from "./ports/plan.ts";
-export { ConflictError, ConnectError, LeaseLostError, StartError, StorageError } from "./model/errors.ts";
+export { ConflictError, ConnectError, LeaseLostError, ProxyError, StartError, StorageError } from "./model/errors.ts";
 export { Problem } from "./model/problem.ts";
 export { isSecretOption, secretFrom } from "./model/secret-option.ts";

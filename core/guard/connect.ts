@@ -2,12 +2,14 @@
  * The guarded connector: it resolves the name, checks every address, connects to a checked one, compares the peer, then
  * starts TLS.
  */
-import { ConnectError } from "../model/errors.ts";
+import type { Socket } from "node:net";
+import { ConnectError, ProxyError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Connect } from "../ports/plugin.ts";
+import type { Connect, ConnectProxy } from "../ports/plugin.ts";
 import { dialFirst } from "./dial.ts";
 import type { Dial } from "./dial.ts";
 import { handshakeTurns } from "./handshake-turns.ts";
+import { tunnel } from "./proxy.ts";
 import type { Resolve } from "./resolve.ts";
 import { literalOf } from "./rules.ts";
 import type { Rules } from "./rules.ts";
@@ -19,16 +21,37 @@ import type { Trust } from "./trust.ts";
 export interface ConnectorOptions {
   readonly rules: Rules;
   readonly resolve: Resolve;
+  /** Resolves a name that the operator gives in the config: the hosts file may answer. */
+  readonly resolveNamed: Resolve;
   readonly dial: Dial;
   readonly trusted: Trust;
   readonly clock: Clock;
 }
 
 /** Only TLS sessions are remembered between calls: each name is resolved and checked again. */
-export const connector = ({ rules, resolve, dial, trusted, clock }: ConnectorOptions): Connect => {
+export const connector = (given: ConnectorOptions): Connect => {
+  const { rules, resolve, resolveNamed, dial, trusted, clock } = given;
   const handshake = handshakeTurns();
   const sessions = new TlsSessions(clock);
-  return async ({ hostname, port, tls = true, alpn = ["http/1.1"], identity }, signal) => {
+
+  /** @throws ProxyError when it cannot be reached, or the signal's reason */
+  async function openProxy({ hostname, port, tls }: ConnectProxy, signal: AbortSignal): Promise<Socket> {
+    const literal = literalOf(hostname);
+    try {
+      const found = literal === undefined ? await resolveNamed(hostname, signal) : [literal];
+      if (found.length === 0) throw new ConnectError("dns", `${hostname} has no address`);
+      const socket = await dialFirst(found, port, dial, clock, signal);
+      socket.setNoDelay(true);
+      if (!tls) return socket;
+      const options = { host: literal ?? hostname, literal: literal !== undefined, port, alpn: ["http/1.1"] };
+      return await secure(socket, options, trusted(), sessions, signal);
+    } catch (error) {
+      if (!(error instanceof ConnectError)) throw error;
+      throw new ProxyError(`the proxy cannot be reached: ${error.message}`, { cause: error });
+    }
+  }
+
+  return async ({ hostname, port, tls = true, alpn = ["http/1.1"], identity, proxy }, signal) => {
     signal.throwIfAborted();
     const host = hostname.toLowerCase();
     pass(rules.target(host, port));
@@ -38,7 +61,10 @@ export const connector = ({ rules, resolve, dial, trusted, clock }: ConnectorOpt
     pass(rules.addresses(host, port, found));
     if (tls) await handshake();
     signal.throwIfAborted();
-    const socket = await dialFirst(found, port, dial, clock, signal);
+    const socket =
+      proxy === undefined
+        ? await dialFirst(found, port, dial, clock, signal)
+        : await tunnel(proxy, found, port, () => openProxy(proxy, signal), signal);
     socket.setNoDelay(true);
     if (!tls) return socket;
     const options = { host: literal ?? host, literal: literal !== undefined, port, alpn };

@@ -52,16 +52,18 @@ export const createGuard = (options: GuardOptions): Guard => {
   const { clock, resolver } = options;
   const rules = makeRules(options);
   const dns = dnsResolver(clock);
-  const resolve: Resolve = async (name, signal) => {
+  const resolveNamed: Resolve = async (name, signal) => {
     if (resolver !== undefined) return await abortable(resolver(name, signal), signal);
-    const listed = rules.named(name) ? await hostsFile(name) : [];
+    const listed = await hostsFile(name);
     return listed.length > 0 ? listed : await dns(name, signal);
   };
+  const resolve: Resolve = (name, signal) =>
+    resolver !== undefined || rules.named(name) ? resolveNamed(name, signal) : dns(name, signal);
   const dial: Dial = options.dial ?? ((host, port) => connectTcp({ host, port }));
 
   return {
     checkText: (url) => rules.text(url),
-    connect: connector({ rules, resolve, dial, trusted: trust(options.ca), clock }),
+    connect: connector({ rules, resolve, resolveNamed, dial, trusted: trust(options.ca), clock }),
     register: async (url, of) => {
       const read = rules.text(url, of);
       if (!read.ok || literalOf(read.hostname) !== undefined) return read;

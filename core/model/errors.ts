@@ -80,6 +80,14 @@ export class ConnectError extends Error {
   }
 }
 
+/** The operator's egress proxy is away, or refuses the relay itself: a fault of no target. */
+export class ProxyError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "ProxyError";
+  }
+}
+
 /** The relay cannot start or continue with this configuration. `exitCode` follows sysexits: 64, 69, 75, 78. */
 export class StartError extends Error {
   readonly exitCode: number;

@@ -24,6 +24,8 @@ export interface Plugin<Kind extends string, Port> {
    * @param configDir where relative paths begin
    */
   readonly warnings?: (configDir: string) => readonly { readonly path: string; readonly message: string }[];
+  /** What the options set that a person wants to see in `relay check`, in a few words without secrets. */
+  readonly about?: string;
   /**
    * What is wrong with the files that the options name. A start and `relay check` show it with all other problems of the
    * config; paths are of the options. Must not throw.
@@ -89,6 +91,17 @@ export interface TlsIdentity {
   readonly key?: string;
 }
 
+/** An HTTP proxy of the operator's, which connections go through (CONNECT). The guard's rules are for the targets behind it. */
+export interface ConnectProxy {
+  /** Host as in `new URL(url).hostname`. */
+  readonly hostname: string;
+  readonly port: number;
+  /** Whether the proxy itself is reached over TLS. */
+  readonly tls: boolean;
+  /** `Proxy-Authorization` */
+  readonly authorization?: string;
+}
+
 /** The target of a guarded connection. */
 export interface ConnectTarget {
   /** Host as in `new URL(url).hostname`: a name, an IPv4 literal or a bracketed IPv6 literal. */
@@ -100,12 +113,14 @@ export interface ConnectTarget {
   readonly alpn?: readonly string[];
   /** Where the target has authorities or a client certificate of its own. */
   readonly identity?: TlsIdentity;
+  /** The name is resolved and checked as without a proxy, and the proxy is asked for the checked address. */
+  readonly proxy?: ConnectProxy;
 }
 
 /**
  * The guarded connector: the only way out of the process. Resolves the name, refuses addresses that are not allowed,
  * connects to the address that it checked, and compares the peer's address before TLS.
- * @throws ConnectError with the stage that failed
+ * @throws ConnectError with the stage that failed; ProxyError when the proxy fails, not the target
  */
 export type Connect = (target: ConnectTarget, signal: AbortSignal) => Promise<Socket>;
 

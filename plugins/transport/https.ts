@@ -1,5 +1,6 @@
 /** The https transport sends one POST over HTTP/1.1 and TLS through the guarded connector, with undici's own client. */
-import type { Plugin } from "../../core/ports/plugin.ts";
+import type { SecretOption } from "../../core/model/secret-option.ts";
+import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { AbortListeners } from "./https/abort-listeners.ts";
 import { Connections } from "./https/connections.ts";
@@ -7,7 +8,8 @@ import { Deadlines } from "./https/deadlines.ts";
 import { Exchange, type Shared } from "./https/exchange.ts";
 import { BODY_BYTES } from "./https/response-bytes.ts";
 import { Tokens, tokenPlace } from "./https/tokens.ts";
-import { hostFileProblems, hostProblems, readHosts, type HostFiles } from "./https/hosts.ts";
+import { hostFileProblems, hostProblems, type HostFiles } from "./https/hosts.ts";
+import { proxyOption, proxyProblems, reach, type Reach } from "./https/reach.ts";
 
 export type { HostFiles } from "./https/hosts.ts";
 
@@ -31,6 +33,18 @@ export interface HttpsOptions {
    * certificate that is shown to it. Read at the start.
    */
   readonly hosts?: Readonly<Record<string, HostFiles>>;
+  /**
+   * An HTTP proxy that every connection goes through (CONNECT): `http://user:password@proxy.internal:3128`, or `https:`
+   * where the proxy speaks TLS. The guard still resolves and checks the name: the proxy is asked for the checked address.
+   * A secret option.
+   */
+  readonly proxy?: SecretOption;
+}
+
+/** What `relay doctor` uses of the plug-in beside its port. */
+export interface HttpsPlugin extends Plugin<"transport", Transport> {
+  /** Connects as deliveries do: with the host's files, through the proxy. @throws StartError 78 */
+  reach(ctx: Pick<PluginContext, "connect" | "configDir" | "secret">): Reach;
 }
 
 /**
@@ -46,13 +60,17 @@ export interface HttpsOptions {
  * Nothing is sent twice by itself. A kept connection that turns out to be closed before a byte of the request was
  * written is replaced by a new one. Once anything was written, a failure is a `reset`, and the retry policy decides.
  */
-export const https = (options: HttpsOptions = {}): Plugin<"transport", Transport> => ({
+export const https = (options: HttpsOptions = {}): HttpsPlugin => ({
   kind: "transport",
   name: "https",
-  problems: hostProblems(options.hosts),
+  problems: [...hostProblems(options.hosts), ...proxyProblems(options.proxy)],
+  secrets: { proxy: options.proxy },
+  about: proxyOption(options.proxy),
+  reach: (ctx) => reach(options, ctx),
   fileProblems: (configDir) => hostFileProblems(options.hosts, configDir),
-  setup: async ({ clock, connect, configDir }) => {
-    const hosts = readHosts(options.hosts, configDir);
+  setup: async (ctx) => {
+    const { clock } = ctx;
+    const { connect, hosts, readiness } = reach(options, ctx);
     const { Client } = await import("undici");
     const { keepAliveMs = 4_000, maxIdle = 1_024, maxAgeMs = 60_000 } = options;
     const connections = new Connections({ Client, clock, connect, hosts, keepAliveMs, maxIdle, maxAgeMs });
@@ -66,6 +84,7 @@ export const https = (options: HttpsOptions = {}): Plugin<"transport", Transport
       schemes: ["https"],
       takesCredentials: true,
       keepsBody: true,
+      ...(readiness && { readiness }),
       send: (request, signal) => {
         if (signal.aborted) return Promise.reject(signal.reason);
         return new Exchange(request, signal, shared).start();

@@ -27,12 +27,15 @@ export async function openHttps(given: {
   const { options, clock = systemClock(), configDir = "" } = given;
   const { ca } = await testAuthority();
   const guard = createGuard({ allow: ["127.0.0.1:*", "localhost:*"], ports: [443], ca, clock, ...given.guard });
+  const secrets: Readonly<Record<string, unknown>> = { proxy: options?.proxy };
   const targets: ConnectTarget[] = [];
   const connect: typeof guard.connect = (target, signal) => {
     targets.push(target);
     return guard.connect(target, signal);
   };
-  const transport = await https(options).setup(pluginContext(clock, "", { connect, configDir }));
+  const transport = await https(options).setup(
+    pluginContext(clock, "", { connect, configDir, secret: (path) => String(secrets[path]) }),
+  );
   const request = { url: "", headers: {}, body: Buffer.from("{}"), timeoutMs: 5_000, subscriptionId: "sub_1" };
   const ids = { keyId: "key_1", messageId: "dlv_1_0" };
   return {

@@ -79,7 +79,10 @@ function summary(plan: Plan, file: string | undefined): string {
     ["server", `${plan.server.tls ? "https" : "http"}://${plan.server.host}:${plan.server.port}`],
     ["storage", plan.storage.name],
     ["sources", names(plan.sources) || "none"],
-    ["transports", names(plan.transports)],
+    [
+      "transports",
+      plan.transports.map(({ name, about }) => (about === undefined ? name : `${name} (${about})`)).join(", "),
+    ],
     ["auth", plan.auth.name],
     ["jobs", plan.jobs.map(({ name, schedule }) => `${name} (${schedule})`).join(", ") || "none"],
   ]);

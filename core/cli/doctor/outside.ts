@@ -6,12 +6,23 @@ import type { TLSSocket } from "node:tls";
 import { createGuard } from "../../guard/index.ts";
 import { dnsResolver } from "../../guard/resolve.ts";
 import { ConnectError } from "../../model/errors.ts";
-import type { Plan } from "../../ports/plan.ts";
+import type { Plan, TransportPlugin } from "../../ports/plan.ts";
+import type { Connect, PluginContext, TlsIdentity } from "../../ports/plugin.ts";
+import { createSecretOptions } from "../../runtime/secret-options.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { probe } from "../support/readiness.ts";
 import { localUrl } from "../support/client.ts";
 import { signToken } from "../support/local-relay.ts";
 import { bad, good, warn, type DoctorFinding } from "./finding.ts";
+
+/** What the https transport offers beside its port. */
+interface Reach {
+  readonly connect: Connect;
+  readonly hosts: ReadonlyMap<string, TlsIdentity>;
+}
+interface HasReach {
+  reach(ctx: Pick<PluginContext, "connect" | "configDir" | "secret">): Reach;
+}
 
 const PROBE_MS = 10_000;
 /** The name to look up: every public resolver knows it (RFC 2606). */
@@ -22,6 +33,7 @@ export async function checkUrl(url: string, plan: Plan, around: CliEnvironment):
   const { clock } = around;
   const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
   const guard = createGuard({ ...plan.guard, ca, clock });
+  const { connect, hosts } = reachOf(plan, guard.connect);
   const verdict = await guard.register(url);
   if (!verdict.ok) {
     const todo =
@@ -36,7 +48,7 @@ export async function checkUrl(url: string, plan: Plan, around: CliEnvironment):
   );
   const began = clock.monotonic();
   try {
-    const socket = (await guard.connect({ hostname, port }, deadline.signal)) as TLSSocket;
+    const socket = (await connect({ hostname, port, identity: hosts.get(hostname) }, deadline.signal)) as TLSSocket;
     const tookMs = Math.round(clock.monotonic() - began);
     const to = new Date(socket.getPeerCertificate().valid_to).toISOString().slice(0, 10);
     const found = `${verdict.href}: ${socket.remoteAddress} answers in ${tookMs} ms, ${socket.getProtocol()}, certificate until ${to}`;
@@ -49,6 +61,14 @@ export async function checkUrl(url: string, plan: Plan, around: CliEnvironment):
     deadline.abort();
     await late;
   }
+}
+
+/** How the https transport of the plan connects: with files of single hosts, through its proxy. */
+function reachOf(plan: Plan, connect: Connect): Reach {
+  const transport = plan.transports.find(({ name }) => name === "https") as Partial<HasReach> & TransportPlugin;
+  if (transport?.reach === undefined) return { connect, hosts: new Map() };
+  const secret = createSecretOptions({ env: process.env, configDir: plan.configDir }).of(transport);
+  return transport.reach({ connect, configDir: plan.configDir, secret });
 }
 
 function todoFor(stage?: string): string {

@@ -1,6 +1,6 @@
 /** Translates an exception to the reply that it means. */
 import type { AttemptError } from "../../../core/model/attempt.ts";
-import { ConnectError } from "../../../core/model/errors.ts";
+import { ConnectError, ProxyError } from "../../../core/model/errors.ts";
 import type { Reply } from "../../../core/ports/transport.ts";
 
 /**
@@ -10,6 +10,7 @@ import type { Reply } from "../../../core/ports/transport.ts";
  */
 export const failure = (error: Error): Reply | undefined => {
   if (error instanceof ConnectError) return reply(error.stage, error.message);
+  if (error instanceof ProxyError) return { kind: "unavailable", detail: error.message };
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
   if (OWN.has(code)) return undefined;
   const stage = STAGES[code] ?? (code.startsWith("ERR_SSL_") ? "tls" : "protocol");

@@ -1,0 +1,58 @@
+/** Reads the URL of the egress proxy, and knows whether the proxy is away. */
+import { ProxyError } from "../../../core/model/errors.ts";
+import type { Connect, ConnectProxy } from "../../../core/ports/plugin.ts";
+
+const FORM = "must be a URL such as http://user:password@proxy.internal:3128, without path, query or fragment";
+const PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
+
+/** Returns what is wrong with the URL, without repeating it. */
+export const proxyProblem = (text: string): string | undefined => (readProxy(text) === undefined ? FORM : undefined);
+
+/** Returns the proxy of a URL; `undefined` when it is none. */
+export function readProxy(text: string): ConnectProxy | undefined {
+  const url = URL.parse(text);
+  const port = url === null ? undefined : PORTS[url.protocol];
+  if (url === null || port === undefined || url.hostname === "") return undefined;
+  if (url.pathname.length > 1 || url.search !== "" || url.hash !== "") return undefined;
+  const { hostname, username, password, protocol } = url;
+  try {
+    const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`);
+    return {
+      hostname,
+      port: url.port === "" ? port : Number(url.port),
+      tls: protocol === "https:",
+      ...(username + password !== "" && { authorization: `Basic ${credentials.toString("base64")}` }),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The proxy without its credentials, for people. */
+export const proxyText = ({ hostname, port, tls }: ConnectProxy): string =>
+  `${tls ? "https" : "http"}://${hostname}:${port}`;
+
+export interface ProxiedConnect {
+  readonly connect: Connect;
+  /** Why nothing can be sent: the last connection failed at the proxy. */
+  readonly readiness: () => string | undefined;
+}
+
+/** Sends every connection through the proxy. */
+export function throughProxy(connect: Connect, proxy: ConnectProxy): ProxiedConnect {
+  let away: string | undefined;
+  return {
+    readiness: () => away,
+    async connect(target, signal) {
+      try {
+        const socket = await connect({ ...target, proxy }, signal);
+        away = undefined;
+        return socket;
+      } catch (error) {
+        // A connection that failed behind the proxy shows that the proxy works.
+        if (!signal.aborted) away = error instanceof ProxyError ? error.message : undefined;
+        throw error;
+      }
+    },
+  };
+}
