@@ -1,15 +1,6 @@
 /** Reads certificates and private keys in PEM, and says what is wrong with them. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
-
-/** What people may see of a certificate. */
-export interface CertificateFacts {
-  /** `CN=client,O=Bank`, in one line. */
-  readonly subject: string;
-  /** SHA-256 of the certificate, in hex with colons. */
-  readonly fingerprint: string;
-  /** Epoch ms at which it ends. */
-  readonly notAfter: number;
-}
+import type { CertificateFacts } from "./credentials.ts";
 
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 

@@ -1,5 +1,14 @@
 /** What a subscription proves itself with to its receiver: a client certificate, or tokens of an OAuth 2 server. */
-import type { CertificateFacts } from "./certificate.ts";
+
+/** What people may see of a certificate. */
+export interface CertificateFacts {
+  /** `CN=client,O=Bank`, in one line. */
+  readonly subject: string;
+  /** SHA-256 of the certificate, in hex with colons. */
+  readonly fingerprint: string;
+  /** Epoch ms at which it ends. */
+  readonly notAfter: number;
+}
 
 /** A client certificate at rest. Its facts are what people see of it. */
 export interface StoredClientCertificate extends CertificateFacts {
