@@ -215,7 +215,6 @@ export const eventsQuery = z.strictObject({
 /** Of the deliveries of one event. */
 export const eventQuery = z.strictObject(paging);
 export const deliveriesQuery = z.strictObject({ status: deliveryStatuses.optional(), ...paging });
-export const noQuery = z.strictObject({});
 const range = z.enum(["1h", "24h", "7d"]);
 export const statsQuery = z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional() });
 export const statusQuery = z.strictObject({ range: range.optional() });
