@@ -32,6 +32,8 @@ export interface CircuitBreaker {
   /** Lets the next attempt through now: a replay by hand is the probe. */
   probe(subscriptionId: string): Promise<void>;
   state(subscriptionId: string): EndpointHealth;
+  /** Returns how many subscriptions this node pauses now; one whose probe is under way is among them. */
+  paused(): number;
   /** Resolves when what `attempted` began is stored. */
   settled(): Promise<void>;
 }
@@ -227,6 +229,10 @@ export function createCircuitBreaker(deps: {
         failingSince: streak.since,
         restsUntil: leftMs > 0 ? clock.now() + leftMs : undefined,
       };
+    },
+    paused() {
+      const now = clock.monotonic();
+      return [...streaks.values()].filter(({ restMs, restEnds }) => restMs > 0 && restEnds > now).length;
     },
     async settled() {
       await Promise.all(writes);

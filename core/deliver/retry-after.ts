@@ -13,6 +13,8 @@ export interface RetryAfter {
   admit(sub: Pick<Subscription, "id">): number | undefined;
   /** Returns how long the pause still lasts, ms; 0 without one. */
   leftMs(subscriptionId: string): number;
+  /** Returns how many receivers are left alone now. */
+  paused(): number;
   /** Forgets the pause of a subscription that was enabled again. */
   forget(subscriptionId: string): void;
 }
@@ -33,6 +35,7 @@ export function createRetryAfter(clock: Pick<Clock, "monotonic">): RetryAfter {
 
   return {
     leftMs,
+    paused: () => [...pauses.keys()].filter((id) => leftMs(id) > 0).length,
     admit({ id }) {
       const left = leftMs(id);
       return left > 0 ? left : undefined;

@@ -1,9 +1,24 @@
 // A receiver that asks for rest (Retry-After) gets it from everything of its subscription, whatever else happens.
 import { describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
-import { holdSettles, replied, testPath } from "../support/path.ts";
+import { holdSettles, replied, testPath, type TestPath } from "../support/path.ts";
 
 const HEALTH = { breakerAfter: 3, breakerPauseMs: 10_000, breakerMaxPauseMs: 10_000, disableAfterMs: 432_000_000 };
+
+/** Subscribes, publishes so many events, and starts; resolves when so many requests are sent. */
+async function publishAndSend(test: TestPath, events: number, sent: number): Promise<void> {
+  await test.subscribe();
+  for (let i = 0; i < events; i++) await test.publish();
+  await test.start();
+  await test.whenSent(sent);
+}
+
+/** Nothing more is sent now, two seconds before the rest ends, and one request when it has ended. */
+async function isSentNext(test: TestPath, before: number): Promise<void> {
+  expect(test.sent).toHaveLength(before);
+  await test.clock.advance(3_000);
+  await test.whenSent(before + 1);
+}
 
 describe("a subscription whose receiver asks for rest", () => {
   it("sends no retry that was held already", async () => {
@@ -49,37 +64,19 @@ describe("a subscription whose receiver asks for rest", () => {
     expect([await test.status(asked), await test.status(after)]).toEqual(["delivered", "delivered"]);
   });
 
-  it("is sent nothing more while that is still being stored", async () => {
+  it.each([
+    ["while its answer is still being stored", 1_000, 598_000],
+    ["and rests no longer because its answer took long to store", 300_000, 299_000],
+  ])("is sent nothing more %s", async (_what, storedAfterMs, thenMs) => {
     await using test = await testPath({ retry: { attempts: 1 }, delivery: { perSubscription: 1 } });
     const stored = holdSettles(test.storage);
     test.answers = [replied(503, { retryAfter: "600" })];
-    await test.subscribe();
-    for (let i = 0; i < 2; i++) await test.publish();
-    await test.start();
-    await test.whenSent(1);
-    await test.clock.advance(1_000);
+    await publishAndSend(test, 2, 1);
+    await test.clock.advance(storedAfterMs);
     expect(test.sent).toHaveLength(1);
     stored.letGo();
-    await test.clock.advance(598_000);
-    expect(test.sent).toHaveLength(1);
-    await test.clock.advance(3_000);
-    await test.whenSent(2);
-  });
-
-  it("rests no longer because its answer took long to store", async () => {
-    await using test = await testPath({ retry: { attempts: 1 }, delivery: { perSubscription: 1 } });
-    const stored = holdSettles(test.storage);
-    test.answers = [replied(503, { retryAfter: "600" })];
-    await test.subscribe();
-    for (let i = 0; i < 2; i++) await test.publish();
-    await test.start();
-    await test.whenSent(1);
-    await test.clock.advance(300_000);
-    stored.letGo();
-    await test.clock.advance(299_000);
-    expect(test.sent).toHaveLength(1);
-    await test.clock.advance(3_000);
-    await test.whenSent(2);
+    await test.clock.advance(thenMs);
+    await isSentNext(test, 1);
   });
 
   it("rests as long as it asked for, though its circuit breaker would pause it for less", async () => {
@@ -90,19 +87,17 @@ describe("a subscription whose receiver asks for rest", () => {
       () => replies[0]!.promise.then(() => replied(500)),
       () => replies[1]!.promise.then(() => replied(500)),
     ];
-    await test.subscribe();
-    for (let i = 0; i < 3; i++) await test.publish();
-    await test.start();
-    await test.whenSent(3);
+    await publishAndSend(test, 3, 3);
     await test.clock.advance(0);
+    expect(test.parts.retryAfter.paused()).toBe(1);
     for (const reply of replies) reply.resolve();
     await test.clock.advance(0);
+    expect(test.parts.circuitBreaker.paused()).toBe(1);
     const waiting = await test.publish();
     await test.clock.advance(598_000);
-    expect(test.sent).toHaveLength(3);
-    await test.clock.advance(3_000);
-    await test.whenSent(4);
+    await isSentNext(test, 3);
     await test.clock.advance(0);
+    expect([test.parts.retryAfter.paused(), test.parts.circuitBreaker.paused()]).toEqual([0, 0]);
     expect(await test.status(waiting)).toBe("delivered");
   });
 
@@ -110,18 +105,13 @@ describe("a subscription whose receiver asks for rest", () => {
     await using test = await testPath({ retry: { attempts: 1 }, health: { ...HEALTH, breakerAfter: 1 } });
     const late = Promise.withResolvers<void>();
     test.answers = [replied(503, { retryAfter: "600" }), () => late.promise.then(() => replied(200))];
-    await test.subscribe();
-    for (let i = 0; i < 2; i++) await test.publish();
-    await test.start();
-    await test.whenSent(2);
+    await publishAndSend(test, 2, 2);
     await test.clock.advance(0);
     late.resolve();
     await test.clock.advance(0);
     await test.publish();
     await test.clock.advance(598_000);
-    expect(test.sent).toHaveLength(2);
-    await test.clock.advance(3_000);
-    await test.whenSent(3);
+    await isSentNext(test, 2);
   });
 
   it("is sent to at once when it is enabled again", async () => {

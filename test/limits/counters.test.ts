@@ -16,6 +16,17 @@ describe("embedded counters keep the law", () => {
   });
 });
 
+it("a law that cannot be tried is listed with the reason, also where the runner knows no skip", () => {
+  const listed: string[] = [];
+  const list = (name: string): void => void listed.push(name);
+  const harness = { open: () => Promise.resolve(createCounters(clock)), key: () => "key" };
+  describeCounters(list, harness);
+  expect(listed.filter((name) => name.includes("skipped: this store's clock"))).not.toEqual([]);
+  const all: string[] = [];
+  describeCounters((name) => all.push(name), { ...harness, advance: () => undefined });
+  expect(listed).toHaveLength(all.length);
+});
+
 const take = (key: string, perMinute = 5, per5s = 2): Take => ({
   key,
   sustained: { limit: perMinute, windowMs: 60_000 },

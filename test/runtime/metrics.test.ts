@@ -131,6 +131,7 @@ describe("the figures of a working relay", () => {
       "backlog",
       "oldest_due_seconds",
       "leases",
+      "subscriptions_paused",
       "log_lines_dropped",
       "source_lag_seconds",
       "source_redelivered",

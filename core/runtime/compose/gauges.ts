@@ -7,7 +7,7 @@ import type { DeliveryPath } from "./parts.ts";
 
 export interface GaugeDeps {
   readonly metrics: Pick<RelayMetrics, "gauge" | "onRead">;
-  readonly path: Pick<DeliveryPath, "plan" | "clock" | "storage" | "dispatcher">;
+  readonly path: Pick<DeliveryPath, "plan" | "clock" | "storage" | "dispatcher" | "circuitBreaker" | "retryAfter">;
   readonly readiness: () => Promise<Readonly<Record<string, HealthPart>>>;
   /** Lines of the log that were lost. */
   readonly dropped: () => number;
@@ -15,11 +15,13 @@ export interface GaugeDeps {
 
 /** Refreshes the gauges before each reading from now on. A gauge that cannot be read keeps its last value. */
 export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps): void {
-  const { plan, clock, storage, dispatcher } = path;
+  const { plan, clock, storage, dispatcher, circuitBreaker, retryAfter } = path;
   metrics.gauge("build_info", 1, { version: VERSION, node: process.version });
   metrics.onRead(() => {
     metrics.gauge("leases", dispatcher.underWay());
     metrics.gauge("log_lines_dropped", dropped());
+    metrics.gauge("subscriptions_paused", circuitBreaker.paused(), { reason: "failing" });
+    metrics.gauge("subscriptions_paused", retryAfter.paused(), { reason: "retry_after" });
   });
   metrics.onRead(async () => {
     const { waiting, oldestDueAt } = await storage.queue.depth();

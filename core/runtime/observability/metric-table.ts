@@ -145,6 +145,11 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
   backlog: { kind: "gauge", help: "Deliveries waiting, as far as the queue knows or can count cheaply" },
   retention_lag_seconds: { kind: "gauge", help: "How far retention is behind what it may remove; 0 when it is done" },
   oldest_due_seconds: { kind: "gauge", help: "Age of the oldest delivery that is due, not paused and not under way" },
+  subscriptions_paused: {
+    kind: "gauge",
+    help: "Subscriptions whose deliveries this node puts off: their endpoint fails, or asked for time (Retry-After)",
+    labels: ["reason"],
+  },
   leases: { kind: "gauge", help: "Deliveries under way on this node" },
   ready: { kind: "gauge", help: "1 when this node is ready to serve" },
   connection_away: {
