@@ -132,6 +132,7 @@ describe("the figures of a working relay", () => {
       "oldest_due_seconds",
       "leases",
       "subscriptions_paused",
+      "connection_away",
       "log_lines_dropped",
       "source_lag_seconds",
       "source_redelivered",
