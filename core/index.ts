@@ -27,5 +27,5 @@ export type {
   TransportPlugin,
 } from "./ports/plan.ts";
 export { ConflictError, ConnectError, LeaseLostError, ProxyError, StartError, StorageError } from "./model/errors.ts";
-export { Problem } from "./model/problem.ts";
+export { isLater, Problem } from "./model/problem.ts";
 export { isSecretOption, secretFrom } from "./model/secret-option.ts";

@@ -62,3 +62,11 @@ export class Problem extends Error {
 /** `urn:relaybox:problem:<code in kebab-case>` */
 export const problemType = (code: ProblemCode): string =>
   `urn:relaybox:problem:${code.toLowerCase().replaceAll("_", "-")}`;
+
+/**
+ * Whether what `accept` threw may work later, with the same input: 429, every status from 500 on, and whatever is no
+ * `Problem`. A source keeps the input then and offers it again, after `extras.retryAfter` seconds where they are given. All
+ * else never changes (400, 401, 404, 409, 413 and so on): the input is to be mended, and what is behind it goes on.
+ */
+export const isLater = (error: unknown): boolean =>
+  !(error instanceof Problem) || error.status === 429 || error.status >= 500;

@@ -51,7 +51,15 @@ export interface Accepted {
 
 /**
  * Resolves when all publications are stored, all or nothing, as durably as the storage promises.
- * @throws Problem when a publication is invalid or the relay cannot store it now
+ * One that is wrong refuses the whole batch, and `extras.errors` says which by its `path`: publish the others again without
+ * it, or publish singly.
+ *
+ * @throws Problem: of these codes, the source does one thing or the other; `isLater` tells which.
+ * - Mend (the same input never works): `INVALID_JSON`, `VALIDATION_FAILED`, `PAYLOAD_TOO_LARGE`, `NOT_FOUND` (a key that
+ *   `keys` does not allow), `IDEMPOTENCY_MISMATCH` (the id was used for something else).
+ * - Later (nothing is stored, or it is not known; offer it again, after `extras.retryAfter` seconds where given):
+ *   `PROVIDER_BACKPRESSURE`, `STORAGE_UNAVAILABLE`, `STORAGE_FULL`, `SHUTTING_DOWN`, `INTERNAL_ERROR`, and whatever is thrown
+ *   that is no Problem. What was stored after all is a duplicate the next time, by its `id` or by `idempotency`.
  */
 export type Accept = (request: AcceptRequest) => Promise<readonly Accepted[]>;
 
@@ -68,9 +76,18 @@ export interface SourceInfo {
 }
 
 export interface Source {
-  /** Begins to accept events. The server serves `routes` from before `start` until after `stop`. */
+  /**
+   * Begins to accept events. The server serves `routes` from before `start` until after `stop`. It returns when the source
+   * works or will by itself: a broker that is away is no reason to throw, but one for `readiness`.
+   * @throws StartError and others, as `Plugin.setup`
+   */
   start(accept: Accept, info: SourceInfo): Promise<void> | void;
-  /** Stops accepting events. Resolves when those under way are acknowledged or refused. May be called twice. */
+  /**
+   * Stops accepting events. Resolves when those under way are acknowledged or refused. May be called twice, and before
+   * `start`. Sources are the first to stop: storage, transports and server still work. It is waited for for a quarter of
+   * `server.shutdownMs`; what is handed in after that is `SHUTTING_DOWN`. A source has no `dispose`: `stop` closes what it
+   * opened.
+   */
   stop(): Promise<void>;
   readonly routes?: readonly Route[];
   /**

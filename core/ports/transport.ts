@@ -84,5 +84,9 @@ export interface Transport {
    * away. One receiver that is away is no reason: this is of the transport as a whole.
    */
   readiness?(): string | undefined;
+  /**
+   * Closes everything. Called once, after the last attempt has ended, before the storage closes. All plug-ins together have
+   * half of what is left of `server.shutdownMs`.
+   */
   dispose(): Promise<void>;
 }

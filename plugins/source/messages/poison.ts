@@ -1,5 +1,5 @@
 /** Tells a refusal that never changes, which sets a message aside, from one that asks to come again later. */
-import { Problem } from "../../../core/model/problem.ts";
+import { isLater, Problem } from "../../../core/model/problem.ts";
 import type { Poison } from "./message.ts";
 
 const LONGEST = 1_000;
@@ -7,8 +7,7 @@ const LONGEST = 1_000;
 const LISTED = 5;
 
 /** True for a refusal of the event itself. Too many requests, a fault of the relay or an unknown error are none. */
-export const isPermanent = (error: unknown): error is Problem =>
-  error instanceof Problem && error.status < 500 && error.status !== 429;
+export const isPermanent = (error: unknown): error is Problem => error instanceof Problem && !isLater(error);
 
 /** Returns the code and all that helps to correct the message, without its content. */
 export function poisonOf(error: unknown): Poison {

@@ -1,6 +1,6 @@
 /** Publishes one spool file, batch by batch, and reports what was stored, what was refused and why. */
 import { hash } from "node:crypto";
-import { Problem, type FieldError } from "../../../core/model/problem.ts";
+import { isLater, Problem, type FieldError } from "../../../core/model/problem.ts";
 import type { Accept } from "../../../core/ports/source.ts";
 import type { OpenedSpool } from "./folder.ts";
 import { batches, type SpoolBatch } from "./spool-lines.ts";
@@ -58,7 +58,7 @@ export async function takeIn(opened: OpenedSpool, { accept, progress, stopping }
       await accept(requestOf(batch, identity, first));
     } catch (error) {
       if (!(error instanceof Problem)) return { kind: "later", reason: String(error) };
-      if (error.status === 429 || error.status >= 500) return postponed(error);
+      if (isLater(error)) return postponed(error);
       for (const one of lineErrors(error, batch)) {
         if (errors.length < ERRORS_LISTED) errors.push(one);
         else more++;
