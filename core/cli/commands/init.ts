@@ -1,9 +1,13 @@
-/** `relay init`: writes a config file with comments to edit. It is the one in the repository, which every build carries. */
-import { readFileSync, writeFileSync } from "node:fs";
-import { resolve } from "node:path";
+/**
+ * `relay init`: writes a config file with comments to edit, which is the one in the repository and in every build. With
+ * `--plugin` it writes the package of a plug-in instead.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import { getAsset, isSea } from "node:sea";
 import type { Command } from "../support/command.ts";
-import { ExitError, EX_OK, EX_REFUSED } from "../support/exit.ts";
+import { ExitError, EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
+import type { CliEnvironment } from "../support/environment.ts";
 
 /** Its name in the repository, in the package and as an asset of an executable. */
 export const CONFIG_FILE = "relay.config.ts";
@@ -11,8 +15,16 @@ export const CONFIG_FILE = "relay.config.ts";
 const init: Command = {
   usage: "init [file]",
   about: "write a config file with comments (./relay.config.ts)",
-  options: [{ flags: "--force", about: "replace a file that is there" }],
+  options: [
+    { flags: "--force", about: "replace a file that is there" },
+    {
+      flags: "--plugin <kind>",
+      about: "write the package of a plug-in into the folder [file]: source, transport, storage, auth or observer",
+    },
+  ],
   async run(given, around) {
+    const kind = given.text("plugin");
+    if (kind !== undefined) return await writePackage(kind, given.args[0], given.flag("force"), around);
     const file = resolve(around.cwd, given.args[0] ?? CONFIG_FILE);
     try {
       writeFileSync(file, commentedConfig(), { flag: given.flag("force") ? "w" : "wx" });
@@ -26,6 +38,35 @@ const init: Command = {
     return EX_OK;
   },
 };
+
+/** @throws ExitError 64 for a kind or a name that cannot be, 1 when the folder is not empty */
+async function writePackage(
+  kind: string,
+  folder: string | undefined,
+  force: boolean,
+  around: CliEnvironment,
+): Promise<number> {
+  const { isPluginName, packageFiles, PLUGIN_KINDS } = await import("../plugin-package/package-files.ts");
+  const known = PLUGIN_KINDS.find((one) => one === kind);
+  if (known === undefined) throw usage(`--plugin must be one of: ${PLUGIN_KINDS.join(", ")}`);
+  const into = resolve(around.cwd, folder ?? `my-${kind}`);
+  const name = basename(into);
+  if (!isPluginName(name)) throw usage("the folder names the package: lower-case letters and digits, with - between");
+  if (!force && existsSync(into) && readdirSync(into).length > 0)
+    throw new ExitError(EX_REFUSED, `${into} is not empty; --force writes into it`);
+  for (const [file, text] of Object.entries(packageFiles(known, name))) {
+    try {
+      mkdirSync(dirname(join(into, file)), { recursive: true });
+      writeFileSync(join(into, file), text);
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? String(error);
+      throw new ExitError(EX_REFUSED, `${join(into, file)} cannot be written (${code})`, { cause: error });
+    }
+  }
+  around.say(`relay: wrote the package ${name} into ${into}`);
+  around.say(`relay: cd ${folder ?? `my-${kind}`}, then: npm install, npm test`);
+  return EX_OK;
+}
 
 const commentedConfig = (): string =>
   isSea() ? getAsset(CONFIG_FILE, "utf8") : readFileSync(new URL(`../../../${CONFIG_FILE}`, import.meta.url), "utf8");
