@@ -10,6 +10,7 @@ export { unstorage } from "../plugins/storage/unstorage.ts";
 export { fromAmqp } from "../plugins/source/amqp.ts";
 export { http } from "../plugins/source/http.ts";
 export { fromNats } from "../plugins/source/nats.ts";
+export { fromRedisStream } from "../plugins/source/redis-stream.ts";
 export { spool } from "../plugins/source/spool.ts";
 export { toAmqp } from "../plugins/transport/amqp.ts";
 export { toFile } from "../plugins/transport/file.ts";

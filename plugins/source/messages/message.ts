@@ -56,7 +56,7 @@ export interface MappedEvent {
 export interface MessageOptions {
   /**
    * Stands in metrics, the log and `/readyz`, and begins the ids of events that have none. Two sources of one kind need
-   * names of their own. Letters only.
+   * names of their own. Up to 32 letters, digits and `-`.
    * @default the kind of the source
    */
   readonly name?: string;

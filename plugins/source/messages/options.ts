@@ -1,10 +1,11 @@
 /** Checks the options that all message sources share. */
 import { isEventName, isKeyId } from "../../../core/model/names.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
+import { isSecretOption } from "../../../core/model/secret-option.ts";
 import type { MessageOptions, Reading } from "./message.ts";
 
 const SHARED: readonly string[] = ["name", "map", "keyId", "type"] satisfies (keyof MessageOptions)[];
-const NAME = /^[A-Za-z]{1,32}$/;
+const NAME = /^[A-Za-z][A-Za-z0-9-]{0,31}$/;
 
 /** @param own names of the source's own options, which it checks itself */
 export function messageProblems(options: unknown, own: readonly string[]): readonly FieldError[] {
@@ -17,7 +18,11 @@ export function messageProblems(options: unknown, own: readonly string[]): reado
   const check = (path: string, right: boolean, message: string): void => {
     if (!right) found.push({ path, message });
   };
-  check("name", name === undefined || (typeof name === "string" && NAME.test(name)), "must be 1 to 32 letters");
+  check(
+    "name",
+    name === undefined || (typeof name === "string" && NAME.test(name)),
+    "must be 1 to 32 letters, digits or -, the first a letter",
+  );
   check("map", map === undefined || typeof map === "function", "must be a function");
   const fixed = (value: unknown, is: (text: string) => boolean): boolean =>
     value === undefined || typeof value === "function" || (typeof value === "string" && is(value));
@@ -38,6 +43,18 @@ export function textProblems(path: string, value: unknown, what: string, optiona
   if (value === undefined && optional) return [];
   return typeof value === "string" && value !== "" ? [] : [{ path, message: `must be ${what}` }];
 }
+
+/**
+ * A problem unless `value` is the URL of an upstream, written out or named by `secretFrom`.
+ * @param protocols such as `redis:`
+ */
+export function urlProblems(path: string, value: unknown, protocols: readonly string[]): readonly FieldError[] {
+  const message = `must begin with ${protocols.map((one) => `${one}//`).join(" or ")}, or be secretFrom(…)`;
+  const right = isSecretOption(value) && (typeof value !== "string" || protocols.includes(protocolOf(value)));
+  return right ? [] : [{ path, message }];
+}
+
+const protocolOf = (url: string): string => (URL.canParse(url) ? new URL(url).protocol : "");
 
 /** The message options with the source's name filled in. */
 export const readingOf = ({ name, map, keyId, type }: MessageOptions, kind: string): Reading => ({

@@ -1,0 +1,91 @@
+/** `fromRedisStream({ url, stream, group })` reads a Redis stream as a member of a consumer group. */
+import { StartError } from "../../core/model/errors.ts";
+import type { FieldError } from "../../core/model/problem.ts";
+import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
+import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import type { Source } from "../../core/ports/source.ts";
+import { createIntake } from "./messages/intake.ts";
+import type { MessageOptions } from "./messages/message.ts";
+import { countProblems, messageProblems, readingOf, textProblems, urlProblems } from "./messages/options.ts";
+import { keepConnected } from "./messages/sessions.ts";
+import type { Entry } from "./redis-stream/entries.ts";
+import { createStreamReader, type StreamOptions } from "./redis-stream/reader.ts";
+
+export interface RedisStreamOptions extends MessageOptions {
+  /** `redis://user:password@host:port/db`, `rediss://` for TLS. */
+  readonly url: SecretOption;
+  /** The key of the stream. */
+  readonly stream: string;
+  /** The consumer group. It is made, with all that is in the stream, when it is missing. @default "relay" */
+  readonly group?: string;
+  /** This node's name in the group. Nodes need names of their own. @default the host's name */
+  readonly consumer?: string;
+  /** The stream that messages are moved to when they hold no valid event. @default the stream's key and `:dead` */
+  readonly dead?: string;
+  /** Entries that another consumer has left for this long are taken over, ms. @default 30_000 */
+  readonly claimAfterMs?: number;
+  /** Most entries that were read and not acknowledged. @default 2_000 */
+  readonly maxInFlight?: number;
+}
+
+const OWN = ["url", "stream", "group", "consumer", "dead", "claimAfterMs", "maxInFlight"];
+const KIND = "redisStream";
+
+/**
+ * Publishes the field `event` of each entry of a stream. An entry is acknowledged (XACK) once its events are stored, and
+ * stays in the stream. What a dead consumer left is taken over (XAUTOCLAIM). Redis 6.2 or newer.
+ */
+export function fromRedisStream(options: RedisStreamOptions): Plugin<"source", Source> {
+  const problems = problemsOf(options);
+  const url = (options as RedisStreamOptions | undefined)?.url;
+  return {
+    kind: "source",
+    name: typeof options?.name === "string" ? options.name : KIND,
+    problems,
+    secrets: isSecretOption(url) ? { url } : {},
+    setup: (ctx) => {
+      if (problems.length > 0) throw new StartError(78, problems.map((one) => `${one.path} ${one.message}`).join("; "));
+      return open(options, ctx);
+    },
+  };
+}
+
+function problemsOf(options: RedisStreamOptions | undefined): readonly FieldError[] {
+  const { url, stream, group, consumer, dead, claimAfterMs, maxInFlight } = options ?? ({} as RedisStreamOptions);
+  return [
+    ...messageProblems(options, OWN),
+    ...urlProblems("url", url, ["redis:", "rediss:"]),
+    ...textProblems("stream", stream, "the key of a stream"),
+    ...textProblems("group", group, "the name of a group", true),
+    ...textProblems("consumer", consumer, "a name", true),
+    ...textProblems("dead", dead, "the key of a stream", true),
+    ...countProblems("claimAfterMs", claimAfterMs, 1_000, 86_400_000),
+    ...countProblems("maxInFlight", maxInFlight, 1, 10_000),
+  ];
+}
+
+async function open(options: RedisStreamOptions, ctx: PluginContext): Promise<Source> {
+  const { hostname } = await import("node:os");
+  const { stream, group = "relay", consumer = hostname(), dead = `${stream}:dead`, claimAfterMs = 30_000 } = options;
+  const settings: StreamOptions = { url: ctx.secret("url"), stream, group, consumer, dead, claimAfterMs };
+  const reader = await createStreamReader(settings, ctx.clock);
+  const intake = createIntake<Entry>(ctx, {
+    reading: readingOf(options, KIND),
+    maxInFlight: options.maxInFlight ?? 2_000,
+    settle: (settled) => reader.settle(settled),
+  });
+  let running: Promise<void> | undefined;
+  return {
+    start(accept) {
+      if (intake.stopping.aborted || running !== undefined) return;
+      intake.start(accept);
+      running = keepConnected(intake, ctx.clock, (signal, connected) => reader.session(intake, signal, connected));
+    },
+    async stop() {
+      await intake.stop();
+      await running;
+      reader.close();
+    },
+    readiness: intake.readiness,
+  };
+}

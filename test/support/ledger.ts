@@ -1,0 +1,61 @@
+/** The ledger of a source: a relay that is killed again and again in mid-stream, and what it has stored in the end. */
+import { expect } from "vitest";
+import { decodeEvent } from "../../core/model/event.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { sqlite } from "../../plugins/storage/sqlite.ts";
+import { startChild, type ChildOptions } from "./child-relay.ts";
+import { pluginContext } from "./plugin-context.ts";
+
+export interface KilledRelay {
+  /** The relay's folder. */
+  readonly folder: string;
+  /** The entry of `sources` in the config, as source text, and what it imports from `relaybox`. */
+  readonly source: string;
+  readonly imports: readonly string[];
+  /** How many messages upstream has got: the `data` of their events is 0, 1, 2, … */
+  readonly total: number;
+  readonly kills: number;
+  /** How many messages upstream still keeps, acknowledged ones not among them. */
+  left(): Promise<number>;
+}
+
+/** Kills a relay that reads all of upstream, and lets the last one finish. Then each event is stored, and once. */
+export async function expectNothingLost({ folder, source, imports, total, kills, left }: KilledRelay): Promise<void> {
+  const options: ChildOptions = {
+    config: `storage: sqlite({ dir: "./ledger" }), sources: [${source}],`,
+    imports: [...imports, "sqlite"],
+  };
+  for (let kill = 1; kill <= kills; kill++) {
+    await using relay = await startChild(folder, options);
+    await until(async () => (await left()) < total - (total * kill) / (kills + 2));
+    await relay.kill();
+  }
+  await using relay = await startChild(folder, options);
+  await until(async () => (await left()) === 0);
+  relay.running.kill("SIGTERM");
+  await relay.running.ended;
+  const seen = await storedData(`${folder}/ledger`);
+  expect(seen.size).toBe(total);
+  expect([...seen].filter(([, times]) => times !== 1)).toEqual([]);
+}
+
+/** How often each `data` is stored, in the folder of a sqlite storage that nobody has open. */
+export async function storedData(dir: string): Promise<Map<unknown, number>> {
+  const storage = await sqlite({ dir }).setup(pluginContext(systemClock(), dir));
+  const seen = new Map<unknown, number>();
+  for (let after: string | undefined; ;) {
+    const page = await storage.range("event:", { after, limit: 1_000 });
+    for (const { value } of page) {
+      const { data } = JSON.parse(decodeEvent(value).body) as { readonly data: unknown };
+      seen.set(data, (seen.get(data) ?? 0) + 1);
+    }
+    after = page.at(-1)?.key;
+    if (page.length < 1_000) break;
+  }
+  await storage.dispose();
+  return seen;
+}
+
+export async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
+}
