@@ -8,6 +8,7 @@ export { redis } from "../plugins/storage/redis.ts";
 export { sqlite } from "../plugins/storage/sqlite.ts";
 export { unstorage } from "../plugins/storage/unstorage.ts";
 export { fromAmqp } from "../plugins/source/amqp.ts";
+export { cron } from "../plugins/source/cron.ts";
 export { http } from "../plugins/source/http.ts";
 export { fromNats } from "../plugins/source/nats.ts";
 export { fromRedisStream } from "../plugins/source/redis-stream.ts";

@@ -15,6 +15,11 @@ export interface IntakeOptions<Message extends RawMessage> {
   /** Most messages that are offered and not settled; `room` waits for it. */
   readonly maxInFlight: number;
   /**
+   * Whether an id that belongs to an event with other content counts as stored: for events that each node makes by itself.
+   * @default false
+   */
+  readonly firstWins?: boolean;
+  /**
    * Tells upstream what became of messages, each of them once. The messages stay in flight until it resolves, and a stop
    * waits for it. When it rejects, upstream will deliver them again.
    */
@@ -50,7 +55,7 @@ interface Held<Message> {
 
 export function createIntake<Message extends RawMessage>(
   { clock, log, metrics }: PluginContext,
-  { reading, maxInFlight, settle }: IntakeOptions<Message>,
+  { reading, maxInFlight, firstWins = false, settle }: IntakeOptions<Message>,
 ): Intake<Message> {
   const { source } = reading;
   const stopping = new AbortController();
@@ -120,8 +125,11 @@ export function createIntake<Message extends RawMessage>(
   /** Stores the good messages of a refused group, and sets the others aside. */
   async function divide(group: readonly Held<Message>[], owners: readonly number[], refusal: Problem): Promise<void> {
     const [only] = group;
-    if (group.length === 1 && only !== undefined)
-      return tell([{ message: only.message, fate: setAside(only.message, refusal) }]);
+    if (group.length === 1 && only !== undefined) {
+      const { message } = only;
+      const first = firstWins && refusal.code === "IDEMPOTENCY_MISMATCH";
+      return tell([{ message, fate: first ? STORED : setAside(message, refusal) }]);
+    }
     const named = new Set<number>();
     for (const { path } of refusal.extras.errors ?? []) {
       const owner = owners[Number(/^\[(\d+)\]/.exec(path)?.[1] ?? -1)];

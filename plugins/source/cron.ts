@@ -1,0 +1,138 @@
+/** `cron({ schedule, event })` publishes an event at the times of a schedule, once over all nodes. */
+import { StartError } from "../../core/model/errors.ts";
+import { isEventName, isKeyId } from "../../core/model/names.ts";
+import type { FieldError } from "../../core/model/problem.ts";
+import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import type { Source } from "../../core/ports/source.ts";
+import { createIntake } from "./messages/intake.ts";
+import type { MappedEvent, RawMessage } from "./messages/message.ts";
+import { messageProblems } from "./messages/options.ts";
+import { reasonOf } from "./messages/sessions.ts";
+import { textOf } from "./messages/read.ts";
+
+export interface CronEvent extends MappedEvent {
+  readonly type: string;
+  readonly keyId: string;
+}
+
+export interface CronOptions {
+  /** Cron expression, UTC, of five fields, or of six with seconds first. */
+  readonly schedule: string;
+  /**
+   * The event, or a function of the time of the tick that returns it; `undefined`: none this time. On several nodes each
+   * calls it, and the first event counts.
+   */
+  readonly event: CronEvent | ((at: Date) => CronEvent | undefined);
+  /**
+   * Stands in metrics and the log, and begins the ids of the events. Two schedules with events of the same key and type
+   * need names of their own. Up to 32 letters, digits and `-`.
+   * @default "cron"
+   */
+  readonly name?: string;
+}
+
+/** Calls `tick` with the time of each tick, until what it returns is called. @throws StartError 78 for a wrong schedule */
+export type Schedule = (schedule: string, tick: (at: Date) => void) => Promise<() => Promise<void>>;
+
+/** Ticks that wait while nothing can be stored; beyond them the newest is dropped. */
+const MOST_WAITING = 1_000;
+/** How late a tick may still run, ms. */
+const TOLERANCE_MS = 55_000;
+/** Five or six fields of the letters that they may have; node-cron reads the rest at the start. */
+const EXPRESSION = /^\s*(?:[\w*/,#-]+\s+){4,5}[\w*/,#-]+\s*$/;
+
+/**
+ * Publishes `event` at each tick. The id of an event comes from its type and the time of the tick, so several nodes make one
+ * event of a tick. A tick that cannot be stored is tried again until it is; one for which no relay runs is left out.
+ */
+export function cron(options: CronOptions): Plugin<"source", Source> {
+  return cronOn(options, nodeCron);
+}
+
+/** Like `cron`, with the schedule handed in: for tests, which cannot wait for a time of day. */
+export function cronOn(options: CronOptions, schedule: Schedule): Plugin<"source", Source> {
+  const problems = problemsOf(options);
+  return {
+    kind: "source",
+    name: typeof options?.name === "string" ? options.name : "cron",
+    problems,
+    async setup(ctx) {
+      if (problems.length > 0) throw new StartError(78, problems.map((one) => `${one.path} ${one.message}`).join("; "));
+      // So that a wrong schedule is found before anything starts.
+      await (
+        await schedule(options.schedule, () => {})
+      )();
+      return createCron(options, schedule, ctx);
+    },
+  };
+}
+
+function problemsOf(options: CronOptions | undefined): readonly FieldError[] {
+  const { schedule, event, name, ...rest } = options ?? ({} as CronOptions);
+  const found: FieldError[] = [...messageProblems({ name, ...rest }, [])];
+  if (typeof schedule !== "string" || !EXPRESSION.test(schedule))
+    found.push({ path: "schedule", message: "must be a cron expression" });
+  if (typeof event === "function") return found;
+  if (typeof event !== "object" || event === null)
+    return [...found, { path: "event", message: "must be an event or a function" }];
+  if (typeof event.type !== "string" || !isEventName(event.type))
+    found.push({ path: "event.type", message: "must be an event type" });
+  if (typeof event.keyId !== "string" || !isKeyId(event.keyId))
+    found.push({ path: "event.keyId", message: "must be a key id" });
+  if (event.data === undefined && event.dataText === undefined)
+    found.push({ path: "event.data", message: "is missing" });
+  return found;
+}
+
+function createCron({ event, name, ...rest }: CronOptions, schedule: Schedule, ctx: PluginContext): Source {
+  const source = name ?? "cron";
+  const { log } = ctx;
+  let waiting = 0;
+  let stopTicks: (() => Promise<void>) | undefined;
+  const intake = createIntake<RawMessage>(ctx, {
+    reading: { source },
+    maxInFlight: MOST_WAITING,
+    firstWins: true,
+    settle: (settled) => void (waiting -= settled.length),
+  });
+
+  function tick(time: Date): void {
+    // The second is the finest step of a schedule.
+    const at = Math.floor(time.getTime() / 1_000) * 1_000;
+    const when = new Date(at).toISOString().replace(".000", "");
+    try {
+      const made = typeof event === "function" ? event(new Date(at)) : event;
+      if (made === undefined) return;
+      if (waiting >= MOST_WAITING) return log.warn("a tick is dropped: too many wait", { source, tick: when });
+      waiting++;
+      const place = `${name === undefined ? "" : `${name}-`}${String(made.type).replaceAll(".", ":")}-${when}`;
+      intake.offer([{ payload: textOf({ createdAt: new Date(at), ...made }), subject: source, at, place }]);
+    } catch (error) {
+      log.error("a tick made no event", { source, tick: when, error: reasonOf(error) });
+    }
+  }
+
+  return {
+    async start(accept) {
+      if (intake.stopping.aborted || stopTicks !== undefined) return;
+      intake.start(accept);
+      stopTicks = await schedule(rest.schedule, tick);
+    },
+    async stop() {
+      await stopTicks?.();
+      await intake.stop();
+    },
+    readiness: intake.readiness,
+  };
+}
+
+async function nodeCron(schedule: string, tick: (at: Date) => void): Promise<() => Promise<void>> {
+  const { default: lib } = await import("node-cron");
+  if (!lib.validate(schedule)) throw new StartError(78, `schedule is no cron expression: ${schedule}`);
+  const task = lib.schedule(schedule, ({ date }) => tick(date), {
+    timezone: "UTC",
+    missedExecutionTolerance: TOLERANCE_MS,
+    unref: true,
+  });
+  return async () => void (await task.destroy());
+}

@@ -1,0 +1,150 @@
+// cron(): one event for each tick, whatever happens around it.
+import { describe, expect, it } from "vitest";
+import { Problem } from "../../core/model/problem.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { cron, cronOn, type CronOptions } from "../../plugins/source/cron.ts";
+import { describeSource, type Upstream } from "../conformance/source.ts";
+import { testClock } from "../support/clock.ts";
+import { context } from "../support/context.ts";
+import { desk } from "../support/intake.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
+
+const event = { type: "report.due", keyId: "key_1", data: { a: 1 } };
+const info = { durability: "fsync" } as const;
+const SEVEN = "2026-03-01T07:00:00Z";
+
+/** A cron whose ticks the test makes. */
+async function ticking(options: Partial<CronOptions> = {}) {
+  const [clock, log] = [testClock(), quietLog()];
+  let wake = Promise.withResolvers<void>();
+  const moved = (): void => {
+    wake.resolve();
+    wake = Promise.withResolvers();
+  };
+  // The lag is told after each group of ticks.
+  const metrics = { ...quietMetrics(), gauge: moved };
+  let tick: ((at: Date) => void) | undefined;
+  const plugin = cronOn({ schedule: "0 7 * * *", event, ...options }, (_, given) => {
+    tick = given;
+    return Promise.resolve(() => Promise.resolve((tick = undefined)));
+  });
+  const source = await plugin.setup(context({ clock, log, metrics }));
+  return {
+    source,
+    clock,
+    log,
+    tick: (at: string) => tick?.(new Date(at)),
+    /** Ticks, and resolves once it is stored, refused, or waits. */
+    async done(at: string) {
+      const { promise } = wake;
+      tick?.(new Date(at));
+      await promise;
+    },
+  };
+}
+
+describe("cron() keeps the law of a source:", () => {
+  // Its events come from the config and not as texts from upstream; that it comes back with them is shown below.
+  const kept = (name: string, law: () => Promise<void>) =>
+    (/byte for byte|loses nothing/.test(name) ? it.skip : it)(name, law);
+  describeSource(kept, {
+    async open() {
+      const made = await ticking();
+      return {
+        source: made.source,
+        async publish(): Promise<Upstream> {
+          await made.done(SEVEN);
+          if (made.source.readiness?.() !== undefined) return "later";
+          return made.log.lines.some(({ message }) => message === "a message is set aside")
+            ? "refused"
+            : "acknowledged";
+        },
+        [Symbol.asyncDispose]: () => made.source.stop(),
+      };
+    },
+    again: () => Promise.resolve("acknowledged" as const),
+  });
+});
+
+describe("a tick", () => {
+  it("becomes an event whose id and time are those of the tick", async () => {
+    const made = await ticking();
+    const { intake, told } = desk();
+    await made.source.start(intake.accept, info);
+    await made.done("2026-03-01T07:00:00.123Z");
+    expect(told).toMatchObject([{ id: "report:due-2026-03-01T07:00:00Z", type: "report.due", keyId: "key_1" }]);
+    expect(told[0]?.body).toContain('"createdAt":"2026-03-01T07:00:00.000Z","data":{"a":1}}');
+    await made.source.stop();
+  });
+
+  it("is one event on several nodes, also where each makes another", async () => {
+    let count = 0;
+    const own = (at: Date) => ({ ...event, data: { day: at.getUTCDate(), count: ++count } });
+    const [one, other] = [await ticking({ event: own }), await ticking({ event: own })];
+    const { intake, told } = desk();
+    for (const { source } of [one, other]) await source.start(intake.accept, info);
+    await Promise.all([one.done(SEVEN), other.done(SEVEN)]);
+    expect(told).toHaveLength(1);
+    expect([...one.log.lines, ...other.log.lines]).toEqual([]);
+    await Promise.all([one.source.stop(), other.source.stop()]);
+  });
+
+  it("waits until it can be stored, and those after it too", async () => {
+    const made = await ticking({ name: "daily" });
+    const { intake, told } = desk();
+    let refusing = true;
+    await made.source.start((request) => {
+      if (refusing) throw new Problem("STORAGE_FULL", "full");
+      return intake.accept(request);
+    }, info);
+    await made.done(SEVEN);
+    made.tick("2026-03-02T07:00:00Z");
+    expect(made.source.readiness?.()).toContain("STORAGE_FULL");
+    refusing = false;
+    await made.clock.advance(60_000);
+    expect(told.map(({ id }) => id)).toEqual(["01", "02"].map((day) => `daily-report:due-2026-03-${day}T07:00:00Z`));
+    await made.source.stop();
+  });
+
+  it("may be none, and one whose function throws stops no other", async () => {
+    const made = await ticking({
+      event: (at) => {
+        if (at.getUTCDate() === 1) throw new Error("no data");
+        return at.getUTCDate() === 2 ? undefined : event;
+      },
+    });
+    const { intake, told } = desk();
+    await made.source.start(intake.accept, info);
+    for (const day of ["01", "02"]) made.tick(`2026-03-${day}T07:00:00Z`);
+    await made.done("2026-03-03T07:00:00Z");
+    expect(told.map(({ id }) => id)).toEqual(["report:due-2026-03-03T07:00:00Z"]);
+    expect(made.log.lines.map(({ fields }) => fields["error"])).toEqual(["no data"]);
+    await made.source.stop();
+  });
+
+  it("comes from the schedule, each second where it says so", async () => {
+    const { intake, told } = desk();
+    const source = await cron({ schedule: "* * * * * *", event }).setup(context({ clock: systemClock() }));
+    const twice = Promise.withResolvers<void>();
+    await source.start(async (request) => {
+      const answer = await intake.accept(request);
+      if (told.length >= 2) twice.resolve();
+      return answer;
+    }, info);
+    await twice.promise;
+    await source.stop();
+    expect(new Set(told.map(({ id }) => id)).size).toBe(told.length);
+  });
+});
+
+describe("the options of cron", () => {
+  it("are checked", async () => {
+    const wrong = { schedule: "soon", event: { type: "é", keyId: "", nonsense: 1 }, other: 1 };
+    const paths = cron(wrong as unknown as CronOptions).problems?.map(({ path }) => path);
+    expect(paths).toEqual(["other", "schedule", "event.type", "event.keyId", "event.data"]);
+    expect(cron({ schedule: "0 7 * * 1-5", event }).problems).toEqual([]);
+    await expect(async () => cron({ schedule: "99 * * * *", event }).setup(context())).rejects.toThrow(
+      "cron expression",
+    );
+  });
+});
