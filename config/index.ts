@@ -11,6 +11,7 @@ export { fromAmqp } from "../plugins/source/amqp.ts";
 export { cron } from "../plugins/source/cron.ts";
 export { http } from "../plugins/source/http.ts";
 export { fromNats } from "../plugins/source/nats.ts";
+export { fromPostgres } from "../plugins/source/postgres.ts";
 export { fromRedisStream } from "../plugins/source/redis-stream.ts";
 export { spool } from "../plugins/source/spool.ts";
 export { toAmqp } from "../plugins/transport/amqp.ts";

@@ -1,0 +1,64 @@
+/** Connects to PostgreSQL, with every wait bounded and every value read as the text that the server sent. */
+import type pg from "pg";
+
+export interface Connection {
+  /** Runs one statement, or several without values. Resolves to the rows of the last one. */
+  rows(sql: string, values?: readonly unknown[]): Promise<readonly Columns[]>;
+  /** Calls `wake` at each NOTIFY, and when the connection breaks. */
+  listen(channel: string, wake: () => void): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A row: text by the name of its column. */
+export type Columns = Readonly<Record<string, string | null>>;
+
+const CONNECT_MS = 10_000;
+const QUERY_MS = 60_000;
+
+/** Quotes the name of a table, with or without its schema. */
+export const quoted = (table: string): string =>
+  table
+    .split(".")
+    .map((part) => `"${part}"`)
+    .join(".");
+
+/** Quotes a text. Works with every setting of the server. */
+export const literal = (text: string): string =>
+  ` E'${text.replaceAll("\0", "").replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
+
+export function createConnector({ Client }: typeof pg, url: string): () => Promise<Connection> {
+  return async () => {
+    const client = new Client({
+      connectionString: url,
+      application_name: "relaybox",
+      connectionTimeoutMillis: CONNECT_MS,
+      query_timeout: QUERY_MS,
+      keepAlive: true,
+      // A number may have more digits than a double holds, and JSON is passed on as it is.
+      types: { getTypeParser: () => (value: unknown) => value },
+    });
+    let wake = (): void => {};
+    // The query under way reports the error too; without a listener it ends the process.
+    client.on("error", () => wake());
+    client.on("end", () => wake());
+    client.on("notification", () => wake());
+    try {
+      await client.connect();
+    } catch (error) {
+      await client.end().catch(() => undefined);
+      throw error;
+    }
+    return {
+      async rows(sql, values) {
+        const result: unknown = await client.query(sql, values === undefined ? undefined : [...values]);
+        const last = (Array.isArray(result) ? result.at(-1) : result) as { readonly rows: readonly Columns[] };
+        return last.rows;
+      },
+      async listen(channel, given) {
+        wake = given;
+        await client.query(`LISTEN "${channel}"`);
+      },
+      close: () => client.end().catch(() => undefined),
+    };
+  };
+}

@@ -1,0 +1,77 @@
+/**
+ * Reads a growing table and writes nothing to it. Rows are read in the order of their transactions and ids, and only those
+ * of transactions that began before every open one: a transaction that commits late still comes after the cursor.
+ */
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { ScopedStorage } from "../../../core/ports/plugin.ts";
+import type { Intake } from "../messages/intake.ts";
+import { quoted, type Columns, type Connection } from "./client.ts";
+import { batchOf, type Row } from "./rows.ts";
+import type { Reader } from "./session.ts";
+
+export interface CursorParts {
+  readonly intake: Pick<Intake<Row>, "room" | "offer">;
+  readonly clock: Clock;
+  readonly table: string;
+  readonly storage: ScopedStorage;
+}
+
+/** The last row whose events are stored. */
+interface Cursor {
+  readonly tx: string;
+  readonly id: string;
+}
+
+const PAGE = 1_000;
+
+export function cursorReader({ intake, table, storage }: CursorParts): Reader {
+  const from = quoted(table);
+  const key = `cursor:${table}`;
+  let cursor: Cursor | undefined;
+
+  async function page(connection: Connection): Promise<boolean> {
+    const count = Math.min(PAGE, await intake.room());
+    if (count === 0) return false;
+    const after = cursor === undefined ? "" : "(tx, id) > ($1::xid8, $2::bigint) AND ";
+    const found = await connection.rows(
+      `SELECT * FROM ${from} WHERE ${after}tx < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY tx, id LIMIT ${count}`,
+      cursor === undefined ? [] : [cursor.tx, cursor.id],
+    );
+    if (found.length === 0) return false;
+    const batch = batchOf(table, found);
+    intake.offer(batch.rows);
+    const fates = await batch.settled;
+    try {
+      // Rows that were given back are read again, and the others with them.
+      if (fates.every(({ kind }) => kind !== "returned")) await move(found.at(-1) as Columns);
+      batch.done.resolve();
+    } catch (error) {
+      batch.done.reject(error);
+      throw error;
+    }
+    return found.length === count;
+  }
+
+  async function move({ tx, id }: Columns): Promise<void> {
+    const next: Cursor = { tx: tx as string, id: id as string };
+    await storage.commit([{ op: "put", key, value: JSON.stringify(next) }]);
+    cursor = next;
+  }
+
+  return {
+    async check(connection) {
+      const stored = await storage.getItem(key);
+      cursor = stored === undefined ? undefined : (JSON.parse(stored) as Cursor);
+      const [row] = await connection.rows("SELECT pg_snapshot_xmax(pg_current_snapshot()) AS xmax");
+      // In a database that was restored elsewhere, transactions count from the start: new rows would be before the cursor.
+      if (cursor !== undefined && BigInt(row?.["xmax"] ?? "0") < BigInt(cursor.tx))
+        throw new Error(
+          `${table} is in another database than before: give the source a new name to read it from its start`,
+        );
+    },
+    async drain(connection, signal) {
+      while (!signal.aborted && (await page(connection)));
+    },
+    close: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,110 @@
+/** Reads an outbox: rows are locked while they are published, and deleted or marked in the same transaction. */
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Intake } from "../messages/intake.ts";
+import type { Fate } from "../messages/message.ts";
+import { literal, quoted, type Connection } from "./client.ts";
+import { batchOf, type Batch, type Row } from "./rows.ts";
+import type { Reader } from "./session.ts";
+
+export interface OutboxParts {
+  readonly intake: Pick<Intake<Row>, "room" | "offer">;
+  readonly connect: () => Promise<Connection>;
+  readonly clock: Clock;
+  readonly table: string;
+  readonly done: "delete" | "mark";
+}
+
+/** Rows of one transaction. */
+const PAGE = 500;
+/** Longest that a transaction stays open, ms: an open one keeps the server from tidying its tables. */
+const OPEN_MS = 30_000;
+
+export function outboxReader({ intake, connect, clock, table, done }: OutboxParts): Reader {
+  const [from, dead] = [quoted(table), quoted(`${table}_dead`)];
+  const open = done === "mark" ? "WHERE done_at IS NULL" : "";
+  const finish = (ids: string): string =>
+    done === "mark" ? `UPDATE ${from} SET done_at = now() WHERE id ${ids}` : `DELETE FROM ${from} WHERE id ${ids}`;
+  let spare: Connection | undefined;
+  let helping: Promise<void> | undefined;
+
+  /** Publishes one page. Resolves to whether there may be more. */
+  async function page(connection: Connection): Promise<boolean> {
+    const count = Math.min(PAGE, await intake.room());
+    if (count === 0) return false;
+    const select = `SELECT * FROM ${from} ${open} ORDER BY id LIMIT ${count} FOR UPDATE SKIP LOCKED`;
+    const found = await connection.rows(`BEGIN; ${select}`);
+    if (found.length === 0) {
+      await connection.rows("ROLLBACK");
+      return false;
+    }
+    const batch = batchOf(table, found);
+    intake.offer(batch.rows);
+    try {
+      await publish(connection, batch);
+      batch.done.resolve();
+    } catch (error) {
+      // The rows are stored or not; PostgreSQL unlocks them, and they are read again.
+      await batch.settled;
+      batch.done.reject(error);
+      throw error;
+    }
+    return found.length === count;
+  }
+
+  async function publish(connection: Connection, { rows, settled }: Batch): Promise<void> {
+    const over = new AbortController();
+    const long = clock.sleep(clock.now() + OPEN_MS, over.signal).then(
+      () => true,
+      () => false,
+    );
+    const waits = await Promise.race([settled.then(() => false), long]);
+    over.abort();
+    if (waits) await connection.rows("ROLLBACK");
+    const fates = await settled;
+    await connection.rows(`${waits ? "BEGIN; " : ""}${statements(rows, fates)}COMMIT`);
+  }
+
+  /** Only rows that are still there are moved, so that two nodes may do it. */
+  function statements(rows: readonly Row[], fates: readonly Fate[]): string {
+    const stored = rows.filter((_, i) => fates[i]?.kind === "stored").map(({ id }) => id);
+    let text = stored.length === 0 ? "" : `${finish(`IN (${stored.join()})`)}; `;
+    for (const [i, fate] of fates.entries()) {
+      if (fate.kind !== "poison") continue;
+      const still = done === "mark" ? " AND done_at IS NULL" : "";
+      const moved = `${finish(`= ${rows[i]?.id}`)}${still} RETURNING id, event::text AS event`;
+      const reason = `${literal(fate.code)}, ${literal(fate.detail)}`;
+      text += `WITH moved AS (${moved}) INSERT INTO ${dead} (id, event, code, reason) SELECT id, event, ${reason} FROM moved; `;
+    }
+    return text;
+  }
+
+  /** A second transaction, which reads while the first one is committed. Without it, the first goes on alone. */
+  async function help(signal: AbortSignal): Promise<void> {
+    try {
+      spare ??= await connect();
+      while (!signal.aborted && (await page(spare)));
+    } catch {
+      await spare?.close();
+      spare = undefined;
+    }
+  }
+
+  return {
+    async check(connection) {
+      const missing = await connection.rows("SELECT to_regclass($1) AS own, to_regclass($2) AS dead", [from, dead]);
+      for (const [name, which] of [
+        ["own", table],
+        ["dead", `${table}_dead`],
+      ] as const)
+        if (missing[0]?.[name] === null) throw new Error(`there is no table ${which}`);
+    },
+    async drain(connection, signal) {
+      while (!signal.aborted && (await page(connection))) helping ??= help(signal).finally(() => (helping = undefined));
+    },
+    async close() {
+      await helping;
+      await spare?.close();
+      spare = undefined;
+    },
+  };
+}

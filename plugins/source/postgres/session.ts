@@ -1,0 +1,52 @@
+/** One session with PostgreSQL: reads what is there, then waits for a NOTIFY or the next poll. */
+import type { Clock } from "../../../core/ports/clock.ts";
+import type { Connection } from "./client.ts";
+
+export interface Reader {
+  /** Checks that the tables are there. @throws Error that says what is missing */
+  check(connection: Connection): Promise<void>;
+  /** Publishes all rows that can be read now. @throws Error when PostgreSQL or the store fails */
+  drain(connection: Connection, signal: AbortSignal): Promise<void>;
+  /** Closes what `drain` has opened. */
+  close(): Promise<void>;
+}
+
+export interface SessionParts {
+  readonly connect: () => Promise<Connection>;
+  readonly reader: Reader;
+  readonly channel: string;
+  readonly pollMs: number;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Called once everything works. */
+  connected(): void;
+}
+
+export async function runSession(parts: SessionParts): Promise<void> {
+  const { reader, channel, pollMs, clock, signal } = parts;
+  const connection = await parts.connect();
+  let news = Promise.withResolvers<void>();
+  const wake = (): void => news.resolve();
+  signal.addEventListener("abort", wake, { once: true });
+  try {
+    await reader.check(connection);
+    await connection.listen(channel, wake);
+    parts.connected();
+    while (!signal.aborted) {
+      news = Promise.withResolvers();
+      await reader.drain(connection, signal);
+      if (!signal.aborted) await pause(news.promise, pollMs, clock);
+    }
+  } finally {
+    signal.removeEventListener("abort", wake);
+    await reader.close();
+    await connection.close();
+  }
+}
+
+async function pause(news: Promise<void>, ms: number, clock: Clock): Promise<void> {
+  const over = new AbortController();
+  const asleep = clock.sleep(clock.now() + ms, over.signal).catch(() => undefined);
+  await Promise.race([news, asleep]);
+  over.abort();
+}

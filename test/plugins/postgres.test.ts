@@ -1,0 +1,273 @@
+// fromPostgres as an outbox, against real servers: what becomes of its rows.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Accept } from "../../core/ports/source.ts";
+import { Problem } from "../../core/model/problem.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { fromPostgres, type PostgresOptions } from "../../plugins/source/postgres.ts";
+import { describeSource, type Upstream } from "../conformance/source.ts";
+import { testClock, type TestClock } from "../support/clock.ts";
+import { context } from "../support/context.ts";
+import { testFolder } from "../support/folder.ts";
+import { desk, paid } from "../support/intake.ts";
+import { expectNothingLost, until } from "../support/ledger.ts";
+import { needs } from "../support/needs.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
+
+const missing = needs("postgres");
+let server: PostgresServer;
+beforeAll(async () => {
+  if (missing === undefined) server = await startPostgres();
+});
+afterAll(() => server?.[Symbol.asyncDispose]());
+
+let tables = 0;
+const info = { durability: "fsync" } as const;
+const event = (over: Readonly<Record<string, unknown>> = {}): string => JSON.stringify(paid(over));
+
+/** An outbox as the documentation makes it. */
+async function outbox(type = "text", on: PostgresServer = server): Promise<string> {
+  const table = `outbox${++tables}`;
+  await on.query(`
+    CREATE TABLE ${table} (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event ${type}, tenant text,
+      created_at timestamptz NOT NULL DEFAULT now(), done_at timestamptz);
+    CREATE TABLE ${table}_dead (id bigint, event text, code text, reason text, moved_at timestamptz DEFAULT now());
+    CREATE FUNCTION ${table}_notify() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_notify('${table}', ''); RETURN NULL; END $$;
+    CREATE TRIGGER ${table}_notify AFTER INSERT ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION ${table}_notify()`);
+  return table;
+}
+
+async function bench(over: Partial<PostgresOptions> & { readonly clock?: TestClock; readonly column?: string } = {}) {
+  const { clock, column, ...options } = over;
+  const table = options.table ?? (await outbox(column));
+  const [log, metrics] = [quietLog(), quietMetrics()];
+  const ctx = context({ clock: clock ?? systemClock(), log, metrics, secret: () => server.url });
+  // Only a NOTIFY wakes it.
+  const source = await fromPostgres({ url: server.url, table, pollMs: 3_600_000, ...options }).setup(ctx);
+  const left = async (): Promise<number> => {
+    const [row] = await server.query(`SELECT count(*) AS n FROM ${table} WHERE done_at IS NULL`);
+    return Number(row?.["n"]);
+  };
+  return {
+    table,
+    source,
+    log,
+    metrics,
+    left,
+    add: (...events: readonly (string | null)[]) =>
+      server.query(`INSERT INTO ${table} (event) SELECT unnest($1::text[])${column ? `::${column}` : ""}`, [events]),
+    dead: () => server.query(`SELECT * FROM ${table}_dead ORDER BY id`),
+    done: () => until(async () => (await left()) === 0),
+    [Symbol.asyncDispose]: () => source.stop(),
+  };
+}
+
+async function started(over: Parameters<typeof bench>[0] = {}) {
+  const made = await bench(over);
+  const { intake, told } = desk();
+  await made.source.start(intake.accept, info);
+  return { ...made, told };
+}
+
+describe.skipIf(missing !== undefined)("fromPostgres keeps the law of a source:", () => {
+  const benches = new WeakMap<object, { readonly clock: TestClock; readonly fate: () => Promise<Upstream> }>();
+  describeSource(it, {
+    async open() {
+      const clock = testClock();
+      const made = await bench({ clock, pollMs: 10 });
+      let ended = false;
+      const fate = async (): Promise<Upstream> => {
+        let upstream: Upstream | undefined;
+        await until(async () => {
+          if (ended || made.source.readiness?.() !== undefined) upstream = "later";
+          else if ((await made.dead()).length > 0) upstream = "refused";
+          else if ((await made.left()) === 0) upstream = "acknowledged";
+          return upstream !== undefined;
+        });
+        return upstream as Upstream;
+      };
+      const under = {
+        source: made.source,
+        async publish(text: string): Promise<Upstream> {
+          await made.add(text);
+          return await fate();
+        },
+        async [Symbol.asyncDispose]() {
+          ended = true;
+          await made.source.stop();
+        },
+      };
+      benches.set(under, { clock, fate });
+      return under;
+    },
+    async again(under) {
+      const { clock, fate } = benches.get(under) ?? expect.fail();
+      await clock.advance(1_000);
+      await until(() => under.source.readiness?.() === undefined);
+      return await fate();
+    },
+  });
+});
+
+describe.skipIf(missing !== undefined)("an outbox", () => {
+  it.each(["json", "jsonb", "text"])(
+    "of %s is emptied at a NOTIFY, and each event has the id of its row",
+    async (column) => {
+      await using made = await started({ column });
+      await until(() => made.source.readiness?.() === undefined);
+      await made.add(event({ data: { big: 1 } }).replace("1}", "12345678901234567890}"), event({ id: "mine" }));
+      await made.done();
+      expect(made.told.map(({ id }) => id)).toEqual([`${made.table}-1`, "mine"]);
+      expect(made.told[0]?.body).toMatch(/"data":\{"big": ?12345678901234567890\}\}$/);
+    },
+  );
+
+  it("is read at the start and by the poll where nobody notifies", async () => {
+    const made = await bench({ pollMs: 10 });
+    await server.query(`DROP TRIGGER ${made.table}_notify ON ${made.table}`);
+    await made.add(event());
+    const { intake, told } = desk();
+    await using _ = made;
+    await made.source.start(intake.accept, info);
+    await made.done();
+    await made.add(event());
+    await made.done();
+    expect(told).toHaveLength(2);
+  });
+
+  it("keeps its rows where they are to be marked", async () => {
+    await using made = await started({ done: "mark" });
+    await made.add(event(), "no JSON");
+    await made.done();
+    const rows = await server.query(`SELECT * FROM ${made.table} WHERE done_at IS NOT NULL`);
+    expect([rows.length, made.told.length, (await made.dead()).length]).toEqual([2, 1, 1]);
+  });
+
+  it("loses its bad rows to the dead table, with the reason, and no other", async () => {
+    await using made = await started();
+    await made.add(event(), "it's \\ no JSON", `[${event()},{}]`, null, event());
+    await made.done();
+    expect(made.told.map(({ id }) => id)).toEqual([`${made.table}-1`, `${made.table}-5`]);
+    expect(await made.dead()).toMatchObject([
+      { id: "2", event: "it's \\ no JSON", code: "INVALID_JSON" },
+      { id: "3", code: "VALIDATION_FAILED", reason: expect.stringContaining("[1].type is missing") },
+      { id: "4", event: null, code: "INVALID_JSON" },
+    ]);
+  });
+
+  it("may hold batches, CloudEvents in both modes, and rows for map", async () => {
+    const cloud = { specversion: "1.0", id: "ce", source: "/", type: "a.b", data: 1, relaykeyid: "key_1" };
+    await using made = await started();
+    await made.add(`[${event()},${event()}]`, JSON.stringify(cloud));
+    await made.done();
+    expect(made.told.map(({ id }) => id)).toEqual([`${made.table}-1:0`, `${made.table}-1:1`, "ce"]);
+    const table = await outbox();
+    await server.query(
+      `ALTER TABLE ${table} ADD ce_specversion text, ADD ce_id text, ADD ce_source text, ADD ce_type text`,
+    );
+    await using binary = await started({ table, keyId: ({ headers }) => headers["tenant"] ?? "" });
+    await server.query(`INSERT INTO ${table} (event, tenant, ce_specversion, ce_id, ce_source, ce_type)
+      VALUES ('[1]', 'key_4', '1.0', 'bin', '/', 'a.c')`);
+    await binary.done();
+    expect(binary.told).toMatchObject([{ id: "bin", type: "a.c", keyId: "key_4" }]);
+    await using mapped = await started({ map: ({ text }) => ({ type: "x", keyId: "k", dataText: text }) });
+    await mapped.add("[2]");
+    await mapped.done();
+    expect(mapped.told).toMatchObject([{ type: "x", id: `${mapped.table}-1` }]);
+  });
+
+  it("is shared by several nodes, and each event is stored once", async () => {
+    const first = await bench();
+    const second = await bench({ table: first.table });
+    await first.add(...Array.from({ length: 3_000 }, (_, i) => event({ data: i })));
+    const { intake, told } = desk();
+    for (const { source } of [first, second]) await source.start(intake.accept, info);
+    await first.done();
+    await Promise.all([first.source.stop(), second.source.stop()]);
+    expect(told).toHaveLength(3_000);
+  });
+
+  it("is not kept in an open transaction while nothing can be stored", async () => {
+    const clock = testClock();
+    await using made = await bench({ clock });
+    const { intake, told } = desk();
+    let refusing = true;
+    await made.add(event());
+    await made.source.start((request) => {
+      if (refusing) throw new Problem("STORAGE_FULL", "full");
+      return intake.accept(request);
+    }, info);
+    const open = async (): Promise<number> =>
+      (await server.query("SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'")).length;
+    await until(() => made.source.readiness?.() !== undefined);
+    expect(await open()).toBe(1);
+    await clock.advance(40_000);
+    await until(async () => (await open()) === 0);
+    refusing = false;
+    await clock.advance(60_000);
+    await made.done();
+    expect(told).toHaveLength(1);
+  });
+
+  it("without its dead table is not read, and the source says so", async () => {
+    await using made = await bench();
+    await server.query(`DROP TABLE ${made.table}_dead`);
+    await made.source.start(desk().intake.accept, info);
+    await until(() => made.source.readiness?.() !== undefined);
+    expect(made.source.readiness?.()).toBe(`there is no table ${made.table}_dead`);
+  });
+
+  it("goes on where it was when PostgreSQL is killed and comes back", async () => {
+    await using own = await startPostgres();
+    const table = await outbox("text", own);
+    const ctx = context({ clock: systemClock(), secret: () => own.url });
+    const source = await fromPostgres({ url: own.url, table, pollMs: 50 }).setup(ctx);
+    const { intake, told } = desk();
+    let killed: Promise<void> | undefined;
+    const accept: Accept = async (request) => {
+      const answer = await intake.accept(request);
+      // Between the commit here and the one there, once.
+      await (killed ??= own.kill());
+      return answer;
+    };
+    await own.query(`INSERT INTO ${table} (event) VALUES ($1)`, [event({ data: 1 })]);
+    await source.start(accept, info);
+    await until(() => source.readiness?.() !== undefined);
+    await own.start();
+    const rows = () => own.query(`SELECT 1 FROM ${table}`).then(({ length }) => length);
+    expect(await rows()).toBeGreaterThanOrEqual(0);
+    await own.query(`INSERT INTO ${table} (event) VALUES ($1)`, [event({ data: 2 })]);
+    await until(async () => (await rows()) === 0 && source.readiness?.() === undefined);
+    await source.stop();
+    expect(told.map(({ body }) => (JSON.parse(body) as { data: number }).data)).toEqual([1, 2]);
+  });
+
+  it("is stored once and whole by a relay that is killed again and again", async () => {
+    const total = 20_000;
+    const table = await outbox("jsonb");
+    await server.query(
+      `INSERT INTO ${table} (event) SELECT jsonb_build_object('type', 'deposit:paid', 'keyId', 'key_1', 'data', n)
+        FROM generate_series(0, $1) n`,
+      [total - 1],
+    );
+    await expectNothingLost({
+      folder: testFolder(),
+      source: `fromPostgres({ url: ${JSON.stringify(server.url)}, table: "${table}" })`,
+      imports: ["fromPostgres"],
+      total,
+      kills: 3,
+      left: async () => Number((await server.query(`SELECT count(*) AS n FROM ${table}`))[0]?.["n"]),
+    });
+  }, 240_000);
+});
+
+describe("the options of fromPostgres", () => {
+  it("are checked", () => {
+    const wrong = { url: "http://x", table: "a b", done: "burn", cursor: 1, channel: "é", pollMs: 1, maxInFlight: 0 };
+    const paths = fromPostgres(wrong as unknown as PostgresOptions).problems?.map(({ path }) => path);
+    expect(paths).toEqual(["url", "table", "done", "cursor", "channel", "pollMs", "maxInFlight"]);
+    expect(fromPostgres({ url: "postgres://x/y", table: "shop.outbox" }).problems).toEqual([]);
+    expect(fromPostgres({ url: "postgres://x/y", cursor: true, done: "mark" }).problems).toHaveLength(1);
+  });
+});

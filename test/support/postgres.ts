@@ -1,0 +1,100 @@
+/** Real PostgreSQL servers, each with a port and a folder of its own, which a test may kill and start again. */
+import { execFile, execFileSync } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { chown, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import pg from "pg";
+import { freePort } from "./redis.ts";
+import { startServer, type ServerProcess } from "./server-process.ts";
+
+export interface PostgresServer extends ServerProcess {
+  readonly port: number;
+  readonly url: string;
+  /** Runs statements on a connection that is kept, and made again where it broke. */
+  query(sql: string, values?: readonly unknown[]): Promise<readonly Record<string, unknown>[]>;
+  /** A connection of its own. */
+  connect(): Promise<pg.Client>;
+}
+
+/** Debian keeps the programs of each version apart and out of the PATH. */
+const VERSIONS = "/usr/lib/postgresql";
+/** The server refuses to run as root; Debian's package makes this user. */
+const USER = "postgres";
+
+function programs(): string {
+  const versions = existsSync(VERSIONS) ? readdirSync(VERSIONS).sort((a, b) => Number(b) - Number(a)) : [];
+  const found = versions
+    .map((version) => join(VERSIONS, version, "bin"))
+    .find((dir) => existsSync(join(dir, "initdb")));
+  if (found === undefined) throw new Error("postgresql is not installed");
+  return found;
+}
+
+/** Takes some seconds: the files of an empty database are made. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const bin = programs();
+  const root = process.getuid?.() === 0;
+  const under = (command: string, args: readonly string[]): [string, readonly string[]] =>
+    root ? ["setpriv", [`--reuid=${USER}`, `--regid=${USER}`, "--clear-groups", command, ...args]] : [command, args];
+  const dir = await mkdtemp(join(tmpdir(), "relay-postgres-"));
+  const id = (what: string): number => Number(execFileSync("id", [what, USER], { encoding: "utf8" }));
+  if (root) await chown(dir, id("-u"), id("-g"));
+  const data = join(dir, "data");
+  const env = { PATH: process.env["PATH"] ?? "", LANG: "C.UTF-8" };
+  const making = ["-D", data, "-U", "relay", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"];
+  const [initdb, initArgs] = under(join(bin, "initdb"), making);
+  await promisify(execFile)(initdb, [...initArgs], { env, cwd: "/" });
+  const port = await freePort();
+  const url = `postgres://relay@127.0.0.1:${port}/postgres`;
+
+  async function connect(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: url });
+    client.on("error", () => {});
+    await client.connect();
+    return client;
+  }
+  let kept: Promise<pg.Client> | undefined;
+  const query: PostgresServer["query"] = async (sql, values) => {
+    try {
+      const client = await (kept ??= connect());
+      return (await client.query<Record<string, unknown>>(sql, values && [...values])).rows;
+    } catch (error) {
+      const broken = kept;
+      kept = undefined;
+      await broken?.then((client) => client.end()).catch(() => undefined);
+      throw error;
+    }
+  };
+
+  const settings = [`port=${port}`, "listen_addresses=127.0.0.1", `unix_socket_directories=${dir}`, "fsync=off"];
+  const [command, args] = under(join(bin, "postgres"), ["-D", data, ...settings.flatMap((one) => ["-c", one])]);
+  const ready = async (): Promise<boolean> => (await query("SELECT 1")).length === 1;
+  const server = await startServer({ command, args, env, cwd: "/", ready });
+  return {
+    ...server,
+    port,
+    url,
+    query,
+    connect,
+    get pid() {
+      return server.pid;
+    },
+    async start() {
+      for (;;) {
+        try {
+          return await server.start();
+        } catch (error) {
+          // Its children notice a moment later that it was killed, and hold its memory until then.
+          if (!/shared memory|lock file/.test(String(error))) throw error;
+        }
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await kept?.then((client) => client.end()).catch(() => undefined);
+      await server.kill();
+      await rm(dir, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
