@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { decodeEvent } from "../../core/model/event.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
-import { startChild, type ChildOptions } from "./child-relay.ts";
+import { startChild, type ChildOptions, type ChildRelay } from "./child-relay.ts";
 import { pluginContext } from "./plugin-context.ts";
 
 export interface KilledRelay {
@@ -16,7 +16,7 @@ export interface KilledRelay {
   readonly total: number;
   readonly kills: number;
   /** How many messages upstream still keeps, acknowledged ones not among them. */
-  left(): Promise<number>;
+  left(relay: ChildRelay): Promise<number>;
 }
 
 /** Kills a relay that reads all of upstream, and lets the last one finish. Then each event is stored, and once. */
@@ -27,11 +27,11 @@ export async function expectNothingLost({ folder, source, imports, total, kills,
   };
   for (let kill = 1; kill <= kills; kill++) {
     await using relay = await startChild(folder, options);
-    await until(async () => (await left()) < total - (total * kill) / (kills + 2));
+    await until(async () => (await left(relay)) < total - (total * kill) / (kills + 2));
     await relay.kill();
   }
   await using relay = await startChild(folder, options);
-  await until(async () => (await left()) === 0);
+  await until(async () => (await left(relay)) === 0);
   relay.running.kill("SIGTERM");
   await relay.running.ended;
   const seen = await storedData(`${folder}/ledger`);

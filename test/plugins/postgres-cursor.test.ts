@@ -1,0 +1,181 @@
+// fromPostgres with a cursor, against a real server: it writes nothing, and passes no transaction that is still open.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { fromPostgres } from "../../plugins/source/postgres.ts";
+import { describeSource, type Upstream } from "../conformance/source.ts";
+import { testClock, type TestClock } from "../support/clock.ts";
+import { context } from "../support/context.ts";
+import { testFolder } from "../support/folder.ts";
+import { desk, paid } from "../support/intake.ts";
+import { expectNothingLost, until } from "../support/ledger.ts";
+import { needs } from "../support/needs.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres.ts";
+import { quietLog, quietMetrics } from "../support/quiet.ts";
+import { shelf } from "../support/shelf.ts";
+
+const missing = needs("postgres");
+let server: PostgresServer;
+beforeAll(async () => {
+  if (missing === undefined) server = await startPostgres();
+});
+afterAll(() => server?.[Symbol.asyncDispose]());
+
+let tables = 0;
+const info = { durability: "fsync" } as const;
+const event = (over: Readonly<Record<string, unknown>> = {}): string => JSON.stringify(paid(over));
+
+/** A table as the documentation makes it. */
+async function table(): Promise<string> {
+  const name = `feed${++tables}`;
+  await server.query(`
+    CREATE TABLE ${name} (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      tx xid8 NOT NULL DEFAULT pg_current_xact_id(), event text);
+    CREATE INDEX ON ${name} (tx, id)`);
+  return name;
+}
+
+interface Given {
+  readonly clock?: TestClock;
+  readonly storage?: ReturnType<typeof shelf>;
+  readonly name?: string;
+}
+
+async function bench(from: string, { clock, storage = shelf(), name }: Given = {}) {
+  const [log, metrics] = [quietLog(), quietMetrics()];
+  const ctx = context({ clock: clock ?? systemClock(), log, metrics, storage, secret: () => server.url });
+  const options = { url: server.url, table: from, cursor: true, pollMs: 10, ...(name !== undefined && { name }) };
+  const source = await fromPostgres(options).setup(ctx);
+  const cursor = (): { readonly tx: string; readonly id: string } | undefined => {
+    const text = storage.rows.get(`cursor:${from}`);
+    return text === undefined ? undefined : (JSON.parse(text) as { tx: string; id: string });
+  };
+  return { source, log, metrics, storage, cursor, [Symbol.asyncDispose]: () => source.stop() };
+}
+
+const add = (name: string, ...events: readonly string[]) =>
+  server.query(`INSERT INTO ${name} (event) SELECT unnest($1::text[])`, [events]);
+
+describe.skipIf(missing !== undefined)("fromPostgres with a cursor keeps the law of a source:", () => {
+  const benches = new WeakMap<object, { readonly clock: TestClock; readonly fate: () => Promise<Upstream> }>();
+  describeSource(it, {
+    async open() {
+      const clock = testClock();
+      const name = await table();
+      const made = await bench(name, { clock });
+      let ended = false;
+      const fate = async (): Promise<Upstream> => {
+        let upstream: Upstream | undefined;
+        await until(() => {
+          if (ended || made.source.readiness?.() !== undefined) upstream = "later";
+          else if (made.metrics.counted.has("source_dead_lettered postgres")) upstream = "refused";
+          else if (made.cursor() !== undefined) upstream = "acknowledged";
+          return upstream !== undefined;
+        });
+        return upstream as Upstream;
+      };
+      const under = {
+        source: made.source,
+        async publish(text: string): Promise<Upstream> {
+          await add(name, text);
+          // It may have read an empty table just before.
+          if (!ended) await clock.advance(10);
+          return await fate();
+        },
+        async [Symbol.asyncDispose]() {
+          ended = true;
+          await made.source.stop();
+        },
+      };
+      benches.set(under, { clock, fate });
+      return under;
+    },
+    async again(under) {
+      const { clock, fate } = benches.get(under) ?? expect.fail();
+      await clock.advance(1_000);
+      await until(() => under.source.readiness?.() === undefined);
+      return await fate();
+    },
+  });
+});
+
+describe.skipIf(missing !== undefined)("a table that is read with a cursor", () => {
+  it("is not written to, and a restart goes on behind what is stored", async () => {
+    const name = await table();
+    const first = await bench(name);
+    const { intake, told } = desk();
+    await add(name, event(), "no JSON", event());
+    await first.source.start(intake.accept, info);
+    await until(() => first.cursor()?.id === "3");
+    await first.source.stop();
+    const second = await bench(name, { storage: first.storage });
+    await add(name, event());
+    await second.source.start(intake.accept, info);
+    await until(() => second.cursor()?.id === "4");
+    await second.source.stop();
+    expect(told.map(({ id }) => id)).toEqual([1, 3, 4].map((id) => `${name}-${id}`));
+    expect(first.log.lines).toMatchObject([{ message: "a message is set aside", fields: { name: `${name}-2` } }]);
+    expect(second.metrics.counted.has("source_redelivered postgres")).toBe(false);
+    expect(await server.query(`SELECT count(*)::int AS n FROM ${name}`)).toEqual([{ n: 4 }]);
+  });
+
+  it("is not read past a transaction that is still open, whose rows come later and are not lost", async () => {
+    const name = await table();
+    await using made = await bench(name);
+    const { intake, told } = desk();
+    await made.source.start(intake.accept, info);
+    const open = await server.connect();
+    await open.query("BEGIN");
+    await open.query(`INSERT INTO ${name} (event) VALUES ($1)`, [event({ data: "slow" })]);
+    // It has the greater id, and is committed first.
+    await add(name, event({ data: "fast" }));
+    const seen = await server.query(`SELECT id FROM ${name}`);
+    expect(seen).toEqual([{ id: "2" }]);
+    // Some polls pass.
+    const before = await polls();
+    await until(async () => (await polls()) > before + 5);
+    expect(told).toEqual([]);
+    await open.query("COMMIT");
+    await until(() => told.length === 2);
+    expect(told.map(({ id }) => id)).toEqual([`${name}-1`, `${name}-2`]);
+    await open.end();
+  });
+
+  it("in a database that was made anew is not skipped in silence", async () => {
+    const name = await table();
+    const storage = shelf();
+    await storage.commit([{ op: "put", key: `cursor:${name}`, value: JSON.stringify({ tx: "9000000000", id: "7" }) }]);
+    await using made = await bench(name, { storage });
+    await made.source.start(desk().intake.accept, info);
+    await until(() => made.source.readiness?.() !== undefined);
+    expect(made.source.readiness?.()).toContain("is in another database than before");
+  });
+
+  it("is stored once and whole by a relay that is killed again and again", async () => {
+    const [name, total] = [await table(), 20_000];
+    // In transactions of their own, so that the cursor has places to be at.
+    for (let at = 0; at < total; at += 500)
+      await add(name, ...Array.from({ length: 500 }, (_, i) => event({ data: at + i })));
+    let known = 0;
+    await expectNothingLost({
+      folder: testFolder(),
+      source: `fromPostgres({ url: ${JSON.stringify(server.url)}, table: "${name}", cursor: true, pollMs: 50 })`,
+      imports: ["fromPostgres"],
+      total,
+      kills: 3,
+      // Nothing is written to the table: the relay says how far it is.
+      async left(relay) {
+        const stored = async (id: number): Promise<boolean> =>
+          (await relay.call("GET", `/api-keys/key_1/events/${name}-${id}`)).status === 200;
+        while (known < total && (await stored(known + 500))) known += 500;
+        return total - known;
+      },
+    });
+  }, 240_000);
+});
+
+/** Transactions that the server has begun: each poll is one. */
+async function polls(): Promise<number> {
+  await server.query("SELECT pg_stat_force_next_flush()");
+  const [row] = await server.query("SELECT sum(xact_commit)::int AS n FROM pg_stat_database");
+  return Number(row?.["n"]);
+}
