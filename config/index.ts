@@ -14,6 +14,7 @@ export { fromNats } from "../plugins/source/nats.ts";
 export { fromPostgres } from "../plugins/source/postgres.ts";
 export { fromRedisStream } from "../plugins/source/redis-stream.ts";
 export { spool } from "../plugins/source/spool.ts";
+export type { MappedEvent, MessageOptions, SourceMessage } from "../plugins/source/messages/message.ts";
 export { toAmqp } from "../plugins/transport/amqp.ts";
 export { toFile } from "../plugins/transport/file.ts";
 export { https } from "../plugins/transport/https.ts";

@@ -134,5 +134,7 @@ async function nodeCron(schedule: string, tick: (at: Date) => void): Promise<() 
     missedExecutionTolerance: TOLERANCE_MS,
     unref: true,
   });
-  return async () => void (await task.destroy());
+  return async () => {
+    await task.destroy();
+  };
 }

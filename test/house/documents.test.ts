@@ -40,6 +40,8 @@ async function examples(): Promise<readonly Example[]> {
 }
 /** Receivers in other languages: test/documents/verify-guide.test.ts runs them. */
 const RECEIVERS = ["js", "python", "go", "php", "ruby", "java", "csharp", "sh"].map((language) => `${language} verify`);
+/** Tables and statements of docs/sources.md: the tests of the PostgreSQL source are made of them. */
+const OUTBOX = ["outbox", "insert", "mark", "feed"].map((what) => `sql ${what}`);
 const all = await examples();
 const of = (info: string): readonly Example[] => all.filter((one) => one.info === info);
 const place = ({ file, line }: Example): string => `${file}:${line}`;
@@ -143,6 +145,7 @@ describe("examples", () => {
       "http",
       "mermaid",
       "ts storage",
+      ...OUTBOX,
       ...RECEIVERS,
     ];
     const odd = all.filter(({ info }) => !known.includes(info)).map((one) => `${place(one)}: ${one.info}`);

@@ -9,7 +9,7 @@ import { testFolder } from "../support/folder.ts";
 import { desk, paid } from "../support/intake.ts";
 import { expectNothingLost, until } from "../support/ledger.ts";
 import { needs } from "../support/needs.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres.ts";
+import { documented, startPostgres, type PostgresServer } from "../support/postgres.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { shelf } from "../support/shelf.ts";
 
@@ -27,10 +27,8 @@ const event = (over: Readonly<Record<string, unknown>> = {}): string => JSON.str
 /** A table as the documentation makes it. */
 async function table(): Promise<string> {
   const name = `feed${++tables}`;
-  await server.query(`
-    CREATE TABLE ${name} (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-      tx xid8 NOT NULL DEFAULT pg_current_xact_id(), event text);
-    CREATE INDEX ON ${name} (tx, id)`);
+  await server.query(documented("feed", name));
+  await server.query(`ALTER TABLE ${name} ALTER event TYPE text`);
   return name;
 }
 

@@ -11,7 +11,7 @@ import { testFolder } from "../support/folder.ts";
 import { desk, paid } from "../support/intake.ts";
 import { expectNothingLost, until } from "../support/ledger.ts";
 import { needs } from "../support/needs.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres.ts";
+import { documented, startPostgres, type PostgresServer } from "../support/postgres.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 
 const missing = needs("postgres");
@@ -28,13 +28,9 @@ const event = (over: Readonly<Record<string, unknown>> = {}): string => JSON.str
 /** An outbox as the documentation makes it. */
 async function outbox(type = "text", on: PostgresServer = server): Promise<string> {
   const table = `outbox${++tables}`;
-  await on.query(`
-    CREATE TABLE ${table} (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event ${type}, tenant text,
-      created_at timestamptz NOT NULL DEFAULT now(), done_at timestamptz);
-    CREATE TABLE ${table}_dead (id bigint, event text, code text, reason text, moved_at timestamptz DEFAULT now());
-    CREATE FUNCTION ${table}_notify() RETURNS trigger LANGUAGE plpgsql AS
-      $$ BEGIN PERFORM pg_notify('${table}', ''); RETURN NULL; END $$;
-    CREATE TRIGGER ${table}_notify AFTER INSERT ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION ${table}_notify()`);
+  await on.query(documented("outbox", table) + documented("mark", table));
+  // Messages of all kinds, valid or not.
+  await on.query(`ALTER TABLE ${table} ALTER event DROP NOT NULL, ALTER event TYPE ${type}, ADD tenant text`);
   return table;
 }
 
@@ -122,6 +118,13 @@ describe.skipIf(missing !== undefined)("an outbox", () => {
       expect(made.told[0]?.body).toMatch(/"data":\{"big": ?12345678901234567890\}\}$/);
     },
   );
+
+  it("takes the insert of the documentation", async () => {
+    await using made = await started({ column: "jsonb" });
+    await server.query(documented("insert", made.table));
+    await made.done();
+    expect(made.told).toMatchObject([{ type: "order.paid", keyId: "key_1" }]);
+  });
 
   it("is read at the start and by the poll where nobody notifies", async () => {
     const made = await bench({ pollMs: 10 });

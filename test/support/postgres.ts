@@ -1,6 +1,6 @@
 /** Real PostgreSQL servers, each with a port and a folder of its own, which a test may kill and start again. */
 import { execFile, execFileSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,6 +16,14 @@ export interface PostgresServer extends ServerProcess {
   query(sql: string, values?: readonly unknown[]): Promise<readonly Record<string, unknown>[]>;
   /** A connection of its own. */
   connect(): Promise<pg.Client>;
+}
+
+/** Statements of docs/sources.md, for a table of another name. */
+export function documented(what: "outbox" | "insert" | "mark" | "feed", table: string): string {
+  const page = readFileSync(new URL("../../docs/sources.md", import.meta.url), "utf8");
+  const [, sql] = new RegExp(`^\`\`\`sql ${what}\\n([\\s\\S]*?)^\`\`\`$`, "m").exec(page) ?? [];
+  if (sql === undefined) throw new Error(`docs/sources.md has no sql ${what}`);
+  return sql.replaceAll(what === "feed" ? "feed" : "outbox", table);
 }
 
 /** Debian keeps the programs of each version apart and out of the PATH. */

@@ -57,7 +57,7 @@ function plainType(source: string, at: number): { readonly text: string; readonl
     // The last field of an object in one line has no semicolon.
     if (character === "}" && depth === 0) return { text: source.slice(at, i).trim(), end: i };
     if ("{(<[".includes(character)) depth++;
-    else if ("})>]".includes(character)) depth--;
+    else if ("})>]".includes(character) && !(character === ">" && source[i - 1] === "=")) depth--;
     else if (character === ";" && depth === 0) return { text: source.slice(at, i), end: i + 1 };
   }
   throw new Error("a field has no end");
