@@ -30,6 +30,7 @@ export const HEALTH: HealthOptions = {
   breakerMaxPauseMs: 900_000,
   disableAfterMs: 432_000_000,
 };
+export const SIGNATURE: Plan["signature"] = { ed25519: false };
 export const SUBSCRIPTIONS: Plan["subscriptions"] = { perKey: 50 };
 export const INTAKE: Plan["intake"] = { maxPending: 0, maxPendingPerKey: 0, maxBodyBytes: 67_108_864 };
 export const LOG: Plan["log"] = { level: "info" };

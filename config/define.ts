@@ -99,6 +99,13 @@ export interface RelayConfig {
   };
   /** Breaker and automatic disabling. `false`: neither. @default 20 failures or 5 time-outs in a row → 60 s…15 min; 5 days → disabled */
   readonly health?: Partial<HealthOptions> | false;
+  readonly signature?: {
+    /**
+     * Signs each delivery with an Ed25519 key of the relay too, `v1a` of Standard Webhooks, and publishes the public key at
+     * `/.well-known/relay-keys`. @default false
+     */
+    readonly ed25519?: boolean;
+  };
   readonly subscriptions?: {
     /** Subscriptions that one API key may have. @default 50 */
     readonly perKey?: number;

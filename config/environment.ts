@@ -14,6 +14,9 @@ export interface Settings {
   readonly olderMasterKeys?: string;
   readonly signingKey?: string;
   readonly publishToken?: string;
+  readonly webhookKey?: string;
+  /** One or more, with spaces or commas between. */
+  readonly olderWebhookKeys?: string;
   readonly jwtSecret?: string;
   readonly redisUrl?: string;
   /** Address of the relay that commands ask. */
@@ -37,6 +40,8 @@ export const SECRETS = {
   RELAY_MASTER_KEY_OLDER: "olderMasterKeys",
   RELAY_SIGNING_KEY: "signingKey",
   RELAY_PUBLISH_TOKEN: "publishToken",
+  RELAY_WEBHOOK_KEY: "webhookKey",
+  RELAY_WEBHOOK_KEY_OLDER: "olderWebhookKeys",
   RELAY_JWT_SECRET: "jwtSecret",
   RELAY_REDIS_URL: "redisUrl",
   RELAY_TOKEN: "token",

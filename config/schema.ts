@@ -159,6 +159,7 @@ export function configSchema(around: ConfigSurroundings) {
         },
       ),
     ).optional(),
+    signature: section({ ed25519: flag.optional() }).optional(),
     subscriptions: section({ perKey: whole(1, 100_000).optional() }).optional(),
     intake: section({
       maxPending: whole(0, 1_000_000_000).optional(),

@@ -96,6 +96,7 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     abuse: config.abuse === false ? false : over(defaults.ABUSE, config.abuse),
     stepUp: over(defaults.STEP_UP, config.stepUp),
     health: config.health === false ? false : over(defaults.HEALTH, config.health),
+    signature: over(defaults.SIGNATURE, config.signature),
     subscriptions: over(defaults.SUBSCRIPTIONS, config.subscriptions),
     intake: over(defaults.INTAKE, config.intake),
     metrics,
@@ -108,6 +109,10 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
       ...(settings.olderMasterKeys !== undefined && { older: settings.olderMasterKeys.trim().split(/[\s,]+/) }),
       ...(settings.signingKey !== undefined && { signing: settings.signingKey }),
       ...(settings.publishToken !== undefined && { publishToken: settings.publishToken }),
+      ...(settings.webhookKey !== undefined && { webhook: settings.webhookKey }),
+      ...(settings.olderWebhookKeys !== undefined && {
+        olderWebhook: settings.olderWebhookKeys.trim().split(/[\s,]+/),
+      }),
     },
   };
 }
@@ -170,6 +175,7 @@ function settingsProblems(settings: Settings): ConfigProblem[] {
   for (const [name, value] of [
     ["RELAY_MASTER_KEY", settings.masterKey],
     ["RELAY_SIGNING_KEY", settings.signingKey],
+    ["RELAY_WEBHOOK_KEY", settings.webhookKey],
   ] as const) {
     if (value === undefined || isKey(value)) continue;
     problems.push({ path: name, message: "must be 32 bytes in base64; `relay keys` prints fresh ones" });
@@ -207,12 +213,13 @@ function samePort({ server, metrics }: Plan): ConfigProblem[] {
 }
 
 /** Nodes that share one storage must hold the same keys, so that none can be made by one of them. */
-function missingKeys({ storage, keys }: Plan): ConfigProblem[] {
+function missingKeys({ storage, keys, signature }: Plan): ConfigProblem[] {
   if (storage.shared !== true) return [];
   const wanted = [
     ["RELAY_MASTER_KEY", keys.master],
     ["RELAY_SIGNING_KEY", keys.signing],
     ["RELAY_PUBLISH_TOKEN", keys.publishToken],
+    ...(signature.ed25519 ? [["RELAY_WEBHOOK_KEY", keys.webhook] as const] : []),
   ] as const;
   const message = `must be given, because ${storage.name}() is shared by several nodes; \`relay keys\` prints fresh ones`;
   return wanted.filter(([, key]) => key === undefined).map(([path]) => ({ path, message }));

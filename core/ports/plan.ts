@@ -114,6 +114,8 @@ export interface Plan {
   readonly abuse: AbuseOptions | false;
   readonly stepUp: { readonly acr: readonly string[]; readonly amr: readonly string[]; readonly maxAgeMs: number };
   readonly health: HealthOptions | false;
+  /** Signatures of deliveries beside the HMAC ones. */
+  readonly signature: { readonly ed25519: boolean };
   readonly subscriptions: { readonly perKey: number };
   readonly intake: {
     readonly maxPending: number;
@@ -137,5 +139,9 @@ export interface Plan {
     /** Ed25519 private key seed, 32 bytes, base64. */
     readonly signing?: string;
     readonly publishToken?: string;
+    /** Ed25519 private key seed that signs deliveries, 32 bytes, base64. */
+    readonly webhook?: string;
+    /** Former or coming ones: they sign deliveries too, while receivers change over. */
+    readonly olderWebhook?: readonly string[];
   };
 }

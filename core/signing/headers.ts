@@ -8,6 +8,7 @@ import { createHmac, hash } from "node:crypto";
 import { isReservedHeader } from "../model/header-names.ts";
 import type { Signable } from "../model/signable.ts";
 import { VERSION } from "../model/version.ts";
+import { ed25519Signatures, type Ed25519Key } from "./ed25519.ts";
 import type { SigningKey } from "./secret.ts";
 
 const USER_AGENT = `Relay/${VERSION}`;
@@ -16,12 +17,14 @@ const USER_AGENT = `Relay/${VERSION}`;
  * @param keys newest first; the second one, if any, is the previous secret in its overlap
  * @param now epoch ms of this attempt
  * @param extra static headers of the subscription, in clear, that may stand beside ours (`mayStandBeside`)
+ * @param ed25519 keys of the relay that sign too, newest first
  */
 export function signedHeaders(
   event: Signable,
   keys: readonly SigningKey[],
   now: number,
   extra?: Readonly<Record<string, string>>,
+  ed25519?: readonly Ed25519Key[],
 ): Record<string, string> {
   const [current, previous] = keys;
   if (current === undefined) throw new Error("a delivery needs at least one live secret");
@@ -46,6 +49,8 @@ export function signedHeaders(
     headers["X-Relay-Webhook-Signature-Previous"] = hexSignature(previous, event.body);
     headers["webhook-signature"] += ` ${standardSignature(previous, event.eventId, timestamp, event.body)}`;
   }
+  if (ed25519 !== undefined)
+    headers["webhook-signature"] += ed25519Signatures(ed25519, event.eventId, timestamp, event.body);
   return headers;
 }
 

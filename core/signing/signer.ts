@@ -4,6 +4,7 @@ import { clientKeyAad, clientSecretAad, type Credentials } from "../model/creden
 import type { Signable } from "../model/signable.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
+import type { Ed25519Key } from "./ed25519.ts";
 import { mayStandBeside, signedHeaders } from "./headers.ts";
 import { signingKey, type SigningKey } from "./secret.ts";
 
@@ -38,7 +39,8 @@ interface Opened {
   readonly credentials: Credentials | undefined;
 }
 
-export function createSigner(keys: Pick<Keys, "open">): Signer {
+/** @param ed25519 keys of the relay that sign every delivery too; `undefined` where the config asks for none */
+export function createSigner(keys: Pick<Keys, "open">, ed25519?: readonly Ed25519Key[]): Signer {
   const held = new Map<string, Opened>();
 
   function open(sub: Subscription): Opened {
@@ -93,7 +95,7 @@ export function createSigner(keys: Pick<Keys, "open">): Signer {
     sign(sub, event, now) {
       const opened = open(sub);
       const live = liveSecrets(sub, now).map((secret) => opened.keys.get(secret.version) as SigningKey);
-      return signedHeaders(event, live, now, opened.extra);
+      return signedHeaders(event, live, now, opened.extra, ed25519);
     },
     hidden: (sub) => open(sub).hidden,
     credentials: (sub) =>

@@ -1,5 +1,5 @@
 /** `relaybox/verify` checks a delivery for its receiver. It uses node:crypto alone. */
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
@@ -24,16 +24,53 @@ export function verifyHex(body: Uint8Array, headers: Headers, secret: string): b
  * @param now epoch ms, for tests
  */
 export function verifyStandard(body: Uint8Array, headers: Headers, secret: string, now = Date.now()): boolean {
-  const id = one(headers, "webhook-id");
-  const timestamp = one(headers, "webhook-timestamp");
-  if (id === "" || !/^\d{1,12}$/.test(timestamp)) return false;
-  if (Math.abs(now / 1000 - Number(timestamp)) > TOLERANCE_SECONDS) return false;
+  const prefix = signedPrefix(headers, now);
+  if (prefix === undefined) return false;
   const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
-  const expected = `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;
+  const expected = `v1,${createHmac("sha256", key).update(prefix).update(body).digest("base64")}`;
   return one(headers, "webhook-signature")
     .split(" ")
     .map((candidate) => same(candidate, expected))
     .includes(true);
+}
+
+/**
+ * Checks the Ed25519 signature (`v1a` of Standard Webhooks) and the age of its timestamp.
+ * @param keys the relay's public keys (`whpk_…`), as `/.well-known/relay-keys` publishes them: any of them may have signed
+ * @param now epoch ms, for tests
+ */
+export function verifyEd25519(
+  body: Uint8Array,
+  headers: Headers,
+  keys: string | readonly string[],
+  now = Date.now(),
+): boolean {
+  const prefix = signedPrefix(headers, now);
+  if (prefix === undefined) return false;
+  const signed = Buffer.concat([Buffer.from(prefix), body]);
+  const signatures = one(headers, "webhook-signature")
+    .split(" ")
+    .filter((text) => text.startsWith("v1a,"))
+    .map((text) => Buffer.from(text.slice("v1a,".length), "base64"));
+  return [keys].flat().some((text) => {
+    const raw = Buffer.from(text.replace(/^whpk_/, ""), "base64");
+    if (raw.length !== PUBLIC_BYTES) return false;
+    const key = createPublicKey({ key: Buffer.concat([SPKI, raw]), format: "der", type: "spki" });
+    return signatures.some((signature) => verify(null, signed, key, signature));
+  });
+}
+
+/** SPKI of an Ed25519 public key is this and its 32 bytes (RFC 8410). */
+const SPKI = Buffer.from("302a300506032b6570032100", "hex");
+const PUBLIC_BYTES = 32;
+
+/** Returns what is signed before the body; `undefined` when a header is missing or the timestamp is too far away. */
+function signedPrefix(headers: Headers, now: number): string | undefined {
+  const id = one(headers, "webhook-id");
+  const timestamp = one(headers, "webhook-timestamp");
+  if (id === "" || !/^\d{1,12}$/.test(timestamp)) return undefined;
+  if (Math.abs(now / 1000 - Number(timestamp)) > TOLERANCE_SECONDS) return undefined;
+  return `${id}.${timestamp}.`;
 }
 
 /** @param name in lower case */

@@ -152,7 +152,7 @@ describe("relay keys and relay token", () => {
     expect(Buffer.from(keys["RELAY_SIGNING_KEY"] ?? "", "base64")).toHaveLength(32);
     expect(one.stdout).not.toBe(two.stdout);
     expect((await run("keys")).stdout).toMatch(
-      /^RELAY_MASTER_KEY=\S{44}\nRELAY_SIGNING_KEY=\S{44}\nRELAY_PUBLISH_TOKEN=\S+\n$/,
+      /^RELAY_MASTER_KEY=\S{44}\nRELAY_SIGNING_KEY=\S{44}\nRELAY_WEBHOOK_KEY=\S{44}\nRELAY_PUBLISH_TOKEN=\S+\n$/,
     );
   });
 

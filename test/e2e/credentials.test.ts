@@ -81,6 +81,19 @@ describe("credentials of a subscription", () => {
     expect(lines).toContainEqual(["subscription.updated", "clientCertificate oauth2"]);
   });
 
+  it("that the token endpoint refuses end the attempt at a stage of its own", async () => {
+    const refusal = JSON.stringify({ error: "invalid_client" });
+    await using endpoint = await startReceiver({ otherwise: { do: "reply", status: 401, body: refusal } });
+    await using relay = await startRelay();
+    const oauth2 = { tokenUrl: endpoint.url("/token"), clientId: "me", clientSecret: "the-client-secret" };
+    const body = { url: "https://127.0.0.1:1/hook", events: ["*"], oauth2 };
+    const { id } = (await relay.call("POST", LIST, { body })).json.data;
+    expect((await relay.call("POST", `${LIST}/${id}/test`)).json.data).toMatchObject({
+      error: "token",
+      detail: "the token endpoint answered 401 (invalid_client)",
+    });
+  });
+
   it("go to no other origin than they were given for", async () => {
     await using relay = await startRelay();
     const pair = await clientCertificate();

@@ -13,6 +13,7 @@ const keys: Command = {
     const fresh = {
       RELAY_MASTER_KEY: randomBytes(32).toString("base64"),
       RELAY_SIGNING_KEY: randomBytes(32).toString("base64"),
+      RELAY_WEBHOOK_KEY: randomBytes(32).toString("base64"),
       RELAY_PUBLISH_TOKEN: randomBytes(32).toString("base64url"),
     };
     if (given.flag("json")) around.print(json(fresh));

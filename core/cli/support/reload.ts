@@ -16,11 +16,11 @@ import type { Given } from "./command.ts";
 export type Effective = Reloadable & Readonly<Record<string, unknown>>;
 
 export function effective(plan: Plan): Effective {
-  const { dataDir, server, events, retry, delivery, guard, limits, abuse, stepUp, health } = plan;
+  const { dataDir, server, events, retry, delivery, guard, limits, abuse, stepUp, health, signature } = plan;
   const { subscriptions, intake, log, gateway, jobs, dashboard, storage, sources, transports, auth } = plan;
   const names = (plugins: readonly { readonly name: string }[]): string[] => plugins.map(({ name }) => name);
   return {
-    ...{ dataDir, server, events, retry, delivery, guard, limits, abuse, stepUp, health },
+    ...{ dataDir, server, events, retry, delivery, guard, limits, abuse, stepUp, health, signature },
     ...{ subscriptions, intake, log, gateway, jobs, dashboard },
     ...{ storage: storage.name, sources: names(sources), transports: names(transports), auth: auth.name },
   };

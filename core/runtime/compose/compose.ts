@@ -70,6 +70,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
     const path = composePath({
       ...surroundings,
       keys,
+      webhookKeys: ports.webhookKeys,
       guard,
       storage,
       transports,

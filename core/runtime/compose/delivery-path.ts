@@ -40,7 +40,8 @@ const MOST_HELD = 1_000;
 /** Builds every part of the path. Nothing runs and nothing is read before a part is started. */
 export function composePath(ports: PathPorts): DeliveryPath {
   const container = createContainer<DeliveryPath>();
-  for (const [name, port] of Object.entries(ports)) container.put(name as keyof PathPorts, port as never);
+  for (const [name, port] of Object.entries({ webhookKeys: undefined, ...ports }))
+    container.put(name as keyof PathPorts, port as never);
   composePublish(container);
   composeSend(container);
   composeDeliver(container);
@@ -92,7 +93,7 @@ function composePublish(container: Container<DeliveryPath>): void {
 /** One signed request, and what knows of those under way. */
 function composeSend(container: Container<DeliveryPath>): void {
   container.make("transportOf", ["transports"], ({ transports }) => chooseTransport(transports));
-  container.make("signer", ["keys"], ({ keys }) => createSigner(keys));
+  container.make("signer", ["keys", "webhookKeys"], ({ keys, webhookKeys }) => createSigner(keys, webhookKeys));
   container.make(
     "send",
     ["plan", "clock", "transportOf", "signer", "observerPlugins"],

@@ -10,6 +10,7 @@ import type { Plan } from "../../ports/plan.ts";
 import type { Keys, Plugin } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
+import type { Ed25519Key } from "../../signing/ed25519.ts";
 import { wallOf } from "../contain/around.ts";
 import { containAuth } from "../contain/auth.ts";
 import { createDeadlines } from "../contain/deadlines.ts";
@@ -21,6 +22,7 @@ import { containTransport } from "../contain/transport.ts";
 import { makeDataDir } from "../data-dir.ts";
 import { createFetch } from "../fetch.ts";
 import { loadKeys, type RelayKeys } from "../keys/keyring.ts";
+import { loadWebhookKeys } from "../keys/webhook-keys.ts";
 import { createRekey, hasMasterKey, ownMasterKey, settleKeyFiles, type Rekey } from "../keys/rekey.ts";
 import type { RelayLog, RelayMetrics } from "../observability/index.ts";
 import { contextOf, type ContextParts } from "../plugin-context.ts";
@@ -46,6 +48,8 @@ export interface OpenPorts {
   readonly ca: string | undefined;
   readonly storage: Storage;
   readonly keys: RelayKeys;
+  /** Keys that sign deliveries with Ed25519; `undefined` where the config asks for none. */
+  readonly webhookKeys: readonly Ed25519Key[] | undefined;
   /** Key files made at this start, by path. */
   readonly made: readonly string[];
   readonly limiter: Limiter;
@@ -129,6 +133,7 @@ export function createPorts(plan: Plan, { env = process.env, ...around }: SetupC
       const shared = plan.storage.shared === true;
       const claimed = await hasMasterKey(storage);
       const { keys, made } = await loadKeys({ dataDir, given: plan.keys, shared, older, claimed });
+      const webhook = plan.signature.ed25519 ? await loadWebhookKeys(dataDir, plan.keys) : undefined;
       const keyFiles = plan.keys.master === undefined ? dataDir : undefined;
       await ownMasterKey(storage, keys, log);
       await settleKeyFiles(keys, storage, keyFiles);
@@ -168,7 +173,8 @@ export function createPorts(plan: Plan, { env = process.env, ...around }: SetupC
         ca,
         storage,
         keys,
-        made,
+        webhookKeys: webhook?.keys,
+        made: [...made, ...(webhook?.made ?? [])],
         limiter,
         transports,
         auth,

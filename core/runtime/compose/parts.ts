@@ -29,6 +29,7 @@ import type { SubscriptionCache } from "../../records/subscription-cache.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { ReplayJob } from "../../replay/replay-job.ts";
 import type { Retention } from "../../retention/retention.ts";
+import type { Ed25519Key } from "../../signing/ed25519.ts";
 import type { Signer } from "../../signing/signer.ts";
 import type { StatsCollector } from "../../stats/collect.ts";
 import type { StatsQuery } from "../../stats/query.ts";
@@ -44,6 +45,8 @@ export interface PathPorts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly keys: Keys;
+  /** Keys that sign deliveries with Ed25519 too. */
+  readonly webhookKeys?: readonly Ed25519Key[] | undefined;
   readonly guard: Pick<Guard, "register">;
   readonly storage: Storage;
   readonly transports: readonly Transport[];

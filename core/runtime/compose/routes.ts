@@ -4,6 +4,7 @@ import { docsRoutes } from "../../api/reference/page.ts";
 import { openApiRoutes } from "../../api/reference/openapi.ts";
 import { healthRoutes } from "../../api/resources/health.ts";
 import { createOperations } from "../../api/resources/operations.ts";
+import { webhookKeyRoutes } from "../../api/resources/webhook-keys.ts";
 import { dashboardRoutes } from "../../dashboard/routes.ts";
 import { VERSION } from "../../model/version.ts";
 import type { Route } from "../../ports/plugin.ts";
@@ -59,7 +60,10 @@ export function composeRoutes(parts: ServedParts, operations: readonly AnyOperat
   const { ports, path, gateway, metrics, state } = parts;
   const { auth, sources } = ports;
   const { plan, clock } = path;
-  const own = healthRoutes({ clock, readiness: () => readiness(ports, plan, state()) });
+  const own = [
+    ...healthRoutes({ clock, readiness: () => readiness(ports, plan, state()) }),
+    ...webhookKeyRoutes(path.webhookKeys ?? []),
+  ];
   const fromPlugins = [...(auth.routes ?? []), ...sources.flatMap((source) => source.routes ?? [])];
   const page = plan.dashboard ? dashboardRoutes({ firstRun: auth.firstRun, userAgent: `Relay/${VERSION}` }) : [];
   const documented = openApiRoutes({

@@ -1,4 +1,5 @@
 /** The wall around a transport: it answers in time and with a reply, and what it is given is its own. */
+import type { AttemptError } from "../../model/attempt.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Reply, Transport, TransportRequest } from "../../ports/transport.ts";
 import { checkPort, wallOf, type Walls } from "./around.ts";
@@ -9,7 +10,9 @@ const EXCERPT = 4_096;
 const LONGEST_DETAIL = 500;
 /** Longest wait for the judgement of a URL. */
 const PROBLEMS_MS = 5_000;
-const STAGES: ReadonlySet<unknown> = new Set(["dns", "guard", "connect", "tls", "timeout", "reset", "protocol"]);
+const STAGES: ReadonlySet<unknown> = new Set<AttemptError>([
+  ...(["dns", "guard", "connect", "tls", "timeout", "reset", "protocol", "token"] as const),
+]);
 
 /**
  * @param hide masks secrets in what people see
@@ -37,11 +40,14 @@ export function containTransport(
   function read(reply: Reply): Reply {
     const { kind } = (reply ?? {}) as Partial<Reply>;
     if (kind === "response" && reply.kind === kind) {
-      const { status, excerpt, retryAfter } = reply;
+      const { status, excerpt, retryAfter, hidden } = reply;
       if (!Number.isInteger(status) || status < 100 || status > 599 || !(excerpt instanceof Uint8Array))
         throw fault("it answered with a response without a status or an excerpt");
+      if (hidden !== undefined && !hidden.every((one) => typeof one === "string"))
+        throw fault("it answered with something to hide that is no text");
       if (excerpt.length <= EXCERPT && (retryAfter === undefined || typeof retryAfter === "string")) return reply;
-      return { kind, status, excerpt: excerpt.subarray(0, EXCERPT), truncated: excerpt.length > EXCERPT };
+      const cut = { excerpt: excerpt.subarray(0, EXCERPT), truncated: excerpt.length > EXCERPT };
+      return { kind, status, ...cut, ...(hidden && { hidden }) };
     }
     if (kind === "error" && reply.kind === kind && STAGES.has(reply.error))
       return { kind, error: reply.error, detail: lineOf(reply.detail) };
