@@ -1,0 +1,206 @@
+/** The Kafka transport sends each delivery to a topic and waits until all replicas in sync have it. */
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
+import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
+import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
+import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
+import { Fault } from "./buses/fault.ts";
+import { clientProblems, loadClient } from "./buses/load.ts";
+import { confirmed, refused, unavailable } from "./buses/replies.ts";
+import { Sends } from "./buses/sends.ts";
+import { Batches, type KafkaMessage } from "./kafka/batches.ts";
+
+export interface KafkaOptions {
+  /** Name of the connection in URLs: `kafka://<name>/deposits`. */
+  readonly name: string;
+  /** `host:9092` of some brokers. */
+  readonly brokers: readonly string[];
+  /**
+   * What chooses the partition: `keyId`, or a path of the event such as `data.customer.id`. An event without such a
+   * value is keyed by its `keyId`. @default "keyId"
+   */
+  readonly key?: string;
+  readonly sasl?: {
+    readonly mechanism: "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512";
+    readonly username: string;
+    readonly password: SecretOption;
+  };
+  /** TLS; `caFile` is the path of a PEM file, in place of the system's authorities. */
+  readonly tls?: { readonly caFile?: string };
+}
+
+/** Topics that Kafka keeps for itself begin with `__`. */
+const TOPIC = /^([A-Za-z0-9][A-Za-z0-9._-]{0,248})$/;
+const RULE = "a topic: letters, digits and . _ -, such as deposits";
+const PACKAGES = ["@platformatic/kafka"];
+
+/** Wait for a connection and for an answer of a broker, ms. */
+const ANSWER_MS = 5_000;
+/** How often brokers that are away are asked, ms. */
+const ASK_MS = 1_000;
+
+/** Answers that concern the topic or the message, not the brokers. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  UNKNOWN_TOPIC_OR_PARTITION: "the topic is not there",
+  TOPIC_AUTHORIZATION_FAILED: "the relay may not write to the topic",
+  INVALID_TOPIC_EXCEPTION: "the topic cannot be written to",
+  MESSAGE_TOO_LARGE: "the message is larger than the topic takes",
+  RECORD_LIST_TOO_LARGE: "the message is larger than the topic takes",
+  INVALID_RECORD: "the topic refuses the message",
+  POLICY_VIOLATION: "the topic refuses the message",
+};
+
+/**
+ * Delivers to `kafka:` URLs: `kafka://<name>/deposits` is the topic `deposits`, which must exist. Sent with `acks=all`
+ * by an idempotent producer, so that what the client repeats by itself is stored once; an attempt that the relay makes
+ * again may be stored again, under the same header `messageId`. Headers are named as they are.
+ */
+export const toKafka = (options: KafkaOptions): Plugin<"transport", Transport> => ({
+  kind: "transport",
+  name: `kafka:${options?.name}`,
+  problems: problemsOf(options ?? {}),
+  secrets: { "sasl.password": options?.sasl?.password },
+  async setup(context) {
+    const { clock, log } = context;
+    const { Producer, findErrorBy } = await loadClient("toKafka", PACKAGES, () => import("@platformatic/kafka"));
+    const { name, brokers, key = "keyId" } = options;
+    const sends = new Sends(clock);
+    const fault = new Fault(clock);
+    const destination = destinations(`kafka://${name}/`, TOPIC, RULE);
+    const end = new AbortController();
+    const producer = new Producer({
+      clientId: "relay",
+      bootstrapBrokers: [...brokers],
+      acks: -1,
+      idempotent: true,
+      autocreateTopics: false,
+      connectTimeout: ANSWER_MS,
+      requestTimeout: ANSWER_MS,
+      timeout: ANSWER_MS,
+      // The client takes 0 and 1 of an idempotent producer for "without end".
+      retries: 2,
+      retryDelay: 100,
+      ...(await securityOf(options, context)),
+    });
+    const batches = new Batches(async (messages) => (await producer.send({ messages })).offsets ?? []);
+
+    /** Asks until a broker answers. */
+    let asking: Promise<void> | undefined;
+    async function ask(): Promise<void> {
+      while (!end.signal.aborted) {
+        try {
+          await producer.metadata({ topics: [], forceUpdate: true });
+          return fault.clear();
+        } catch (error) {
+          away(error);
+        }
+        await clock.sleep(clock.now() + ASK_MS, end.signal).catch(() => undefined);
+      }
+    }
+    function away(error: unknown): Reply {
+      if (fault.note("is not connected"))
+        log.warn("a connection to Kafka failed", { transport: name, error: String(error) });
+      asking ??= ask().finally(() => (asking = undefined));
+      return unavailable(name);
+    }
+    fault.note("is not connected");
+    asking = ask().finally(() => (asking = undefined));
+
+    const failed = (error: unknown): Reply => {
+      if (error instanceof Error) {
+        // The client itself finds that there is no such topic.
+        if ((error as { readonly code?: string }).code === "PLT_KFK_USER") return refused(error.message);
+        for (const [apiId, words] of Object.entries(REFUSALS)) {
+          if (findErrorBy(error, "apiId", apiId) !== null) return refused(`${words} (${apiId})`);
+        }
+      }
+      return away(error);
+    };
+
+    return {
+      schemes: ["kafka"],
+      name,
+      problems(url) {
+        const found = destination(url);
+        return "problem" in found ? found.problem : undefined;
+      },
+      readiness: () => fault.words(),
+      send(request, signal) {
+        const found = destination(request.url);
+        if ("problem" in found) return Promise.resolve(refused(`the URL ${found.problem}`));
+        const [topic = ""] = found.parts;
+        return sends.run(
+          request,
+          signal,
+          async (sending) => {
+            // Refused at once, so that no batch waits for its deadline with brokers that are known to be away.
+            if (fault.words() !== undefined) return unavailable(name);
+            const place = await batches.add(messageOf(topic, key, request), () => sending.ended);
+            const where = place && `, partition ${place.partition}, offset ${place.offset}`;
+            return confirmed(`topic ${topic}${where ?? ": acknowledged by all replicas in sync"}`);
+          },
+          failed,
+        );
+      },
+      async dispose() {
+        end.abort();
+        sends.dispose();
+        await producer.close(true).catch(() => undefined);
+      },
+    };
+  },
+});
+
+function messageOf(topic: string, path: string, request: TransportRequest): KafkaMessage {
+  const { body, headers, messageId } = request;
+  const value = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  const given = new Map(Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)]));
+  given.set(Buffer.from("messageId"), Buffer.from(messageId));
+  return { topic, key: Buffer.from(keyOf(path, request, value)), value, headers: given };
+}
+
+/** The value at the path as text; the key id where the event has none. */
+function keyOf(path: string, { keyId }: TransportRequest, body: Buffer): string {
+  if (path === "keyId") return keyId;
+  let at: unknown;
+  try {
+    at = JSON.parse(body.toString("utf8"));
+  } catch {
+    return keyId;
+  }
+  for (const part of path.split(".")) {
+    if (typeof at !== "object" || at === null || !Object.hasOwn(at, part)) return keyId;
+    at = (at as Readonly<Record<string, unknown>>)[part];
+  }
+  if (at === null || at === undefined) return keyId;
+  return typeof at === "string" ? at : JSON.stringify(at);
+}
+
+async function securityOf({ sasl, tls }: KafkaOptions, { secret, configDir }: PluginContext) {
+  const ca = tls?.caFile === undefined ? undefined : await readFile(resolve(configDir, tls.caFile), "utf8");
+  return {
+    ...(sasl && {
+      sasl: { mechanism: sasl.mechanism, username: sasl.username, password: secret("sasl.password") },
+    }),
+    ...(tls && { tls: ca === undefined ? {} : { ca } }),
+  };
+}
+
+function problemsOf({ name, brokers, key = "keyId", sasl }: Partial<KafkaOptions>): readonly OptionProblem[] {
+  const problems = [...nameProblems(name), ...clientProblems("toKafka", PACKAGES)];
+  const isBroker = (one: unknown): boolean => typeof one === "string" && /^[^\s/@]+:\d{1,5}$/.test(one);
+  if (!Array.isArray(brokers) || brokers.length === 0 || !brokers.every(isBroker))
+    problems.push({ path: "brokers", message: 'must be a list of host:port, such as ["kafka:9092"]' });
+  if (typeof key !== "string" || !/^(?:keyId|data(?:\.[^.]+)*)$/.test(key))
+    problems.push({ path: "key", message: "must be keyId, or a path such as data.customer.id" });
+  if (sasl !== undefined) {
+    if (!["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"].includes(sasl.mechanism))
+      problems.push({ path: "sasl.mechanism", message: "must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512" });
+    if (typeof sasl.username !== "string" || sasl.username === "")
+      problems.push({ path: "sasl.username", message: "must be text, not empty" });
+    if (!isSecretOption(sasl.password))
+      problems.push({ path: "sasl.password", message: "must be text, or secretFrom(…)" });
+  }
+  return problems;
+}

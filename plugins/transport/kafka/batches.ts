@@ -1,0 +1,88 @@
+/** Sends messages to topics in batches: what comes while a batch of a topic is under way goes with the next one. */
+export interface KafkaMessage {
+  readonly topic: string;
+  readonly key: Buffer;
+  readonly value: Buffer;
+  readonly headers: Map<Buffer, Buffer>;
+}
+
+/** Where a message went: a partition and an offset, when the batch had one partition only. */
+export interface Place {
+  readonly partition: number;
+  readonly offset: bigint;
+}
+
+/** The part of the client that batches need. Resolves when all replicas in sync have the messages. */
+export type SendBatch = (messages: KafkaMessage[]) => Promise<readonly Place[]>;
+
+interface Waiting {
+  readonly message: KafkaMessage;
+  /** Asked right before it is sent: true leaves it out. */
+  readonly dropped: () => boolean;
+  readonly resolve: (place: Place | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A broker takes 1 MiB in a batch unless it is told otherwise. A message alone may be larger. */
+const BATCH_BYTES = 524_288;
+const BATCH_COUNT = 1_000;
+
+export class Batches {
+  readonly #send: SendBatch;
+  /** Waiting messages, by topic; a topic is here while a batch of it is under way. */
+  readonly #topics = new Map<string, Waiting[]>();
+
+  constructor(send: SendBatch) {
+    this.#send = send;
+  }
+
+  /**
+   * Resolves when the message is acknowledged.
+   * @throws what the client threw for its batch; the message may be there all the same
+   */
+  add(message: KafkaMessage, dropped: () => boolean): Promise<Place | undefined> {
+    const { promise, resolve, reject } = Promise.withResolvers<Place | undefined>();
+    const one: Waiting = { message, dropped, resolve, reject };
+    const waiting = this.#topics.get(message.topic);
+    if (waiting === undefined) {
+      const begun = [one];
+      this.#topics.set(message.topic, begun);
+      void this.#run(message.topic, begun);
+    } else waiting.push(one);
+    return promise;
+  }
+
+  /** Never rejects: each message is told. */
+  async #run(topic: string, waiting: Waiting[]): Promise<void> {
+    // Gathers what this turn of the event loop adds.
+    await new Promise((turned) => setImmediate(turned));
+    while (waiting.length > 0) {
+      const batch = take(waiting);
+      if (batch.length > 0) await this.#sendOne(batch);
+    }
+    this.#topics.delete(topic);
+  }
+
+  async #sendOne(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const places = await this.#send(batch.map(({ message }) => message));
+      const first = places.length === 1 ? places[0] : undefined;
+      for (const [i, { resolve }] of batch.entries())
+        resolve(first && { partition: first.partition, offset: first.offset + BigInt(i) });
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+  }
+}
+
+function take(waiting: Waiting[]): Waiting[] {
+  let bytes = 0;
+  let count = 0;
+  for (const { message } of waiting) {
+    const more = message.value.length + 1_024;
+    if (count > 0 && (bytes + more > BATCH_BYTES || count === BATCH_COUNT)) break;
+    bytes += more;
+    count++;
+  }
+  return waiting.splice(0, count).filter(({ dropped }) => !dropped());
+}

@@ -1,0 +1,227 @@
+/** The Kafka transport against a real broker where KAFKA_HOME has one; how it batches, and its options, everywhere. */
+import { Admin, Consumer } from "@platformatic/kafka";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Transport } from "../../core/ports/transport.ts";
+import { Batches, type KafkaMessage, type Place } from "../../plugins/transport/kafka/batches.ts";
+import { toKafka, type KafkaOptions } from "../../plugins/transport/kafka.ts";
+import { describeTransport, type FarRequest } from "../conformance/transport.ts";
+import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
+import { needsKafka, startKafka, type KafkaServer } from "../support/kafka.ts";
+import { freePort } from "../support/redis.ts";
+
+const missing = needsKafka();
+
+describe.skipIf(missing !== undefined)(`the Kafka transport${missing ? ` (skipped: ${missing})` : ""}`, () => {
+  let kafka: KafkaServer;
+  let count = 0;
+  const opened: Transport[] = [];
+
+  beforeAll(async () => {
+    kafka = await startKafka();
+    await topics("deposits", "keyed", "killed");
+  });
+  afterAll(async () => {
+    await Promise.all(opened.map((transport) => transport.dispose()));
+    await kafka[Symbol.asyncDispose]();
+  });
+
+  async function topics(...names: readonly string[]): Promise<void> {
+    const admin = new Admin({ clientId: "test", bootstrapBrokers: [kafka.broker] });
+    await admin.createTopics({ topics: [...names], partitions: 4, replicas: 1 });
+    await admin.close();
+  }
+
+  const open = async (more: Partial<KafkaOptions> = {}): Promise<Transport> => {
+    const transport = await setUp(toKafka({ name: "bus", brokers: [kafka.broker], ...more }));
+    opened.push(transport);
+    await whenReady(transport);
+    return transport;
+  };
+
+  interface Found extends FarRequest {
+    readonly key: string;
+    readonly partition: number;
+  }
+
+  /** The first messages of a topic. */
+  async function messages(topic: string, least: number): Promise<readonly Found[]> {
+    const consumer = new Consumer({ groupId: `test-${++count}`, clientId: "test", bootstrapBrokers: [kafka.broker] });
+    const found: Found[] = [];
+    const stream = await consumer.consume({ topics: [topic], mode: "earliest", autocommit: false });
+    for await (const { key, value, headers, partition } of stream) {
+      const named = Object.fromEntries([...headers].map(([name, text]) => [String(name), String(text)]));
+      found.push({ key: String(key), body: value, headers: named, partition });
+      if (found.length >= least) break;
+    }
+    await consumer.close(true);
+    return found;
+  }
+
+  describe("the law of transports", () => {
+    describeTransport(it, {
+      cannot: {
+        ...NO_BUS_CAN,
+        hang: "a broker tells its clients its own address, so that they pass by what stands between",
+      },
+      async open() {
+        const topic = `law-${++count}`;
+        await topics(topic);
+        const bench = await busBench({
+          port: kafka.port,
+          plugin: () => toKafka({ name: "bus", brokers: [kafka.broker] }),
+          url: `kafka://bus/${topic}`,
+          nowhere: "kafka://bus/no-such-topic",
+          read: () => Promise.resolve([]),
+        });
+        return { ...bench, arrived: (least) => messages(topic, least) };
+      },
+    });
+  });
+
+  it("sends the body with the headers as they are and the message id, keyed by the API key", async () => {
+    const transport = await open();
+    const headers = { "Content-Type": "application/json", "webhook-signature": "v1,abc=" };
+    const reply = await sendTo(transport, "kafka://bus/deposits", { headers, messageId: "dlv_1" });
+    expect(textOf(reply)).toMatch(/^200 topic deposits, partition \d, offset 0$/);
+    const [message] = await messages("deposits", 1);
+    expect(message).toMatchObject({ key: "key_1", headers: { ...headers, messageId: "dlv_1" } });
+    expect(Buffer.from(message?.body ?? "").toString()).toBe('{"id":"evt_1","keyId":"key_1","data":{"n":1}}');
+  });
+
+  it("keys by a value of the event, and keeps the order of a key", async () => {
+    const transport = await open({ key: "data.customer.id" });
+    const bodies = Array.from({ length: 60 }, (_, n) =>
+      Buffer.from(JSON.stringify({ n, data: n === 0 ? {} : { customer: { id: n % 6 } } })),
+    );
+    const replies = await Promise.all(bodies.map((body) => sendTo(transport, "kafka://bus/keyed", { body })));
+    for (const reply of replies) expect(textOf(reply)).toMatch(/^200 topic keyed/);
+    const found = await messages("keyed", 60);
+    const byKey = Map.groupBy(found, ({ key }) => key);
+    expect([...byKey.keys()].sort()).toEqual(["0", "1", "2", "3", "4", "5", "key_1"]);
+    for (const [, those] of byKey) {
+      expect(new Set(those.map(({ partition }) => partition)).size).toBe(1);
+      const order = those.map(({ body }) => (JSON.parse(Buffer.from(body).toString()) as { n: number }).n);
+      expect(order).toEqual(order.toSorted((a, b) => a - b));
+    }
+  });
+
+  it("says of a topic that is not there, or a message too large, that it will not do", async () => {
+    const transport = await open();
+    expect(textOf(await sendTo(transport, "kafka://bus/nowhere"))).toBe("error Unknown topic nowhere.");
+    const large = await sendTo(transport, "kafka://bus/deposits", { body: Buffer.alloc(2_000_000) });
+    expect(textOf(large)).toMatch(/^error the message is larger than the topic takes/);
+    expect(transport.readiness?.()).toBeUndefined();
+  });
+
+  it("is away while the broker is killed, ends what is under way, and comes back by itself", async () => {
+    const transport = await open();
+    await sendTo(transport, "kafka://bus/killed");
+    kafka.pause();
+    const sending = sendTo(transport, "kafka://bus/killed");
+    await kafka.kill();
+    expect(textOf(await sending)).toBe("unavailable the connection bus is away");
+    expect(await whenNotReady(transport)).toBe("is not connected");
+    await kafka.start();
+    await whenReady(transport);
+    expect(textOf(await sendTo(transport, "kafka://bus/killed"))).toMatch(/^200/);
+  });
+});
+
+it("starts without a broker, and says so", async () => {
+  const transport = await setUp(toKafka({ name: "bus", brokers: [`127.0.0.1:${await freePort()}`] }));
+  expect(transport.readiness?.()).toBe("is not connected");
+  expect(await sendTo(transport, "kafka://bus/a")).toMatchObject({ kind: "unavailable" });
+  await transport.dispose();
+});
+
+describe("batches", () => {
+  const message = (topic: string, bytes = 10): KafkaMessage => ({
+    topic,
+    key: Buffer.from("k"),
+    value: Buffer.alloc(bytes),
+    headers: new Map(),
+  });
+  const opened = () => {
+    const sent: { readonly messages: KafkaMessage[]; readonly answer: PromiseWithResolvers<readonly Place[]> }[] = [];
+    const batches = new Batches((messages) => {
+      const answer = Promise.withResolvers<readonly Place[]>();
+      sent.push({ messages, answer });
+      return answer.promise;
+    });
+    const turn = () => new Promise((turned) => setImmediate(() => setImmediate(turned)));
+    return { sent, batches, turn };
+  };
+  const stays = () => false;
+
+  it("have what came while the one before was under way, and never wait for another topic", async () => {
+    const { sent, batches, turn } = opened();
+    const first = [batches.add(message("a"), stays), batches.add(message("a"), stays)];
+    await turn();
+    const second = batches.add(message("a"), stays);
+    const other = batches.add(message("b"), stays);
+    await turn();
+    expect(sent.map(({ messages }) => messages.map(({ topic }) => topic))).toEqual([["a", "a"], ["b"]]);
+    sent[1]?.answer.resolve([]);
+    expect(await other).toBeUndefined();
+    sent[0]?.answer.resolve([{ partition: 2, offset: 40n }]);
+    expect(await Promise.all(first)).toEqual([
+      { partition: 2, offset: 40n },
+      { partition: 2, offset: 41n },
+    ]);
+    await turn();
+    sent[2]?.answer.resolve([{ partition: 2, offset: 42n }]);
+    expect(await second).toEqual({ partition: 2, offset: 42n });
+  });
+
+  it("stay below what a broker takes, but for a message that is larger by itself", async () => {
+    const { sent, batches, turn } = opened();
+    const all = [400_000, 400_000, 900_000, 10].map((bytes) => batches.add(message("a", bytes), stays));
+    for (let i = 0; i < 4; i++) {
+      await turn();
+      sent[i]?.answer.resolve([]);
+    }
+    await Promise.all(all);
+    expect(sent.map(({ messages }) => messages.map(({ value }) => value.length))).toEqual([
+      [400_000],
+      [400_000],
+      [900_000],
+      [10],
+    ]);
+  });
+
+  it("leave out what nobody waits for any more, and fail alone", async () => {
+    const { sent, batches, turn } = opened();
+    void batches.add(message("a"), () => true);
+    const kept = batches.add(message("a"), stays);
+    await turn();
+    expect(sent[0]?.messages).toHaveLength(1);
+    sent[0]?.answer.reject(new Error("no leader"));
+    await expect(kept).rejects.toThrow("no leader");
+    const next = batches.add(message("a"), stays);
+    await turn();
+    sent[1]?.answer.resolve([]);
+    expect(await next).toBeUndefined();
+  });
+});
+
+it("takes a topic for a URL, and none that Kafka keeps for itself", async () => {
+  const transport = await setUp(toKafka({ name: "bus", brokers: [`127.0.0.1:${await freePort()}`] }));
+  for (const good of ["deposits", "a.b_c-D0"])
+    expect(await transport.problems?.(`kafka://bus/${good}`), good).toBeUndefined();
+  for (const bad of ["", "__consumer_offsets", "a/b", "a b", ".", "..", "x".repeat(250)])
+    expect(await transport.problems?.(`kafka://bus/${bad}`), bad).toMatch(/^must be kafka:\/\/bus\/ and a topic/);
+  await transport.dispose();
+});
+
+it("judges its options before the start", () => {
+  const paths = (options: object) => toKafka(options as KafkaOptions).problems?.map(({ path }) => path);
+  const sasl = { mechanism: "PLAIN", username: "relay", password: { secretFrom: { env: "P" } } };
+  expect(paths({ name: "bus", brokers: ["a:9092"], key: "data.customer.id", sasl })).toEqual([]);
+  expect(paths({ name: "bus", brokers: "a:9092", key: "id", sasl: { mechanism: "X" } })).toEqual([
+    "brokers",
+    "key",
+    "sasl.mechanism",
+    "sasl.username",
+    "sasl.password",
+  ]);
+});
