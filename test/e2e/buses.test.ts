@@ -1,0 +1,125 @@
+// Deliveries to real buses: signed as over HTTPS, and none is lost when the bus or the relay is killed in mid-stream.
+import { describe, expect, it } from "vitest";
+import { verifyHex, verifyStandard } from "relaybox/verify";
+import { startChild } from "../support/child-relay.ts";
+import { BUSES, type FarBus } from "../support/far-buses.ts";
+import { testFolder } from "../support/folder.ts";
+import { startRelay, type TestRelay } from "../support/relay.ts";
+
+const event = (n: number) => ({ type: "deposits:paid", keyId: "key_1", id: `order:${n}`, data: { n } });
+const batch = (from: number, count: number) => Array.from({ length: count }, (_, i) => event(from + i));
+
+async function subscribe(relay: Pick<TestRelay, "call">, url: string) {
+  const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url, events: ["*"] } });
+  expect(made.status).toBe(201);
+  return made.json.data as { readonly id: string; readonly secret: string };
+}
+
+/** The numbers of the events that have arrived, each once. */
+async function numbers(bus: FarBus): Promise<ReadonlySet<number>> {
+  const bodies = (await bus.arrived()).map(({ body }) => JSON.parse(Buffer.from(body).toString()) as object);
+  return new Set(bodies.map((body) => (body as { readonly data: { readonly n: number } }).data.n));
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+/** Waits until as many events of the key have the status. */
+const settled = (relay: Pick<TestRelay, "call">, status: string, count: number) =>
+  until(async () => {
+    const page = await relay.call("GET", `/api-keys/key_1/events?status=${status}&limit=200`);
+    return page.json.data.length >= count;
+  });
+
+for (const kind of BUSES) {
+  const { name, missing } = kind;
+  describe.skipIf(missing !== undefined)(`deliveries to ${name}${missing ? ` (skipped: ${missing})` : ""}`, () => {
+    it("carry the signed body and the headers, and show in the timeline where they went", async () => {
+      await using bus = await kind.start();
+      await using relay = await startRelay({ transports: [bus.plugin] });
+      const { secret } = await subscribe(relay, bus.url);
+      expect((await relay.publish(event(1))).status).toBe(202);
+      await settled(relay, "delivered", 1);
+      await until(async () => (await bus.arrived()).length > 0);
+      const [message] = await bus.arrived();
+      expect(verifyStandard(message!.body, message!.headers, secret)).toBe(true);
+      expect(verifyHex(message!.body, message!.headers, secret)).toBe(true);
+      expect(verifyHex(Buffer.concat([message!.body, Buffer.from(" ")]), message!.headers, secret)).toBe(false);
+      expect(message!.headers).toMatchObject({ "X-Relay-Event": "deposits:paid", "X-Relay-Attempt": "1" });
+      const shown = await relay.call("GET", "/api-keys/key_1/events/order:1");
+      expect(shown.json.data.deliveries[0].attempts).toMatchObject([
+        { statusCode: 200, responseExcerpt: expect.stringMatching(/deposits|DEPOSITS/) as string },
+      ]);
+    });
+
+    it("need a name that the config has and a destination that can be", async () => {
+      await using bus = await kind.start();
+      await using relay = await startRelay({ transports: [bus.plugin] });
+      const other = bus.url.replace("://bus/", "://other/");
+      const scheme = bus.url.slice(0, bus.url.indexOf(":"));
+      for (const [url, message] of [
+        [other, `no connection in the config for ${scheme}: URLs is named "other"`],
+        [`${scheme}://127.0.0.1:4222/x`, `no connection in the config for ${scheme}: URLs is named "127.0.0.1:4222"`],
+        [`${scheme}://bus/a b`, expect.stringMatching(/^must be .*:\/\/bus\/ and /) as string],
+      ] as const) {
+        const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url, events: ["*"] } });
+        expect(made.json, url).toMatchObject({ code: "URL_NOT_ALLOWED", errors: [{ path: "url", message }] });
+      }
+    });
+
+    it("outlive a relay that is killed in mid-stream", async () => {
+      await using bus = await kind.start();
+      const folder = testFolder();
+      const options = { imports: [bus.factory], config: `transports: [${bus.call}],` };
+      const call = (relay: Awaited<ReturnType<typeof startChild>>) => ({
+        call: (method: string, path: string, { body }: { readonly body?: unknown } = {}) =>
+          relay.call(method, path, body) as never,
+      });
+      {
+        await using first = await startChild(folder, options);
+        await subscribe(call(first), bus.url);
+        expect((await first.publish(batch(0, 100))).status).toBe(202);
+        await until(async () => (await numbers(bus)).size > 0);
+        const publishing = first.publish(batch(100, 50)).catch(() => undefined);
+        await first.kill();
+        await publishing;
+      }
+      await using second = await startChild(folder, options);
+      // What was answered 202 is there; the rest is published again.
+      expect((await second.publish(batch(100, 50))).status).toBe(202);
+      await settled(call(second), "delivered", 150);
+      expect((await numbers(bus)).size).toBe(150);
+    });
+
+    it("wait for a bus that is killed in mid-stream, and use up no attempts", async ({ skip }) => {
+      await using bus = await kind.start();
+      const { server } = bus;
+      if (server === undefined) return skip("there is no server");
+      await using relay = await startRelay({
+        transports: [bus.plugin],
+        retry: { attempts: 1 },
+        metrics: { token: "metrics-token-of-the-test" },
+      });
+      await subscribe(relay, bus.url);
+      await relay.publish(batch(0, 60));
+      await until(async () => (await numbers(bus)).size > 0);
+      const publishing = relay.publish(batch(60, 60));
+      await server.kill();
+      await publishing;
+      await relay.publish(batch(120, 30));
+      const part = async () => (await relay.call("GET", "/readyz")).json.data;
+      const named = `transport:${bus.plugin.name}`;
+      await until(async () => (await part()).parts[named].ready === false);
+      expect((await relay.call("GET", "/readyz")).status).toBe(200);
+      expect((await part()).parts[named].state).toBe("is not connected");
+      const metrics = async () => (await relay.call("GET", "/metrics", { token: "metrics-token-of-the-test" })).text;
+      await until(async () => /^relay_connection_away\{transport="[a-z:-]+"\} 1$/m.test(await metrics()));
+      expect(await metrics()).toMatch(/^relay_attempts_put_off_total\{transport="[a-z:-]+"\} [1-9]/m);
+      await server.start();
+      await settled(relay, "delivered", 150);
+      expect((await numbers(bus)).size).toBe(150);
+      expect((await part()).parts[named]).toMatchObject({ ready: true });
+    });
+  });
+}
