@@ -1,6 +1,5 @@
 /** The NATS transport publishes each delivery to JetStream and waits for the stream's confirmation. */
 import { resolve } from "node:path";
-import { readFile } from "node:fs/promises";
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { ConnectionOptions, MsgHdrs } from "@nats-io/transport-node";
 import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
@@ -21,8 +20,8 @@ export interface NatsOptions {
   readonly user?: string;
   readonly password?: SecretOption;
   readonly token?: SecretOption;
-  /** Path of a `.creds` file; a relative one starts at the config. */
-  readonly credentials?: string;
+  /** The text of a `.creds` file: `secretFrom({ file: "relay.creds" })`. */
+  readonly credentials?: SecretOption;
   /** Paths of PEM files. With `{}` the server must have a certificate that the system trusts. */
   readonly tls?: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string };
 }
@@ -45,7 +44,7 @@ export const toNats = (options: NatsOptions): Plugin<"transport", Transport> => 
   kind: "transport",
   name: `nats:${options?.name}`,
   problems: problemsOf(options ?? {}),
-  secrets: { password: options?.password, token: options?.token },
+  secrets: { password: options?.password, token: options?.token, credentials: options?.credentials },
   async setup(context) {
     const { clock, log } = context;
     const { name } = options;
@@ -54,8 +53,7 @@ export const toNats = (options: NatsOptions): Plugin<"transport", Transport> => 
       const { jetstream, jetstreamManager, JetStreamApiError } = await import("@nats-io/jetstream");
       return { connect, credsAuthenticator, headers, nats: { jetstream, jetstreamManager, JetStreamApiError, errors } };
     });
-    const login = await loginOf(options, context);
-    const { creds, ...given } = login;
+    const { creds, ...given } = loginOf(options, context);
     const sends = new Sends(clock);
     const fault = new Fault(clock);
     const destination = destinations(`nats://${name}/`, SUBJECT, RULE);
@@ -149,27 +147,27 @@ function headersOf({ headers }: TransportRequest, made: MsgHdrs): MsgHdrs {
 
 type Login = ConnectionOptions & { readonly creds?: Uint8Array };
 
-async function loginOf(options: NatsOptions, { secret, configDir }: PluginContext): Promise<Login> {
+function loginOf(options: NatsOptions, { secret, configDir }: PluginContext): Login {
   const { servers, user, password, token, credentials, tls } = options;
   return {
     servers: typeof servers === "string" ? servers : [...servers],
     ...(user !== undefined && { user }),
     ...(password !== undefined && { pass: secret("password") }),
     ...(token !== undefined && { token: secret("token") }),
-    ...(credentials !== undefined && { creds: await readFile(resolve(configDir, credentials)) }),
+    ...(credentials !== undefined && { creds: Buffer.from(secret("credentials")) }),
     ...(tls !== undefined && {
       tls: Object.fromEntries(Object.entries(tls).map(([file, path]) => [file, resolve(configDir, path)])),
     }),
   };
 }
 
-function problemsOf({ name, servers, password, token }: Partial<NatsOptions>): readonly OptionProblem[] {
+function problemsOf({ name, servers, password, token, credentials }: Partial<NatsOptions>): readonly OptionProblem[] {
   const problems = [...nameProblems(name), ...clientProblems("toNats", PACKAGES)];
   const list = typeof servers === "string" ? [servers] : Array.isArray(servers) ? servers : [];
   const isServer = (one: unknown): boolean => typeof one === "string" && /^(?:(?:nats|tls):\/\/)?[^\s/@]+$/.test(one);
   if (list.length === 0 || !list.every(isServer))
     problems.push({ path: "servers", message: "must be nats://host:port without a login, or a list of such" });
-  for (const [path, value] of Object.entries({ password, token }))
+  for (const [path, value] of Object.entries({ password, token, credentials }))
     if (value !== undefined && !isSecretOption(value))
       problems.push({ path, message: "must be text, or secretFrom(…)" });
   return problems;
