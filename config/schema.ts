@@ -52,6 +52,16 @@ function eachOnce(sources: readonly SourcePlugin[], ctx: z.core.$RefinementCtx):
   }
 }
 
+/** Refuses a second connection of the same kind and name (`nats:bus`): a URL could mean either. */
+function eachNamed(transports: readonly TransportPlugin[], ctx: z.core.$RefinementCtx): void {
+  for (const [i, { name }] of transports.entries()) {
+    const [kind, own] = name.split(":");
+    if (own === undefined || transports.findIndex((other) => other.name === name) === i) continue;
+    const message = `is the name of an earlier connection: another ${kind} connection needs another name`;
+    ctx.addIssue({ code: "custom", path: [i, "name"], message });
+  }
+}
+
 /** The schema of the whole config. */
 export function configSchema(around: ConfigSurroundings) {
   const wait = ms(10, 3_600_000);
@@ -73,6 +83,7 @@ export function configSchema(around: ConfigSurroundings) {
     sources: list(plugin<SourcePlugin>("source", "http()")).superRefine(eachOnce).optional(),
     transports: list(plugin<TransportPlugin>("transport", "https()"))
       .refine((value) => value.length > 0, "must name at least one, such as https()")
+      .superRefine(eachNamed)
       .optional(),
     auth: plugin<AuthPlugin>("auth", "accounts() or jwt({ … })").optional(),
     observers: list(plugin<ObserverPlugin>("observer", "otlp()")).optional(),

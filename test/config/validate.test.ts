@@ -13,6 +13,7 @@ import {
   retention,
   spool,
   sqlite,
+  toFile,
 } from "../../config/index.ts";
 import type { RelayConfig } from "../../config/index.ts";
 import { ConfigError } from "../../config/problems.ts";
@@ -148,6 +149,17 @@ describe("each key", () => {
 });
 
 describe("a wrong config", () => {
+  it("is refused when two connections of one kind have the same name", () => {
+    const connection = (name: string) => toFile({ name, dir: name });
+    expect(problems({ transports: [https(), connection("a"), connection("b"), connection("a")] })).toEqual({
+      "transports[3].name": "is the name of an earlier connection: another file connection needs another name",
+    });
+    expect(problems({ transports: [toFile({ name: "No", dir: "" })] })).toEqual({
+      "transports[0].name": "must be 1 to 63 lower-case letters, digits and -, such as bus",
+      "transports[0].dir": "must be the path of a folder",
+    });
+  });
+
   it("is refused with every problem at once, each with its path", () => {
     const found = problems({
       server: { port: 70_000, hots: "x", trustedProxies: ["10.0.0.0/99"], tls: { cert: "no.pem" } },
