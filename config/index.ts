@@ -10,6 +10,7 @@ export { unstorage } from "../plugins/storage/unstorage.ts";
 export { fromAmqp } from "../plugins/source/amqp.ts";
 export { cron } from "../plugins/source/cron.ts";
 export { http } from "../plugins/source/http.ts";
+export { fromKafka } from "../plugins/source/kafka.ts";
 export { fromNats } from "../plugins/source/nats.ts";
 export { fromPostgres } from "../plugins/source/postgres.ts";
 export { fromRedisStream } from "../plugins/source/redis-stream.ts";

@@ -22,6 +22,7 @@ const PLUGINS = [
   ["spool({ … })", "SpoolOptions", "plugins/source/spool.ts"],
   ["Sources of messages", "MessageOptions", "plugins/source/messages/message.ts"],
   ["fromAmqp({ … })", "AmqpOptions", "plugins/source/amqp/options.ts"],
+  ["fromKafka({ … })", "KafkaOptions", "plugins/source/kafka/options.ts"],
   ["fromNats({ … })", "NatsOptions", "plugins/source/nats/options.ts"],
   ["fromPostgres({ … })", "PostgresOptions", "plugins/source/postgres.ts"],
   ["fromRedisStream({ … })", "RedisStreamOptions", "plugins/source/redis-stream.ts"],

@@ -1,0 +1,58 @@
+/** The messages that a relay got while it held its partitions: from one rebalance of the group to the next. */
+import type { Consumer, MessagesStream } from "@platformatic/kafka";
+import { createProgress } from "./progress.ts";
+
+export interface Claim {
+  readonly stream: MessagesStream<Buffer, Buffer, Buffer, Buffer>;
+  /** Set when the group is dealt out again. From then on nothing is committed. */
+  over: boolean;
+  begin(topic: string, partition: number, offset: bigint): void;
+  /** Notes that messages are done. Resolves when what they allow is committed, or when the claim is over. */
+  end(
+    messages: readonly { readonly topic: string; readonly partition: number; readonly offset: bigint }[],
+  ): Promise<void>;
+}
+
+export function createClaim(
+  consumer: Pick<Consumer<Buffer, Buffer, Buffer, Buffer>, "commit">,
+  stream: MessagesStream<Buffer, Buffer, Buffer, Buffer>,
+): Claim {
+  const progress = createProgress();
+  let committing: Promise<void> | undefined;
+
+  /** One commit at a time, each with all that is done by then: a commit for each message would wait for each answer. */
+  async function commit(): Promise<void> {
+    try {
+      // What is done in this turn goes into the same commit.
+      await Promise.resolve();
+      for (let taken = progress.take(); taken.length > 0 && !claim.over; taken = progress.take()) {
+        await consumer.commit({
+          offsets: taken.map(([name, offset]) => ({ ...placeOf(name), offset, leaderEpoch: -1 })),
+        });
+      }
+    } catch (error) {
+      // A refusal for a rebalance: the messages come again, to the member that has the partition then.
+      if (!claim.over) throw error;
+    } finally {
+      committing = undefined;
+    }
+  }
+
+  const claim: Claim = {
+    stream,
+    over: false,
+    begin: (topic, partition, offset) => progress.begin(nameOf(topic, partition), offset),
+    async end(messages) {
+      for (const { topic, partition, offset } of messages) progress.end(nameOf(topic, partition), offset);
+      await (committing ??= commit());
+    },
+  };
+  return claim;
+}
+
+const nameOf = (topic: string, partition: number): string => `${topic}/${partition}`;
+
+function placeOf(name: string): { readonly topic: string; readonly partition: number } {
+  const at = name.lastIndexOf("/");
+  return { topic: name.slice(0, at), partition: Number(name.slice(at + 1)) };
+}

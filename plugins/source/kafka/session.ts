@@ -1,0 +1,154 @@
+/** Sessions with Kafka: each joins the group, takes messages until it fails or the source stops, and leaves the group. */
+import type { Consumer, ConsumerOptions } from "@platformatic/kafka";
+import type { PluginContext } from "../../../core/ports/plugin.ts";
+import type { Source } from "../../../core/ports/source.ts";
+import { aborted, connectedSource, watchBacklog, within, type SessionSurroundings } from "../messages/connected.ts";
+import { createIntake } from "../messages/intake.ts";
+import type { Settled } from "../messages/message.ts";
+import { readingOf } from "../messages/options.ts";
+import { createClaim, type Claim } from "./claim.ts";
+import { createDeadLetters } from "./dead-letters.ts";
+import { readKafka, type KafkaMessage } from "./message.ts";
+import type { KafkaOptions } from "./options.ts";
+
+export type KafkaLibrary = Pick<typeof import("@platformatic/kafka"), "Consumer" | "Producer">;
+type BytesConsumer = Consumer<Buffer, Buffer, Buffer, Buffer>;
+
+const CLOSE_MS = 5_000;
+
+export function startKafka(ctx: PluginContext, options: KafkaOptions, library: KafkaLibrary): Source {
+  const { clock } = ctx;
+  const { topics, from = "earliest", maxInFlight = 1_000 } = options;
+  const reading = readingOf(options, "kafka");
+  const client = clientOptions(ctx, options);
+  const deadLetters = createDeadLetters(ctx, options, reading.source, () => new library.Producer(client));
+  const intake = createIntake<KafkaMessage>(ctx, { reading, maxInFlight, settle });
+
+  async function settle(settled: readonly Settled<KafkaMessage>[]): Promise<void> {
+    const done = new Map<Claim, KafkaMessage["original"][]>();
+    for (const { message, fate } of settled) {
+      if (fate.kind === "returned") continue;
+      if (fate.kind === "poison") await orRestart(message.claim, deadLetters.setAside(message, fate));
+      const together = done.get(message.claim) ?? [];
+      together.push(message.original);
+      done.set(message.claim, together);
+    }
+    await Promise.all([...done].map(([claim, messages]) => orRestart(claim, claim.end(messages))));
+  }
+
+  /** What cannot be noted would hold up the offset of all behind it: the session begins again at what is committed. */
+  async function orRestart(claim: Claim, work: Promise<void>): Promise<void> {
+    await work.catch((error: unknown) => {
+      claim.stream.destroy(error as Error);
+      throw firstOf(error);
+    });
+  }
+
+  async function session({ stopping, settled, connected }: SessionSurroundings): Promise<void> {
+    const over = new AbortController();
+    const failed = Promise.withResolvers<never>();
+    const consumer: BytesConsumer = new library.Consumer(client);
+    try {
+      await Promise.race([failed.promise, aborted(stopping), work()]);
+      await settled;
+    } catch (error) {
+      throw firstOf(error);
+    } finally {
+      over.abort();
+      await within(clock, CLOSE_MS, consumer.close(true));
+    }
+
+    async function work(): Promise<void> {
+      consumer.on("error", failed.reject);
+      consumer.on("consumer:heartbeat:stalled", () => failed.reject(new Error("Kafka does not answer heartbeats")));
+      const ids = topicIds(await consumer.metadata({ topics: [...topics] }));
+      let claim: Claim | undefined;
+      let dealing = Promise.resolve();
+      const giveUp = (): void => {
+        if (claim !== undefined) claim.over = true;
+      };
+      consumer.on("consumer:group:rebalance", giveUp);
+      // One stream for each time that the group is dealt out: it begins at what is committed, and holds nothing of before.
+      const deal = async (): Promise<void> => {
+        const before = claim;
+        const stream = await consumer.consume({
+          topics: [...topics],
+          mode: "committed",
+          fallbackMode: from,
+          autocommit: false,
+        });
+        claim = createClaim(consumer, stream);
+        void take(claim, ids).catch(failed.reject);
+        // The new stream comes first: a consumer without any leaves its topics, and the group would be dealt out again.
+        await before?.stream.close();
+        connected();
+      };
+      await deal();
+      consumer.on("consumer:group:join", () => {
+        giveUp();
+        dealing = dealing.then(deal).catch(failed.reject);
+      });
+      const ending = AbortSignal.any([over.signal, stopping]);
+      await watchBacklog(ctx, reading.source, ending, () => backlogOf(consumer, topics));
+    }
+  }
+
+  async function take(claim: Claim, ids: ReadonlyMap<string, string>): Promise<void> {
+    for await (const message of claim.stream) {
+      // To leave the loop would close the stream before there is another.
+      if (claim.over || intake.stopping.aborted) continue;
+      claim.begin(message.topic, message.partition, message.offset);
+      intake.offer([readKafka(message, ids.get(message.topic) ?? "", claim)]);
+      await intake.room();
+    }
+    if (!claim.over && !intake.stopping.aborted) throw new Error("Kafka has ended the stream");
+  }
+
+  const source = connectedSource(intake, clock, session);
+  return {
+    ...source,
+    async stop() {
+      await source.stop();
+      await deadLetters.close();
+    },
+  };
+}
+
+/** Returns what went wrong first: the client wraps it in the failures of all that it tried. */
+function firstOf(error: unknown): unknown {
+  const { errors } = error as { readonly errors?: readonly unknown[] };
+  return errors === undefined || errors.length === 0 ? error : firstOf(errors[0]);
+}
+
+/** Kafka's id of each topic, shortened; empty where the brokers are older than such ids (2.8). */
+function topicIds({ topics }: Awaited<ReturnType<BytesConsumer["metadata"]>>): ReadonlyMap<string, string> {
+  return new Map([...topics].map(([name, { id }]) => [name, id.replaceAll(/[^0-9a-zA-Z]|^[0-]*$/g, "").slice(0, 8)]));
+}
+
+/** Counts the messages behind the committed offsets of the partitions that this relay has. */
+async function backlogOf(consumer: BytesConsumer, topics: readonly string[]): Promise<number> {
+  const lags = await consumer.getLag({ topics: [...topics] });
+  let sum = 0n;
+  for (const partitions of lags.values()) for (const lag of partitions) if (lag > 0n) sum += lag;
+  return Number(sum);
+}
+
+function clientOptions(
+  { secret }: PluginContext,
+  { brokers, groupId, sasl, tls }: KafkaOptions,
+): ConsumerOptions<Buffer, Buffer, Buffer, Buffer> {
+  return {
+    clientId: "relaybox",
+    groupId,
+    bootstrapBrokers: [...brokers],
+    autocommit: false,
+    // A relay that was killed gives up its partitions soon.
+    sessionTimeout: 10_000,
+    heartbeatInterval: 3_000,
+    rebalanceTimeout: 30_000,
+    // The source connects again by itself, and says in /readyz why it cannot.
+    retries: 1,
+    ...(tls !== undefined && { tls }),
+    ...(sasl !== undefined && { sasl: { ...sasl, password: secret("sasl.password") } }),
+  };
+}
