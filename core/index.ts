@@ -10,6 +10,7 @@ export type * from "./ports/transport.ts";
 export type * from "./model/windows.ts";
 export type { Attempt, AttemptError, Outcome } from "./model/attempt.ts";
 export type { Delivery, DeliveryStatus, Due, EndReason, EventStatus } from "./model/delivery.ts";
+export type { Filter, FilterPath, FilterValue } from "./model/filter.ts";
 export type { MetricDeclaration } from "./model/metric-declaration.ts";
 export type { SecretFrom, SecretOption } from "./model/secret-option.ts";
 export type { RelayEvent } from "./model/event.ts";

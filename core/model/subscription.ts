@@ -1,5 +1,6 @@
 /** A subscription: a URL, event names, a status and a secret, owned by one API key. */
 import type { StoredClientCertificate, StoredOauth2 } from "./credentials.ts";
+import type { Filter } from "./filter.ts";
 import { matchesPattern } from "./names.ts";
 
 export type SubscriptionStatus = "active" | "disabled";
@@ -87,6 +88,8 @@ export interface Subscription {
   readonly url: string;
   /** Event names and patterns, each once. */
   readonly events: readonly string[];
+  /** Absent: it gets every event that its names match. */
+  readonly filter?: Filter;
   readonly status: SubscriptionStatus;
   readonly disabledReason?: DisabledReason;
   readonly createdAt: number;

@@ -10,8 +10,10 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { createAdmission, type AdmissionDeps } from "./admission.ts";
 import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent } from "./write-event.ts";
 import type { FanoutBounds, NewEvent, Writing } from "./write-event.ts";
-import { holds, rememberedFanout, subscriptionsOf, type SubscriptionsByKey } from "./fanout.ts";
-import { type Fanout } from "../records/snapshots.ts";
+import { holds, subscriptionsOf } from "./fanout.ts";
+import { createFilteredFanouts, type FanoutOf } from "./filtered-fanouts.ts";
+import type { Fanout } from "../records/snapshots.ts";
+import type { Narrowed } from "./apply-filters.ts";
 import { createSeenEventTypes } from "./seen-event-types.ts";
 import { answerOf, ownsAll, parseEvents, type ParsedEvent } from "./parse-events.ts";
 import {
@@ -67,7 +69,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   const { storage, subscriptionCache, clock, log, metrics } = deps;
   const catalogue = rememberedSet(() => deps.events?.());
   const mint = ordinals(() => clock.now());
-  const fan = rememberedFanout();
+  const fanouts = createFilteredFanouts();
   const snapshots = createSnapshots(storage);
   const bounds = deps.fanout ?? FANOUT_BOUNDS;
   const names = createSeenEventTypes(storage);
@@ -111,7 +113,9 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       const writing = nothingWritten();
       const found = subscriptionsOf(subscriptionCache, drafts);
       const byKey = found instanceof Promise ? await found : found;
-      const accepted = write(writing, drafts, byKey, twice, stored, request.traceparent);
+      const going = fanouts.of(drafts, byKey);
+      const fanoutOf = going instanceof Promise ? await going : going;
+      const accepted = write(writing, drafts, fanoutOf, twice, stored, request.traceparent);
       if (!writing.events.every(names.known)) {
         writing.changes.push(...(await names.missing(writing.events, clock.now())));
       }
@@ -147,7 +151,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   function write(
     writing: Writing,
     drafts: readonly ParsedEvent[],
-    byKey: SubscriptionsByKey,
+    fanoutOf: FanoutOf,
     twice: ReadonlyMap<ParsedEvent, ParsedEvent>,
     stored: StoredAnswer,
     traceparent: string | undefined,
@@ -170,7 +174,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         const id = draft.id ?? `evt_${ordinal}`;
         writing.changes.push(...claimId(draft, ordinal, stored.free));
         const made = { id, type, keyId, ordinal, createdAt, acceptedAt, traceparent, data };
-        answer = answerOf(add(writing, made, fan(type, byKey.get(keyId) ?? [])), false);
+        answer = answerOf(add(writing, made, fanoutOf(draft)), false);
       }
       answers?.set(draft, answer);
       accepted.push(answer);
@@ -178,7 +182,8 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     return accepted;
   }
 
-  function add(writing: Writing, made: NewEvent, to: Fanout): RelayEvent {
+  function add(writing: Writing, made: NewEvent, to: Fanout | Narrowed): RelayEvent {
+    if ("filteredOut" in to) writing.filtered.push({ keyId: made.keyId, subscriptionIds: to.filteredOut });
     const snapshot = isWide(writing, to, bounds) ? snapshots.of(made.keyId, to) : undefined;
     return writeEvent(writing, made, to, snapshot);
   }
@@ -187,8 +192,9 @@ export function createPublisher(deps: PublisherDeps): Publisher {
    * Runs after the commit. A crash before it costs nothing: the next sweep finds the due lines. It may announce old
    * ones.
    */
-  function announce({ events, dues }: Writing, fresh = true): void {
+  function announce({ events, dues, filtered }: Writing, fresh = true): void {
     names.written(events);
+    for (const { subscriptionIds } of filtered) metrics.count("filtered", undefined, subscriptionIds.length);
     if (deps.accepted !== undefined) for (const event of events) deps.accepted(event);
     if (dues.length === 0 || !fresh) return;
     storage.queue.add(dues);
@@ -205,13 +211,13 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   async function operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined> {
     if (!type.startsWith(OPERATIONAL))
       throw new Error(`${type} is not an operational event: its name must start with ${OPERATIONAL}`);
-    const fanout = fan(type, await subscriptionCache.of(keyId));
-    if (fanout.ids.length === 0) return undefined;
+    const event = { keyId, type, data: JSON.stringify(data) };
+    const to = (await fanouts.of([event], new Map([[keyId, await subscriptionCache.of(keyId)]])))(event);
+    if (to.ids.length === 0) return undefined;
     const writing = nothingWritten();
     const ordinal = mint();
     const acceptedAt = ordinalTime(ordinal);
-    const made = { id: `evt_${ordinal}`, type, keyId, ordinal, createdAt: acceptedAt, acceptedAt };
-    add(writing, { ...made, data: JSON.stringify(data) }, fanout);
+    add(writing, { ...event, id: `evt_${ordinal}`, ordinal, createdAt: acceptedAt, acceptedAt }, to);
     // The caller's commit must not fail because of a snapshot: retention needs two runs to remove an unused one.
     if (writing.snapshots.size > 0) await snapshots.ready(writing.snapshots, true);
     return {

@@ -1,41 +1,92 @@
-/** Finds the subscriptions that an event goes to. This is decided once, at acceptance. */
+/**
+ * Finds the subscriptions that an event goes to, by its type and, where they have filters, by its data. This is decided
+ * once, at acceptance.
+ */
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import { wants, type Subscription } from "../model/subscription.ts";
 import type { Fanout } from "../records/snapshots.ts";
+import { filtersOf, narrow, type Filters, type Narrowed } from "./apply-filters.ts";
 
-export function fanout(type: string, subscriptions: readonly Subscription[]): Fanout {
+/** The subscriptions that want a type. */
+export interface TypeFanout extends Fanout {
+  /** Their filters; absent when none of them has one. */
+  readonly filters?: Filters;
+}
+
+export function fanout(type: string, subscriptions: readonly Subscription[]): TypeFanout {
   const interested = subscriptions.filter((sub) => sub.deletedAt === undefined && wants(sub, type));
+  const filters = filtersOf(interested);
   return {
     due: interested.filter((sub) => sub.status === "active"),
     failed: interested.filter((sub) => sub.status === "disabled"),
     ids: interested.map((sub) => sub.id),
+    ...(filters !== undefined && { filters }),
   };
 }
 
 /**
  * Types remembered per list of subscriptions, and ids in all of their answers. Both are bounded, because publishers
- * without a catalogue can invent names.
+ * without a catalogue can invent names, and data decides what filters leave of a list.
  */
 const TYPES_HELD = 1_000;
 const IDS_HELD = 100_000;
 
-/** Returns a `fanout` that remembers its answers while it gets the same list of subscriptions. */
-export function rememberedFanout(): typeof fanout {
-  const lists = new WeakMap<readonly Subscription[], { ids: number; readonly answers: Map<string, Fanout> }>();
-  return (type, subscriptions) => {
+interface Held {
+  ids: number;
+  readonly answers: Map<string, TypeFanout>;
+  /** By the verdicts of the filters. */
+  readonly narrowed: Map<TypeFanout, Map<string, Narrowed>>;
+}
+
+/** Answers are remembered while they are asked for the same list of subscriptions: equal answers are one object. */
+export interface Fanouts {
+  of(type: string, subscriptions: readonly Subscription[]): TypeFanout;
+  /** Returns what the filters of a type leave; the list of the type itself when they leave all of it. */
+  narrowed(fan: TypeFanout, verdicts: string, subscriptions: readonly Subscription[]): Fanout | Narrowed;
+}
+
+export function rememberedFanouts(): Fanouts {
+  const lists = new WeakMap<readonly Subscription[], Held>();
+
+  function heldOf(subscriptions: readonly Subscription[]): Held {
     let held = lists.get(subscriptions);
-    if (held === undefined) lists.set(subscriptions, (held = { ids: 0, answers: new Map() }));
-    let answer = held.answers.get(type);
-    if (answer === undefined) {
-      answer = fanout(type, subscriptions);
-      if (held.answers.size >= TYPES_HELD || held.ids > IDS_HELD) {
-        held.answers.clear();
-        held.ids = 0;
+    if (held === undefined) lists.set(subscriptions, (held = { ids: 0, answers: new Map(), narrowed: new Map() }));
+    return held;
+  }
+
+  function makeRoom(held: Held): void {
+    if (held.answers.size < TYPES_HELD && held.ids <= IDS_HELD) return;
+    held.answers.clear();
+    held.narrowed.clear();
+    held.ids = 0;
+  }
+
+  return {
+    of(type, subscriptions) {
+      const held = heldOf(subscriptions);
+      let answer = held.answers.get(type);
+      if (answer === undefined) {
+        answer = fanout(type, subscriptions);
+        makeRoom(held);
+        held.answers.set(type, answer);
+        held.ids += answer.ids.length;
       }
-      held.answers.set(type, answer);
-      held.ids += answer.ids.length;
-    }
-    return answer;
+      return answer;
+    },
+    narrowed(fan, verdicts, subscriptions) {
+      if (fan.filters === undefined || !verdicts.includes("0")) return fan;
+      const held = heldOf(subscriptions);
+      let answer = held.narrowed.get(fan)?.get(verdicts);
+      if (answer === undefined) {
+        answer = narrow(fan, fan.filters, verdicts);
+        makeRoom(held);
+        const known = held.narrowed.get(fan) ?? new Map<string, Narrowed>();
+        held.narrowed.set(fan, known.set(verdicts, answer));
+        // The verdicts are kept too.
+        held.ids += fan.ids.length + 1;
+      }
+      return answer;
+    },
   };
 }
 

@@ -43,8 +43,15 @@ export interface Writing {
   readonly events: RelayEvent[];
   /** The snapshots of its wide events. */
   readonly snapshots: Set<Snapshot>;
+  /** Subscriptions that get none of an event because of their filters. */
+  readonly filtered: FilteredOut[];
   /** How many deliveries the commit writes itself. */
   written: number;
+}
+
+export interface FilteredOut {
+  readonly keyId: string;
+  readonly subscriptionIds: readonly string[];
 }
 
 export const nothingWritten = (): Writing => ({
@@ -52,6 +59,7 @@ export const nothingWritten = (): Writing => ({
   dues: [],
   events: [],
   snapshots: new Set(),
+  filtered: [],
   written: 0,
 });
 

@@ -1,4 +1,5 @@
 /** Computes what an update makes of a subscription. Pure, except for the sealing of header values. */
+import type { Filter } from "../model/filter.ts";
 import { isEventPattern, matchesPattern, OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import type { FieldError } from "../model/problem.ts";
@@ -14,6 +15,8 @@ interface Options extends CredentialFields {
   readonly timeoutMs?: number | null;
   /** Fields of a backoff that are left out are filled from the relay's policy. */
   readonly retry?: RetrySettings | null;
+  /** Its shape and bounds have been checked. */
+  readonly filter?: Filter | null;
   /** Values in clear text. In an update `null` keeps a value, and a name that is left out is removed. */
   readonly headers?: Readonly<Record<string, string | null>> | null;
 }
@@ -29,7 +32,7 @@ export interface SubscriptionPatch extends Options {
   readonly status?: SubscriptionStatus;
 }
 
-const PLAIN = ["description", "rateLimit", "timeoutMs", "retry"] as const;
+const PLAIN = ["description", "rateLimit", "timeoutMs", "retry", "filter"] as const;
 
 type Plain = Pick<Subscription, (typeof PLAIN)[number]>;
 

@@ -30,6 +30,7 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     help: "Events published again and answered from the first, by source",
     labels: ["source"],
   },
+  filtered: { kind: "counter", help: "Deliveries left out because of a subscription's filter" },
   publish_refused: {
     kind: "counter",
     help: "Publications refused, by code",

@@ -1,0 +1,117 @@
+/**
+ * A filter: conditions on the type and the data of an event, which a subscription may set beside its event names. It is
+ * judged once, when an event is accepted.
+ *
+ * A judgement takes at most `cost` steps, whatever the data: each condition follows one path of own properties, and
+ * there are no patterns to match. So neither a hostile filter nor hostile data can make it slow.
+ */
+
+/** A value that a condition compares with. Strings compare exactly, numbers as IEEE 754 doubles. */
+export type FilterValue = string | number | boolean | null;
+
+/** `type`, or a path that begins with `data`. As text, its names are separated by dots. */
+export type FilterPath = string | readonly string[];
+
+/**
+ * Either a group (`and`, `or` or `not` alone), or a condition: a `path` with one of `equals`, `in`, `exists` and
+ * `prefix`, or with the bounds of a range of numbers.
+ */
+export interface Filter {
+  readonly and?: readonly Filter[];
+  readonly or?: readonly Filter[];
+  readonly not?: Filter;
+  readonly path?: FilterPath;
+  readonly equals?: FilterValue;
+  readonly in?: readonly FilterValue[];
+  /** Whether there is a value at the path. `null` is a value. */
+  readonly exists?: boolean;
+  /** What a string begins with. */
+  readonly prefix?: string;
+  readonly gt?: number;
+  readonly gte?: number;
+  readonly lt?: number;
+  readonly lte?: number;
+}
+
+/** The bounds of a filter. `bytes` is the length of its JSON. */
+export const FILTER_BOUNDS = { bytes: 4_096, depth: 8, nodes: 64, values: 100, names: 16, nameLength: 128 } as const;
+
+/** What a filter judges: the type of an event, and its data as `JSON.parse` reads it. */
+export interface Judged {
+  readonly type: string;
+  readonly data: unknown;
+}
+
+/** A filter that is ready to judge. */
+export interface Matcher {
+  /** Most steps of one judgement: a node of the filter, or a name of a path, is one. */
+  readonly cost: number;
+  matches(event: Judged): boolean;
+}
+
+export const namesOf = (path: FilterPath): readonly string[] => (typeof path === "string" ? path.split(".") : path);
+
+/** An item of a list is named by its position. */
+const POSITION = /^(?:0|[1-9]\d{0,8})$/;
+
+/**
+ * Returns the value at a path; `undefined` when there is none, which no JSON value is. Only own properties count, so
+ * `__proto__` and `constructor` are names like others.
+ */
+export function valueAt(names: readonly string[], { type, data }: Judged): unknown {
+  if (names[0] === "type") return names.length === 1 ? type : undefined;
+  if (names[0] !== "data") return undefined;
+  let at = data;
+  for (let i = 1; i < names.length; i++) {
+    const name = names[i] as string;
+    if (typeof at !== "object" || at === null) return undefined;
+    if (Array.isArray(at) && !POSITION.test(name)) return undefined;
+    if (!Object.hasOwn(at, name)) return undefined;
+    at = (at as Readonly<Record<string, unknown>>)[name];
+  }
+  return at;
+}
+
+/** Returns the test of a condition's value. @throws SyntaxError when it has none */
+export function testOf(condition: Filter): (value: unknown) => boolean {
+  const { equals, in: any, exists, prefix } = condition;
+  if (equals !== undefined) return (value) => value === equals;
+  if (any !== undefined) {
+    const values = new Set<unknown>(any);
+    return (value) => values.has(value);
+  }
+  if (exists !== undefined) return (value) => (value !== undefined) === exists;
+  if (prefix !== undefined) return (value) => typeof value === "string" && value.startsWith(prefix);
+  const { gt, gte, lt, lte } = condition;
+  if (gt === undefined && gte === undefined && lt === undefined && lte === undefined)
+    throw new SyntaxError("a condition of a filter compares with nothing");
+  return (value) =>
+    typeof value === "number" &&
+    (gt === undefined || value > gt) &&
+    (gte === undefined || value >= gte) &&
+    (lt === undefined || value < lt) &&
+    (lte === undefined || value <= lte);
+}
+
+/** @throws SyntaxError when it is no filter */
+export function compileFilter(filter: Filter): Matcher {
+  const { and, or, not, path } = filter;
+  if (and !== undefined) return group(and, (all) => (event) => all.every((one) => one.matches(event)));
+  if (or !== undefined) return group(or, (all) => (event) => all.some((one) => one.matches(event)));
+  if (not !== undefined)
+    return group(
+      [not],
+      ([one]) =>
+        (event) =>
+          one?.matches(event) === false,
+    );
+  if (path === undefined) throw new SyntaxError("a part of a filter is neither a group nor a condition");
+  const names = namesOf(path);
+  const test = testOf(filter);
+  return { cost: 1 + names.length, matches: (event) => test(valueAt(names, event)) };
+}
+
+function group(of: readonly Filter[], join: (all: readonly Matcher[]) => Matcher["matches"]): Matcher {
+  const all = of.map(compileFilter);
+  return { cost: all.reduce((sum, { cost }) => sum + cost, 1), matches: join(all) };
+}

@@ -1,0 +1,95 @@
+/**
+ * Narrows the list of subscriptions of an event to those whose filters it matches. This happens before the event is
+ * written, so that the event's record or snapshot names exactly its deliveries: later steps know of no filters, an event
+ * without deliveries is `unmatched`, and a filter that changes later does not affect it. Wide events with the same list
+ * still share one snapshot.
+ */
+import { compileFilter, type Filter, type Judged, type Matcher } from "../model/filter.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Fanout } from "../records/snapshots.ts";
+
+/** A filter that at least one subscription has, and where those stand in the list. Equal filters are judged once. */
+interface SharedFilter {
+  readonly matcher: Matcher;
+  readonly of: readonly Subscription[];
+}
+
+/** The filters of a list of subscriptions. */
+export type Filters = readonly SharedFilter[];
+
+/** A list after the filters of one event. */
+export interface Narrowed extends Fanout {
+  /** Subscriptions that wanted its type, and whose filter it does not match. */
+  readonly filteredOut: readonly string[];
+}
+
+/** Steps between two turns for other work: about a millisecond. */
+const STEPS_AT_ONCE = 20_000;
+/** Characters of JSON that are parsed in the time of a step. */
+const CHARACTERS_A_STEP = 16;
+
+/** @returns `undefined` when none of them has a filter */
+export function filtersOf(subscriptions: readonly Subscription[]): Filters | undefined {
+  const byText = new Map<string, { readonly matcher: Matcher; readonly of: Subscription[] }>();
+  for (const sub of subscriptions) {
+    if (sub.filter === undefined) continue;
+    const text = JSON.stringify(sub.filter);
+    const known = byText.get(text);
+    if (known !== undefined) {
+      known.of.push(sub);
+      continue;
+    }
+    const matcher = readable(sub.filter);
+    if (matcher !== undefined) byText.set(text, { matcher, of: [sub] });
+  }
+  return byText.size === 0 ? undefined : [...byText.values()];
+}
+
+/** A stored filter that this version cannot read excludes nothing: an event too many can be ignored, a lost one not. */
+function readable(filter: Filter): Matcher | undefined {
+  try {
+    return compileFilter(filter);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Judges events in slices, so that the expensive filters of one key do not delay other work. */
+export interface Judge {
+  /** Returns which of the filters the event matches, one character each: `1` or `0`. @param data its JSON */
+  verdicts(filters: Filters, type: string, data: string): Promise<string>;
+}
+
+/** @param turn resolves when other work has had its turn */
+export function createJudge(turn: () => Promise<void>): Judge {
+  let spent = 0;
+  return {
+    async verdicts(filters, type, data) {
+      const event: Judged = { type, data: JSON.parse(data) as unknown };
+      spent += data.length / CHARACTERS_A_STEP;
+      let found = "";
+      for (const { matcher } of filters) {
+        if (spent >= STEPS_AT_ONCE) {
+          spent = 0;
+          await turn();
+        }
+        found += matcher.matches(event) ? "1" : "0";
+        spent += matcher.cost;
+      }
+      return found;
+    },
+  };
+}
+
+/** Takes out the subscriptions whose filters have the verdict `0`. */
+export function narrow(fan: Fanout, filters: Filters, verdicts: string): Narrowed {
+  const out = new Set<string>();
+  for (const [i, { of }] of filters.entries()) if (verdicts[i] === "0") for (const { id } of of) out.add(id);
+  const stays = ({ id }: { readonly id: string }): boolean => !out.has(id);
+  return {
+    due: fan.due.filter(stays),
+    failed: fan.failed.filter(stays),
+    ids: fan.ids.filter((id) => !out.has(id)),
+    filteredOut: [...out],
+  };
+}
