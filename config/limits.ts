@@ -19,6 +19,7 @@ const MANAGEMENT = {
   "GET /event-types": row(60, 10),
   [`GET ${HOOK}`]: row(60, 10),
   [`POST ${HOOK}/test`]: row(10, 3),
+  [`POST ${HOOK}/filter/test`]: row(60, 10),
   [`GET ${HOOK}/deliveries`]: row(60, 10),
   [`POST ${HOOK}/replay`]: row(10, 3),
   "GET /api-keys/{keyId}/events": row(60, 10),

@@ -50,11 +50,15 @@ afterAll(async () => {
 });
 
 /** Places in a schema where a value of any size would fit. What has no type is any JSON, and bounded by the body alone. */
-function unbounded(schema: Schema, path: string): readonly string[] {
+function unbounded(schema: Schema, path: string, within: readonly unknown[] = []): readonly string[] {
   const { $ref, anyOf, items, properties, additionalProperties: more } = schema as Record<string, never>;
-  if ($ref !== undefined)
-    return unbounded(document.components.schemas[String($ref).split("/").at(-1) as string] as Schema, path);
-  if (anyOf !== undefined) return (anyOf as Schema[]).flatMap((one) => unbounded(one, path));
+  if ($ref !== undefined) {
+    // A schema that contains itself is judged once.
+    if (within.includes($ref)) return [];
+    const meant = document.components.schemas[String($ref).split("/").at(-1) as string] as Schema;
+    return unbounded(meant, path, [...within, $ref]);
+  }
+  if (anyOf !== undefined) return (anyOf as Schema[]).flatMap((one) => unbounded(one, path, within));
   const has = (...names: string[]): boolean => names.some((name) => schema[name] !== undefined);
   const lacks = (bound: boolean): readonly string[] => (bound ? [] : [path]);
   switch (schema["type"]) {
@@ -66,11 +70,13 @@ function unbounded(schema: Schema, path: string): readonly string[] {
     case "number":
       return lacks(has("minimum") && has("maximum"));
     case "array":
-      return [...lacks(has("maxItems")), ...unbounded(items as unknown as Schema, `${path}[]`)];
+      return [...lacks(has("maxItems")), ...unbounded(items as unknown as Schema, `${path}[]`, within)];
     case "object":
       return [
-        ...Object.entries(properties ?? {}).flatMap(([name, one]) => unbounded(one as Schema, `${path}.${name}`)),
-        ...(typeof more === "object" ? [...lacks(has("maxProperties")), ...unbounded(more, `${path}.*`)] : []),
+        ...Object.entries(properties ?? {}).flatMap(([name, one]) =>
+          unbounded(one as Schema, `${path}.${name}`, within),
+        ),
+        ...(typeof more === "object" ? [...lacks(has("maxProperties")), ...unbounded(more, `${path}.*`, within)] : []),
       ];
     default:
       return [];

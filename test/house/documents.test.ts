@@ -134,6 +134,7 @@ describe("examples", () => {
       "sh run",
       "json",
       "json answer",
+      "json filter",
       "text",
       "text body",
       "ts config",
@@ -153,7 +154,7 @@ describe("examples", () => {
   });
 
   it("in JSON can be parsed", () => {
-    for (const one of [...of("json"), ...of("json answer")])
+    for (const one of [...of("json"), ...of("json answer"), ...of("json filter")])
       expect(() => JSON.parse(one.code) as unknown, place(one)).not.toThrow();
   });
 
@@ -199,9 +200,8 @@ describe("examples", () => {
             expect(scripts, `${place(one)}: ${line}`).toContain(script);
           }
           // `relay …` as a command of its own, or through npm.
-          const call = /(?:^|[;&|] *|npx )(?:npm run --silent relay -- |relaybox |relay )((?:[a-z]+ ?)+)(.*)$/.exec(
-            line,
-          );
+          const call =
+            /(?:^|[;&|] *|npx )(?:npm run --silent relay -- |relaybox |relay )((?:[a-z][a-z-]* ?)+)(.*)$/.exec(line);
           if (call === null) continue;
           const words = (call[1] as string).trim().split(" ").slice(0, 2);
           const name = ["subscriptions", "events", "users", "secrets"].includes(words[0] as string)

@@ -23,6 +23,7 @@ import type { TestEventSender } from "./test-event.ts";
 import type { Receivers } from "./expected-receivers.ts";
 import { rekeyOperations } from "./rekey.ts";
 import type { RekeyAll } from "./rekey.ts";
+import { filterTestOperations } from "./filter-test.ts";
 import { liveFeedOperations } from "./live-feed.ts";
 import type { Feed } from "./live-feed.ts";
 import { subscriptionOperations } from "./subscriptions.ts";
@@ -60,6 +61,7 @@ export function createOperations(deps: OperationsDeps): readonly AnyOperation[] 
   return [
     ...subscriptionOperations(shared),
     ...testEventOperations(shared),
+    ...filterTestOperations(shared),
     ...eventOperations(shared),
     ...deliveryOperations(shared),
     ...attemptOperations(shared),

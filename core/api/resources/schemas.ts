@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { isReservedHeader } from "../../model/header-names.ts";
 import { isEventPattern } from "../../model/names.ts";
+import { filter } from "./filter-schema.ts";
 import { deliveryStatuses, eventStatuses } from "./statuses.ts";
 import { number, whole } from "./number-fields.ts";
 import { retry } from "./retry-field.ts";
@@ -112,6 +113,7 @@ const options = {
   timeoutMs: whole(1_000, 30_000).nullable().optional(),
   retry: retry.nullable().optional(),
   clientCertificate: clientCertificate.nullable().optional(),
+  filter: filter.nullable().optional(),
 };
 /** Nothing is stored yet at a create: there is no value that `null` could keep. */
 const newHeaders = headers.refine(

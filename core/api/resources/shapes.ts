@@ -1,5 +1,6 @@
 /** The shapes of answers, for the documentation and the tests that hold answers against it. */
 import { z } from "zod";
+import { shownFilter } from "./filter-schema.ts";
 import { deliveryStatuses, eventStatuses } from "./statuses.ts";
 
 const time = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
@@ -34,6 +35,7 @@ const options = {
       audience: z.string().optional(),
     })
     .optional(),
+  filter: shownFilter.optional(),
   disabledReason: z.enum(["endpoint_gone", "endpoint_failing"]).optional(),
 };
 const secret = z.string().meta({ description: "The signing secret. Shown once, here." });

@@ -12,7 +12,7 @@ const basics = ({ id, url, events, status }: Subscription) => ({ id, url, events
 
 /** The optional fields that are set. Values of headers are never shown. */
 function optional(sub: Subscription): Record<string, unknown> {
-  const { description, rateLimit, timeoutMs, retry, headers, clientCertificate, oauth2, disabledReason } = sub;
+  const { description, rateLimit, timeoutMs, retry, headers, clientCertificate, oauth2, filter, disabledReason } = sub;
   const names = headers && Object.fromEntries(Object.keys(headers).map((name) => [name, null]));
   return {
     description,
@@ -22,6 +22,7 @@ function optional(sub: Subscription): Record<string, unknown> {
     headers: names,
     clientCertificate: clientCertificate && certificateView(clientCertificate),
     oauth2: oauth2 && oauth2View(oauth2),
+    filter,
     disabledReason,
   };
 }

@@ -1,0 +1,104 @@
+/** The shape of a filter: what validates it and documents it. Bounds that concern the whole of it are checked at its root. */
+import { z } from "zod";
+import { FILTER_BOUNDS, namesOf, type Filter, type FilterPath } from "../../model/filter.ts";
+
+const { bytes, depth, nodes, values, names, nameLength } = FILTER_BOUNDS;
+
+/** The size of the whole filter bounds a text before its own length does. */
+const text = z.string().max(bytes);
+const number = z.number("must be a number").min(-Number.MAX_VALUE).max(Number.MAX_VALUE);
+const value = z.union([text, number, z.boolean(), z.null()], { error: "must be text, a number, true, false or null" });
+const bound = number.optional();
+
+const pathFault = (path: FilterPath): string | undefined => {
+  const all = namesOf(path);
+  const [first] = all;
+  if (first !== "data" && !(first === "type" && all.length === 1)) return "must be type, or begin with data";
+  if (all.length > names) return `must have at most ${names} names`;
+  if (all.some((name) => name.length > nameLength)) return `may have names of at most ${nameLength} characters`;
+  if (typeof path === "string" && all.includes("")) return "has an empty name: give a list of names";
+  return undefined;
+};
+
+const path = z
+  .union([text, z.array(text).min(1).max(nodes)], { error: 'must be text such as "data.amount", or a list of names' })
+  .superRefine((given, ctx) => {
+    const message = pathFault(given);
+    if (message !== undefined) ctx.addIssue({ code: "custom", message });
+  })
+  .meta({
+    examples: ["data.amount", ["data", "amount.net"]],
+    description:
+      "`type`, or a path that begins with `data`. Text is split at dots; a list names keys that have dots themselves. An item of a list is named by its position.",
+  });
+
+const GROUPS = ["and", "or", "not"] as const;
+const SINGLE = ["equals", "in", "exists", "prefix"] as const;
+const RANGE = ["gt", "gte", "lt", "lte"] as const;
+
+/** What is wrong with the fields that a part of a filter has together. */
+function partFault(part: Filter): string | undefined {
+  const has = (name: keyof Filter): boolean => part[name] !== undefined;
+  const groups = GROUPS.filter(has);
+  const compares = [...SINGLE.filter(has), ...(RANGE.some(has) ? ["a range"] : [])];
+  if (groups.length + compares.length === 0)
+    return "must have one of: and, or, not, equals, in, exists, prefix, gt, gte, lt, lte";
+  if (groups.length + compares.length > 1) return `has ${[...groups, ...compares].join(" and ")}: give one of them`;
+  if (groups.length === 1) return has("path") ? "is a group, which has no path" : undefined;
+  if (!has("path")) return "needs a path";
+  if (has("gt") && has("gte")) return "has gt and gte: give one of them";
+  return has("lt") && has("lte") ? "has lt and lte: give one of them" : undefined;
+}
+
+const part: z.ZodType<Filter> = z
+  .strictObject({
+    and: z
+      .array(z.lazy(() => part))
+      .min(1)
+      .max(nodes - 1)
+      .optional(),
+    or: z
+      .array(z.lazy(() => part))
+      .min(1)
+      .max(nodes - 1)
+      .optional(),
+    not: z.lazy(() => part).optional(),
+    path: path.optional(),
+    equals: value.optional(),
+    in: z.array(value).min(1).max(values).optional(),
+    exists: z.boolean().optional(),
+    prefix: text.min(1).optional(),
+    gt: bound,
+    gte: bound,
+    lt: bound,
+    lte: bound,
+  })
+  .superRefine((given, ctx) => {
+    const message = partFault(given);
+    if (message !== undefined) ctx.addIssue({ code: "custom", message });
+  })
+  .meta({
+    id: "Filter",
+    description: `Conditions on the type and the data of an event. Either a group (\`and\`, \`or\`, \`not\`), or a \`path\` with one of \`equals\`, \`in\`, \`exists\` and \`prefix\`, or with a range of numbers. At most ${depth} levels, ${nodes} parts and ${bytes} bytes of JSON.`,
+    examples: [{ path: "data.amount", gte: 100 }],
+  });
+
+/** Returns how deep a filter nests and how many parts it has. */
+function sizeOf({ and, or, not }: Filter): { readonly depth: number; readonly nodes: number } {
+  const inner = [...(and ?? []), ...(or ?? []), ...(not === undefined ? [] : [not])].map(sizeOf);
+  return {
+    depth: 1 + Math.max(0, ...inner.map((one) => one.depth)),
+    nodes: inner.reduce((sum, one) => sum + one.nodes, 1),
+  };
+}
+
+export const filter = part.superRefine((given, ctx) => {
+  const size = sizeOf(given);
+  const say = (message: string): void => ctx.addIssue({ code: "custom", message });
+  if (size.depth > depth) say(`must nest at most ${depth} levels deep`);
+  if (size.nodes > nodes) say(`must have at most ${nodes} parts`);
+  if (new TextEncoder().encode(JSON.stringify(given)).length > bytes) say(`must be at most ${bytes} bytes of JSON`);
+});
+
+/** In answers. */
+export const shownFilter = part;
