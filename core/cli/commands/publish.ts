@@ -1,12 +1,9 @@
 /** `relay publish`: publishes one event through the API. */
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
-import { text as readText } from "node:stream/consumers";
-import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
-import { EX_OK, usage } from "../support/exit.ts";
+import { EX_OK } from "../support/exit.ts";
+import { readJson } from "../support/json-option.ts";
 import { json, printable } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";
 
@@ -31,7 +28,7 @@ const publish: Command = {
   async run(given, around) {
     const type = given.args[0] ?? "";
     const key = given.key();
-    const data = await readData(given.text("data") ?? "null", around);
+    const data = await readJson("data", given.text("data") ?? "null", around);
     const api = await openApi(given, around, "publish");
     const head = JSON.stringify({ type, keyId: key, id: given.text("id"), createdAt: given.text("created-at") });
     // The data goes out byte for byte as it was given.
@@ -45,29 +42,5 @@ const publish: Command = {
     return EX_OK;
   },
 };
-
-/** JSON text from the option itself, from `@file` or from `-`. @throws ExitError 64 when it is none */
-async function readData(given: string, around: CliEnvironment): Promise<string> {
-  const text =
-    given === "-" ? await readText(around.stdin) : given.startsWith("@") ? readFile(given.slice(1), around) : given;
-  try {
-    JSON.parse(text);
-    return text.trim();
-  } catch {
-    throw usage(
-      `--data is not JSON${given === "-" || given.startsWith("@") ? "" : " (a text needs quotes: '\"paid\"')"}`,
-    );
-  }
-}
-
-function readFile(name: string, around: CliEnvironment): string {
-  try {
-    return readFileSync(resolve(around.cwd, name), "utf8");
-  } catch (error) {
-    throw usage(
-      `--data names a file that cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"}): ${name}`,
-    );
-  }
-}
 
 export const commands: readonly Command[] = [publish];

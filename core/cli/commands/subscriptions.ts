@@ -1,5 +1,6 @@
 /** `relay subscriptions …`: lists, creates and changes the subscriptions of an API key, through the API. */
 import type { CliEnvironment } from "../support/environment.ts";
+import { commands as filters } from "./filters.ts";
 import { openApi } from "../support/client.ts";
 import type { ApiAnswer } from "../support/client.ts";
 import type { Command, Given, Option } from "../support/command.ts";
@@ -31,6 +32,7 @@ interface Shown {
     readonly notAfter?: string;
   };
   readonly oauth2?: { readonly tokenUrl?: string; readonly clientId?: string };
+  readonly filter?: Readonly<Record<string, unknown>>;
 }
 
 interface Sent {
@@ -125,7 +127,7 @@ const update: Command = {
     };
     if (Object.values(body).every((value) => value === undefined)) {
       throw usage(
-        "nothing to change: give --to, --events, --status, --description, --header, --retry, --rate-limit, --timeout-ms, --client-cert or --oauth2",
+        "nothing to change: give --to, --events, --status, --description, --header, --filter, --retry, --rate-limit, --timeout-ms, --client-cert or --oauth2",
       );
     }
     const path = webhook(given);
@@ -211,6 +213,7 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
         ["time-out", one.timeoutMs === undefined ? undefined : `${one.timeoutMs} ms`],
         ["certificate", one.clientCertificate && certificateText(one.clientCertificate)],
         ["oauth2", one.oauth2 && `${one.oauth2.clientId ?? "?"} at ${one.oauth2.tokenUrl ?? "?"}`],
+        ["filter", one.filter && JSON.stringify(one.filter)],
         ["created", one.createdAt],
         ["updated", one.updatedAt],
         ["secret", one.secret],
@@ -226,4 +229,4 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
   return EX_OK;
 }
 
-export const commands: readonly Command[] = [list, create, update, remove, rotate, test];
+export const commands: readonly Command[] = [list, create, update, remove, rotate, test, ...filters];

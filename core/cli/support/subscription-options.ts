@@ -20,6 +20,7 @@ export const FIELD_OPTIONS: readonly Option[] = [
     about: "the waits themselves, such as 5s,5m,30m,2h: 1 to 4 of them, three days at most",
   },
   { flags: "--rate-limit <n>", about: "most attempts a second" },
+  { flags: "--filter <json>", about: "conditions on type and data: JSON or @file" },
   { flags: "--timeout-ms <ms>", about: "how long one attempt may take, 1000 to 30000" },
   { flags: "--client-cert <file>", about: "PEM file of the client certificate that is shown to the receiver" },
   { flags: "--client-key <file>", about: "PEM file of its private key" },
@@ -38,6 +39,7 @@ export function fieldOptions(given: Given, { cwd }: CliEnvironment): Readonly<Re
     timeoutMs: clearable(given.text("timeout-ms"), (text) => numeric("timeout-ms", text)),
     clientCertificate: certificateOf(given.text("client-cert"), given.text("client-key"), cwd),
     oauth2: clearable(given.text("oauth2"), (text) => jsonOf("oauth2", text, cwd)),
+    filter: clearable(given.text("filter"), (text) => jsonOf("filter", text, cwd)),
   };
 }
 

@@ -1,0 +1,84 @@
+/** `relay subscriptions test-filter`: asks the relay whether an event matches a filter, and shows why. */
+import { openApi } from "../support/client.ts";
+import type { Command } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
+import { jsonOption, readJson } from "../support/json-option.ts";
+import { json, printable, printTable } from "../support/output.ts";
+import { record } from "../support/response-shape.ts";
+
+interface Condition {
+  readonly at: string;
+  readonly condition: Readonly<Record<string, unknown>>;
+  readonly matched: boolean;
+  readonly decided: boolean;
+  readonly found: string;
+}
+
+interface Tested {
+  readonly matched: boolean;
+  readonly typeMatched: boolean;
+  readonly filterMatched: boolean;
+  readonly type: string;
+  readonly conditions: readonly Condition[];
+}
+
+const testFilter: Command = {
+  usage: "subscriptions test-filter <subscription>",
+  about: "test the filter of a subscription, or another one, on an event; ends with 1 when it does not match",
+  options: [
+    { flags: "--event <event>", about: "a stored event of the key" },
+    { flags: "--type <type>", about: "the type of an event that is not stored" },
+    { flags: "--data <json>", about: "its data: JSON, @file, or - for stdin (null when left out)" },
+    { flags: "--filter <json>", about: "a filter in place of the stored one: JSON or @file; none for no filter" },
+    KEY_OPTION,
+    JSON_OPTION,
+    ...API_OPTIONS,
+  ],
+  examples: [
+    "relay subscriptions test-filter sub_1 --key key_1 --event evt_01m813fva7j7t5t8rj63v1rpak",
+    `relay subscriptions test-filter sub_1 --key key_1 --type deposit:paid --data '{"amount":5}' --filter @filter.json`,
+  ],
+  async run(given, around) {
+    const [eventId, type, data] = [given.text("event"), given.text("type"), given.text("data")];
+    if ((eventId === undefined) === (type === undefined)) throw usage("give either --event, or --type and --data");
+    if (eventId !== undefined && data !== undefined) throw usage("--data belongs to --type, not to --event");
+    const filter = given.text("filter");
+    // Both go out byte for byte as they were given.
+    const parts = [
+      eventId === undefined
+        ? `"event":{"type":${JSON.stringify(type)},"data":${await readJson("data", data ?? "null", around)}}`
+        : `"eventId":${JSON.stringify(eventId)}`,
+      ...(filter === undefined
+        ? []
+        : [`"filter":${filter === "none" ? "null" : jsonOption("filter", filter, around)}`]),
+    ];
+    const path = `/api-keys/${encodeURIComponent(given.key())}/webhooks/${encodeURIComponent(given.args[0] ?? "")}/filter/test`;
+    const answer = await (await openApi(given, around)).ask("POST", path, `{${parts.join(",")}}`);
+    const tested = record<Tested>(answer, {
+      matched: "flag",
+      typeMatched: "flag",
+      filterMatched: "flag",
+      conditions: "list",
+    });
+    if (given.flag("json")) around.print(json(tested));
+    else around.print(describe(tested));
+    return tested.matched ? EX_OK : EX_REFUSED;
+  },
+};
+
+function describe({ matched, typeMatched, type, conditions }: Tested): string {
+  const why = typeMatched ? "" : `: no event name of the subscription matches ${type}`;
+  const head = printable(`${matched ? "matches" : "does not match"}${why}`);
+  if (conditions.length === 0) return head;
+  const cells = conditions.map(({ at, condition, matched: met, decided, found }) => [
+    at,
+    met ? "yes" : "no",
+    decided ? "yes" : "",
+    found,
+    JSON.stringify(condition),
+  ]);
+  return `${head}\n${printTable(["at", "met", "decided", "found", "condition"], cells)}`;
+}
+
+export const commands: readonly Command[] = [testFilter];
