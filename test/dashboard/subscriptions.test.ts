@@ -112,6 +112,46 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     expect(shown.json.data.status).toBe("disabled");
   });
 
+  it("are filtered; the page says of a real event why it matches or does not, there and on the event's own page", async () => {
+    const keyId = freshKey();
+    const { id } = await subscribe(keyId, "/filtered", { description: "Filtered" });
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "Filtered");
+    await page.getByRole("button", { name: "Edit" }).click();
+    const field = page.getByRole("dialog").getByLabel("Filter");
+    await field.fill("currency = EUR");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("The filter is not JSON.").waitFor();
+    await field.fill('{"path": "body.currency", "equals": "EUR"}');
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("must be type, or begin with data").first().waitFor();
+    await field.fill('{"path": "data.currency", "equals": "EUR"}');
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("definition").filter({ hasText: '"equals": "EUR"' }).waitFor();
+
+    const published = await relay.publish({ type: "deposit:paid", keyId, data: { currency: "USD" } });
+    expect(published.json.data.deliveries).toBe(0);
+    await page.getByRole("button", { name: "Offer the newest events" }).click();
+    await page.getByRole("group", { name: "Newest events" }).getByRole("button").first().waitFor();
+    await page.getByRole("button", { name: "Test", exact: true }).click();
+    await page.getByText("Its event names match, the filter does not.").waitFor();
+    await page.getByRole("row", { name: /data\.currency.*no.*"USD".*yes/ }).waitFor();
+    await expectAccessible(page);
+    await picture(page, "filter-test");
+    await page.getByLabel("Filter to test").fill('{"path": "data.currency", "in": ["EUR", "USD"]}');
+    await page.getByRole("button", { name: "Test", exact: true }).click();
+    await page.getByText("Its event names and the filter match.").waitFor();
+
+    await screen.go(`k/${keyId}/events/${published.json.data.id}`, "deposit:paid");
+    await page.getByLabel("Subscription", { exact: true }).selectOption({ label: "Filtered" });
+    await page.getByRole("button", { name: "Does it match now?" }).click();
+    await page.getByText("Its event names match, the filter does not.").waitFor();
+    await expectAccessible(page);
+    expect(complaints).toEqual([]);
+  });
+
   it("are edited; what is left alone stays, stored header values too, and moving the origin warns", async () => {
     const keyId = freshKey();
     const headers = { "X-Token": "stored value", "X-Old": "to be removed" };

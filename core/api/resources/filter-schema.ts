@@ -102,3 +102,26 @@ export const filter = part.superRefine((given, ctx) => {
 
 /** In answers. */
 export const shownFilter = part;
+
+/** What a filter test answers. */
+export const filterTested = z
+  .strictObject({
+    matched: z.boolean().meta({ description: "Whether the subscription would get the event: both of the following." }),
+    typeMatched: z.boolean().meta({ description: "Whether one of the subscription's event names matches." }),
+    filterMatched: z.boolean().meta({ description: "Whether the filter matches; true when there is none." }),
+    type: z.string(),
+    filter: shownFilter.nullable().meta({ description: "The filter that was judged." }),
+    conditions: z.array(
+      z.strictObject({
+        at: z.string().meta({ examples: ["filter.and[1]"], description: "Where the condition stands in the filter." }),
+        condition: shownFilter,
+        matched: z.boolean(),
+        decided: z.boolean().meta({ description: "Whether the outcome of the filter follows from this condition." }),
+        found: z.string().meta({
+          examples: ['"EUR"', "missing"],
+          description: "The JSON of the value at the path, cut off when long; or `missing`, `a list`, `an object`.",
+        }),
+      }),
+    ),
+  })
+  .meta({ id: "FilterTest" });

@@ -11,7 +11,7 @@ import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import { notFound } from "../http/checks.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
-import { filter, shownFilter } from "./filter-schema.ts";
+import { filter, filterTested } from "./filter-schema.ts";
 import { findSubscription, WEBHOOK } from "./subscriptions.ts";
 
 const body = z
@@ -34,28 +34,6 @@ const body = z
     message: "give either eventId or event",
   })
   .meta({ id: "FilterTestRequest" });
-
-const tested = z
-  .strictObject({
-    matched: z.boolean().meta({ description: "Whether the subscription would get the event: both of the following." }),
-    typeMatched: z.boolean().meta({ description: "Whether one of the subscription's event names matches." }),
-    filterMatched: z.boolean().meta({ description: "Whether the filter matches; true when there is none." }),
-    type: z.string(),
-    filter: shownFilter.nullable().meta({ description: "The filter that was judged." }),
-    conditions: z.array(
-      z.strictObject({
-        at: z.string().meta({ examples: ["filter.and[1]"], description: "Where the condition stands in the filter." }),
-        condition: shownFilter,
-        matched: z.boolean(),
-        decided: z.boolean().meta({ description: "Whether the outcome of the filter follows from this condition." }),
-        found: z.string().meta({
-          examples: ['"EUR"', "missing"],
-          description: "The JSON of the value at the path, cut off when long; or `missing`, `a list`, `an object`.",
-        }),
-      }),
-    ),
-  })
-  .meta({ id: "FilterTest" });
 
 const none = { matched: true, conditions: [] };
 
@@ -83,7 +61,7 @@ export function filterTestOperations(deps: {
       summary: "Test a filter on an event: whether it matches, and why",
       tag: "Subscriptions",
       body,
-      reply: { status: 200, data: tested },
+      reply: { status: 200, data: filterTested },
       async handle({ keyId, params, body: asked }) {
         const subscription = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
         const event: Judged = asked.event === undefined ? await stored(keyId, asked.eventId ?? "") : asked.event;

@@ -4,6 +4,7 @@ import { ask, MOST_REQUESTS, path, spent, type ApiAnswer } from "./api.ts";
 import { useCell } from "./cell.ts";
 import { DeliveryCard } from "./delivery.ts";
 import { form } from "./dialog.ts";
+import { FilterVerdict, testFilter } from "./filter-test.ts";
 import { el, part } from "./dom.ts";
 import { Select } from "./fields.ts";
 import { moment } from "./format.ts";
@@ -23,7 +24,7 @@ import {
 } from "./elements.ts";
 import { to } from "./route.ts";
 import { rawData } from "./sent.ts";
-import type { EventDetail } from "./shapes.ts";
+import type { EventDetail, FilterTested } from "./shapes.ts";
 import { pager } from "./data-table.ts";
 
 interface EventProps {
@@ -197,6 +198,8 @@ const SendTo = part(
       choose("");
       again();
     });
+    const [tested, setTested] = useState<FilterTested | undefined>(undefined);
+    const why = useAction(async () => setTested(await testFilter(keyId, chosen, event.id)));
     if (others.length === 0) return null;
     return el.section(
       { class: "card", "aria-labelledby": "send-to" },
@@ -208,13 +211,24 @@ const SendTo = part(
             label: "Subscription",
             value: chosen,
             options: [["", "Choose…"], ...others.map((one) => [one.id, nameOf(one)] as const)],
-            change: choose,
-            hint: "One whose event names match: it did not exist, or did not want this event, when it was accepted.",
+            change: (id) => {
+              choose(id);
+              setTested(undefined);
+            },
+            hint: "One whose event names match: it did not exist, or did not want this event, when it was accepted. A filter does not keep it back now.",
           }),
-          problem(error),
-          el.div({ class: "row" }, el.button({ type: "submit", disabled: busy || chosen === "" }, "Send")),
+          problem(error ?? why.error),
+          el.div(
+            { class: "row" },
+            el.button({ type: "submit", disabled: busy || chosen === "" }, "Send"),
+            el.button(
+              { type: "button", disabled: why.busy || chosen === "" || event.damaged === true, onClick: why.run },
+              "Does it match now?",
+            ),
+          ),
         ],
       }),
+      tested !== undefined && FilterVerdict({ tested }),
     );
   },
 );

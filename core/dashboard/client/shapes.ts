@@ -3,6 +3,7 @@
  * are imported, so that no schema is in the page's bundle.
  */
 import type { z } from "zod";
+import type { filterTested, shownFilter } from "../../api/resources/filter-schema.ts";
 import type * as api from "../../api/resources/shapes.ts";
 import type { eventStatuses } from "../../api/resources/statuses.ts";
 
@@ -13,6 +14,9 @@ type Shown = z.infer<typeof api.shownSubscription>;
 export type Subscription = Omit<Shown, Times> & Partial<Pick<Shown, Times>>;
 type Times = "createdAt" | "updatedAt";
 export type Retry = NonNullable<Subscription["retry"]>;
+
+export type Filter = z.infer<typeof shownFilter>;
+export type FilterTested = z.infer<typeof filterTested>;
 
 /** A subscription with its new secret. */
 export type Secreted = Subscription &

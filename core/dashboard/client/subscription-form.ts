@@ -5,6 +5,7 @@ import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { EventNames } from "./event-types-input.ts";
 import { errorOf, Field } from "./fields.ts";
+import { filterText, readFilter } from "./filter-test.ts";
 import { type HeaderLine, HeadersInput, headerRow, headersOf } from "./headers-input.ts";
 import { notice, problem, showToast, useAction } from "./elements.ts";
 import type { Secreted, Subscription } from "./shapes.ts";
@@ -29,6 +30,7 @@ const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).orig
 export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) => {
   const [url, setUrl] = useState(one?.url ?? "https://");
   const [events, setEvents] = useState<readonly string[]>(one?.events ?? []);
+  const [filter, setFilter] = useState(filterText(one?.filter));
   const [description, setDescription] = useState(one?.description ?? "");
   const [rate, setRate] = useState(shown(one?.rateLimit?.perSecond));
   const [seconds, setSeconds] = useState(shown(one?.timeoutMs === undefined ? undefined : one.timeoutMs / 1_000));
@@ -69,13 +71,14 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       timeoutMs: timeout === undefined ? undefined : Math.round(timeout * 1_000),
       retry: own ? retry : undefined,
       headers: headersOf(headers),
+      filter: readFilter(filter),
     };
     if (one === undefined) {
       const { data } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: wanted });
       return saved(data);
     }
     // What was set and is empty now is cleared. An unchanged URL is left out: it need not be checked again.
-    for (const name of ["description", "rateLimit", "timeoutMs", "retry", "headers"] as const)
+    for (const name of ["description", "rateLimit", "timeoutMs", "retry", "headers", "filter"] as const)
       if (wanted[name] === undefined && one[name] !== undefined) wanted[name] = null;
     if (wanted["url"] === one.url) delete wanted["url"];
     const { data } = await ask<Subscription>("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), {
@@ -105,6 +108,19 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
         moved &&
           notice("warn", "At another origin the stored header values are dropped. Enter them again, or remove them."),
         EventNames({ chosen: events, change: setEvents, error: errorOf(error, "events") }),
+        Field({
+          label: "Filter",
+          value: filter,
+          change: setFilter,
+          optional: true,
+          lines: 3,
+          hint: [
+            "JSON, such as ",
+            el.code(null, '{"path": "data.currency", "equals": "EUR"}'),
+            ". Empty: every event that the names match.",
+          ],
+          error: errorOf(error, "filter"),
+        }),
         Field({
           label: "Description",
           value: description,

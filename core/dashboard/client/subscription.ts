@@ -20,6 +20,7 @@ import {
   useLoad,
   When,
 } from "./elements.ts";
+import { FilterTest, filterText } from "./filter-test.ts";
 import { to } from "./route.ts";
 import { SecretOnce } from "./secret.ts";
 import type { Attempt, Glance, Secreted } from "./shapes.ts";
@@ -130,6 +131,7 @@ const Open = part(
           ),
         el.div({ class: "two" }, Standing({ one }), Settings({ one })),
         TestEvent({ keyId, id: one.id }),
+        FilterTest({ keyId, one }),
         doing === "edit" &&
           SubscriptionForm({
             keyId,
@@ -189,6 +191,7 @@ const Settings = part(({ one }: { readonly one: Glance }) =>
       null,
       line("URL", el.span({ class: "wrap" }, one.url)),
       line("Events", el.span({ class: "names" }, ...one.events.map((name) => el.code({ key: name }, name)))),
+      one.filter !== undefined && line("Filter", el.pre({ tabIndex: 0 }, filterText(one.filter))),
       one.description !== undefined && line("Description", one.description),
       line(
         "Pace",
