@@ -14,7 +14,7 @@ const MODULES = [
   "account", "api", "app", "attempt", "audit-list", "cell", "chart", "choices", "delivery", "dialog", "dom", "event",
   "event-types-input", "events", "excerpt", "fields", "filter-test", "filters", "format", "headers-input", "api-keys", "live", "login", "main",
   "overview", "elements", "relay-status", "replay", "route", "secret", "sent", "session", "shell", "step-up",
-  "subscription", "subscription-actions", "subscription-form", "subscriptions", "data-table", "theme", "token", "totp",
+  "subscription", "subscription-actions", "subscription-form", "subscriptions", "data-table", "test-event", "theme", "token", "totp",
 ] as const; // prettier-ignore
 
 const JAVASCRIPT = "text/javascript; charset=utf-8";

@@ -1,7 +1,6 @@
 /** Shows one subscription: its settings, its state, and the actions on it. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
-import { AttemptLine } from "./attempt.ts";
 import { el, part } from "./dom.ts";
 import { count, duration, moment, share } from "./format.ts";
 import { loadStats, nameOf } from "./api-keys.ts";
@@ -23,8 +22,9 @@ import {
 import { FilterTest, filterText } from "./filter-test.ts";
 import { to } from "./route.ts";
 import { SecretOnce } from "./secret.ts";
-import type { Attempt, Glance, Secreted } from "./shapes.ts";
+import type { Glance, Secreted } from "./shapes.ts";
 import { DeleteSubscription, Rotate } from "./subscription-actions.ts";
+import { TestEvent } from "./test-event.ts";
 import { SubscriptionForm } from "./subscription-form.ts";
 import { HealthText } from "./subscriptions.ts";
 import type { ComponentChildren } from "preact";
@@ -225,29 +225,3 @@ const Settings = part(({ one }: { readonly one: Glance }) =>
     ),
   ),
 );
-
-const TestEvent = part(({ keyId, id }: ViewProps) => {
-  const [attempt, setAttempt] = useState<Attempt | undefined>(undefined);
-  const result = useRef<HTMLDivElement>(null);
-  const { run, busy, error } = useAction(async () => {
-    setAttempt((await ask<Attempt>("POST", path("/api-keys/{}/webhooks/{}/test", [keyId, id]))).data);
-  });
-  useEffect(() => result.current?.focus(), [attempt]);
-  return el.section(
-    { class: "card", "aria-labelledby": "test" },
-    el.h2({ id: "test" }, "Test event"),
-    el.p(
-      null,
-      "Sends ",
-      el.code(null, "relay:ping"),
-      " to the URL, now and once, even while it is disabled. It counts neither for health nor for statistics.",
-    ),
-    el.div(
-      { class: "row" },
-      el.button({ type: "button", disabled: busy, onClick: run }, busy ? "Sending…" : "Send a test event"),
-    ),
-    problem(error),
-    attempt !== undefined &&
-      el.div({ ref: result, tabIndex: -1, class: "timeline", role: "status" }, AttemptLine({ attempt })),
-  );
-});
