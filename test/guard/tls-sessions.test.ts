@@ -5,7 +5,8 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { createGuard } from "../../core/guard/index.ts";
 import type { Guard } from "../../core/guard/index.ts";
-import { loopbackCertificate, makeAuthority, testAuthority } from "../support/certificates.ts";
+import type { TlsIdentity } from "../../core/ports/plugin.ts";
+import { clientCertificate, loopbackCertificate, makeAuthority, testAuthority } from "../support/certificates.ts";
 import { testClock, turn } from "../support/clock.ts";
 
 const never = new AbortController().signal;
@@ -43,8 +44,8 @@ async function guardOf(): Promise<{ readonly guard: Guard; readonly clock: Retur
 }
 
 /** Opens a connection, reads the greeting, closes it. @returns whether it was resumed */
-async function visit(guard: Guard, port: number, hostname = "localhost"): Promise<boolean> {
-  const socket = (await guard.connect({ hostname, port }, never)) as TLSSocket;
+async function visit(guard: Guard, port: number, hostname = "localhost", identity?: TlsIdentity): Promise<boolean> {
+  const socket = (await guard.connect({ hostname, port, identity }, never)) as TLSSocket;
   await new Promise((resolve) => socket.once("data", resolve));
   await turn();
   const reused = socket.isSessionReused();
@@ -77,6 +78,19 @@ describe("a connection that is opened again", () => {
     expect(await visit(guard, server.port)).toBe(false);
     expect(await visit(guard, server.port, "127.0.0.1")).toBe(false);
     expect(await visit(guard, other.port)).toBe(false);
+  });
+
+  it("does not take over the session of another identity", async () => {
+    const { ca } = await testAuthority();
+    await using server = await serve({ requestCert: true, rejectUnauthorized: false, ca });
+    const { guard } = await guardOf();
+    const [one, two] = [await clientCertificate(), await clientCertificate()];
+    expect(await visit(guard, server.port)).toBe(false);
+    for (const identity of [one, two, { ca }])
+      expect(await visit(guard, server.port, "localhost", identity)).toBe(false);
+    for (const identity of [one, two, undefined])
+      expect(await visit(guard, server.port, "localhost", identity)).toBe(true);
+    expect(await visit(guard, server.port, "localhost", { ...one })).toBe(false);
   });
 
   it("is verified in full after an hour, however often it was resumed", async () => {

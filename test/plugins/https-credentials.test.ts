@@ -28,6 +28,8 @@ describe("a client certificate of a subscription", () => {
     }
     expect(await from("sub_3", undefined)).toMatchObject({ kind: "error" });
     const shown = [fingerprint(one.cert), fingerprint(two.cert)];
+    // One identity each, whose context and sessions serve all its connections.
+    expect(new Set(line.targets.slice(0, 6).map(({ identity }) => identity)).size).toBe(2);
     expect(receiver.requests.map(({ client }) => client)).toEqual([...shown, ...shown, ...shown]);
   });
 

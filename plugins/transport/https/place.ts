@@ -25,18 +25,35 @@ export interface Target {
 /** @param hosts what single hosts need in TLS */
 export function targetOf({ subscriptionId, url, certificate }: Aim, hosts: ReadonlyMap<string, TlsIdentity>): Target {
   const { origin, hostname, port, pathname, search } = new URL(url);
-  const host = hosts.get(hostname);
   return {
     subscriptionId,
     origin,
     hostname,
     port: port === "" ? 443 : Number(port),
-    // A certificate of the subscription goes before one of the host.
-    identity: certificate === undefined ? host : { ...host, ...certificate },
+    identity: identityOf(hosts.get(hostname), certificate),
     certificate,
     url,
     path: pathname + search,
   };
+}
+
+/** The identity of each certificate: one object, because the guard keeps its context and its sessions by the object. */
+const identities = new WeakMap<
+  ClientCertificate,
+  { readonly host: TlsIdentity | undefined; readonly identity: TlsIdentity }
+>();
+
+/** A certificate of the subscription goes before one of the host. */
+function identityOf(
+  host: TlsIdentity | undefined,
+  certificate: ClientCertificate | undefined,
+): TlsIdentity | undefined {
+  if (certificate === undefined) return host;
+  const known = identities.get(certificate);
+  if (known !== undefined && known.host === host) return known.identity;
+  const identity = { ...host, ...certificate };
+  identities.set(certificate, { host, identity });
+  return identity;
 }
 
 export const sameCertificate = (a: ClientCertificate | undefined, b: ClientCertificate | undefined): boolean =>
