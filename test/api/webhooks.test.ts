@@ -28,6 +28,17 @@ describe("a subscription", () => {
     expect(got.headers).toMatchObject({ "cache-control": "no-store", "x-content-type-options": "nosniff" });
   });
 
+  it("of a URL that another one of the key has is created with a warning that names it", async () => {
+    const first = await create({}, "key_twice");
+    const other = await api.ask("POST", "/api-keys/key_twice/webhooks", { body: { ...HOOK, url: `${HOOK.url}?b` } });
+    expect(other.json.meta).not.toHaveProperty("warnings");
+    const second = await api.ask("POST", "/api-keys/key_twice/webhooks", { body: HOOK });
+    expect([second.status, second.json.meta]).toMatchObject([
+      201,
+      { warnings: [`${String(first["id"])} has the same URL: an event that both want is sent to it twice`] },
+    ]);
+  });
+
   it("never shows its secret again", async () => {
     const { id, secret } = await create({}, "key_shown");
     const list = await api.ask("GET", "/api-keys/key_shown/webhooks");

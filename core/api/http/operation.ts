@@ -41,7 +41,13 @@ export interface Operation<Body = unknown, Query = unknown> {
   /** Only for tokens that own every key; for all others it is NOT_FOUND. */
   readonly everyKey?: true;
   /** Success: its status and what `data` is. Without `data` there is no body. */
-  readonly reply: { readonly status: number; readonly data?: z.ZodType; readonly paged?: true; readonly type?: string };
+  readonly reply: {
+    readonly status: number;
+    readonly data?: z.ZodType;
+    readonly paged?: true;
+    readonly warns?: true;
+    readonly type?: string;
+  };
   /** Codes beyond those that every operation can answer with. */
   readonly problems?: readonly ProblemCode[];
   handle(ask: OperationRequest<Body, Query>): Promise<HttpAnswer | Streaming> | HttpAnswer | Streaming;

@@ -31,6 +31,11 @@ const pagedMeta = z.strictObject({
   nextCursor: z.string().optional().meta({ description: "Where the next page begins, while there is more." }),
 });
 
+const warnedMeta = z.strictObject({
+  timestamp,
+  warnings: z.array(z.string()).optional().meta({ description: "What you may not have meant." }),
+});
+
 export function describeOperation(operation: AnyOperation): RouteDescription {
   const { summary, tag, body, bodyOptional, query, reply, problems = [] } = operation;
   const more = body ? WITH_BODY : query ? (["VALIDATION_FAILED"] as const) : [];
@@ -46,8 +51,8 @@ export function describeOperation(operation: AnyOperation): RouteDescription {
   };
 }
 
-function success({ status, data, paged, type }: AnyOperation["reply"]): AnswerDescription {
+function success({ status, data, paged, warns, type }: AnyOperation["reply"]): AnswerDescription {
   if (type !== undefined) return { status, description: "A stream.", content: { type, schema: z.string() } };
   if (data === undefined) return { status, description: "Done." };
-  return { status, content: { schema: z.strictObject({ data, meta: paged ? pagedMeta : meta }) } };
+  return { status, content: { schema: z.strictObject({ data, meta: paged ? pagedMeta : warns ? warnedMeta : meta }) } };
 }

@@ -45,12 +45,17 @@ export function subscriptionOperations(deps: {
       summary: "Create a subscription",
       tag,
       body: createBody(schemes),
-      reply: { status: 201, data: createdSubscription },
+      reply: { status: 201, data: createdSubscription, warns: true },
       problems: ["SUBSCRIPTION_LIMIT_REACHED", "URL_NOT_ALLOWED", "CONFLICT"],
       async handle({ keyId, body, actor }) {
+        // Read before: once the subscription is made, nothing may keep its secret from the client.
+        const others = await subscriptionCache.of(keyId);
         const { subscription, secret } = await subscriptions.create(keyId, body, actor);
         const location = `/api-keys/${encodeURIComponent(keyId)}/webhooks/${subscription.id}`;
-        return { data: createdView(subscription, secret), headers: { Location: location } };
+        const warnings = others
+          .filter(({ url }) => url === subscription.url)
+          .map(({ id }) => `${id} has the same URL: an event that both want is sent to it twice`);
+        return { data: createdView(subscription, secret), warnings, headers: { Location: location } };
       },
     }),
     operation({

@@ -88,16 +88,7 @@ const create: Command = {
     const api = await openApi(given, around);
     const answer = await api.ask("POST", path, body);
     const code = show(answer, given, around);
-    const made = record<Shown>(answer, SHOWN);
-    // The subscription exists already, so a list that fails is not an error.
-    const others = await api.ask("GET", path).then(
-      (found) => rows<Shown>(found, SHOWN),
-      () => [],
-    );
-    for (const { id, url } of others) {
-      if (url !== made.url || id === made.id) continue;
-      around.say(`relay: ${printable(id)} has the same URL: an event that both want is sent to it twice`);
-    }
+    for (const warning of answer.warnings ?? []) around.say(`relay: ${printable(warning)}`);
     return code;
   },
 };

@@ -15,6 +15,8 @@ export interface ApiAnswer {
   /** `data` of the envelope; undefined for 204. Numbers are exact, see `parseExact`. */
   readonly data: unknown;
   readonly nextCursor?: string;
+  /** What the relay thinks was not meant. */
+  readonly warnings?: readonly string[];
   /** `Relay-Durability`, of an accepted event. */
   readonly durability?: string;
 }
@@ -112,10 +114,10 @@ async function request(base: string, token: string, method: string, path: string
   const parsed = parse(text);
   if (answer.status >= 200 && answer.status < 300) {
     if (answer.status === 204) return { status: 204, data: undefined };
-    const { data, meta } = parsed as { data?: unknown; meta?: { nextCursor?: string } };
+    const { data, meta } = parsed as { data?: unknown; meta?: Pick<ApiAnswer, "nextCursor" | "warnings"> };
     if (data === undefined) throw new ExitError(EX_UNAVAILABLE, `${base} answers, but it is no relay`);
     const durability = answer.headers.get("relay-durability") ?? undefined;
-    return { status: answer.status, data, durability, nextCursor: meta?.nextCursor };
+    return { status: answer.status, data, durability, nextCursor: meta?.nextCursor, warnings: meta?.warnings };
   }
   throw problem(answer.status, parsed, answer.headers.get("retry-after"));
 }

@@ -8,7 +8,7 @@ import type { Secreted } from "./shapes.ts";
 
 export const SecretOnce = part(({ made, close }: { readonly made: Secreted; readonly close: () => void }) => {
   const [kept, setKept] = useState(false);
-  const { previousSecretExpiresAt: until } = made;
+  const { previousSecretExpiresAt: until, warnings = [] } = made;
   return Dialog({
     title: "Keep this secret now",
     children: [
@@ -33,6 +33,7 @@ export const SecretOnce = part(({ made, close }: { readonly made: Secreted; read
             ? "The old secret no longer signs."
             : `The old secret also signs until ${moment(until)}: install the new one before then.`,
         ),
+      warnings.length > 0 && notice("warn", ...warnings.map((text) => el.p({ key: text }, `${text}.`))),
       el.label(
         { class: "check" },
         el.input({ type: "checkbox", checked: kept, onChange: () => setKept(!kept) }),

@@ -21,7 +21,10 @@ export type FilterTested = z.infer<typeof filterTested>;
 /** A subscription with its new secret. */
 export type Secreted = Subscription &
   Pick<z.infer<typeof api.createdSubscription>, "secret"> &
-  Partial<Pick<z.infer<typeof api.rotatedSubscription>, "previousSecretExpiresAt">>;
+  Partial<Pick<z.infer<typeof api.rotatedSubscription>, "previousSecretExpiresAt">> & {
+    /** What may not have been meant. */
+    readonly warnings?: readonly string[] | undefined;
+  };
 
 export type Stats = z.infer<typeof api.keyStats>;
 export type Chart = Omit<Stats, "subscriptions">;

@@ -74,8 +74,8 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       filter: readFilter(filter),
     };
     if (one === undefined) {
-      const { data } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: wanted });
-      return saved(data);
+      const { data, meta } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: wanted });
+      return saved({ ...data, warnings: meta.warnings });
     }
     // What was set and is empty now is cleared. An unchanged URL is left out: it need not be checked again.
     for (const name of ["description", "rateLimit", "timeoutMs", "retry", "headers", "filter"] as const)
