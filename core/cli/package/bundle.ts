@@ -65,7 +65,7 @@ async function build(root: string, input: string, plugins: Plugin[]): Promise<Ou
     platform: "node",
     plugins: [...plugins, trimmed, missing(root)],
     resolve: {
-      conditionNames: ["node", "import", "default"],
+      conditionNames: ["node"],
       alias: {
         "relaybox/verify": join(root, `core/signing/verify${SUFFIX}`),
         relaybox: join(root, `config/index${SUFFIX}`),

@@ -68,9 +68,10 @@ export function missing(root: string): Plugin {
     name: "relay-missing",
     resolveId: {
       order: "post",
-      async handler(id, importer, { custom }) {
+      async handler(id, importer, { custom, kind }) {
         if (/^\0|^node:/.test(id) || isBuiltin(id) || custom !== undefined) return undefined;
-        const found = await this.resolve(id, importer, { skipSelf: true });
+        // A package may have one file for `import` and another for `require`.
+        const found = await this.resolve(id, importer, { kind, skipSelf: true });
         if (found !== null && !found.external) return found;
         const library = importer === undefined || /[\\/]node_modules[\\/]/.test(importer) || importer.startsWith(root);
         if (!library) throw new Error(`${importer} imports ${id}, which is not there`);
