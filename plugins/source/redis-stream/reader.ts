@@ -33,6 +33,8 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
   const { stream, group, consumer, dead, claimAfterMs } = options;
   const { Redis: Client } = await import("ioredis");
   let writer: Redis | undefined;
+  /** What a connection has reported; its commands say no more than that it is closed. */
+  let fault: unknown;
   /** Ids that were offered and not settled, so that a claim does not take them from ourselves. */
   const held = new Set<string>();
 
@@ -48,12 +50,13 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
       keepAlive: 10_000,
       retryStrategy: () => null,
     });
-    // Calls report the error themselves; without a listener an error event ends the process.
-    made.on("error", () => {});
+    // Without a listener an error event ends the process.
+    made.on("error", (error) => (fault = error));
     return made;
   }
 
   async function session(intake: Intake<Entry>, signal: AbortSignal, connected: () => void): Promise<void> {
+    fault = undefined;
     const [reading, writing] = [client(), client()];
     const close = (): void => reading.disconnect();
     signal.addEventListener("abort", close, { once: true });
@@ -68,7 +71,7 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
     } catch (error) {
       // While the source stops, what is under way is still acknowledged.
       if (!signal.aborted) writing.disconnect();
-      throw error;
+      throw fault ?? error;
     } finally {
       signal.removeEventListener("abort", close);
       close();
