@@ -1,6 +1,6 @@
 // The clients of upstream systems: installed only where a config needs them.
 import { describe, expect, it } from "vitest";
-import { StartError } from "../../core/model/errors.ts";
+import type { StartError } from "../../core/model/errors.ts";
 import { library, libraryProblems } from "../../plugins/source/messages/library.ts";
 
 const ABSENT = "no-such-client";
