@@ -146,6 +146,12 @@ export interface RelayConfig {
   readonly jobs?: readonly Job[];
   /** Serves the page at /developers. @default true */
   readonly dashboard?: boolean;
+  /**
+   * Threads of this process that each run a node, on one port and one storage: `"auto"` for one a core, at most 8. Bounds
+   * such as `delivery.concurrency` are shared out among them. Needs a system that lets a port be shared, such as Linux;
+   * elsewhere it is 1. @default 1
+   */
+  readonly threads?: "auto" | number;
 }
 
 /** Gives a config its type and returns it as it is. */

@@ -195,6 +195,13 @@ export function configSchema(around: ConfigSurroundings) {
     }).optional(),
     jobs: list(job(around.cronValid)).optional(),
     dashboard: flag.optional(),
+    threads: z
+      .custom<"auto" | number>(
+        (value) =>
+          value === "auto" || (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= 64),
+        'must be "auto" or a whole number from 1 to 64',
+      )
+      .optional(),
   });
 }
 

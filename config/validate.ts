@@ -1,4 +1,5 @@
 /** Turns an operator's config into a `Plan` with all defaults filled in, or reports every problem at once. */
+import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { validate as cronValid } from "node-cron";
 import { checkAllow } from "../core/guard/allow.ts";
@@ -104,6 +105,7 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     ...(config.gateway && { gateway: { keyHeader: defaults.KEY_HEADER, ...config.gateway } }),
     jobs: config.jobs ?? [retention()],
     dashboard: config.dashboard ?? true,
+    threads: threadsOf(config.threads),
     keys: {
       ...(settings.masterKey !== undefined && { master: settings.masterKey }),
       ...(settings.olderMasterKeys !== undefined && { older: settings.olderMasterKeys.trim().split(/[\s,]+/) }),
@@ -116,6 +118,9 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     },
   };
 }
+
+const threadsOf = (given: CheckedConfig["threads"] = defaults.THREADS): number =>
+  given === "auto" ? Math.min(defaults.MOST_THREADS, availableParallelism()) : given;
 
 type LogLevel = Plan["log"]["level"];
 

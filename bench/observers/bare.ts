@@ -15,6 +15,7 @@ const metrics = {
   count: nothing,
   gauge: nothing,
   observe: nothing,
+  snapshot: async () => ({ metrics: [], heapUsed: 0 }),
   text: async () => "",
   onRead: nothing,
   declare: nothing,

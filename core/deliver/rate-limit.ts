@@ -16,14 +16,15 @@ export interface RateLimit {
 /** Subscriptions whose rate is remembered. */
 const HELD = 10_000;
 
-export function createRateLimit(): RateLimit {
+/** @param share how many limiters share a rate: each keeps to its part of it */
+export function createRateLimit(share = 1): RateLimit {
   const held = new Map<string, { readonly perSecond: number; readonly limiter: Bottleneck }>();
 
   function limiterOf(id: string, perSecond: number): Bottleneck {
     const known = held.get(id);
     if (known?.perSecond === perSecond) return known.limiter;
     const limiter = new Bottleneck({
-      minTime: 1_000 / perSecond,
+      minTime: (1_000 * share) / perSecond,
       highWater: 0,
       strategy: Bottleneck.strategy.OVERFLOW,
     });
@@ -37,7 +38,7 @@ export function createRateLimit(): RateLimit {
       return undefined;
     } catch (error) {
       if (!(error instanceof Bottleneck.BottleneckError)) throw error;
-      return Math.max(1, Math.ceil(1_000 / perSecond));
+      return Math.max(1, Math.ceil((1_000 * share) / perSecond));
     }
   }
 

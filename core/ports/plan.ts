@@ -128,6 +128,8 @@ export interface Plan {
   readonly gateway?: { readonly upstream: string; readonly keyHeader: string };
   readonly jobs: readonly Job[];
   readonly dashboard: boolean;
+  /** Threads that each run a node. */
+  readonly threads: number;
   /**
    * Keys given in the config. `undefined`: made at the first start in `dataDir/keys`. Shared storage needs all three.
    */

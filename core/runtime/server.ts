@@ -7,6 +7,7 @@ import { StartError } from "../model/errors.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "./clock.ts";
 import type { Plan } from "../ports/plan.ts";
+import { openShared } from "./shared-port.ts";
 
 /** How long an idle connection is kept, ms: longer than usual proxies keep theirs, so that the proxy closes first. */
 const KEEP_ALIVE_MS = 65_000;
@@ -39,11 +40,15 @@ export interface Listening {
 
 export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** @throws StartError 69 when the address cannot be listened on, 78 when the certificate cannot be used */
+/**
+ * @param shared whether other threads listen there too
+ * @throws StartError 69 when the address cannot be listened on, 78 when the certificate cannot be used
+ */
 export async function listen(
   handler: Handler,
   server: Plan["server"],
   patience: Partial<Patience> = {},
+  shared = false,
 ): Promise<Listening> {
   const {
     clock = systemClock(),
@@ -53,22 +58,23 @@ export async function listen(
     stalledMs = 60_000,
   } = patience;
   const { host, port, tls, maxConnections } = server;
-  const asked = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const asked = addressOf(host, port);
   let closing = false;
   const serve: Handler = (req, res) => {
     if (closing) res.setHeader("Connection", "close");
     handler(req, res);
   };
-  const listener = await open(serve, {
+  const alone = {
     hostname: host,
     port: port === 0 ? { random: true } : { port, random: false, verbose: false },
-    https: tls ? { cert: tls.cert, key: tls.key } : false,
+    https: tls ? { cert: tls.cert, key: tls.key } : (false as const),
     autoClose: false,
     isProd: true,
     isTest: false,
     showURL: false,
     public: isAnyHost(host),
-  }).catch(async (cause: unknown) => {
+  };
+  const listener = await (shared ? openShared(serve, server) : open(serve, alone)).catch(async (cause: unknown) => {
     throw refused(asked, cause, await whyNot(host, port));
   });
   const http = listener.server as Server;
@@ -122,6 +128,7 @@ function cutStalled(socket: Socket): void {
   if (!answering || socket.writableLength > 0) socket.destroy();
 }
 
+const addressOf = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 const hostOf = ({ address, family }: AddressInfo): string => (family === "IPv6" ? `[${address}]` : address);
 const isAnyHost = (host: string): boolean => host === "0.0.0.0" || host === "::" || host === "";
 
@@ -131,6 +138,12 @@ function isSameHost(asked: string, bound: string): boolean {
   if (!literal) return asked !== "localhost" || /^(?:127\.|::1$)/.test(bound);
   if (!asked.includes(":")) return asked === bound;
   return new URL(`http://[${asked}]`).hostname === new URL(`http://[${bound}]`).hostname;
+}
+
+/** @throws StartError 69 when anybody listens there: who shares the port among threads would share it with them */
+export async function claimPort({ host, port }: Pick<Plan["server"], "host" | "port">): Promise<void> {
+  const code = port === 0 ? undefined : await whyNot(host, port);
+  if (code !== undefined) throw notListening(addressOf(host, port), code);
 }
 
 /** The error code for listening on the address, which listhen does not pass on; `undefined` when it works now. */

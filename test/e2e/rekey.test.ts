@@ -25,14 +25,18 @@ interface Hook {
 }
 
 /** A relay whose keys lie in its folder, as after a first start. */
-async function start(folder: string, env: Record<string, string> = {}): Promise<Running & { readonly url: string }> {
+async function start(
+  folder: string,
+  env: Record<string, string> = {},
+  threads = 1,
+): Promise<Running & { readonly url: string }> {
   writeFileSync(join(folder, "ca.pem"), (await testAuthority()).ca);
   writeFileSync(
     join(folder, "relay.config.ts"),
     `import { defineRelay } from "relaybox";
 export default defineRelay({
   server: { port: 0, shutdownMs: 2000 }, guard: { allow: ["127.0.0.1:*"], ca: "./ca.pem" },
-  limits: { "*": false }, abuse: false, log: { level: "warn" }, subscriptions: { perKey: 500 },
+  limits: { "*": false }, abuse: false, log: { level: "warn" }, subscriptions: { perKey: 500 }, threads: ${threads},
 });`,
   );
   const running = startCommand(["start"], { cwd: folder, env });
@@ -85,7 +89,8 @@ async function allGood(
 }
 
 describe("relay secrets rekey", () => {
-  it("changes the key under traffic; the old one is good for nothing afterwards", { timeout: 240_000 }, async () => {
+  const title = "changes the key under traffic, with %i threads; the old one is good for nothing afterwards";
+  it.each([1, 2])(title, { timeout: 240_000 }, async (threads) => {
     await using receiver = await startReceiver();
     const folder = testFolder();
     const file = (name: string): string => join(folder, "data", "keys", name);
@@ -93,7 +98,7 @@ describe("relay secrets rekey", () => {
     let hooks: Hook[];
     let old: string;
     {
-      await using relay = await start(folder);
+      await using relay = await start(folder, {}, threads);
       const token = await tokenOf(folder);
       hooks = await subscribe(relay, token, receiver, 20);
       old = readFileSync(file("master"), "utf8");

@@ -3,12 +3,16 @@ import { flushCompileCache } from "node:module";
 import { tidyHeap } from "../../runtime/v8-settings.ts";
 import { VERSION } from "../../model/version.ts";
 import type { Plan } from "../../ports/plan.ts";
+import type { Log } from "../../ports/plugin.ts";
+import type { Relay } from "../../runtime/compose/compose.ts";
+import type { ThreadsDeps } from "../../runtime/threads/supervisor.ts";
 import { isDetailed, type CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS } from "../support/command.ts";
-import { EX_OK, EX_TEMPFAIL } from "../support/exit.ts";
+import { EX_OK, EX_SOFTWARE, EX_TEMPFAIL } from "../support/exit.ts";
 import { createRunLog, writeFailure, type RunLog } from "../support/run-log.ts";
 import { reloader, rereader } from "../support/reload.ts";
+import type { StartedBy } from "../support/node-threads.ts";
 import { loadFor } from "../support/load-config.ts";
 
 const start: Command = {
@@ -27,12 +31,13 @@ const start: Command = {
     const port = given.whole("port", 0, 65_535);
     const logLevel = given.text("log-level");
     try {
-      const { plan, file } = await loadFor(given, around, {
+      const { plan, file, flags } = await loadFor(given, around, {
         ...(host !== undefined && { host }),
         ...(port !== undefined && { port }),
         ...(logLevel !== undefined && { logLevel }),
       });
-      return await runRelay(plan, around, file, rereader(given, env, around.cwd));
+      const by: StartedBy = { flags, env, cwd: around.cwd };
+      return await runRelay(plan, around, file, rereader(given, env, around.cwd), by);
     } catch (error) {
       if (around.stderr.isTTY) throw error;
       return writeFailure(error, createRunLog(around), isDetailed(around));
@@ -48,6 +53,7 @@ const TIDY_AFTER_MS = 1_000;
 /**
  * Runs until SIGTERM or SIGINT, also while it still starts; a second one ends the process at once. SIGHUP reloads.
  * @param reread reads the config again; without it SIGHUP is ignored
+ * @param by how each thread reads the config; without it there is one
  * @throws StartError
  */
 export async function runRelay(
@@ -55,13 +61,19 @@ export async function runRelay(
   around: CliEnvironment,
   file?: string,
   reread?: ReturnType<typeof rereader>,
+  by?: StartedBy,
 ): Promise<number> {
   const [{ composeRelay }, { createLog, createMetrics }] = await Promise.all([
     import("../../runtime/compose/compose.ts"),
     import("../../runtime/observability/index.ts"),
   ]);
   const log = createLog(plan.log.level);
-  const relay = composeRelay(plan, { clock: around.clock, log, metrics: createMetrics(), env: around.env });
+  const parts = { clock: around.clock, log, metrics: createMetrics(), env: around.env };
+  const threads = by === undefined ? 1 : await threadsOf(plan, log);
+  const relay =
+    by === undefined || threads === 1
+      ? composeRelay(plan, parts)
+      : await severalNodes(plan, threads, parts, by, around);
   const runLog = createRunLog(around);
   const asked = Promise.withResolvers<void>();
   let signals = 0;
@@ -111,6 +123,34 @@ export async function runRelay(
     runLog.info(`stopped after ${durationMs} ms`, "stopped", { signal: stopping.signal, durationMs });
   }
   return EX_OK;
+}
+
+/** How many threads run a node: one where the system lets no port be shared. */
+async function threadsOf(plan: Plan, log: Log): Promise<number> {
+  if (plan.threads === 1) return 1;
+  const { canSharePort } = await import("../../runtime/shared-port.ts");
+  if (await canSharePort()) return plan.threads;
+  log.warn("threads: one is started, as this system lets no port be shared", { count: plan.threads });
+  return 1;
+}
+
+async function severalNodes(
+  plan: Plan,
+  count: number,
+  parts: Omit<ThreadsDeps, "spawn" | "readable" | "gaveUp">,
+  by: StartedBy,
+  { stderr }: CliEnvironment,
+): Promise<Relay> {
+  const [{ composeThreads }, { threadSpawner }] = await Promise.all([
+    import("../../runtime/threads/supervisor.ts"),
+    import("../support/node-threads.ts"),
+  ]);
+  return composeThreads(plan, count, {
+    ...parts,
+    spawn: threadSpawner(plan, by),
+    readable: stderr.isTTY === true,
+    gaveUp: () => process.exit(EX_SOFTWARE),
+  });
 }
 
 interface Begun {

@@ -8,6 +8,7 @@ import type { OutputChunk, Plugin, RolldownBuild, RolldownOptions } from "rolldo
 import { SCRIPT, scriptFile } from "../../api/reference/page.ts";
 import { EMBEDDED, packAssets } from "../../dashboard/assets.ts";
 import { CONFIG_FILE } from "../commands/init.ts";
+import { PROGRAM_FILE } from "../support/node-threads.ts";
 import { EX_CONFIG, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
 import { embed, ENTRY, entry, missing, SUFFIX, trimmed } from "./pieces.ts";
 
@@ -43,6 +44,8 @@ export async function bundle(root: string, config: string | undefined): Promise<
     assets[name] = made.code;
     for (const id of made.moduleIds) files.add(id);
   }
+  // A thread that runs a node is started from the text of the program.
+  assets[PROGRAM_FILE] = main.code;
   assets[EMBEDDED] = await packAssets();
   assets[CONFIG_FILE] = await readFile(join(root, CONFIG_FILE));
   for (const name of PAGE_LIBRARIES) files.add(createRequire(import.meta.url).resolve(name));

@@ -15,8 +15,11 @@ export function entry(root: string, config: string | undefined): Plugin {
     resolveId: (id) => (id === ENTRY ? id : undefined),
     load(id) {
       if (id === ENTRY) {
-        return `import { main } from ${JSON.stringify(join(root, `core/cli/program${SUFFIX}`))};
-main(process.argv.slice(2)).then((code) => { process.exitCode = code; });`;
+        const file = (path: string): string => JSON.stringify(join(root, `core/cli/${path}${SUFFIX}`));
+        return `import { isMainThread } from "node:worker_threads";
+import { main } from ${file("program")};
+if (isMainThread) main(process.argv.slice(2)).then((code) => { process.exitCode = code; });
+else import(${file("support/thread-entry")});`;
       }
       if (id !== join(root, `config/built-in${SUFFIX}`) || config === undefined) return undefined;
       return `export { default as builtIn } from ${JSON.stringify(config)};`;

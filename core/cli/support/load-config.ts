@@ -4,8 +4,13 @@ import type { Settings } from "../../../config/environment.ts";
 import type { CliEnvironment } from "./environment.ts";
 import type { Given } from "./command.ts";
 
+export interface LoadedFor extends Loaded {
+  /** Settings of the command line. */
+  readonly flags: Settings;
+}
+
 /** Flags win over the environment, the file and the default. @throws ConfigError (78) */
-export async function loadFor(given: Given, around: CliEnvironment, more: Settings = {}): Promise<Loaded> {
+export async function loadFor(given: Given, around: CliEnvironment, more: Settings = {}): Promise<LoadedFor> {
   const { loadConfig } = await import("../../../config/load.ts");
   const config = given.text("config");
   const dataDir = given.text("data-dir");
@@ -14,5 +19,5 @@ export async function loadFor(given: Given, around: CliEnvironment, more: Settin
     ...(dataDir !== undefined && { dataDir }),
     ...more,
   };
-  return loadConfig({ flags, env: around.env, cwd: around.cwd });
+  return { ...(await loadConfig({ flags, env: around.env, cwd: around.cwd })), flags };
 }

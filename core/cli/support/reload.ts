@@ -17,11 +17,11 @@ export type Effective = Reloadable & Readonly<Record<string, unknown>>;
 
 export function effective(plan: Plan): Effective {
   const { dataDir, server, events, retry, delivery, guard, limits, abuse, stepUp, health, signature } = plan;
-  const { subscriptions, intake, log, gateway, jobs, dashboard, storage, sources, transports, auth } = plan;
+  const { subscriptions, intake, log, gateway, jobs, dashboard, threads, storage, sources, transports, auth } = plan;
   const names = (plugins: readonly { readonly name: string }[]): string[] => plugins.map(({ name }) => name);
   return {
     ...{ dataDir, server, events, retry, delivery, guard, limits, abuse, stepUp, health, signature },
-    ...{ subscriptions, intake, log, gateway, jobs, dashboard },
+    ...{ subscriptions, intake, log, gateway, jobs, dashboard, threads },
     ...{ storage: storage.name, sources: names(sources), transports: names(transports), auth: auth.name },
   };
 }

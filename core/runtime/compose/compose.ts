@@ -10,18 +10,20 @@ import { createJobs, type Jobs } from "../jobs.ts";
 import { createLifecycle, type Step } from "../lifecycle.ts";
 import { startOf } from "../plugin-faults.ts";
 import { listen, type Listening } from "../server.ts";
+import { isFirst, type ThreadBeat } from "../threads/node-thread.ts";
 import { composePath } from "./delivery-path.ts";
 import { refreshGauges } from "./gauges.ts";
 import { composeGateway } from "./gateway.ts";
 import { metricsStep } from "./metrics-route.ts";
 import { wrapped } from "./observers.ts";
-import { createPorts, type OpenPorts, type SetupContext } from "./open-ports.ts";
+import { createPorts, type OpenPorts } from "./open-ports.ts";
 import type { DeliveryPath } from "./parts.ts";
 import { createReload, type Reload } from "./reload.ts";
-import { readiness } from "./readiness.ts";
+import { pluginParts, readiness } from "./readiness.ts";
 import { composeOperations, composeRoutes } from "./routes.ts";
+import type { SetupContext } from "./surroundings.ts";
 
-export type { SetupContext } from "./open-ports.ts";
+export type { SetupContext } from "./surroundings.ts";
 
 export interface Relay {
   /** Resolves when events are taken in and delivered. @throws StartError with the exit code that fits */
@@ -35,6 +37,12 @@ export interface Relay {
    * @returns whether it did; else the relay itself is in doubt, and the process should end
    */
   blame(error: unknown): boolean;
+}
+
+/** A relay of one node, which may be one of several in its process. */
+export interface NodeRelay extends Relay {
+  /** What this node tells the others of itself. */
+  threadBeat(): ThreadBeat;
 }
 
 export interface Started {
@@ -52,8 +60,8 @@ interface Built {
   readonly app: AppDeps;
 }
 
-export function composeRelay(plan: Plan, around: SetupContext): Relay {
-  const { clock, log, metrics } = around;
+export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
+  const { clock, log, metrics, thread } = around;
   const opening = createPorts(plan, around);
   let current: Built | undefined;
   let listening: Listening | undefined;
@@ -66,7 +74,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
 
   function build(ports: OpenPorts): Built {
     const { keys, guard, storage, transports, observers: observerPlugins } = ports;
-    const surroundings = { plan, clock, log, metrics };
+    const surroundings = { plan, clock, log, metrics, thread };
     const path = composePath({
       ...surroundings,
       keys,
@@ -79,7 +87,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
     });
     const jobs = createJobs({ jobs: plan.jobs, storage, run: runJob(path), log });
     const gateway = composeGateway({ ...ports, ...surroundings });
-    const served = { ports, path, gateway: gateway.routes, metrics, state: () => lifecycle.state() };
+    const served = { ports, path, gateway: gateway.routes, metrics, thread, state: () => lifecycle.state() };
     const operations = composeOperations(served);
     const app: AppDeps = {
       ...around,
@@ -110,11 +118,11 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
         const { ports, path } = built();
         await ports.limiter.load();
         await path.circuitBreaker.start();
-        await path.sweeper.start();
+        if (isFirst(thread)) await path.sweeper.start();
         path.statsCollector.start();
         path.cluster.listen();
         path.dispatcher.start();
-        const ready = () => readiness(ports, plan, lifecycle.state());
+        const ready = () => readiness(ports, plan, lifecycle.state(), thread);
         refreshGauges({ metrics, path, readiness: ready, dropped: log.dropped });
       },
       async stop(graceMs) {
@@ -131,7 +139,7 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
     {
       name: "server",
       async start() {
-        listening = await listen(createApp(built().app), plan.server);
+        listening = await listen(createApp(built().app), plan.server, {}, thread !== undefined);
       },
       async stop(graceMs) {
         await listening?.close(graceMs / 4);
@@ -152,11 +160,11 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
           admit: publisher.admit,
         });
         for (const [i, source] of ports.sources.entries()) {
-          await startOf(plan.sources[i] as SourcePlugin, async () => source.start(accept, info), ports.starting);
+          await startOf(plan.sources[i] as SourcePlugin, async () => source?.start(accept, info), ports.starting);
         }
       },
       async stop(graceMs) {
-        await Promise.all(built().ports.sources.map((source) => source.stop(graceMs * 0.9)));
+        await Promise.all(built().ports.sources.map(async (source) => source?.stop(graceMs * 0.9)));
       },
     },
     { name: "jobs", share: 1 / 4, start: () => built().jobs.start(), stop: () => built().jobs.stop() },
@@ -178,6 +186,10 @@ export function composeRelay(plan: Plan, around: SetupContext): Relay {
     },
     stop: () => lifecycle.stop(),
     blame: (error) => blame(opening.incidents, error),
+    threadBeat: () => ({
+      underWay: current?.path.dispatcher.underWay() ?? 0,
+      parts: current === undefined ? {} : pluginParts(current.ports, plan),
+    }),
     reload: createReload(plan, {
       limiter: () => built().ports.limiter,
       catalogue: () => built().path.catalogue,

@@ -40,7 +40,7 @@ const MOST_HELD = 1_000;
 /** Builds every part of the path. Nothing runs and nothing is read before a part is started. */
 export function composePath(ports: PathPorts): DeliveryPath {
   const container = createContainer<DeliveryPath>();
-  for (const [name, port] of Object.entries({ webhookKeys: undefined, ...ports }))
+  for (const [name, port] of Object.entries({ webhookKeys: undefined, thread: undefined, ...ports }))
     container.put(name as keyof PathPorts, port as never);
   composePublish(container);
   composeSend(container);
@@ -68,7 +68,7 @@ function composePublish(container: Container<DeliveryPath>): void {
   container.make("recipients", ["storage"], ({ storage }) => createRecipients(storage));
   container.make("eventCache", ["storage"], ({ storage }) => createEventCache(storage));
   container.make("observer", ["log"], ({ log }) => createObservers(log));
-  container.make("liveFeed", ["storage"], ({ storage }) => watchedFeed(storage));
+  container.make("liveFeed", ["storage", "thread"], ({ storage, thread }) => watchedFeed(storage, thread));
   container.make("statsCollector", ["storage", "clock", "log"], createStatsCollector);
   container.make(
     "publisher",
@@ -145,7 +145,7 @@ function composeDeliver(container: Container<DeliveryPath>): void {
     ({ transportOf, storage: { queue }, clock, log, metrics }) =>
       createAway({ transportOf, queue, clock, log, metrics }),
   );
-  container.make("rateLimit", [], () => createRateLimit());
+  container.make("rateLimit", ["thread"], ({ thread }) => createRateLimit(thread?.count));
   container.make(
     "circuitBreaker",
     ["plan", "storage", "clock", "log", "metrics", "subscriptions"],

@@ -7,7 +7,10 @@ import type { DeliveryPath } from "./parts.ts";
 
 export interface GaugeDeps {
   readonly metrics: Pick<RelayMetrics, "gauge" | "onRead">;
-  readonly path: Pick<DeliveryPath, "plan" | "clock" | "storage" | "dispatcher" | "circuitBreaker" | "retryAfter">;
+  readonly path: Pick<
+    DeliveryPath,
+    "plan" | "clock" | "storage" | "dispatcher" | "circuitBreaker" | "retryAfter" | "thread"
+  >;
   readonly readiness: () => Promise<Readonly<Record<string, HealthPart>>>;
   /** Lines of the log that were lost. */
   readonly dropped: () => number;
@@ -16,6 +19,7 @@ export interface GaugeDeps {
 /** Refreshes the gauges before each reading from now on. A gauge that cannot be read keeps its last value. */
 export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps): void {
   const { plan, clock, storage, dispatcher, circuitBreaker, retryAfter } = path;
+  if (path.thread === undefined) metrics.gauge("threads", 1);
   metrics.gauge("build_info", 1, { version: VERSION, node: process.version });
   metrics.onRead(() => {
     metrics.gauge("leases", dispatcher.underWay());

@@ -1,10 +1,16 @@
-/** Composes the live feed: changes of subscriptions reach it from the storage, whichever node made them. */
-import { createFeed, type LiveFeed } from "../../history/live-feed.ts";
+/**
+ * Composes the live feed: changes of subscriptions reach it from the storage, whichever node made them, and what other
+ * threads of this process do reaches it over a broadcast channel, while somebody listens.
+ */
+import { BroadcastChannel } from "node:worker_threads";
+import { createFeed, type FeedMessage, type LiveFeed } from "../../history/live-feed.ts";
 import { parseSubscriptionKey } from "../../model/keys.ts";
 import type { Storage } from "../../ports/storage.ts";
+import type { ThreadPlace } from "../threads/node-thread.ts";
 
-export function watchedFeed(storage: Pick<Storage, "watch">): LiveFeed {
-  const feed = createFeed();
+export function watchedFeed(storage: Pick<Storage, "watch">, thread?: Pick<ThreadPlace, "index" | "feed">): LiveFeed {
+  const own = createFeed();
+  const feed = thread === undefined ? own : acrossThreads(own, thread);
   storage.watch((keys) => {
     for (const key of keys) {
       if (!key.startsWith("subscription:")) continue;
@@ -13,4 +19,66 @@ export function watchedFeed(storage: Pick<Storage, "watch">): LiveFeed {
     }
   });
   return feed;
+}
+
+/** `wants`: this thread has listeners for a key, or has none any more. `tell`: something happened that `to` wants. */
+type Said =
+  | { readonly say: "hello" }
+  | { readonly say: "wants"; readonly from: number; readonly keys: readonly string[] }
+  | { readonly say: "tell"; readonly to: number; readonly keyId: string; readonly message: FeedMessage };
+
+type Listener = (message: FeedMessage) => void;
+
+function acrossThreads(feed: LiveFeed, { index, feed: name }: Pick<ThreadPlace, "index" | "feed">): LiveFeed {
+  const channel = new BroadcastChannel(name);
+  /** Listeners of this thread. */
+  const here = new Map<string, Set<Listener>>();
+  /** What listens in this thread for another one, by thread and key. */
+  const forOthers = new Map<number, Map<string, () => void>>();
+  const say = (what: Said): void => channel.postMessage(what);
+  const wants = (): void => say({ say: "wants", from: index, keys: [...here.keys()] });
+
+  /** Sends what happens on those keys to that thread from now on, and on no others. */
+  function serve(to: number, keys: readonly string[]): void {
+    const before = forOthers.get(to) ?? new Map<string, () => void>();
+    const now = new Map<string, () => void>();
+    for (const keyId of keys) {
+      const tell: Listener = (message) => {
+        // Each thread hears of changed subscriptions itself.
+        if (message.event !== "subscription") say({ say: "tell", to, keyId, message });
+      };
+      now.set(keyId, before.get(keyId) ?? feed.listen(keyId, tell));
+    }
+    for (const [keyId, stop] of before) if (!now.has(keyId)) stop();
+    forOthers.set(to, now);
+  }
+
+  channel.onmessage = (event: unknown) => {
+    const said = (event as { readonly data: Said }).data;
+    if (said.say === "hello") wants();
+    else if (said.say === "wants") serve(said.from, said.keys);
+    else if (said.to === index) for (const tell of here.get(said.keyId) ?? []) tell(said.message);
+  };
+  channel.unref();
+  // A thread that comes later learns what the others want, and they that it wants nothing yet.
+  say({ say: "hello" });
+  wants();
+
+  return {
+    ...feed,
+    listen(keyId, send) {
+      const tell: Listener = (message) => send(message);
+      const stop = feed.listen(keyId, tell);
+      const ofKey = here.get(keyId) ?? new Set();
+      here.set(keyId, ofKey.add(tell));
+      if (ofKey.size === 1) wants();
+      return () => {
+        stop();
+        ofKey.delete(tell);
+        if (ofKey.size > 0 || here.get(keyId) !== ofKey) return;
+        here.delete(keyId);
+        wants();
+      };
+    },
+  };
 }

@@ -1,13 +1,11 @@
 /** Opens what a relay stands on: folder, keys, guard, storage, then the plug-ins that use them. Closes in reverse order. */
-import { readFile } from "node:fs/promises";
-import { createGuard, type Guard } from "../../guard/index.ts";
+import type { Guard } from "../../guard/index.ts";
 import { createLimiter, type Limiter } from "../../limits/limiter.ts";
 import { StartError } from "../../model/errors.ts";
 import { twice } from "../../model/transport-choice.ts";
 import type { Auth } from "../../ports/auth.ts";
-import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
-import type { Keys, Plugin } from "../../ports/plugin.ts";
+import type { Plugin } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
 import type { Ed25519Key } from "../../signing/ed25519.ts";
@@ -19,27 +17,17 @@ import { containObserver } from "../contain/observer.ts";
 import { inside } from "../contain/owner.ts";
 import { containSource, type ContainedSource } from "../contain/source.ts";
 import { containTransport } from "../contain/transport.ts";
-import { makeDataDir } from "../data-dir.ts";
-import { createFetch } from "../fetch.ts";
+import { adoptEverywhere } from "../keys/adopt-everywhere.ts";
 import { loadKeys, type RelayKeys } from "../keys/keyring.ts";
 import { loadWebhookKeys } from "../keys/webhook-keys.ts";
 import { createRekey, hasMasterKey, ownMasterKey, settleKeyFiles, type Rekey } from "../keys/rekey.ts";
-import type { RelayLog, RelayMetrics } from "../observability/index.ts";
 import { contextOf, type ContextParts } from "../plugin-context.ts";
 import { startOf, type Starting } from "../plugin-faults.ts";
-import { createSecretOptions } from "../secret-options.ts";
 import { ensureSchema } from "../storage-schema.ts";
 import { watchedStorage } from "../storage-watch.ts";
+import { isFirst } from "../threads/node-thread.ts";
 import type { NamedObserver } from "./observers.ts";
-
-/** What a relay uses of the process around it. */
-export interface SetupContext {
-  readonly clock: Clock;
-  readonly log: RelayLog;
-  readonly metrics: RelayMetrics;
-  /** Where secret options are read. @default the process's */
-  readonly env?: Readonly<Record<string, string | undefined>>;
-}
+import { openSurroundings, type SetupContext } from "./surroundings.ts";
 
 /** What is open after a start. */
 export interface OpenPorts {
@@ -56,7 +44,8 @@ export interface OpenPorts {
   readonly transports: readonly Transport[];
   readonly auth: Auth;
   readonly rekey: Rekey;
-  readonly sources: readonly ContainedSource[];
+  /** In the order of the plan; `undefined` for one that another thread runs. */
+  readonly sources: readonly (ContainedSource | undefined)[];
   readonly observers: readonly NamedObserver[];
   /** The text with every secret option of a plug-in masked. */
   readonly hide: (text: string) => string;
@@ -64,12 +53,6 @@ export interface OpenPorts {
   /** For the start of the sources, which comes later. */
   readonly starting: Starting;
 }
-
-const refuse = (what: string) => (): never => {
-  throw new Error(`a storage is set up before there are ${what}`);
-};
-const noKeys = refuse("keys");
-const NO_KEYS: Keys = { seal: noKeys, open: noKeys, signToken: noKeys, publicJwk: noKeys };
 
 export interface Ports {
   /** What plug-ins do wrong, from the first setup on. */
@@ -85,8 +68,8 @@ const START_MS = 120_000;
 /** Least time that a plug-in gets to let go. */
 const LEAST_MS = 50;
 
-export function createPorts(plan: Plan, { env = process.env, ...around }: SetupContext): Ports {
-  const { clock, log, metrics } = around;
+export function createPorts(plan: Plan, around: SetupContext): Ports {
+  const { clock, log, metrics, thread } = around;
   const closing: (() => Promise<unknown> | undefined)[] = [];
   const incidents = createIncidents(around);
   /** Monotonic time until which plug-ins may take to let go: the other half of the grace is the storage's. */
@@ -99,30 +82,11 @@ export function createPorts(plan: Plan, { env = process.env, ...around }: SetupC
   return {
     incidents,
     async open() {
-      const { dataDir, configDir } = plan;
-      makeDataDir(dataDir);
-      const secrets = createSecretOptions({ env, configDir });
-      const { hide } = secrets;
+      const { dataDir } = plan;
+      const { guard, ca, bare, hide, close } = await openSurroundings(plan, around);
+      closing.unshift(close);
       const starting = { hide, clock, log };
-      log.hideWith(hide);
-      const { storage: keeper, sources: takers, transports: senders, observers: watchers } = plan;
-      for (const plugin of [keeper, ...watchers, ...senders, plan.auth, ...takers])
-        metrics.declare(plugin.metrics ?? []);
-      const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
-      const guard = createGuard({ ...plan.guard, ca, clock });
-      const outbound = createFetch(guard.connect);
-      closing.unshift(() => outbound.dispose());
-
-      const bare: ContextParts = {
-        ...around,
-        connect: guard.connect,
-        fetch: outbound.fetch,
-        keys: NO_KEYS,
-        guess: refuse("limits"),
-        secrets,
-        dataDir,
-        configDir,
-      };
+      const keeper = plan.storage;
       const opened = await startOf(keeper, () => keeper.setup(contextOf(keeper, bare, undefined)), starting);
       const storage = watchedStorage(opened, clock, metrics);
       closing.unshift(() => storage.dispose());
@@ -164,10 +128,18 @@ export function createPorts(plan: Plan, { env = process.env, ...around }: SetupC
         throw new StartError(78, `transports: two plug-ins serve ${both}; give each a name of its own`);
       const auth = containAuth(await open(plan.auth), plan.auth, walls);
       letGo(plan.auth, () => auth.dispose?.());
-      const rekey = createRekey({ ...around, keys, storage, auth, dataDir: keyFiles });
+      const others =
+        keyFiles === undefined || thread === undefined ? undefined : adoptEverywhere(keys, storage.nodes, keyFiles);
+      const rekey = createRekey({ clock, log, keys, storage, auth, dataDir: keyFiles, others });
       closing.unshift(() => rekey.stop());
-      const sources: ContainedSource[] = [];
-      for (const plugin of plan.sources) sources.push(containSource(await open(plugin), plugin, walls));
+      const sources: (ContainedSource | undefined)[] = [];
+      for (const plugin of plan.sources) {
+        const source = containSource(await open(plugin), plugin, walls);
+        // Routes are served by every thread; a source without any takes events in once in a process.
+        const here = isFirst(thread) || source.routes !== undefined;
+        if (!here) await source.stop();
+        sources.push(here ? source : undefined);
+      }
       return {
         guard,
         ca,

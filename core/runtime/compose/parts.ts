@@ -35,6 +35,7 @@ import type { StatsCollector } from "../../stats/collect.ts";
 import type { StatsQuery } from "../../stats/query.ts";
 import type { ClusterMessages } from "../../subscriptions/cluster-messages.ts";
 import type { Subscriptions } from "../../subscriptions/subscriptions.ts";
+import type { ThreadPlace } from "../threads/node-thread.ts";
 import type { NamedObserver, Observers } from "./observers.ts";
 import type { Catalogue } from "./reload.ts";
 
@@ -53,6 +54,8 @@ export interface PathPorts {
   /** Observers of plug-ins. */
   readonly observerPlugins: readonly NamedObserver[];
   readonly fanoutBounds: FanoutBounds;
+  /** The place of this node, where the process has several. */
+  readonly thread?: ThreadPlace | undefined;
 }
 
 /** Every part of the path, its ports included. */

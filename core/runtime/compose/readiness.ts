@@ -4,6 +4,7 @@ import type { Auth } from "../../ports/auth.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Lifecycle } from "../lifecycle.ts";
+import { threadsPart, worstOf, type ThreadPlace } from "../threads/node-thread.ts";
 import type { OpenPorts } from "./open-ports.ts";
 
 /** What readiness reads of the ports. */
@@ -32,28 +33,15 @@ function namesOf(kind: string, plugins: readonly { readonly name: string }[]): r
   });
 }
 
-/**
- * The state of each part. Sources and transports that never say anything of it have no part; a plug-in of any kind that has
- * failed within the last minute has one. Never rejects.
- */
-export async function readiness(
-  { storage, auth, sources, transports, hide, incidents }: ReadinessPorts,
+/** The state of each plug-in of this thread that says anything of it, or has failed within the last minute. */
+export function pluginParts(
+  { sources, transports, hide, incidents }: Pick<ReadinessPorts, "sources" | "transports" | "hide" | "incidents">,
   plan: Pick<Plan, "sources" | "transports" | "server">,
-  state: ReturnType<Lifecycle["state"]>,
-): Promise<Parts> {
-  const answering = await storage.status().then(
-    (): HealthPart => ({ ready: true }),
-    (): HealthPart => ({ ready: false, state: "does not answer" }),
-  );
-  const ready: HealthPart = auth.ready() ? { ready: true } : { ready: false, state: "has no keys yet" };
-  const parts: Record<string, HealthPart> = {
-    relay: { ready: state === "running", state },
-    storage: answering,
-    auth: ready,
-  };
+): Parts {
+  const parts: Record<string, HealthPart> = {};
   const names = partNames(plan);
   for (const [i, port] of [...sources, ...transports].entries()) {
-    if (port.readiness === undefined) continue;
+    if (port?.readiness === undefined) continue;
     const name = names[i] as string;
     const why = reasonOf(port as { readiness: () => unknown });
     const needed = plan.server.readyNeeds?.includes(name) ? {} : { required: false };
@@ -64,6 +52,32 @@ export async function readiness(
     parts[name] = { ready: false, state: plain(hide(why)), required: false };
   }
   return parts;
+}
+
+/**
+ * The state of each part. Sources and transports that never say anything of it have no part; a plug-in of any kind that has
+ * failed within the last minute has one. Never rejects.
+ */
+export async function readiness(
+  ports: ReadinessPorts,
+  plan: Pick<Plan, "sources" | "transports" | "server">,
+  state: ReturnType<Lifecycle["state"]>,
+  thread?: ThreadPlace,
+): Promise<Parts> {
+  const { storage, auth } = ports;
+  const answering = await storage.status().then(
+    (): HealthPart => ({ ready: true }),
+    (): HealthPart => ({ ready: false, state: "does not answer" }),
+  );
+  const ready: HealthPart = auth.ready() ? { ready: true } : { ready: false, state: "has no keys yet" };
+  const own = pluginParts(ports, plan);
+  return {
+    relay: { ready: state === "running", state },
+    ...(thread && { threads: threadsPart(thread.state()) }),
+    storage: answering,
+    auth: ready,
+    ...(thread === undefined ? own : worstOf([own, thread.state().parts])),
+  };
 }
 
 /** What a plug-in says of itself. One that fails to say anything is not ready. */

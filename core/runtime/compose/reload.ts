@@ -28,7 +28,7 @@ export function createReload(
   first: Reloadable,
   parts: {
     readonly limiter: () => Pick<Limiter, "configure">;
-    readonly catalogue: () => Catalogue;
+    readonly catalogue: () => Pick<Catalogue, "replace">;
     readonly log: Pick<RelayLog, "setLevel">;
   },
 ): Reload {

@@ -10,6 +10,7 @@ import { VERSION } from "../../model/version.ts";
 import type { Route } from "../../ports/plugin.ts";
 import type { Lifecycle } from "../lifecycle.ts";
 import type { RelayMetrics } from "../observability/index.ts";
+import type { ThreadPlace } from "../threads/node-thread.ts";
 import { servedRoutes } from "./gateway.ts";
 import { metricsRoutes } from "./metrics-route.ts";
 import type { OpenPorts } from "./open-ports.ts";
@@ -24,10 +25,11 @@ export interface ServedParts {
   readonly gateway: readonly Route[];
   readonly metrics: Pick<RelayMetrics, "text">;
   readonly state: Lifecycle["state"];
+  readonly thread?: ThreadPlace | undefined;
 }
 
 /** The operations of the management API. */
-export function composeOperations({ ports, path, state }: ServedParts): readonly AnyOperation[] {
+export function composeOperations({ ports, path, state, thread }: ServedParts): readonly AnyOperation[] {
   const { auth, rekey } = ports;
   const { storage, transports, cluster, statsQuery } = path;
   return createOperations({
@@ -49,7 +51,7 @@ export function composeOperations({ ports, path, state }: ServedParts): readonly
     feed: path.liveFeed,
     figures: {
       stats: (keyId, range, subscriptionId) => statsQuery.ofKey(keyId, range, subscriptionId),
-      status: async () => relayStatus(path, state(), await readiness(ports, path.plan, state())),
+      status: async () => relayStatus(path, state(), await readiness(ports, path.plan, state(), thread)),
       relay: (range) => statsQuery.ofRelay(range),
     },
   });
@@ -57,14 +59,14 @@ export function composeOperations({ ports, path, state }: ServedParts): readonly
 
 /** All routes that are no operations. */
 export function composeRoutes(parts: ServedParts, operations: readonly AnyOperation[]): readonly Route[] {
-  const { ports, path, gateway, metrics, state } = parts;
+  const { ports, path, gateway, metrics, state, thread } = parts;
   const { auth, sources } = ports;
   const { plan, clock } = path;
   const own = [
-    ...healthRoutes({ clock, readiness: () => readiness(ports, plan, state()) }),
+    ...healthRoutes({ clock, readiness: () => readiness(ports, plan, state(), thread) }),
     ...webhookKeyRoutes(path.webhookKeys ?? []),
   ];
-  const fromPlugins = [...(auth.routes ?? []), ...sources.flatMap((source) => source.routes ?? [])];
+  const fromPlugins = [...(auth.routes ?? []), ...sources.flatMap((source) => source?.routes ?? [])];
   const page = plan.dashboard ? dashboardRoutes({ firstRun: auth.firstRun, userAgent: `Relay/${VERSION}` }) : [];
   const documented = openApiRoutes({
     operations,

@@ -25,6 +25,7 @@ export const LOG_FIELDS: ReadonlySet<string> = new Set([
   "node",
   "job",
   "part",
+  "thread",
   "tick",
   "version",
   // how it went

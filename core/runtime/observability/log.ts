@@ -22,6 +22,8 @@ export interface LogOptions {
   readonly readable?: boolean;
   /** @default the system's */
   readonly clock?: Clock;
+  /** Takes blocks of lines in place of `dest`: in a thread, whose process writes one log. */
+  readonly write?: (lines: string) => void;
 }
 
 export interface RelayLog extends Log {
@@ -33,6 +35,12 @@ export interface RelayLog extends Log {
   flush(): Promise<void>;
   /** Lines lost so far because nobody read the log fast enough. */
   dropped(): number;
+}
+
+/** The log of a process that has threads. */
+export interface ProcessLog extends RelayLog {
+  /** Adds whole lines that a thread has made and masked. */
+  addLines(lines: string): void;
 }
 
 /** Beyond this many bytes that wait for a stuck reader, lines are dropped. */
@@ -50,23 +58,38 @@ process.once("exit", () => {
   for (const write of waiting) write();
 });
 
-export function createLog(level: LogLevel = "info", options: LogOptions = {}): RelayLog {
-  const stream = pino.destination({
+function writingTo(dest: number | string | undefined): Destination {
+  return pino.destination({
     // Opened here and now: what is written before an asynchronous open is lost when the process exits.
-    dest: typeof options.dest === "string" ? openSync(options.dest, "a", 0o600) : (options.dest ?? 2),
+    dest: typeof dest === "string" ? openSync(dest, "a", 0o600) : (dest ?? 2),
     sync: false,
     // Written at once; with 0 a flush would not wait for it.
     minLength: 1,
     maxWrite: BLOCK,
     maxLength: MOST_WAITING,
   });
+}
+
+/** What the log uses of its stream. */
+type Destination = ReturnType<typeof pino.destination>;
+type Stream = Pick<Destination, "write" | "flush" | "flushSync"> & Partial<Pick<Destination, "on">>;
+
+/** A stream that hands each block on. */
+const handingOn = (write: (lines: string) => void): Stream => ({
+  write: (lines) => (write(lines), true),
+  flush: (done) => done?.(),
+  flushSync: () => undefined,
+});
+
+export function createLog(level: LogLevel = "info", options: LogOptions = {}): ProcessLog {
+  const stream = options.write === undefined ? writingTo(options.dest) : handingOn(options.write);
   const { clock = systemClock() } = options;
   let hide = (lines: string): string => lines;
   let broken = false;
   let dropped = 0;
-  stream.on("drop", (block: string) => (dropped += block.split("\n").length - 1));
+  stream.on?.("drop", (block: string) => (dropped += block.split("\n").length - 1));
   // The reader has gone: the relay goes on without its log.
-  stream.on("error", () => (broken = true));
+  stream.on?.("error", () => (broken = true));
   const readable = options.readable ?? (options.dest === undefined && process.stderr.isTTY === true);
 
   // Gathered here and not in the stream, which measures all that waits again with each line: 39 KB of copies a line.
@@ -130,6 +153,7 @@ export function createLog(level: LogLevel = "info", options: LogOptions = {}): R
     error: (message, fields = {}) => logger.error(fields, cut(message)),
     setLevel: (next) => void (logger.level = next),
     hideWith: (given) => void (hide = given),
+    addLines: add,
     async flush() {
       pass();
       // An error means that the reader has gone: there is nothing left to wait for.

@@ -60,6 +60,7 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     help: "Deliveries moved back to pending by a replay",
     labels: ["by"],
     known: ["api", "job"],
+    series: 2,
   },
   attempts: {
     kind: "counter",
@@ -83,6 +84,7 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     help: "Commits that failed, by fault",
     labels: ["fault"],
     known: ["unavailable", "full", "uncertain", "broken"],
+    series: 4,
   },
   durability_changes: {
     kind: "counter",
@@ -104,6 +106,13 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     labels: ["plugin", "call"],
     series: 30,
   },
+  threads_replaced: {
+    kind: "counter",
+    help: "Threads that ended by themselves or hung and were replaced, by reason",
+    labels: ["reason"],
+    known: ["died", "hung"],
+    series: 2,
+  },
   spans: {
     kind: "counter",
     help: "Spans of traces, by result: exported or dropped",
@@ -115,6 +124,7 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     help: "Decisions of the limiter: passed, or the code of the 429",
     labels: ["code"],
     known: ["passed", "ABUSE_SUSPEND", "RATE_LIMIT_EXCEEDED", "BURST_EXCEEDED", "PROVIDER_BACKPRESSURE"],
+    series: 5,
   },
   http_requests: {
     kind: "counter",
@@ -158,6 +168,7 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     help: "1 while subscriptions are paused because a connection of the config is away",
     labels: ["transport"],
   },
+  threads: { kind: "gauge", help: "Threads of this process whose node serves" },
   source_lag_seconds: { kind: "gauge", help: "How far a source is behind its upstream", labels: ["source"] },
   storage_bytes: { kind: "gauge", help: "Bytes that the storage uses, where it can tell cheaply" },
   disk_free_bytes: { kind: "gauge", help: "Bytes that are free where the data folder is" },

@@ -1,0 +1,73 @@
+/** Starts threads that each run a node by the same command line. A plug-in cannot cross to a thread, so each reads the config. */
+import { getCompileCacheDir } from "node:module";
+import { dirname } from "node:path";
+import { getAsset, isSea } from "node:sea";
+import { Worker, type MessagePort } from "node:worker_threads";
+import { loadConfig } from "../../../config/load.ts";
+import type { Settings } from "../../../config/environment.ts";
+import { StartError } from "../../model/errors.ts";
+import type { Plan } from "../../ports/plan.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import type { ThreadStart } from "../../runtime/threads/node-thread.ts";
+import type { Spawn } from "../../runtime/threads/node-worker.ts";
+import { runNode } from "../../runtime/threads/run-node.ts";
+import { EX_CONFIG } from "./exit.ts";
+import { effective } from "./reload.ts";
+
+/** How the process was started. */
+export interface StartedBy {
+  /** Settings of the command line. */
+  readonly flags: Settings;
+  /** The environment before the config was read. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+}
+
+/** What a thread gets beside its place: how to read the config, and what it was when the process started. */
+interface ThreadData {
+  readonly start: ThreadStart;
+  readonly by: StartedBy;
+  readonly config: string;
+}
+
+/** Name of the program's text among the assets of a single executable. */
+export const PROGRAM_FILE = "relay.cjs";
+
+export function threadSpawner(plan: Plan, by: StartedBy): Spawn {
+  const config = fixed(plan);
+  return (start: ThreadStart, ports: readonly MessagePort[]) => {
+    const workerData: ThreadData = { start, by, config };
+    const options = { name: `node-${start.index}`, workerData, transferList: [...ports] };
+    if (isSea()) return new Worker(getAsset(PROGRAM_FILE, "utf8"), { ...options, eval: true, env: { ...by.env } });
+    const file = import.meta.url.endsWith(".ts") ? "./thread-entry.ts" : "./thread-entry.js";
+    const folder = getCompileCacheDir();
+    // A thread does not share the cache of compiled code by itself; the variable expects the parent folder.
+    const cache = folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
+    return new Worker(new URL(file, import.meta.url), { ...options, env: { ...by.env, ...cache } });
+  };
+}
+
+/** Runs the node of this thread. @param data `workerData` */
+export function runThread(data: unknown, parent: Pick<MessagePort, "postMessage">): void {
+  const { start, by, config } = data as ThreadData;
+  const { env } = process;
+  runNode({
+    start,
+    parent,
+    clock: systemClock(),
+    env,
+    async load() {
+      const { plan } = await loadConfig({ flags: by.flags, env, cwd: by.cwd });
+      if (fixed(plan) !== config) {
+        throw new StartError(EX_CONFIG, "the config was changed since the process started: restart the relay");
+      }
+      return plan;
+    },
+  });
+}
+
+/** Everything of a plan but plug-ins, secrets and what may change while the process runs. */
+function fixed(plan: Plan): string {
+  const { limits: _, abuse: __, events: ___, log: ____, ...rest } = effective(plan);
+  return JSON.stringify(rest);
+}

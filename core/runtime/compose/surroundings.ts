@@ -1,0 +1,73 @@
+/** What plug-ins are handed before there are keys and limits: the way out, secret options, the folders. */
+import { readFile } from "node:fs/promises";
+import { createGuard, type Guard } from "../../guard/index.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Plan } from "../../ports/plan.ts";
+import type { Keys } from "../../ports/plugin.ts";
+import { makeDataDir } from "../data-dir.ts";
+import { createFetch } from "../fetch.ts";
+import type { RelayLog, RelayMetrics } from "../observability/index.ts";
+import type { ContextParts } from "../plugin-context.ts";
+import { createSecretOptions } from "../secret-options.ts";
+import type { ThreadPlace } from "../threads/node-thread.ts";
+
+/** What a relay uses of the process around it. */
+export interface SetupContext {
+  readonly clock: Clock;
+  readonly log: RelayLog;
+  readonly metrics: RelayMetrics;
+  /** The place of this node, where the process has several. */
+  readonly thread?: ThreadPlace;
+  /** Where secret options are read. @default the process's */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+export interface Surroundings {
+  readonly guard: Guard;
+  /** PEM certificates that are trusted beside the system's. */
+  readonly ca: string | undefined;
+  readonly bare: ContextParts;
+  /** The text with every secret option of a plug-in masked. */
+  readonly hide: (text: string) => string;
+  close(): Promise<void>;
+}
+
+const refuse = (what: string) => (): never => {
+  throw new Error(`a storage is set up before there are ${what}`);
+};
+const noKeys = refuse("keys");
+const NO_KEYS: Keys = { seal: noKeys, open: noKeys, signToken: noKeys, publicJwk: noKeys };
+
+/** @throws StartError when the data folder cannot be made, or the authorities not be read */
+export async function openSurroundings(
+  plan: Plan,
+  { env = process.env, ...around }: Omit<SetupContext, "thread">,
+): Promise<Surroundings> {
+  const { dataDir, configDir } = plan;
+  makeDataDir(dataDir);
+  const secrets = createSecretOptions({ env, configDir });
+  const { hide } = secrets;
+  around.log.hideWith(hide);
+  const { storage, sources, transports, observers, auth } = plan;
+  for (const plugin of [storage, ...observers, ...transports, auth, ...sources])
+    around.metrics.declare(plugin.metrics ?? []);
+  const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
+  const guard = createGuard({ ...plan.guard, ca, clock: around.clock });
+  const outbound = createFetch(guard.connect);
+  return {
+    guard,
+    ca,
+    hide,
+    bare: {
+      ...around,
+      connect: guard.connect,
+      fetch: outbound.fetch,
+      keys: NO_KEYS,
+      guess: refuse("limits"),
+      secrets,
+      dataDir,
+      configDir,
+    },
+    close: () => outbound.dispose(),
+  };
+}

@@ -1,0 +1,82 @@
+/** Runs a node in this thread, as the thread that supervises it says. */
+import type { MessagePort } from "node:worker_threads";
+import type { Clock } from "../../ports/clock.ts";
+import type { Plan } from "../../ports/plan.ts";
+import { composeRelay, type NodeRelay, type Started } from "../compose/compose.ts";
+import type { Reloadable } from "../compose/reload.ts";
+import { createLog, createMetrics, type MetricsSnapshot, type RelayLog } from "../observability/index.ts";
+import { tidyHeap } from "../v8-settings.ts";
+import { createLink } from "./link.ts";
+import { BEAT_MS, type ThreadsState, type ThreadStart } from "./node-thread.ts";
+import { threadPlan } from "./thread-plan.ts";
+
+const EX_SOFTWARE = 70;
+/** See `runRelay`: the garbage of a start is collected this long after it, ms. */
+const TIDY_AFTER_MS = 1_000;
+
+/**
+ * @param given.load reads the config; each thread reads it for itself, because a plug-in cannot cross
+ * @param given.parent takes the lines of the log at once, also when this thread ends by a fault
+ */
+export function runNode(given: {
+  readonly start: ThreadStart;
+  readonly parent: Pick<MessagePort, "postMessage">;
+  readonly load: () => Promise<Plan>;
+  readonly clock: Clock;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}): void {
+  const { start, parent, load, clock, env } = given;
+  const { index, count, feed } = start;
+  const metrics = createMetrics();
+  let state: ThreadsState = { count, running: 0, replaced: 0, underWay: 0, parts: {} };
+  let running: { readonly relay: NodeRelay; readonly log: RelayLog } | undefined;
+
+  async function begin(): Promise<Started> {
+    const plan = threadPlan(await load(), start, clock);
+    const log = createLog(plan.log.level, {
+      write: (lines) => parent.postMessage(lines),
+      readable: start.readable,
+      clock,
+    });
+    const relay = composeRelay(plan, {
+      clock,
+      log,
+      // The metrics of one thread say little: whoever reads them gets those of the process.
+      metrics: { ...metrics, text: () => link.call<string>("metrics", []) },
+      env,
+      thread: { index, count, feed, state: () => state },
+    });
+    running = { relay, log };
+    process.on("uncaughtException", (error: unknown) => {
+      if (relay.blame(error)) return;
+      log.error("a fault of the relay itself", { detail: error instanceof Error ? error.stack : String(error) });
+      process.exit(EX_SOFTWARE);
+    });
+    const started = await relay.start();
+    void clock.sleep(clock.now() + TIDY_AFTER_MS).then(tidyHeap);
+    return started;
+  }
+
+  async function end(): Promise<void> {
+    await running?.relay.stop();
+    await running?.log.flush();
+  }
+
+  const calls: Readonly<Record<string, (...args: never[]) => unknown>> = {
+    start: begin,
+    stop: end,
+    reload: (next: Reloadable) => running?.relay.reload(next) ?? [],
+    snapshot: (): Promise<MetricsSnapshot> => metrics.snapshot(),
+    state: (now: ThreadsState) => void (state = now),
+  };
+  const link = createLink(start.control, (method, args) => calls[method]?.(...(args as never[])));
+
+  async function beat(): Promise<void> {
+    for (;;) {
+      const own = running?.relay.threadBeat();
+      link.send("beat", own ?? { underWay: 0, parts: {} });
+      await clock.sleep(clock.now() + BEAT_MS);
+    }
+  }
+  void beat();
+}
