@@ -148,6 +148,33 @@ defineRelay({ nonsense: true });\n`,
     expect(lost).toEqual([]);
   });
 
+  it.each([
+    ["source", undefined],
+    ["transport", undefined],
+    ["auth", undefined],
+    ["observer", undefined],
+    // The laws over a driver that writes files take minutes; they are run for `unstorage(fs-lite)`.
+    ["storage", "names what is wrong"],
+  ])("writes the package of a %s whose types and own tests hold", { timeout: 240_000 }, async (kind, only) => {
+    const made = join(user, `my-${kind}`);
+    await run(process.execPath, [command(), "init", "--plugin", kind, made], { cwd: user });
+    const again = run(process.execPath, [command(), "init", "--plugin", kind, made], { cwd: user });
+    await expect(again).rejects.toMatchObject({ code: 1 });
+    const tools = join(root, "node_modules/.bin");
+    await run(join(tools, "tsc"), ["-p", made]);
+    await run(join(tools, "tsc"), ["-p", join(made, "tsconfig.build.json")]);
+    expect(await readdir(join(made, "dist"))).toEqual(["index.d.ts", "index.js"]);
+    const filter = only === undefined ? [] : ["-t", only];
+    // Without what this run of vitest has put into the environment. A test that fails rejects.
+    const { PATH = "", HOME = "" } = process.env;
+    const { stdout } = await run(join(tools, "vitest"), ["run", ...filter], {
+      cwd: made,
+      env: { PATH, HOME, NO_COLOR: "1" },
+    });
+    expect(stdout).toMatch(/Tests +\d+ passed/);
+    await rm(made, { recursive: true });
+  });
+
   it("asks for the bundler where it is missing", async () => {
     const bundler = join(user, "node_modules/rolldown");
     await rm(bundler);

@@ -1,7 +1,7 @@
 /** The package of an auth: tokens that carry their claims, with a signature under a shared secret. */
 export const AUTH = {
   about:
-    "It takes tokens of the form `<claims>.<signature>`, signed with a shared secret: replace that by your own check.",
+    "It takes tokens of the form `v1.<claims>.<signature>`, signed with a shared secret: replace that by your own check.",
   use: `
 import { defineRelay, secretFrom } from "relaybox";
 import { FACTORY } from "NAME";
@@ -36,12 +36,12 @@ const claims = z.object({
 });
 export type Claims = z.infer<typeof claims>;
 
-const sign = (text: string, secret: string): Buffer => createHmac("sha256", secret).update(text).digest();
+const sign = (text: string, secret: string): string => createHmac("sha256", secret).update(text).digest("base64url");
 
 /** Makes a token. */
 export function issue(given: Claims, secret: string): string {
   const text = Buffer.from(JSON.stringify(given)).toString("base64url");
-  return \`\${text}.\${sign(text, secret).toString("base64url")}\`;
+  return \`v1.\${text}.\${sign(text, secret)}\`;
 }
 
 export function FACTORY(options: Options): Plugin<"auth", Auth> {
@@ -56,10 +56,11 @@ export function FACTORY(options: Options): Plugin<"auth", Auth> {
       return {
         ready: () => true,
         async authenticate(request) {
-          const [, text = "", signature = ""] = /^Bearer +([\\w-]{1,4096})\\.([\\w-]{43})$/i.exec(request.header("authorization") ?? "") ?? [];
-          const given = Buffer.from(signature, "base64url");
+          const [, text = "", signature = ""] = /^Bearer +v1\\.([\\w-]{1,4096})\\.([\\w-]{43})$/i.exec(request.header("authorization") ?? "") ?? [];
+          // The texts are compared: several of them decode to the same bytes.
           const wanted = sign(text, shared);
-          if (given.length !== wanted.length || !timingSafeEqual(given, wanted)) return { refused: "the signature is wrong" };
+          if (signature.length !== wanted.length || !timingSafeEqual(Buffer.from(signature), Buffer.from(wanted)))
+            return { refused: "the signature is wrong" };
           const { data } = claims.safeParse(JSON.parse(Buffer.from(text, "base64url").toString("utf8")));
           if (data === undefined) return { refused: "claims are missing" };
           if (data.expiresAt <= clock.now()) return { refused: "it has expired" };

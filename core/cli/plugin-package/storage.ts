@@ -67,8 +67,8 @@ describeStorage("NAME", {
     await storage.dispose();
     return openIn(folders.get(storage) as string);
   },
-  runs: 10,
-  backlog: 1_000,
+  runs: 3,
+  backlog: 300,
   publisherSubscriptions: 0,
   skips: { slow: "a file for each record" },
 });
