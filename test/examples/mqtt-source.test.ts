@@ -43,7 +43,7 @@ async function startBroker(port = 0): Promise<Broker> {
     async [Symbol.asyncDispose]() {
       await (await publisher)?.endAsync(true);
       for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => void aedes.close(() => resolve(undefined)));
+      await new Promise<void>((resolve) => aedes.close(resolve));
       await new Promise((resolve) => void server.close(resolve));
     },
   };

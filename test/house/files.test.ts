@@ -62,11 +62,12 @@ describe("the house", () => {
 });
 
 describe("what is told", () => {
-  it("is counted under names that the table of figures has", () => {
+  it("is counted under names that the table of figures has, or that the plug-in declares", () => {
     const unknown: string[] = [];
     for (const [file, text] of code()) {
       for (const [, verb, name] of text.matchAll(/\bmetrics\??\.(count|gauge|observe)\(\s*"([^"]+)"/g)) {
         const kind = { count: "counter", gauge: "gauge", observe: "histogram" }[verb as "count" | "gauge" | "observe"];
+        if (text.includes(`{ name: "${name}", type: "${kind}"`)) continue;
         if (METRIC_TABLE[name as string]?.kind !== kind) unknown.push(`${file}: ${verb} ${name}`);
       }
     }
