@@ -10,7 +10,7 @@ import { EMBEDDED, packAssets } from "../../dashboard/assets.ts";
 import { CONFIG_FILE } from "../commands/init.ts";
 import { PROGRAM_FILE } from "../support/node-threads.ts";
 import { EX_CONFIG, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
-import { embed, ENTRY, entry, missing, SUFFIX, trimmed } from "./pieces.ts";
+import { embed, ENTRY, entry, inlined, missing, SUFFIX, trimmed } from "./pieces.ts";
 
 export interface Bundle {
   readonly code: string;
@@ -66,7 +66,7 @@ async function build(root: string, input: string, plugins: Plugin[]): Promise<Ou
     input,
     cwd: root,
     platform: "node",
-    plugins: [...plugins, trimmed, missing(root)],
+    plugins: [...plugins, trimmed, inlined, missing(root)],
     resolve: {
       conditionNames: ["node"],
       alias: {

@@ -1,7 +1,7 @@
 /** Rolldown plug-ins of an executable's bundle: the entry, replaced modules, and modules that are left out. */
 import { readFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Plugin } from "rolldown";
 
 /** The suffix of our own files: TypeScript in a checkout, JavaScript in an installed package. */
@@ -39,6 +39,25 @@ export function embed(root: string): Plugin {
     },
   };
 }
+
+/** A file that a module reads beside itself when it is loaded. */
+const READ = /readFileSync\(new URL\((['"])(\.{1,2}\/[^'"]+)\1, import\.meta\.url\)\)/g;
+
+/** Puts the files that libraries read beside themselves into the bundle: an executable has no folder of libraries. */
+export const inlined: Plugin = {
+  name: "relay-inlined",
+  transform: {
+    filter: { id: /[\\/]node_modules[\\/]/, code: /readFileSync\(new URL\(/ },
+    async handler(code, id) {
+      let out = code;
+      for (const [read, , path = ""] of code.matchAll(READ)) {
+        const bytes = await readFile(join(dirname(id), path));
+        out = out.replace(read, () => `Buffer.from(${JSON.stringify(bytes.toString("base64"))}, "base64")`);
+      }
+      return out === code ? undefined : { code: out };
+    },
+  },
+};
 
 /** The bundler itself: an executable does not build. */
 const NEEDLESS = ["rolldown"];
