@@ -1,5 +1,6 @@
 /** What is asked of a simulated relay: events, subscriptions, changes of them, replays. Each is drawn by the world's own dice. */
 import { Problem } from "../../core/model/problem.ts";
+import { FILTER } from "./filters.ts";
 import { MOODS, type SimNet } from "./network.ts";
 import type { SimNode } from "./node.ts";
 import type { KnownSubscription, Published } from "./oracle.ts";
@@ -65,6 +66,8 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
       once: false,
       askedAt: world.now(),
       answeredAt: Infinity,
+      lastAnsweredAt: Infinity,
+      sentTo: new Set(),
     };
     published.set(ref, event);
     const id = own === undefined ? "" : `"id":"${own}",`;
@@ -91,6 +94,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
           const { event } = made[i] as (typeof made)[0];
           event.accepted.add(accepted.id);
           event.answeredAt = Math.min(event.answeredAt, world.now());
+          event.lastAnsweredAt = world.now();
           event.open = tries > 0 && !event.once && before[i] === true;
           say(`${accepted.id} is accepted as ${event.ref}`);
         }
@@ -108,9 +112,9 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
   async function subscribe(): Promise<void> {
     const keyId = random.pick(KEYS);
     const type = random.pick(TYPES);
-    const made = await ask((node) =>
-      node.parts.subscriptions.create(keyId, { url: "https://receiver.example/hook", events: [type] }, ACTOR),
-    );
+    const filtered = random.chance(0.3);
+    const fields = { url: "https://receiver.example/hook", events: [type], filter: filtered ? FILTER : undefined };
+    const made = await ask((node) => node.parts.subscriptions.create(keyId, fields, ACTOR));
     if (made === undefined) return;
     const { subscription, secret } = made.value;
     say(`${subscription.id} is made for ${keyId} ${type}`);
@@ -123,13 +127,14 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
       quiet: [],
       goneAt: Infinity,
       enabledAt: -1,
+      filters: [{ filtered, from: -Infinity, until: Infinity, answered: true }],
     });
     if (random.chance(0.6) && !healed()) net.moods.set(subscription.id, random.pick(MOODS));
   }
 
   /** What may be asked of a subscription, and is refused now and then. */
   async function change(sub: KnownSubscription): Promise<void> {
-    const what = random.pick(["disable", "disable", "enable", "enable", "delete", "rotate"] as const);
+    const what = random.pick(["disable", "disable", "enable", "enable", "delete", "rotate", "filter"] as const);
     if (healed()) return;
     say(`${what} ${sub.id}`);
     const asked = world.now();
@@ -142,6 +147,18 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
         );
         if (answer !== undefined) sub.secrets.push(answer.value.secret);
         else unknownSecret.add(sub.id);
+        return;
+      }
+      if (what === "filter") {
+        const span = { filtered: random.chance(0.5), from: asked, until: Infinity, answered: false };
+        // Of changes at the same time, and of one without an answer, nobody knows which came last.
+        const before = sub.filters.filter(({ answered }) => answered);
+        sub.filters.push(span);
+        const patch = { filter: span.filtered ? FILTER : null };
+        const answer = await ask((node) => node.parts.subscriptions.update(sub.keyId, sub.id, patch, ACTOR));
+        if (answer === undefined) return;
+        span.answered = true;
+        for (const old of before) old.until = Math.min(old.until, world.now());
         return;
       }
       if (what === "enable") {
@@ -175,6 +192,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
     const [id] = event.accepted;
     const options = { force: random.chance(0.3), subscriptionId: sub?.id };
     say(`replay ${id} ${JSON.stringify(options)}`);
+    if (sub !== undefined) event.sentTo.add(sub.id);
     await ask((node) => node.parts.replay.event(event.keyId, id as string, options)).catch((error: unknown) =>
       say(`replay of ${id} failed: ${String(error)}`),
     );

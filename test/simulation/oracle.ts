@@ -10,6 +10,7 @@ import { decodeAttempts, decodeDelivery, parseFailed } from "../../core/records/
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import type { RetryOptions } from "../../core/model/subscription.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
+import { included, type FilterSpan } from "./filters.ts";
 import type { Seen } from "./network.ts";
 import { recipientsOf, writtenSoFar } from "./recipients.ts";
 import { schedule } from "./schedule.ts";
@@ -32,6 +33,9 @@ export interface Published {
   /** Ms of the world: when it was asked for first, and answered last. */
   readonly askedAt: number;
   answeredAt: number;
+  lastAnsweredAt: number;
+  /** Subscriptions that it was sent to by name, whatever their filters say. */
+  readonly sentTo: Set<string>;
 }
 
 export interface KnownSubscription {
@@ -47,6 +51,8 @@ export interface KnownSubscription {
   goneAt: number;
   /** When it was enabled again last; infinity while that is open, and for ever when it was never answered. */
   enabledAt: number;
+  /** What filters it had, the newest last. */
+  readonly filters: FilterSpan[];
 }
 
 /** Indexes and records agree. True at every moment of what is stored, for commits are all or nothing. */
@@ -172,7 +178,11 @@ export function checkEnd(witness: Witness): void {
         const wanted =
           sub.keyId === event.keyId && sub.type === event.type && sub.createdAt + witness.graceMs < event.askedAt;
         const there = event.answeredAt < sub.goneAt;
-        if (wanted && there && !recipients.includes(sub.id)) fail(`${id} does not go to ${sub.id}`);
+        const until = event.lastAnsweredAt;
+        const says = included(sub.filters, event.data, event.askedAt - witness.graceMs, until);
+        if (wanted && there && says === true && !recipients.includes(sub.id)) fail(`${id} does not go to ${sub.id}`);
+        if (says === false && recipients.includes(sub.id) && !event.sentTo.has(sub.id))
+          fail(`${id} goes to ${sub.id}, whose filter excludes it`);
       }
     }
   }
