@@ -28,6 +28,7 @@ export function jwt(options: JwtOptions): JwtPlugin {
     name: "jwt",
     options,
     problems,
+    secrets: problems.length === 0 ? { secret: options.secret } : {},
     async setup(ctx) {
       if (problems.length > 0)
         throw new StartError(78, problems.map(({ path, message }) => `${path} ${message}`.trim()).join("; "));

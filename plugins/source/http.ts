@@ -13,6 +13,7 @@ import {
   presentedToken,
   readTokens,
   shortTokens,
+  tokenSecrets,
   tokenProblems,
   type PublishToken,
   type TokenOption,
@@ -38,6 +39,7 @@ export function http(options: HttpOptions = {}): Plugin<"source", Source> {
     once: true,
     problems,
     warnings: () => shortTokens(options.tokens),
+    secrets: problems.length === 0 ? tokenSecrets(options.tokens) : {},
     async setup(ctx) {
       if (problems.length > 0)
         throw new StartError(78, problems.map(({ path, message }) => `${path} ${message}`).join("; "));

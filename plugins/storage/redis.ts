@@ -54,6 +54,7 @@ export function redisAt(
     name: "redis",
     shared: true,
     problems: problemsOf(options),
+    secrets: { url: options.url, password: options.password, sentinelPassword: options.sentinelPassword },
     leaseMs: options.leaseMs ?? LEASE_MS,
     setup: (ctx) => open(options, ctx, now, connect),
   };

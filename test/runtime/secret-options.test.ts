@@ -12,6 +12,9 @@ import { systemClock } from "../../core/runtime/clock.ts";
 import { composeRelay } from "../../core/runtime/compose/compose.ts";
 import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
 import { createSecretOptions } from "../../core/runtime/secret-options.ts";
+import { jwt } from "../../plugins/auth/jwt.ts";
+import { http } from "../../plugins/source/http.ts";
+import { redis } from "../../plugins/storage/redis.ts";
 import { idleSource, sourcePlugin } from "../support/plugins.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "relay-secrets-"));
@@ -136,6 +139,18 @@ describe("the value of a secret option", () => {
       expect(refused).toMatchObject({ exitCode, message: expect.stringContaining("[masked]") as string });
       expect(refused.message + String(refused.stack) + String(refused.cause)).not.toMatch(/p(?:@|%40)ssword/);
     }
+  });
+
+  it("of the relay's own plug-ins is masked, too", () => {
+    const own = [
+      http({ tokens: ["a-publish-token", { token: "another-token", keys: ["key_1"] }] }),
+      redis({ url: "redis://me:redis-password@host" }),
+      jwt({ secret: "s".repeat(32), algorithms: ["HS256"], issuer: "i", audience: "a" }),
+    ];
+    const options = createSecretOptions({ env: {}, configDir: folder });
+    for (const one of own) options.of(one);
+    const told = `a-publish-token another-token redis-password ${"s".repeat(32)}`;
+    expect(options.hide(told)).toBe("[masked] [masked] [masked] [masked]");
   });
 
   it("that is short is not hidden, because it would stand in ordinary words", () => {

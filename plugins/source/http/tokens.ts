@@ -64,6 +64,14 @@ export const shortTokens = (tokens: readonly TokenOption[] = []): readonly Field
     return token.length < SHORT ? [{ path: `tokens[${i}]`, message }] : [];
   });
 
+/** The tokens by their paths, so that the relay masks them wherever people read. @param tokens without problems */
+export const tokenSecrets = (tokens: readonly TokenOption[] = []): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    tokens.map((option, i) =>
+      typeof option === "string" ? [`tokens[${i}]`, option] : [`tokens[${i}].token`, option.token],
+    ),
+  );
+
 export const readTokens = (tokens: readonly TokenOption[]): readonly PublishToken[] =>
   tokens.map((option) => (typeof option === "string" ? publishToken(option) : publishToken(option.token, option.keys)));
 
