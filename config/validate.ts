@@ -61,7 +61,7 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
   }
   const plan = problems.length === 0 ? build(checked, frame, traces) : undefined;
   if (plan !== undefined) {
-    problems.push(...missingKeys(plan), ...shortLease(plan), ...samePort(plan));
+    problems.push(...missingKeys(plan), ...shortLease(plan), ...samePort(plan), ...threadedFiles(plan));
     problems.push(...pluginProblems(plan, frame.env ?? process.env));
   }
   if (plan === undefined || problems.length > 0) throw new ConfigError(problems, frame.file);
@@ -208,6 +208,13 @@ function shortLease({ storage, delivery }: Plan): ConfigProblem[] {
   if (storage.leaseMs === undefined || storage.leaseMs >= least) return [];
   const message = `must be at least ${least}: an attempt may take as long as delivery.timeoutMs (${delivery.timeoutMs}) or a subscription's own timeoutMs (up to ${MOST_TIMEOUT_MS}), and ${LEASE_SPARE_MS} ms more are needed to store its result`;
   return [{ path: "storage.leaseMs", message }];
+}
+
+/** Threads would write to the same files, and each would mend what another is about to write. */
+function threadedFiles({ threads, transports }: Plan): ConfigProblem[] {
+  if (threads === 1) return [];
+  const message = "belongs to one writer: toFile() needs threads: 1";
+  return transports.flatMap(({ name }, i) => (name.startsWith("file:") ? [{ path: `transports[${i}]`, message }] : []));
 }
 
 /** Only one of two listeners can have a port. */
