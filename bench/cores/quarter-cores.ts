@@ -1,0 +1,57 @@
+// Gives each thread of a process a quarter of a core, in a CPU cgroup of its own: what a machine with more cores would do.
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const PERIOD_US = 20_000;
+const QUOTA_US = PERIOD_US / 4;
+const V1 = "/sys/fs/cgroup/cpu";
+const V2 = "/sys/fs/cgroup";
+
+export interface QuarterCores {
+  /** Threads that have a cgroup of their own, by name. */
+  readonly threads: readonly string[];
+  /** Removes the cgroups of a process that has ended. */
+  remove(): void;
+}
+
+/** @throws Error where cgroups may not be used */
+export function quarterCores(pid: number): QuarterCores {
+  const isV1 = existsSync(join(V1, "cpu.cfs_quota_us"));
+  const root = join(isV1 ? V1 : V2, `relay-bench-${pid}`);
+  const made = [root];
+  mkdirSync(root);
+  if (!isV1) {
+    writeFileSync(join(V2, "cgroup.subtree_control"), "+cpu");
+    writeFileSync(join(root, "cgroup.procs"), String(pid));
+  }
+  const threads: string[] = [];
+  for (const tid of readdirSync(`/proc/${pid}/task`)) {
+    const name = readFileSync(`/proc/${pid}/task/${tid}/comm`, "utf8").trim();
+    const folder = join(root, tid);
+    mkdirSync(folder);
+    made.unshift(folder);
+    if (isV1) {
+      writeFileSync(join(folder, "cpu.cfs_period_us"), String(PERIOD_US));
+      writeFileSync(join(folder, "cpu.cfs_quota_us"), String(QUOTA_US));
+      writeFileSync(join(folder, "tasks"), tid);
+    } else {
+      writeFileSync(join(folder, "cgroup.type"), "threaded");
+      writeFileSync(join(root, "cgroup.subtree_control"), "+cpu");
+      writeFileSync(join(folder, "cpu.max"), `${QUOTA_US} ${PERIOD_US}`);
+      writeFileSync(join(folder, "cgroup.threads"), tid);
+    }
+    threads.push(name);
+  }
+  return {
+    threads,
+    remove() {
+      for (const folder of made) {
+        try {
+          rmdirSync(folder);
+        } catch {
+          // It is empty once the process has gone.
+        }
+      }
+    },
+  };
+}
