@@ -26,8 +26,8 @@ const value = (text: string, series: string): number =>
       ?.slice(series.length + 1) ?? Number.NaN,
   );
 
-async function subscribe(relay: TestRelay, key: string, url: string): Promise<void> {
-  const made = await relay.call("POST", `/api-keys/${key}/webhooks`, { body: { url, events: ["*"] } });
+async function subscribe(relay: TestRelay, key: string, url: string, more: object = {}): Promise<void> {
+  const made = await relay.call("POST", `/api-keys/${key}/webhooks`, { body: { url, events: ["*"], ...more } });
   expect(made.status).toBe(201);
 }
 
@@ -97,6 +97,8 @@ describe("the figures of a working relay", () => {
     });
     await using _ = relay;
     for (const path of ["/good", "/bad", "/gone"]) await subscribe(relay, `key_${path.slice(1)}`, receiver.url(path));
+    const none = { filter: { path: "data", equals: 0 } };
+    await subscribe(relay, "key_good", receiver.url("/filtered"), none);
     for (const key of ["key_good", "key_bad", "key_gone"]) {
       expect((await relay.publish({ type: "a:b", keyId: key, data: 1, id: "one" })).status).toBe(202);
     }
