@@ -96,9 +96,10 @@ describe("the figures of a working relay", () => {
       events: ["a:b", "a:c"],
     });
     await using _ = relay;
-    for (const path of ["/good", "/bad", "/gone"]) await subscribe(relay, `key_${path.slice(1)}`, receiver.url(path));
-    const none = { filter: { path: "data", equals: 0 } };
-    await subscribe(relay, "key_good", receiver.url("/filtered"), none);
+    const filter = { path: "type", equals: "a:b" };
+    for (const path of ["/good", "/gone"]) await subscribe(relay, `key_${path.slice(1)}`, receiver.url(path));
+    await subscribe(relay, "key_bad", receiver.url("/bad"), { filter });
+    expect((await relay.publish({ type: "a:c", keyId: "key_bad", data: 1 })).status).toBe(202);
     for (const key of ["key_good", "key_bad", "key_gone"]) {
       expect((await relay.publish({ type: "a:b", keyId: key, data: 1, id: "one" })).status).toBe(202);
     }
