@@ -137,8 +137,11 @@ export function invent(schema: Schema, components: Schema, random: () => number)
     case "object": {
       const out: Record<string, unknown> = {};
       const required = (schema["required"] ?? []) as string[];
-      for (const [name, one] of Object.entries((schema["properties"] ?? {}) as Record<string, Schema>)) {
-        if (required.includes(name) ? random() < 0.97 : random() < 0.4) out[name] = invent(one, components, random);
+      const properties = Object.entries((schema["properties"] ?? {}) as Record<string, Schema>);
+      // About two optional ones at most, so that some objects with many are all right.
+      const optional = Math.min(0.4, 2 / Math.max(1, properties.length - required.length));
+      for (const [name, one] of properties) {
+        if (random() < (required.includes(name) ? 0.97 : optional)) out[name] = invent(one, components, random);
       }
       if (random() < 0.05) out["surprise"] = pick(JUNK);
       if (typeof schema["additionalProperties"] === "object") {

@@ -176,16 +176,16 @@ describe("against a running relay", () => {
 
   it("sets a filter, tests it on an event that is stored or is not, and removes it", async () => {
     writeFileSync(join(folder, "filter.json"), '{"path": "data.amount", "gte": 100}\n');
-    const hook = ["--key", "key_3", "--events", "a:b", "--filter", "@filter.json"];
+    const hook = ["--key", "key_3", "--events", "f:g", "--filter", "@filter.json"];
     const { id } = await data<{ id: string }>("subscriptions", "create", `${receiverUrl}/filtered`, ...hook);
-    const large = await data<{ id: string; deliveries: number }>("publish", "a:b", "--key", "key_3", "--data", "100");
+    const large = await data<{ id: string; deliveries: number }>("publish", "f:g", "--key", "key_3", "--data", "100");
     expect(large.deliveries).toBe(0);
     const test = (...args: string[]) => run("subscriptions", "test-filter", id, "--key", "key_3", ...args);
     const stored = await test("--event", large.id);
     expect(stored.code).toBe(1);
     expect(stored.stdout).toMatch(/^does not match\n/);
     expect(stored.stdout).toMatch(/^filter +no +yes +missing +\{"path":"data.amount","gte":100\}$/m);
-    const other = ["--type", "a:b", "--data", '{"amount":5}'];
+    const other = ["--type", "f:g", "--data", '{"amount":5}'];
     expect((await test(...other)).stdout).toMatch(/^filter +no +yes +5 /m);
     expect(await test(...other, "--filter", '{"not":{"path":"data.amount","gt":5}}')).toMatchObject({ code: 0 });
     expect(await test(...other, "--filter", "none")).toMatchObject({ code: 0, stdout: "matches\n" });

@@ -55,7 +55,8 @@ export async function startServer(server: ServerCommand): Promise<ServerProcess>
 
   async function kill(): Promise<void> {
     if (ended(child)) return;
-    const gone = once(child, "close");
+    // Not "close": a helper of the server may hold its output for longer.
+    const gone = once(child, "exit");
     child.kill("SIGKILL");
     child.kill("SIGCONT");
     await gone;

@@ -10,6 +10,7 @@ import { EMBEDDED, packAssets } from "../../dashboard/assets.ts";
 import { CONFIG_FILE } from "../commands/init.ts";
 import { PROGRAM_FILE } from "../support/node-threads.ts";
 import { EX_CONFIG, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
+import { libraryAsset, optionalLibraries } from "./optional-libraries.ts";
 import { embed, ENTRY, entry, inlined, missing, SUFFIX, trimmed } from "./pieces.ts";
 
 export interface Bundle {
@@ -34,9 +35,15 @@ const PAGE_LIBRARIES = ["preact", "uplot", "uqr"];
  * @throws ExitError when something that the config imports is not there
  */
 export async function bundle(root: string, config: string | undefined): Promise<Bundle> {
-  const main = await build(root, ENTRY, [entry(root, config), embed(root)]);
+  const libraries = await optionalLibraries(root);
+  const main = await build(root, ENTRY, [entry(root, config), embed(root), libraries.plugin]);
   const files = new Set(main.moduleIds);
   const assets: Record<string, string | Uint8Array> = {};
+  for (const [id, file] of libraries.found) {
+    const made = await build(root, file, []);
+    assets[libraryAsset(id)] = made.code;
+    for (const file of made.moduleIds) files.add(file);
+  }
   for (const [name, path] of Object.entries(WORKERS)) {
     const file = join(root, path);
     if (![...files].some((id) => dirname(id) === dirname(file))) continue;
@@ -99,7 +106,7 @@ async function generate(built: RolldownBuild): Promise<OutputChunk> {
   const { output } = await built.generate({
     format: "cjs",
     codeSplitting: false,
-    exports: "none",
+    exports: "auto",
     comments: false,
     minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
   });
