@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { withFanouts } from "../../core/deliver/fanout-slots.ts";
+import { createSlots } from "../../core/deliver/slots.ts";
 import { ConflictError, LeaseLostError } from "../../core/model/errors.ts";
 import type { Lease, Storage } from "../../core/ports/storage.ts";
 import { memory } from "../../plugins/storage/memory.ts";
@@ -149,6 +151,15 @@ describe("nodes in threads, on one storage", () => {
     await one.queue.settle(first[0] as Lease, [endOf(first[0] as Lease)]);
     await again;
     expect(await claim(two.queue)).toHaveLength(2);
+  });
+
+  it("a node with enough of a subscription under way is given none of it", async () => {
+    const { clock, one } = await twoNodes();
+    await enqueue(one, due("a", 1, clock.now()), due("b", 1, clock.now()));
+    const slots = createSlots({ total: 4, perSubscription: 1, clock, lift: () => undefined });
+    slots.admit({ subscriptionId: "sub_a", keyId: "key_1" });
+    const leases = await claim(one.queue, { perSubscription: 1, busy: withFanouts(slots).busy });
+    expect(leases.map(({ subscriptionId }) => subscriptionId)).toEqual(["sub_b"]);
   });
 
   it("a lease that a cancel took is lost on the node that held it, without asking", async () => {

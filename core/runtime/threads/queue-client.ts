@@ -8,6 +8,7 @@ import {
   FRESH_MS,
   leaseName,
   type ClaimAnswer,
+  type ClaimCall,
   type ExtendCall,
   type ReleaseCall,
   type SettleCall,
@@ -56,10 +57,11 @@ export function queueClient(deps: {
     add(dues) {
       if (dues.length > 0) link.send("add", dues);
     },
-    claim(request) {
+    claim({ limit, perSubscription, busy }) {
       notified = false;
       if (closed) return Promise.reject(new StorageError("unavailable", "the storage is closed"));
-      return link.call<readonly Lease[]>("claim", [request], claimed);
+      const call: ClaimCall = [limit, perSubscription, [...busy]];
+      return link.call<readonly Lease[]>("claim", call, claimed);
     },
     wake(signal) {
       if (notified || closed || signal.aborted) return Promise.resolve();

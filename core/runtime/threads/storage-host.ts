@@ -16,6 +16,7 @@ import {
   OPTIONAL_CALLS,
   PLAIN_CALLS,
   PLAIN_QUEUE_CALLS,
+  type ClaimCall,
   type CommitCall,
   type ReleaseCall,
   type SettleCall,
@@ -78,8 +79,9 @@ export function createStorageHost(deps: {
     await storage.commit(unflat(changes));
   }
 
-  async function claim(client: Client, request: Parameters<typeof queue.claim>[0]): Promise<readonly unknown[]> {
-    const claiming = queue.claim(request);
+  async function claim(client: Client, ...call: ClaimCall): Promise<readonly unknown[]> {
+    const [limit, perSubscription, busy] = call;
+    const claiming = queue.claim({ limit, perSubscription, busy: new Map(busy) });
     claimed.resolve();
     const leases = await claiming;
     client.leases.claimed(leases);
