@@ -6,13 +6,16 @@ import type { Counters } from "../../core/ports/storage.ts";
 export interface CountersHarness {
   /** Fresh counters; several calls share one store where the storage is shared by several nodes. */
   open(): Promise<Counters>;
-  /** Moves the counters' own clock on. Where that is a server's clock, `undefined`: laws about time are then skipped. */
+  /**
+   * Moves the counters' own clock on. Where that is a server's clock, `undefined`: laws about time are then registered with
+   * `it.skip` and the reason.
+   */
   readonly advance?: (ms: number) => Promise<void> | void;
   /** A key that no other law uses. */
   key(): string;
 }
 
-type It = (name: string, law: () => Promise<void>) => unknown;
+type Register = (name: string, law: () => Promise<void>) => unknown;
 
 const ABUSE: Abuse = {
   refusals: 30,
@@ -28,15 +31,13 @@ const take = (key: string, perMinute = 6, per5s = 2, abuse?: Abuse): Take => ({
   ...(abuse === undefined ? {} : { abuse }),
 });
 
-/** Registers the laws with `it`. Laws that move time are skipped, with the reason, where the harness cannot move it. */
-export function describeCounters(it: It & { readonly skip?: It }, harness: CountersHarness): void {
+/** Registers the laws with `it`. Those about time are registered with `it.skip` where the harness cannot move time. */
+export function describeCounters(it: Register & { readonly skip: Register }, harness: CountersHarness): void {
   const one = async (counters: Counters, ask: Take): Promise<WindowResult> =>
     (await counters.take([ask]))[0] as WindowResult;
-  // A runner that has no `skip` still lists the law, with the reason why it was not tried.
-  const untimed: It = it.skip ?? ((name) => it(name, () => Promise.resolve()));
-  const timed: It = (name, law) =>
+  const timed: Register = (name, law) =>
     harness.advance === undefined
-      ? untimed(`${name} (skipped: this store's clock cannot be moved by a test)`, law)
+      ? it.skip(`${name} (skipped: this store's clock cannot be moved by a test)`, law)
       : it(name, law);
   const advance = async (ms: number): Promise<void> => harness.advance?.(ms);
 

@@ -46,7 +46,7 @@ export interface TransportHarness {
   readonly cannot?: Partial<Record<Ability, string>>;
 }
 
-type It = (name: string, law: () => Promise<void>) => unknown;
+type Register = (name: string, law: () => Promise<void>) => unknown;
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 /** Each send is a message of its own: a bus drops those that it had before. */
@@ -54,7 +54,7 @@ let sends = 0;
 const never = (): AbortSignal => new AbortController().signal;
 
 /** Registers the laws with `it`. Those that the harness cannot try are registered with `it.skip` and the reason. */
-export function describeTransport(it: It & { readonly skip?: It }, harness: TransportHarness): void {
+export function describeTransport(it: Register & { readonly skip: Register }, harness: TransportHarness): void {
   const law = (
     name: string,
     needs: readonly Ability[],
@@ -80,7 +80,7 @@ export function describeTransport(it: It & { readonly skip?: It }, harness: Tran
       );
     };
     if (reason === undefined) it(name, run);
-    else it.skip?.(`${name} (skipped: ${reason})`, run);
+    else it.skip(`${name} (skipped: ${reason})`, run);
   };
 
   law("it names its schemes in lower case, without a colon", [], async ({ transport, url }) => {
