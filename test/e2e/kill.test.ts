@@ -49,13 +49,13 @@ describe("a relay killed", () => {
     const folder = testFolder();
     await using first = await startChild(folder);
     await subscribe(first, receiver);
-    // The sync itself is done; the process hears of it a second later, and does not live to.
-    await using _ = await inject(first.pid, "delay_exit=1500000:when=1");
+    // The sync itself is done; the process would hear of it seconds later, and does not live to.
+    await using injected = await inject(first.pid, "delay_exit=5000000:when=1");
     const publishing = first.publish(EVENT).then(
       () => "answered",
       () => "cut off",
     );
-    await new Promise((resolve) => setTimeout(resolve, 700)); // real time: another process is to be caught in the act
+    await injected.delayed;
     await first.kill();
     expect(await publishing).toBe("cut off");
     await using second = await startChild(folder);

@@ -20,7 +20,7 @@ const good = ({ body, headers }: Received, secret: string): boolean =>
 describe("a rotation that is killed", () => {
   it.for([
     ["before its commit is on disk", "signal=SIGKILL:when=1"],
-    ["after its commit, before its answer", "delay_exit=3000000:when=1"],
+    ["after its commit, before its answer", "delay_exit=5000000:when=1"],
     ["by a disk that fails", "error=EIO:when=1"],
   ] as const)("%s leaves a secret that the receiver has", async ([, fault], { skip }) => {
     const missing = needs("strace");
@@ -31,10 +31,10 @@ describe("a rotation that is killed", () => {
     const made = (await first.call("POST", hooks, { url: receiver.url(), events: ["*"] })).json.data;
     let answer: { status: number; json: { data?: { secret: string } } } | undefined;
     {
-      await using _faulty = await inject(first.pid, fault);
+      await using injected = await inject(first.pid, fault);
       const rotating = first.call("POST", `${hooks}/${made.id}/rotate-secret`).catch(() => undefined);
       if (fault.startsWith("delay")) {
-        await new Promise((resolve) => setTimeout(resolve, 1_000)); // real time: another process is to be caught in the act
+        await injected.delayed;
         await first.kill();
       }
       answer = await rotating;

@@ -3,8 +3,13 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { findProgram } from "./needs.ts";
 
+export interface Injected extends AsyncDisposable {
+  /** Resolves when a sync has been done and the process is held up before it hears of it, for a fault `delay_exit`. */
+  readonly delayed: Promise<void>;
+}
+
 /** @param fault as strace writes it: `signal=SIGKILL:when=2`. Resolves when the process is attached. */
-export async function inject(pid: number, fault: string): Promise<AsyncDisposable> {
+export async function inject(pid: number, fault: string): Promise<Injected> {
   const strace = spawn(
     findProgram("strace") as string,
     ["-f", "-p", String(pid), "-e", "trace=fsync,fdatasync", "-e", `inject=fsync,fdatasync:${fault}`],
@@ -12,14 +17,17 @@ export async function inject(pid: number, fault: string): Promise<AsyncDisposabl
   );
   const gone = once(strace, "close");
   let said = "";
+  const delayed = Promise.withResolvers<void>();
   await new Promise<void>((resolve) => {
     strace.stderr.setEncoding("utf8").on("data", (chunk: string) => {
       said += chunk;
+      if (said.includes("(DELAYED)")) delayed.resolve();
       if (/Process \d+ attached/.test(said)) resolve();
     });
     strace.once("close", () => resolve());
   });
   return {
+    delayed: delayed.promise,
     async [Symbol.asyncDispose]() {
       strace.kill("SIGTERM");
       // It may hang over a process that is dying under it; killed, it lets go.
