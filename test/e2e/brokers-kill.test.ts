@@ -10,12 +10,13 @@ import { decodeEvent } from "../../core/model/event.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { startChild } from "../support/child-relay.ts";
-import { ledger, until } from "../support/message-plugin.ts";
+import { ledger } from "../support/message-plugin.ts";
 import { startNats } from "../support/nats.ts";
 import { needs } from "../support/needs.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { startRabbit } from "../support/rabbitmq.ts";
 import type { ServerProcess } from "../support/server-process.ts";
+import { until } from "../support/until.ts";
 
 const TOTAL = 4_000;
 const event = (i: number): string => JSON.stringify({ type: "order.placed", keyId: "key_1", data: i });

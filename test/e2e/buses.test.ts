@@ -5,6 +5,7 @@ import { startChild } from "../support/child-relay.ts";
 import { BUSES, type FarBus } from "../support/far-buses.ts";
 import { testFolder } from "../support/folder.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
+import { until } from "../support/until.ts";
 
 const event = (n: number) => ({ type: "deposits:paid", keyId: "key_1", id: `order:${n}`, data: { n } });
 const batch = (from: number, count: number) => Array.from({ length: count }, (_, i) => event(from + i));
@@ -19,10 +20,6 @@ async function subscribe(relay: Pick<TestRelay, "call">, url: string) {
 async function numbers(bus: FarBus): Promise<ReadonlySet<number>> {
   const bodies = (await bus.arrived()).map(({ body }) => JSON.parse(Buffer.from(body).toString()) as object);
   return new Set(bodies.map((body) => (body as { readonly data: { readonly n: number } }).data.n));
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
 /** Waits until as many events of the key have the status. */

@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { memory, sqlite } from "../../config/index.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { eventually } from "../support/nodes.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
+import { eventually } from "../support/until.ts";
 
 const EVENT = { type: "deposit:paid", keyId: "key_1", data: { n: 1 } };
 const HOOKS = "/api-keys/key_1/webhooks";

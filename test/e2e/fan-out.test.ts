@@ -14,7 +14,7 @@ import { testFolder } from "../support/folder.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { TEST_KEYS } from "../support/relay.ts";
-import { until } from "../support/wide.ts";
+import { until } from "../support/until.ts";
 
 const SUBSCRIPTIONS = Number(process.env["SUBSCRIPTIONS"] ?? 1_500);
 const folder = testFolder();

@@ -3,8 +3,9 @@ import { beforeAll, afterAll, describe, expect, it } from "vitest";
 import { verifyHex } from "../../core/signing/verify.ts";
 import type { ChildRelay } from "../support/child-relay.ts";
 import { needs } from "../support/needs.ts";
-import { eventually, startNodes, type Nodes } from "../support/nodes.ts";
+import { startNodes, type Nodes } from "../support/nodes.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { eventually } from "../support/until.ts";
 
 const missing = needs("redis");
 /** Attempts that a node makes at once of a subscription which has not answered yet. */

@@ -2,10 +2,11 @@
 import { describe, expect, it } from "vitest";
 import type { ChildRelay } from "../support/child-relay.ts";
 import { needs } from "../support/needs.ts";
-import { eventually, startNodes } from "../support/nodes.ts";
+import { startNodes } from "../support/nodes.ts";
 import { startReceiver, type Received, type Receiver } from "../support/receiver.ts";
 import { watchLateness } from "../support/lateness.ts";
 import { tcpShim, type TcpShim } from "../support/tcp-shim.ts";
+import { eventually } from "../support/until.ts";
 
 const missing = needs("redis");
 const LEASE_MS = 2_000;

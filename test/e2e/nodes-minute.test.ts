@@ -3,8 +3,9 @@ import { describe, expect, it } from "vitest";
 import type { ChildRelay } from "../support/child-relay.ts";
 import { monitor } from "../support/monitor.ts";
 import { needs } from "../support/needs.ts";
-import { eventually, startNodes } from "../support/nodes.ts";
+import { startNodes } from "../support/nodes.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { eventually } from "../support/until.ts";
 
 const missing = needs("redis");
 const STOPPED_MS = 60_000;

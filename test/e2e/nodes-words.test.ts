@@ -8,11 +8,11 @@ import { memory } from "../../plugins/storage/memory.ts";
 import { redis } from "../../plugins/storage/redis.ts";
 import { testClock } from "../support/clock.ts";
 import { needs } from "../support/needs.ts";
-import { eventually } from "../support/nodes.ts";
 import { testPath } from "../support/path.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
 import { tcpShim } from "../support/tcp-shim.ts";
+import { eventually } from "../support/until.ts";
 
 const missing = needs("redis");
 const WAIT = { mostMs: 3_000, silentMs: 2_000 };

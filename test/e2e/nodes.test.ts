@@ -9,10 +9,11 @@ import type { ChildRelay } from "../support/child-relay.ts";
 import { runCommand } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
 import { needs } from "../support/needs.ts";
-import { eventually, startNodes, type Nodes } from "../support/nodes.ts";
+import { startNodes, type Nodes } from "../support/nodes.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startRedis } from "../support/redis.ts";
 import { TEST_KEYS } from "../support/relay.ts";
+import { eventually } from "../support/until.ts";
 
 const missing = needs("redis");
 const HOOKS = (key: string): string => `/api-keys/${key}/webhooks`;

@@ -7,6 +7,7 @@ import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { startChild, type ChildRelay } from "../support/child-relay.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { TEST_KEYS } from "../support/relay.ts";
+import { until } from "../support/until.ts";
 
 const base = mkdtempSync(join(tmpdir(), "relay-stop-"));
 afterAll(() => rmSync(base, { recursive: true }));
@@ -221,7 +222,3 @@ describe("SIGTERM", () => {
     expect(three.stderr()).toContain("did not stop in time");
   });
 });
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
-}

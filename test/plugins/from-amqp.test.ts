@@ -6,10 +6,11 @@ import type { AmqpOptions } from "../../plugins/source/amqp/options.ts";
 import { startAmqp } from "../../plugins/source/amqp/session.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { paid } from "../support/intake.ts";
-import { ledger, openSource, sourceContext, until } from "../support/message-plugin.ts";
+import { ledger, openSource, sourceContext } from "../support/message-plugin.ts";
 import { needs } from "../support/needs.ts";
 import { quietLog } from "../support/quiet.ts";
 import { startRabbit, type RabbitServer } from "../support/rabbitmq.ts";
+import { until } from "../support/until.ts";
 
 const missing = needs("rabbitmq");
 const fsync = { durability: "fsync" } as const;

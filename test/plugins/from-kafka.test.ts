@@ -7,8 +7,9 @@ import type { KafkaOptions } from "../../plugins/source/kafka/options.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { desk as makeDesk, paid } from "../support/intake.ts";
 import { needsKafka, startKafka, type KafkaServer } from "../support/kafka.ts";
-import { ledger, openSource, sourceContext, until } from "../support/message-plugin.ts";
+import { ledger, openSource, sourceContext } from "../support/message-plugin.ts";
 import { quietLog } from "../support/quiet.ts";
+import { until } from "../support/until.ts";
 
 const missing = needsKafka();
 const fsync = { durability: "fsync" } as const;

@@ -7,11 +7,12 @@ import { testClock, type TestClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 import { testFolder } from "../support/folder.ts";
 import { desk, paid } from "../support/intake.ts";
-import { expectNothingLost, until } from "../support/ledger.ts";
+import { expectNothingLost } from "../support/ledger.ts";
 import { needs } from "../support/needs.ts";
 import { documented, startPostgres, type PostgresServer } from "../support/postgres.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { shelf } from "../support/shelf.ts";
+import { until } from "../support/until.ts";
 
 const missing = needs("postgres");
 let server: PostgresServer;

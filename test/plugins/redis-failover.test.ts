@@ -10,8 +10,9 @@ import { claim, due, enqueue } from "../conformance/queue.ts";
 import { subscription } from "../support/intake.ts";
 import { needs } from "../support/needs.ts";
 import { pluginContext } from "../support/plugin-context.ts";
-import { startRedis, startReplica, until, type RedisServer } from "../support/redis.ts";
+import { startRedis, startReplica, type RedisServer } from "../support/redis.ts";
 import { tcpShim } from "../support/tcp-shim.ts";
+import { until } from "../support/until.ts";
 
 const missing = needs("redis");
 const clock = systemClock();

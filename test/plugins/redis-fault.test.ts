@@ -9,9 +9,10 @@ import { claim, due, endOf, enqueue } from "../conformance/queue.ts";
 import { needs } from "../support/needs.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
-import { startCluster, startRedis, startReplica, startSentinel, until } from "../support/redis.ts";
+import { startCluster, startRedis, startReplica, startSentinel } from "../support/redis.ts";
 import type { RedisServer } from "../support/redis.ts";
 import { tcpShim } from "../support/tcp-shim.ts";
+import { until } from "../support/until.ts";
 
 const missing = needs("redis");
 const clock = systemClock();

@@ -6,8 +6,9 @@ import { redisAt } from "../../plugins/storage/redis.ts";
 import { claim, due, enqueue } from "../conformance/queue.ts";
 import { needs } from "../support/needs.ts";
 import { pluginContext } from "../support/plugin-context.ts";
-import { startRedis, until, type RedisServer } from "../support/redis.ts";
+import { startRedis, type RedisServer } from "../support/redis.ts";
 import { tcpShim } from "../support/tcp-shim.ts";
+import { until } from "../support/until.ts";
 
 const missing = needs("redis");
 const clock = systemClock();

@@ -9,10 +9,11 @@ import { testClock, type TestClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 import { testFolder } from "../support/folder.ts";
 import { desk, paid } from "../support/intake.ts";
-import { expectNothingLost, until } from "../support/ledger.ts";
+import { expectNothingLost } from "../support/ledger.ts";
 import { needs } from "../support/needs.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
+import { until } from "../support/until.ts";
 
 const missing = needs("redis");
 let server: RedisServer;

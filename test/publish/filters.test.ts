@@ -11,6 +11,7 @@ import { testClock } from "../support/clock.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { testFolder } from "../support/folder.ts";
+import { until } from "../support/until.ts";
 
 const EUR: Filter = { path: "data.currency", equals: "EUR" };
 const USD: Filter = { path: "data.currency", equals: "USD" };
@@ -151,7 +152,7 @@ describe("a wide event", () => {
       if (i % 3 < 2) await test.parts.subscriptions.update("key_1", id, { filter: i % 3 === 0 ? USD : EUR }, ACTOR);
     const id = await test.publish("deposit:paid", { data: { currency: "EUR" } });
     await test.start();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     expect(test.sent.map(({ subscriptionId }) => subscriptionId).toSorted()).toEqual(included);
     expect(await wide.outcomes(test, id)).toEqual(wide.everyOne(included, "delivered"));
     expect(await wide.faults(storage)).toEqual([]);

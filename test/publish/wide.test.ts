@@ -16,6 +16,7 @@ import { pluginContext } from "../support/plugin-context.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
 import * as wide from "../support/wide.ts";
 import type { WideHarness } from "../support/wide.ts";
+import { until } from "../support/until.ts";
 
 const folder = testFolder();
 const noRedis = needs("redis");
@@ -105,7 +106,7 @@ describe.each(Object.entries(STORAGES))(
       expect(await wide.outcomes(test, id)).toEqual(wide.everyOne(ids, "pending"));
       expect(await wide.faults(storage.of)).toEqual([]);
       await test.start();
-      await wide.until(wide.ended(test, id));
+      await until(wide.ended(test, id));
       expect(await test.status(id)).toBe("delivered");
       expect(test.sent.map(({ subscriptionId }) => subscriptionId).toSorted()).toEqual(ids);
       expect(await storage.of.range("due:")).toEqual([]);
@@ -121,7 +122,7 @@ describe.each(Object.entries(STORAGES))(
       expect(accepted.map(({ deliveries }) => deliveries)).toEqual(accepted.map(() => 4));
       expect(await storage.of.range("fanout:")).toHaveLength(25);
       await test.start();
-      for (const { id } of accepted) await wide.until(wide.ended(test, id));
+      for (const { id } of accepted) await until(wide.ended(test, id));
       expect(test.sent).toHaveLength(120);
       for (const { id } of accepted) expect(await wide.outcomes(test, id)).toEqual(wide.everyOne(ids, "delivered"));
       expect(await wide.faults(storage.of)).toEqual([]);
@@ -141,7 +142,7 @@ describe.each(Object.entries(STORAGES))(
             const [accepted] = await wide.publishMany(dying, 1);
             await dying.start();
             // What a busy machine makes the node try again waits by the clock.
-            await wide.until(async () => {
+            await until(async () => {
               await clock.advance(10);
               return mortal.isDead();
             });
@@ -150,7 +151,7 @@ describe.each(Object.entries(STORAGES))(
             await using test = await wide.widePath(clock, storage.of);
             await test.start();
             // Leases of the dead node lapse by the clock, which waits for a real storage.
-            await wide.until(async () => {
+            await until(async () => {
               await clock.advance(harness.leaseMs === undefined ? 0 : 1_000);
               return await wide.ended(test, accepted?.id as string)();
             });
@@ -172,7 +173,7 @@ describe.each(Object.entries(STORAGES))(
       const ids = await wide.subscribers(dying, 13);
       const [accepted] = await wide.publishMany(dying, 1);
       await dying.start();
-      await wide.until(async () => {
+      await until(async () => {
         await clock.advance(10);
         return mortal.isDead();
       });
@@ -182,7 +183,7 @@ describe.each(Object.entries(STORAGES))(
       await using storage = disposed((await harness.reopen?.(first, behind)) ?? first);
       await using test = await wide.widePath(behind, storage.of);
       await test.start();
-      await wide.until(async () => {
+      await until(async () => {
         await behind.advance(1_000);
         return await wide.ended(test, accepted?.id as string)();
       });
@@ -200,7 +201,7 @@ describe.each(Object.entries(STORAGES))(
       const ids = await wide.subscribers(first, 31);
       const accepted = await wide.publishMany(first, 3);
       await Promise.all([first.start(), second.start()]);
-      for (const { id } of accepted) await wide.until(wide.ended(first, id));
+      for (const { id } of accepted) await until(wide.ended(first, id));
       const sent = [...first.sent, ...second.sent].map(({ subscriptionId }) => subscriptionId);
       expect(sent.toSorted()).toEqual([...ids, ...ids, ...ids].toSorted());
       expect(await wide.faults(one.of)).toEqual([]);
@@ -236,8 +237,8 @@ describe.each(Object.entries(STORAGES))(
           [renamed]: "delivered",
         };
         await test.start();
-        await wide.until(wide.ended(test, id));
-        await wide.until(async () => (await storage.of.range("due:")).length === 0);
+        await until(wide.ended(test, id));
+        await until(async () => (await storage.of.range("due:")).length === 0);
         expect(await wide.outcomes(test, id)).toEqual(expected);
         expect(test.sent.map(({ subscriptionId }) => subscriptionId).toSorted()).toEqual([...rest, renamed].toSorted());
         expect(await test.status(id)).toBe("failed");

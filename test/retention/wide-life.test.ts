@@ -7,6 +7,7 @@ import { testClock } from "../support/clock.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import * as wide from "../support/wide.ts";
 import type { TestPath } from "../support/path.ts";
+import { until } from "../support/until.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -44,12 +45,12 @@ describe("an event for more subscriptions than a commit holds", () => {
       return replied(200);
     };
     await test.start();
-    await wide.until(
+    await until(
       async () => Object.values(await wide.outcomes(test, id)).filter((one) => one === "delivered").length === 16,
     );
     expect(await test.status(id)).toBe("pending");
     resolve();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     expect(await test.status(id)).toBe("delivered");
   });
 
@@ -64,7 +65,7 @@ describe("an event for more subscriptions than a commit holds", () => {
     expect(await list({ subscriptionId: other })).toEqual([]);
     expect(await list({ status: "delivered" })).toEqual([]);
     await test.start();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     expect(await list({ status: "delivered" })).toEqual([id]);
     expect(await list({ status: "pending" })).toEqual([]);
   });
@@ -74,7 +75,7 @@ describe("an event for more subscriptions than a commit holds", () => {
     await using _ = test;
     const id = await publish(test);
     await test.start();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     let rows = 0;
     const { getMany } = test.storage;
     test.storage.getMany = (keys) => {
@@ -92,14 +93,14 @@ describe("an event for more subscriptions than a commit holds", () => {
     test.otherwise = async ({ subscriptionId }) => replied(failing.has(subscriptionId) ? 500 : 200);
     const id = await publish(test);
     await test.start();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     expect(await test.status(id)).toBe("failed");
     test.otherwise = replied(200);
     const held = holdSettles(test.storage);
     expect(await test.parts.replay.event("key_1", id)).toBe(2);
     expect(await test.status(id)).toBe("pending");
     held.letGo();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     expect(await test.status(id)).toBe("delivered");
     expect(test.sent).toHaveLength(25);
     expect(await wide.faults(test.storage)).toEqual([]);
@@ -111,15 +112,15 @@ describe("an event for more subscriptions than a commit holds", () => {
     test.otherwise = replied(500);
     const id = await publish(test);
     await test.start();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     expect(await test.status(id)).toBe("failed");
     test.otherwise = replied(200);
     const [subscription] = await test.parts.subscriptionCache.of("key_1");
     await test.parts.replay.failed({ subscription: subscription as never, limit: 10, perSecond: 1_000 });
-    await wide.until(async () => (await wide.outcomes(test, id))[ids[0] as string] === "delivered");
+    await until(async () => (await wide.outcomes(test, id))[ids[0] as string] === "delivered");
     expect(await test.status(id)).toBe("failed");
     expect(await test.parts.replay.event("key_1", id, { force: true })).toBe(8);
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     expect(await test.status(id)).toBe("delivered");
   });
 
@@ -128,11 +129,11 @@ describe("an event for more subscriptions than a commit holds", () => {
     await using _ = test;
     const id = await publish(test);
     await test.start();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     expect(await test.status(id)).toBe("delivered");
     const late = await test.subscribe();
     expect(await test.parts.replay.event("key_1", id, { subscriptionId: late })).toBe(1);
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     expect(await wide.outcomes(test, id)).toEqual(wide.everyOne([...ids, late], "delivered"));
     expect(await wide.faults(test.storage)).toEqual([]);
     await test.clock.advance(2 * DAY_MS);
@@ -147,7 +148,7 @@ describe("an event for more subscriptions than a commit holds", () => {
     const [again] = await wide.publishMany(test, 1, { id: "order-1" });
     expect(again).toEqual({ ...first, duplicate: true });
     await test.start();
-    await wide.until(wide.ended(test, "order-1"));
+    await until(wide.ended(test, "order-1"));
     expect(test.sent).toHaveLength(8);
   });
 });
@@ -158,10 +159,10 @@ describe("retention of events for many subscriptions", () => {
     await using _ = test;
     const id = await publish(test);
     await test.start();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     await test.clock.advance(2 * DAY_MS);
     const second = await publish(test);
-    await wide.until(wide.ended(test, second));
+    await until(wide.ended(test, second));
     expect(await retain(test)).toBe(1);
     expect(await wide.faults(test.storage)).toEqual([]);
     expect(await test.storage.range("fanout:")).toHaveLength(1);
@@ -185,7 +186,7 @@ describe("retention of events for many subscriptions", () => {
     await test.clock.advance(40 * DAY_MS);
     expect(await retain(test)).toBe(0);
     await test.start();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     expect(await wide.outcomes(test, id)).toEqual(wide.everyOne(ids, "delivered"));
   });
 
@@ -194,7 +195,7 @@ describe("retention of events for many subscriptions", () => {
     await using _ = test;
     const id = await publish(test);
     await test.start();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     await test.clock.advance(2 * DAY_MS);
     const { commit } = test.storage;
     let left = 3;
@@ -216,7 +217,7 @@ describe("retention of events for many subscriptions", () => {
     await using _ = test;
     const id = await publish(test);
     await test.start();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     await test.clock.advance(2 * DAY_MS);
     // Published between any two commits of the runs that remove it.
     const { commit } = test.storage;
@@ -231,7 +232,7 @@ describe("retention of events for many subscriptions", () => {
     };
     for (let runs = 0; runs < 4; runs++) {
       await retain(test);
-      for (const one of published) await wide.until(wide.ended(test, one));
+      for (const one of published) await until(wide.ended(test, one));
       await test.clock.advance(2 * DAY_MS);
     }
     test.storage.commit = commit;
@@ -245,7 +246,7 @@ describe("retention of events for many subscriptions", () => {
     await using _ = test;
     const id = await publish(test);
     await test.start();
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     await test.clock.advance(2 * DAY_MS);
     const { commit } = test.storage;
     test.storage.commit = async (changes) => {
@@ -254,7 +255,7 @@ describe("retention of events for many subscriptions", () => {
       await commit(changes);
     };
     expect(await retain(test)).toBe(0);
-    await wide.until(wide.ended(test, id));
+    await until(wide.ended(test, id));
     expect(test.sent).toHaveLength(10);
     expect(await wide.faults(test.storage)).toEqual([]);
   });

@@ -5,6 +5,7 @@ import { systemClock } from "../../core/runtime/clock.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { startChild, type ChildOptions, type ChildRelay } from "./child-relay.ts";
 import { pluginContext } from "./plugin-context.ts";
+import { until } from "./until.ts";
 
 export interface KilledRelay {
   /** The relay's folder. */
@@ -54,8 +55,4 @@ export async function storedData(dir: string): Promise<Map<unknown, number>> {
   }
   await storage.dispose();
   return seen;
-}
-
-export async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
 }

@@ -6,6 +6,7 @@ import { context } from "./context.ts";
 import { desk, type Desk } from "./intake.ts";
 import { quietLog, quietMetrics } from "./quiet.ts";
 import { shelf, type Shelf } from "./shelf.ts";
+import { until } from "./until.ts";
 
 export interface Opened {
   readonly source: Source;
@@ -32,10 +33,6 @@ export async function openSource(plugin: Plugin<"source", Source>): Promise<Open
   const [log, metrics, store] = [quietLog(), quietMetrics(), shelf()];
   const source = await plugin.setup(sourceContext(plugin, { log, metrics, storage: store }));
   return { source, desk: desk(), log, metrics, store, until };
-}
-
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
 /** How often each number stands in the data of the events. */

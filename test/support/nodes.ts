@@ -52,15 +52,3 @@ export async function startNodes(options: NodesOptions = {}): Promise<Nodes> {
   }
   return { redis, all, folders, [Symbol.asyncDispose]: end };
 }
-
-/** Asks until it holds. @throws Error after `withinMs` */
-export async function eventually(
-  what: string,
-  holds: () => boolean | Promise<boolean>,
-  withinMs = 10_000,
-): Promise<void> {
-  for (const until = performance.now() + withinMs; !(await holds());) {
-    if (performance.now() > until) throw new Error(`not within ${withinMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}

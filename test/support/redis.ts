@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findProgram } from "./needs.ts";
+import { until } from "./until.ts";
 
 export interface RedisOptions {
   /** Lines of its configuration: `{ appendonly: "yes" }`. */
@@ -149,10 +150,6 @@ export async function startCluster(size = 3): Promise<readonly RedisServer[]> {
     });
   }
   return nodes;
-}
-
-export async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
 /** Sends one command on a connection of its own and gives back what came first. */

@@ -39,11 +39,6 @@ export async function publishMany(test: TestPath, count: number, over: object = 
   return await test.parts.publisher.accept({ publications, source: "test" });
 }
 
-/** Resolves when it holds; looked at again and again, for a storage works in real time. */
-export async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 2));
-}
-
 export const ended =
   (test: TestPath, id: string, keyId = "key_1") =>
   async (): Promise<boolean> =>
