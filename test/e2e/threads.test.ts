@@ -7,9 +7,9 @@ import { systemClock } from "../../core/runtime/clock.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { startChild, type ChildOptions, type ChildRelay } from "../support/child-relay.ts";
 import { testFolder } from "../support/folder.ts";
-import { eventually } from "../support/nodes.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { TEST_KEYS } from "../support/relay.ts";
+import { eventually } from "../support/until.ts";
 
 const CLAIMS = { sub: "tester", keys: ["*"], mfa: false, ttlMs: 600_000 };
 const METRICS_TOKEN = "metrics-token-of-the-tests";
@@ -63,9 +63,10 @@ async function publish(relay: ChildRelay, id: string, type = "order.paid"): Prom
       body: JSON.stringify({ type, keyId: "key_1", id, data: { id } }),
     });
     const text = await answer.body.text();
-    // A thread that lags, as right after its start on a busy machine, asks for a repeat.
+    // A thread that lags, as right after its start on a busy machine, asks for a repeat, and says when.
     if (!text.includes("PROVIDER_BACKPRESSURE")) return answer.statusCode;
-    await new Promise((resolve) => setTimeout(resolve, 250));
+    const waitMs = Number(answer.headers["retry-after"]) * 1_000;
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
   }
 }
 

@@ -12,10 +12,11 @@ import { fromNats } from "../../plugins/source/nats.ts";
 import type { NatsOptions } from "../../plugins/source/nats/options.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
 import { paid } from "../support/intake.ts";
-import { ledger, openSource, sourceContext, until } from "../support/message-plugin.ts";
+import { ledger, openSource, sourceContext } from "../support/message-plugin.ts";
 import { startNats, type NatsServer } from "../support/nats.ts";
 import { needs } from "../support/needs.ts";
 import { quietLog } from "../support/quiet.ts";
+import { until } from "../support/until.ts";
 
 const missing = needs("nats");
 const fsync = { durability: "fsync" } as const;
@@ -58,6 +59,19 @@ describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real s
     ...more,
   });
   const state = (stream: string) => manager.consumers.info(stream, "relay");
+  /** What passes by under a subject from now on. */
+  async function listen(subject: string) {
+    const texts: string[] = [];
+    const listening = connection.subscribe(subject, {
+      callback: (_error, message) => void texts.push(message.string()),
+    });
+    await connection.flush();
+    return {
+      texts,
+      count: (text: string) => texts.filter((one) => one === text).length,
+      stop: () => listening.unsubscribe(),
+    };
+  }
   /** Until nothing waits and nothing is unacknowledged. */
   const drained = (stream: string) =>
     until(async () => {
@@ -160,15 +174,17 @@ describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real s
   it("keeps its hold on messages for as long as nothing can be stored", async () => {
     const stream = await newStream({ ack_wait: 600e6 });
     await send(stream, [paid({ data: 1 }), paid({ data: 2 })]);
+    const heard = await listen(`$JS.ACK.${stream}.>`);
     const { source, desk } = await openSource(fromNats(options(stream)));
     const gate = Promise.withResolvers<void>();
     await source.start(async (request) => (await gate.promise, desk.intake.accept(request)), fsync);
-    await until(async () => (await state(stream)).num_ack_pending === 2);
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    // Three requests for more time fit into the time of a message: nine for each of the two are three times as long.
+    await until(() => heard.count("+WPI") >= 18);
     expect((await state(stream)).num_redelivered).toBe(0);
     gate.resolve();
     await drained(stream);
     await source.stop();
+    heard.stop();
     expect(desk.told).toHaveLength(2);
   });
 
@@ -191,12 +207,14 @@ describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real s
   it("terminates a message without a valid event, so that it never comes again, and goes on", async () => {
     const stream = await newStream({ ack_wait: 300e6 });
     await send(stream, ["{", paid({ data: 1 }), paid({ keyId: "not a key" }), paid({ data: 2 })]);
+    // The server's own word that a message is over, and never comes again.
+    const ended = await listen(`$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.${stream}.relay`);
     const { source, desk, metrics } = await openSource(fromNats(options(stream)));
     await source.start(desk.intake.accept, fsync);
+    await until(() => ended.texts.length === 2);
     await drained(stream);
-    // Twice the time after which it would come again.
-    await new Promise((resolve) => setTimeout(resolve, 600));
     await source.stop();
+    ended.stop();
     expect(ledger(desk.told).size).toBe(2);
     expect(metrics.counted.get("source_dead_lettered nats")).toBe(2);
   });
