@@ -9,6 +9,7 @@ import { library, libraryProblems } from "./messages/library.ts";
 import type { MessageOptions } from "./messages/message.ts";
 import { countProblems, messageProblems, readingOf, urlProblems } from "./messages/options.ts";
 import { keepConnected } from "./messages/sessions.ts";
+import { setAsideStore } from "./messages/set-aside.ts";
 import { createConnector } from "./postgres/client.ts";
 import { cursorReader } from "./postgres/cursor.ts";
 import { outboxReader } from "./postgres/outbox.ts";
@@ -81,10 +82,14 @@ async function open(options: PostgresOptions, ctx: PluginContext): Promise<Sourc
   const { channel = table.split(".").at(-1) as string } = options;
   const { default: pg } = await library("fromPostgres()", "pg", () => import("pg"));
   const connect = createConnector(pg, ctx.secret("url"));
-  const intake = createIntake<Row>(ctx, { reading: readingOf(options, KIND), maxInFlight, settle: settleRows });
+  const reading = readingOf(options, KIND);
+  const intake = createIntake<Row>(ctx, { reading, maxInFlight, settle: settleRows });
   const parts = { intake, connect, table, clock: ctx.clock };
+  const { storage } = ctx;
   const reader =
-    options.cursor === true ? cursorReader({ ...parts, storage: ctx.storage }) : outboxReader({ ...parts, done });
+    options.cursor === true
+      ? cursorReader({ ...parts, storage, kept: setAsideStore(storage, reading.source) })
+      : outboxReader({ ...parts, done });
   let running: Promise<void> | undefined;
   return {
     start(accept) {

@@ -117,6 +117,42 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
     expect(await server.query(`SELECT count(*)::int AS n FROM ${name}`)).toEqual([{ n: 4 }]);
   });
 
+  it("keeps a row without a valid event with the reason, before it goes on behind it", async () => {
+    const name = await table();
+    const storage = shelf();
+    await using made = await bench(name, { storage });
+    const { intake, told } = desk();
+    await add(name, event(), '{"type":"no key"}', event());
+    await made.source.start(intake.accept, info);
+    await until(() => made.cursor()?.id === "3");
+    const kept = [...storage.rows].filter(([key]) => key.startsWith("set-aside/postgres/"));
+    expect(kept.map(([, text]) => JSON.parse(text) as object)).toMatchObject([
+      {
+        ...{ place: `${name}-2`, subject: name, code: "VALIDATION_FAILED", detail: expect.stringContaining("keyId") },
+        payload: Buffer.from('{"type":"no key"}').toString("base64"),
+      },
+    ]);
+    expect(told.map(({ id }) => id)).toEqual([1, 3].map((id) => `${name}-${id}`));
+  });
+
+  it("is read again from a bad row that could not be kept, so that none is lost", async () => {
+    const name = await table();
+    const storage = shelf();
+    storage.before = (changes) => {
+      if (changes.some(({ key }) => key.startsWith("set-aside/"))) throw new Error("the disk is full");
+    };
+    await using made = await bench(name, { storage });
+    const { intake, told } = desk();
+    await add(name, event(), "no JSON", event());
+    await made.source.start(intake.accept, info);
+    await until(() => made.source.readiness?.()?.includes("the disk is full") === true);
+    expect(made.cursor()).toBeUndefined();
+    storage.before = () => {};
+    await until(() => made.cursor()?.id === "3");
+    expect([...storage.rows.keys()].filter((key) => key.startsWith("set-aside/postgres/"))).toHaveLength(1);
+    expect(new Set(told.map(({ id }) => id))).toEqual(new Set([1, 3].map((id) => `${name}-${id}`)));
+  });
+
   it("is not read past a transaction that is still open, whose rows come later and are not lost", async () => {
     const name = await table();
     await using made = await bench(name);

@@ -5,8 +5,9 @@
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Intake } from "../messages/intake.ts";
+import type { SetAsideStore } from "../messages/set-aside.ts";
 import { quoted, type Columns, type Connection } from "./client.ts";
-import { batchOf, type Row } from "./rows.ts";
+import { batchOf, type Batch, type Row } from "./rows.ts";
 import type { Reader } from "./session.ts";
 
 export interface CursorParts {
@@ -14,6 +15,8 @@ export interface CursorParts {
   readonly clock: Clock;
   readonly table: string;
   readonly storage: ScopedStorage;
+  /** Keeps the rows that hold no valid event. */
+  readonly kept: SetAsideStore;
 }
 
 /** The last row whose events are stored. */
@@ -24,7 +27,7 @@ interface Cursor {
 
 const PAGE = 1_000;
 
-export function cursorReader({ intake, table, storage }: CursorParts): Reader {
+export function cursorReader({ intake, clock, table, storage, kept }: CursorParts): Reader {
   const from = quoted(table);
   const key = `cursor:${table}`;
   let cursor: Cursor | undefined;
@@ -40,16 +43,26 @@ export function cursorReader({ intake, table, storage }: CursorParts): Reader {
     if (found.length === 0) return false;
     const batch = batchOf(table, found);
     intake.offer(batch.rows);
-    const fates = await batch.settled;
     try {
-      // Rows that were given back are read again, and the others with them.
-      if (fates.every(({ kind }) => kind !== "returned")) await move(found.at(-1) as Columns);
+      if (await isDone(batch)) await move(found.at(-1) as Columns);
       batch.done.resolve();
     } catch (error) {
       batch.done.reject(error);
       throw error;
     }
     return found.length === count;
+  }
+
+  /**
+   * Keeps the bad rows of a batch, before the cursor moves past them. Resolves to whether it may move: rows that were given
+   * back are read again, and the others with them.
+   */
+  async function isDone({ rows, settled }: Batch): Promise<boolean> {
+    const fates = await settled;
+    if (fates.some(({ kind }) => kind === "returned")) return false;
+    for (const [i, fate] of fates.entries())
+      if (fate.kind === "poison") await kept.keep(rows[i] as Row, fate, clock.now());
+    return true;
   }
 
   async function move({ tx, id }: Columns): Promise<void> {
