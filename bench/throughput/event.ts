@@ -6,8 +6,8 @@ export const ENDING = `,"pad":"${PAD}"}}`;
 export const KEY_ID = "key_bench";
 
 /** `at`: nanoseconds of the machine's monotonic clock, 16 digits, which all processes of a run share. */
-export const publication = (): string =>
-  `{"type":"bench:event","keyId":"${KEY_ID}","data":{"at":"${stamp()}","pad":"${PAD}"}}`;
+export const publication = (keyId = KEY_ID): string =>
+  `{"type":"bench:event","keyId":"${keyId}","data":{"at":"${stamp()}","pad":"${PAD}"}}`;
 
 /** A delivery body of the same size, for the raw loop. */
 export const deliveryLike = (): string =>

@@ -9,7 +9,7 @@ import { nowMs } from "./event.ts";
 
 const COMMAND = resolve(import.meta.dirname, "../../core/cli/relay.mjs");
 /** A relay that does not answer by then has failed. */
-const START_MS = 20_000;
+const START_MS = 60_000;
 
 export interface RelayOptions {
   readonly folder: string;

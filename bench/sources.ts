@@ -1,0 +1,225 @@
+// What a message of each source costs beside one of the `http` source: the rate at which a full upstream is stored, in turns
+// with batches over HTTP, in one run on one relay. Then the lag of each, from upstream to the first attempt, at a steady rate.
+import { mkdtemp, rm } from "node:fs/promises";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { makeAuthority } from "../core/cli/support/certificates.ts";
+import { events, publishBatches } from "./brokers/batches.ts";
+import { METRICS, reached, readCounters } from "./brokers/counters.ts";
+import { startServers } from "./brokers/servers.ts";
+import { UPSTREAMS, type Upstream } from "./brokers/upstreams.ts";
+import { KEY_ID, nowMs, publication } from "./throughput/event.ts";
+import type { FromReceiver } from "./throughput/messages.ts";
+import { cpuMicroseconds, endAll, median, own, percentile, start } from "./throughput/process.ts";
+import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
+import { pass, type Figures, type World } from "./throughput/rounds.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    json: { type: "boolean", default: false },
+    /** Messages that a round finds upstream. */
+    events: { type: "string", default: "10000" },
+    rounds: { type: "string", default: "5" },
+    /** Of each measurement of lag. */
+    seconds: { type: "string", default: "8" },
+    storage: { type: "string", default: "sqlite()" },
+    /** Only these, such as `amqp,nats`. */
+    only: { type: "string" },
+    /** Folder for CPU profiles of the relay. */
+    profile: { type: "string" },
+  },
+});
+const within = (text: string, least: number, most: number, otherwise: number): number =>
+  Math.min(Math.max(Math.floor(Number(text)) || otherwise, least), most);
+const count = within(options.events, 500, 100_000, 10_000);
+const rounds = within(options.rounds, 1, 20, 5);
+const seconds = within(options.seconds, 1, 60, 8);
+const RATE = 500;
+const CONNECTIONS = 64;
+/** Events of this key have no subscription. */
+const STORED_ONLY = "key_stored";
+/** A round that is not done by then has failed. */
+const ROUND_MS = 120_000;
+
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
+
+interface Turn {
+  readonly perSecond: number;
+  /** Of the relay's process, µs an event. */
+  readonly cpu: number;
+}
+
+/** Stores one round of events from a source, and checks that each was stored once. */
+async function turn(relay: RelayUnderTest, running: RunningRelay, from: Upstream | "http"): Promise<Turn> {
+  const pid = running.child.pid as number;
+  const labels = `{source="${from === "http" ? from : from.name}"}`;
+  const accepted = `relay_accepted_total${labels}`;
+  const bodies = events(count, STORED_ONLY);
+  const before = await readCounters(relay.port);
+  if (from !== "http") {
+    // So that all of it is there when the source begins.
+    running.child.kill("SIGSTOP");
+    await from.fill(bodies);
+  }
+  const cpuBefore = await cpuMicroseconds(pid);
+  const at = nowMs();
+  if (from === "http") await publishBatches(relay, bodies);
+  else running.child.kill("SIGCONT");
+  const end = await reached(relay.port, accepted, before.read(accepted) + count, ROUND_MS);
+  const cpu = ((await cpuMicroseconds(pid)) - cpuBefore) / count;
+  const after = await readCounters(relay.port);
+  const more = (series: string): number => after.read(series + labels) - before.read(series + labels);
+  const [stored, repeated, refused] = [
+    more("relay_accepted_total"),
+    more("relay_duplicates_total"),
+    more("relay_source_dead_lettered_total"),
+  ];
+  if (stored !== count || repeated + refused > 0)
+    throw new Error(`${labels}: ${stored} of ${count} stored, ${repeated} repeated, ${refused} set aside`);
+  return { perSecond: (count / (end - at)) * 1_000, cpu };
+}
+
+interface Lag {
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** Publishes upstream at a steady rate that waits for nothing, and reads how old events are when they are received. */
+async function lagOf(world: World, running: RunningRelay, from: Upstream | "http"): Promise<Lag> {
+  const { receiver } = world;
+  let figures: Figures;
+  if (from === "http") ({ figures } = await pass(world, running, seconds, RATE));
+  else {
+    await receiver.ask({ kind: "reset" });
+    const sent = await pushSteadily(from);
+    await receiver.ask({ kind: "await", count: sent });
+    figures = await receiver.ask<Figures>({ kind: "read" });
+    if (figures.bad > 0 || figures.repeated > 0 || figures.good !== sent)
+      throw new Error(
+        `${from.name}: of ${sent}, ${figures.good} good, ${figures.bad} bad, ${figures.repeated} repeated`,
+      );
+  }
+  return { p50: round(percentile(figures.fromSent, 50), 1), p99: round(percentile(figures.fromSent, 99), 1) };
+}
+
+async function pushSteadily(upstream: Upstream): Promise<number> {
+  const from = nowMs();
+  const pushes: Promise<unknown>[] = [];
+  while (nowMs() < from + seconds * 1_000) {
+    const due = Math.floor(((nowMs() - from) * RATE) / 1_000);
+    while (pushes.length < due) pushes.push(upstream.push(publication()));
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  await Promise.all(pushes);
+  return pushes.length;
+}
+
+async function measure(folder: string) {
+  say("starting the servers …");
+  const servers = await startServers();
+  const chosen = options.only?.split(",");
+  const missing: Record<string, string> = {};
+  const upstreams: Upstream[] = [];
+  for (const { name, system, make } of UPSTREAMS) {
+    if (chosen !== undefined && !chosen.includes(name)) continue;
+    const { url, missing: why = "" } = servers.at[system];
+    if (url === undefined) missing[name] = `${system} ${why}`;
+    else upstreams.push(await make(url));
+  }
+  for (const why of Object.values(missing)) say(`not measured: ${why}`);
+  const { ca, issue } = await makeAuthority(Date.now());
+  const { cert, key } = await issue(["127.0.0.1"]);
+  const receiver = start("receiver.ts");
+  const { port } = await receiver.ask<Extract<FromReceiver, { kind: "listening" }>>({ kind: "listen", cert, key });
+  const config = `${METRICS} sources: [${["relay.http()", ...upstreams.map(({ source }) => source)].join(", ")}],`;
+  const { storage, profile } = options;
+  const relay = await prepare({ folder, ca, connections: CONNECTIONS, storage, logLevel: "warn", config, profile });
+  const running = await relay.start();
+  own(running.child);
+  const url = `https://127.0.0.1:${port}/hook`;
+  const secret = await relay.subscribe(KEY_ID, url);
+  await receiver.ask({ kind: "secret", secret });
+  const publisher = start("publisher.ts");
+  const world: World = { receiver, publisher, relay, url, ca, secret, connections: CONNECTIONS };
+
+  const all: readonly (Upstream | "http")[] = ["http", ...upstreams];
+  const turns = new Map(all.map((one) => [one, [] as Turn[]]));
+  for (let at = 0; at <= rounds; at++) {
+    say(at === 0 ? "warming up …" : `round ${at} of ${rounds}: ${all.length} sources, ${count} messages each …`);
+    for (const one of all) {
+      const made = await turn(relay, running, one);
+      if (at > 0) turns.get(one)?.push(made);
+    }
+  }
+  say(`lag at ${RATE} messages/s, ${seconds} s each …`);
+  await pass(world, running, seconds, RATE);
+  const lags = new Map<Upstream | "http", Lag>();
+  for (const one of all) lags.set(one, await lagOf(world, running, one));
+  await running.stop();
+  await Promise.all(upstreams.map((one) => one.close()));
+  await servers.stop();
+
+  const http = (turns.get("http") ?? []).map(({ perSecond }) => perSecond);
+  const sources = all.map((one) => {
+    const made = turns.get(one) ?? [];
+    const ratios = made.map(({ perSecond }, at) => perSecond / (http[at] ?? Number.NaN));
+    return {
+      source: one === "http" ? one : one.name,
+      eventsPerSecond: round(median(made.map(({ perSecond }) => perSecond))),
+      ratio: round(median(ratios), 2),
+      ratioLeast: round(Math.min(...ratios), 2),
+      ratioMost: round(Math.max(...ratios), 2),
+      cpuMicrosecondsPerEvent: round(median(made.map(({ cpu }) => cpu)), 1),
+      lagMs: lags.get(one) as Lag,
+    };
+  });
+  return {
+    cores: availableParallelism(),
+    node: process.version,
+    storage,
+    events: count,
+    rounds,
+    rate: RATE,
+    sources,
+    missing,
+  };
+}
+
+function print({ sources, ...about }: Awaited<ReturnType<typeof measure>>): void {
+  console.log(`${about.storage}, ${about.events} messages a round, ${about.rounds} rounds, ${about.cores} cores`);
+  console.table(
+    sources.map((one) => ({
+      source: one.source,
+      "events/s": one.eventsPerSecond,
+      "of http": `${one.ratio} (${one.ratioLeast} … ${one.ratioMost})`,
+      "µs CPU": one.cpuMicrosecondsPerEvent,
+      [`lag p50 at ${about.rate}/s, ms`]: one.lagMs.p50,
+      "p99, ms": one.lagMs.p99,
+    })),
+  );
+  for (const [name, why] of Object.entries(about.missing)) console.log(`${name} was not measured: ${why}`);
+}
+
+const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
+// It ends by itself, whatever hangs.
+const deadline = setTimeout(() => {
+  say("the benchmark did not end in time");
+  endAll();
+  process.exit(1);
+}, 900_000);
+let failed = false;
+try {
+  const result = await measure(folder);
+  if (options.json) console.log(JSON.stringify(result));
+  else print(result);
+} catch (error) {
+  failed = true;
+  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+} finally {
+  clearTimeout(deadline);
+  endAll();
+  await rm(folder, { recursive: true, force: true });
+}
+process.exit(failed ? 1 : 0);
