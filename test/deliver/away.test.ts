@@ -66,10 +66,15 @@ describe("a delivery whose bus is away", () => {
 });
 
 describe("the pauses of a connection", () => {
-  const opened = (transport: object) => {
+  const opened = (transport: object, pausing: (id: string) => Promise<void> = async () => {}) => {
     const clock = testClock();
     const pauses: [string, number][] = [];
-    const queue = { pause: async (id: string, ms: number) => void pauses.push([id, ms]) };
+    const queue = {
+      pause(id: string, ms: number): Promise<void> {
+        pauses.push([id, ms]);
+        return pausing(id);
+      },
+    };
     const one = {
       schemes: ["nats"],
       name: "bus",
@@ -100,6 +105,43 @@ describe("the pauses of a connection", () => {
     await clock.advance(1_000);
     expect(pauses).toEqual([["sub_1", 0]]);
     expect(away.admit(sub)).toBeUndefined();
+    await away.stop();
+  });
+
+  it("are ended many at a time, so that a thousand do not wait for a slow queue one after the other", async () => {
+    let ready = false;
+    const answers: (() => void)[] = [];
+    const slow = (): Promise<void> => new Promise((resolve) => answers.push(resolve));
+    const { away, clock, pauses } = opened({ readiness: () => (ready ? undefined : "no connection") }, slow);
+    for (let i = 0; i < 1_000; i++) away.note({ ...sub, id: `sub_${i}` }, "no connection");
+    await clock.advance(500);
+    ready = true;
+    await clock.advance(500);
+    let rounds = 0;
+    while (pauses.length < 1_000) {
+      // What is asked for at once is bounded, too.
+      expect(answers.length).toBeGreaterThan(0);
+      expect(answers.length).toBeLessThanOrEqual(100);
+      rounds++;
+      for (const answer of answers.splice(0)) answer();
+      await clock.advance(0);
+    }
+    expect(rounds).toBeLessThan(20);
+    for (const answer of answers.splice(0)) answer();
+    await away.stop();
+  });
+
+  it("are ended but for those that the queue refuses, which end by themselves", async () => {
+    let ready = false;
+    const refusing = async (id: string): Promise<void> => {
+      if (id === "sub_2") throw new Error("the queue is away");
+    };
+    const { away, clock, pauses } = opened({ readiness: () => (ready ? undefined : "no connection") }, refusing);
+    for (const id of ["sub_1", "sub_2", "sub_3"]) away.note({ ...sub, id }, "no connection");
+    await clock.advance(500);
+    ready = true;
+    await clock.advance(500);
+    expect(pauses.map(([id]) => id)).toEqual(["sub_1", "sub_2", "sub_3"]);
     await away.stop();
   });
 
