@@ -1,8 +1,9 @@
-/** What a config's plug-ins declare, checked over all of them: secrets that cannot be read, metrics, names of parts. */
+/** What a config's plug-ins declare, checked over all of them: secrets that cannot be read, schedules, metrics, routes, names. */
 import { metricProblems, type MetricDeclaration } from "../core/model/metric-declaration.ts";
 import type { Plan } from "../core/ports/plan.ts";
 import type { Plugin } from "../core/ports/plugin.ts";
 import { partNames } from "../core/runtime/compose/readiness.ts";
+import { sameRoute } from "../core/model/route-name.ts";
 import { METRIC_TABLE, promName } from "../core/runtime/observability/metric-table.ts";
 import { secretProblems, type SecretSurroundings } from "../core/runtime/secret-options.ts";
 import { didYouMean, type ConfigProblem } from "./problems.ts";
@@ -18,13 +19,20 @@ export function pluginsOf(plan: Plan): readonly (readonly [place: string, plugin
   ];
 }
 
-export function pluginProblems(plan: Plan, env: SecretSurroundings["env"]): ConfigProblem[] {
+export function pluginProblems(
+  plan: Plan,
+  env: SecretSurroundings["env"],
+  cronValid: (expression: string) => boolean,
+): ConfigProblem[] {
   const found: ConfigProblem[] = [];
   const declared = new Map<string, MetricDeclaration>();
   for (const [place, plugin] of pluginsOf(plan)) {
     const add = (path: string, message: string): void => void found.push({ path: `${place}.${path}`, message });
     for (const { path, message } of secretProblems(plugin, { env, configDir: plan.configDir })) add(path, message);
     for (const { path, message } of plugin.fileProblems?.(plan.configDir) ?? []) add(path, message);
+    for (const [path, schedule] of Object.entries(plugin.schedules ?? {}))
+      if (!cronValid(schedule))
+        add(path, `of the plug-in ${plugin.name} is no cron expression that can be run: ${schedule}`);
     const metrics = plugin.metrics ?? [];
     for (const { path, message } of metricProblems(plugin.kind, metrics)) add(`metrics${path}`, message);
     for (const [i, metric] of metrics.entries()) {
@@ -33,6 +41,16 @@ export function pluginProblems(plan: Plan, env: SecretSurroundings["env"]): Conf
       if (OWN_METRICS.has(metric.name)) add(`metrics[${i}].name`, "is a metric of the relay: count it undeclared");
       else if (shapeOf(first) !== shapeOf(metric))
         add(`metrics[${i}]`, `${metric.name} is declared in another way by another plug-in`);
+    }
+  }
+  const owners = new Map<string, string>();
+  for (const [place, { name, once, routes = [] }] of pluginsOf(plan)) {
+    for (const route of routes) {
+      const owner = owners.get(sameRoute(route));
+      // That one which may be named only once is named twice is a problem already.
+      if (owner !== undefined && !(once === true && owner === name))
+        found.push({ path: place, message: `the plug-ins ${owner} and ${name} both serve ${route}` });
+      owners.set(sameRoute(route), name);
     }
   }
   const parts = partNames(plan);

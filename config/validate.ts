@@ -39,6 +39,8 @@ const LEASE_SPARE_MS = 5_000;
 /** Endpoints that have no row unless the config gives them one. */
 const UNLIMITED = ["POST /events"];
 
+const canRun = (expression: string): boolean => expression.trim() !== "" && cronValid(expression);
+
 /** @throws ConfigError naming every problem; nothing else, whatever the config is */
 export function resolvePlan(config: unknown, frame: Frame): Plan {
   const problems = [...(frame.problems ?? []), ...settingsProblems(frame.settings)];
@@ -48,7 +50,7 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
     configDir: frame.configDir,
     endpoints: [...Object.keys(defaultRows), ...UNLIMITED],
     allowProblem: (entry) => checkAllow([entry])[0]?.message,
-    cronValid: (text) => text.trim() !== "" && cronValid(text),
+    cronValid: canRun,
   });
   let checked: CheckedConfig = {};
   try {
@@ -62,7 +64,7 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
   const plan = problems.length === 0 ? build(checked, frame, traces) : undefined;
   if (plan !== undefined) {
     problems.push(...missingKeys(plan), ...shortLease(plan), ...samePort(plan), ...threadedFiles(plan));
-    problems.push(...pluginProblems(plan, frame.env ?? process.env));
+    problems.push(...pluginProblems(plan, frame.env ?? process.env, canRun));
   }
   if (plan === undefined || problems.length > 0) throw new ConfigError(problems, frame.file);
   return plan;

@@ -37,6 +37,16 @@ export interface Plugin<Kind extends string, Port> {
    * process lives.
    */
   readonly leaseMs?: number;
+  /**
+   * The routes that its source or auth port will serve, as `POST /orders`. Two plug-ins that name the same one are a problem
+   * of the config, which `relay check` shows; one that is not named here is found at the start.
+   */
+  readonly routes?: readonly string[];
+  /**
+   * Cron expressions among its options, by their paths. One that node-cron cannot run is a problem of the config. A factory
+   * judges it no further than that it is text.
+   */
+  readonly schedules?: Readonly<Record<string, string>>;
   /** Metrics of its own. They stand in `/metrics`, at zero where they have no labels, before `setup` is called. */
   readonly metrics?: readonly MetricDeclaration[];
   /**

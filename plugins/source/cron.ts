@@ -38,7 +38,7 @@ export type Schedule = (schedule: string, tick: (at: Date) => void) => Promise<(
 const MOST_WAITING = 1_000;
 /** How late a tick may still run, ms. */
 const TOLERANCE_MS = 55_000;
-/** Five or six fields of the letters that they may have; node-cron reads the rest at the start. */
+/** Five or six fields of the letters that they may have; the rest is judged with the whole config (`Plugin.schedules`). */
 const EXPRESSION = /^\s*(?:[\w*/,#-]+\s+){4,5}[\w*/,#-]+\s*$/;
 
 /**
@@ -56,6 +56,7 @@ export function cronOn(options: CronOptions, schedule: Schedule): Plugin<"source
     kind: "source",
     name: typeof options?.name === "string" ? options.name : "cron",
     problems,
+    ...(problems.length === 0 && { schedules: { schedule: options.schedule } }),
     async setup(ctx) {
       if (problems.length > 0) throw new StartError(78, problems.map((one) => `${one.path} ${one.message}`).join("; "));
       // So that a wrong schedule is found before anything starts.

@@ -37,6 +37,7 @@ export function http(options: HttpOptions = {}): Plugin<"source", Source> {
     kind: "source",
     name: "http",
     once: true,
+    routes: ["POST /events"],
     problems,
     warnings: () => shortTokens(options.tokens),
     secrets: problems.length === 0 ? tokenSecrets(options.tokens) : {},

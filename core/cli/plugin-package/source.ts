@@ -39,6 +39,7 @@ export function FACTORY(options: Options): Plugin<"source", Source> {
   return {
     kind: "source",
     name: "NAME",
+    routes: ["POST /NAME"],
     problems,
     secrets: problems.length === 0 ? { token: options.token } : {},
     metrics: [{ name: "relay_source_events_refused_total", type: "counter", help: "Events refused, by code", labels: ["code"] }],

@@ -6,6 +6,8 @@ import { healthRoutes } from "../../api/resources/health.ts";
 import { createOperations } from "../../api/resources/operations.ts";
 import { webhookKeyRoutes } from "../../api/resources/webhook-keys.ts";
 import { dashboardRoutes } from "../../dashboard/routes.ts";
+import { StartError } from "../../model/errors.ts";
+import { sameRoute } from "../../model/route-name.ts";
 import { VERSION } from "../../model/version.ts";
 import type { Route } from "../../ports/plugin.ts";
 import type { Lifecycle } from "../lifecycle.ts";
@@ -73,9 +75,8 @@ export function composeRoutes(parts: ServedParts, operations: readonly AnyOperat
     routes: [...own, ...fromPlugins, ...servedRoutes(gateway, plan)],
     version: VERSION,
   });
-  return [
+  const relays = [
     ...own,
-    ...fromPlugins,
     ...documented,
     ...docsRoutes(),
     // A plug-in may have the bare address for itself.
@@ -83,4 +84,31 @@ export function composeRoutes(parts: ServedParts, operations: readonly AnyOperat
     ...metricsRoutes(metrics, plan.metrics),
     ...gateway,
   ];
+  refuseSame([
+    { name: "relay", routes: [...relays, ...operations] },
+    { name: plan.auth.name, routes: auth.routes },
+    ...sources.map((source, i) => ({ name: plan.sources[i]?.name ?? "", routes: source?.routes })),
+  ]);
+  return [...fromPlugins, ...relays];
+}
+
+interface Server {
+  /** Of the plug-in. */
+  readonly name: string;
+  readonly routes?: readonly Pick<Route, "method" | "path">[] | undefined;
+}
+
+/** @throws StartError 78 that names both when two plug-ins, or a plug-in and the relay, serve the same route */
+function refuseSame(servers: readonly Server[]): void {
+  const owners = new Map<string, string>();
+  for (const { name, routes = [] } of servers) {
+    for (const { method, path } of routes) {
+      const owner = owners.get(sameRoute(`${method} ${path}`));
+      if (owner === "relay")
+        throw new StartError(78, `the plug-in ${name} serves ${method} ${path}, a route of the relay`);
+      if (owner !== undefined)
+        throw new StartError(78, `the plug-ins ${owner} and ${name} both serve ${method} ${path}`);
+    }
+    for (const { method, path } of routes) owners.set(sameRoute(`${method} ${path}`), name);
+  }
 }
