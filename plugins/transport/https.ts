@@ -1,4 +1,4 @@
-/** The https transport sends one POST over HTTP/1.1 and TLS through the guarded connector, with undici's own client. */
+/** The https transport sends one POST over HTTP/1.1 or HTTP/2 and TLS through the guarded connector. */
 import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
@@ -27,6 +27,11 @@ export interface HttpsOptions {
    * @default 60000
    */
   readonly maxAgeMs?: number;
+  /**
+   * Whether HTTP/2 is offered: the attempts of a subscription then share one connection to a receiver that chooses it
+   * (ALPN). When that connection is cut, all of them fail at once. @default false
+   */
+  readonly http2?: boolean;
   /**
    * What single hosts need in TLS, by name: `{ "api.bank.example": { ca, cert, key } }`, as paths of PEM files. `ca`: the
    * authorities that the host's certificate must come from, in place of all others. `cert` and `key`: the client
@@ -58,23 +63,26 @@ export interface HttpsPlugin extends Plugin<"transport", Transport> {
  * an earlier one where the server offers that, for an hour at most after its certificate was verified.
  *
  * Nothing is sent twice by itself. A kept connection that turns out to be closed before a byte of the request was
- * written is replaced by a new one. Once anything was written, a failure is a `reset`, and the retry policy decides.
+ * written is replaced by a new one; so is an HTTP/2 connection whose receiver says that it has not processed the request.
+ * In all other cases, once anything was written, a failure is a `reset`, and the retry policy decides.
  */
 export const https = (options: HttpsOptions = {}): HttpsPlugin => ({
   kind: "transport",
   name: "https",
   problems: [...hostProblems(options.hosts), ...proxyProblems(options.proxy)],
   secrets: { proxy: options.proxy },
-  about: proxyOption(options.proxy),
+  about: aboutOf(options),
   reach: (ctx) => reach(options, ctx),
   fileProblems: (configDir) => hostFileProblems(options.hosts, configDir),
   setup: async (ctx) => {
     const { clock } = ctx;
     const { connect, hosts, readiness } = reach(options, ctx);
     const { Client } = await import("undici");
-    const { keepAliveMs = 4_000, maxIdle = 1_024, maxAgeMs = 60_000 } = options;
-    const connections = new Connections({ Client, clock, connect, hosts, keepAliveMs, maxIdle, maxAgeMs });
+    const { connect: connectHttp2 } = await import("node:http2");
+    const { keepAliveMs = 4_000, maxIdle = 1_024, maxAgeMs = 60_000, http2 = false } = options;
     const deadlines = new Deadlines(clock);
+    const kept = { keepAliveMs, maxIdle, maxAgeMs };
+    const connections = new Connections({ Client, clock, connect, hosts, http2, connectHttp2, deadlines, ...kept });
     const callings = new AbortListeners();
     // A fetch of a token serves all attempts that wait for it, so none of them can call it off.
     const uncalled = new AbortController().signal;
@@ -101,3 +109,8 @@ export const https = (options: HttpsOptions = {}): HttpsPlugin => ({
     };
   },
 });
+
+function aboutOf({ http2, proxy }: HttpsOptions): string | undefined {
+  const set = [http2 === true ? "HTTP/2 where offered" : undefined, proxyOption(proxy)];
+  return set.filter((one) => one !== undefined).join(", ") || undefined;
+}

@@ -1,54 +1,22 @@
 /**
- * Keeps connections by subscription and origin. One undici client is one connection, used by one exchange at a time.
+ * Keeps connections by subscription and origin: HTTP/1.1 connections, used by one exchange at a time, and HTTP/2 sessions,
+ * used by many, where the receiver offers that.
  */
+import type { connect as connectHttp2 } from "node:http2";
 import type { Socket } from "node:net";
-import type { Client } from "undici";
-import { ConnectError } from "../../../core/model/errors.ts";
-import type { Clock } from "../../../core/ports/clock.ts";
-import type { Connect, TlsIdentity } from "../../../core/ports/plugin.ts";
-import { sameCertificate, targetOf, type Aim, type Target } from "./place.ts";
-import { ResponseBytes, type Excess } from "./response-bytes.ts";
+import type { TlsIdentity } from "../../../core/ports/plugin.ts";
+import { makeConnection, type ClientOptions } from "./client.ts";
+import type { Deadlines } from "./deadlines.ts";
+import { sameCertificate, targetOf, type Aim } from "./place.ts";
+import type { ConnectionUser, Place, PooledConnection } from "./pool.ts";
+import { Protocols } from "./protocols.ts";
+import { Session, type SessionOwner } from "./session.ts";
 
-/** The user of a connection. */
-export interface ConnectionUser {
-  /** Monotonic ms of the attempt's deadline. */
-  readonly endsAt: number;
-  /** Called when `endsAt` has come. */
-  expire(): void;
-  /**
-   * Called when the connection is dialled; the signal ends with the user. `undefined`: it has been dialled often
-   * enough.
-   */
-  dialling(): AbortSignal | undefined;
-  /** The response is longer than what is read of one; no more of it is passed on. */
-  exceeded(excess: Excess): void;
-}
-
-export interface PooledConnection {
-  readonly client: Client;
-  readonly place: Place;
-  /** Monotonic ms at which its socket was opened. */
-  openedAt: number;
-  /** Whether it has carried a request before. */
-  reused: boolean;
-  user: ConnectionUser | undefined;
-  /** Counts the bytes of the current response. */
-  readonly bytes: ResponseBytes;
-}
-
-/** Where one subscription's requests go now. */
-interface Place extends Target {
-  readonly idle: PooledConnection[];
-  busy: number;
-}
-
-export interface ConnectionOptions {
-  readonly Client: typeof Client;
-  readonly clock: Clock;
-  readonly connect: Connect;
+export interface ConnectionOptions extends ClientOptions {
+  readonly connectHttp2: typeof connectHttp2;
+  readonly deadlines: Deadlines;
   /** What single hosts need in TLS. */
   readonly hosts: ReadonlyMap<string, TlsIdentity>;
-  readonly keepAliveMs: number;
   readonly maxIdle: number;
   readonly maxAgeMs: number;
 }
@@ -57,19 +25,29 @@ export class Connections {
   readonly #options: ConnectionOptions;
   readonly #places = new Map<string, Place>();
   readonly #all = new Set<PooledConnection>();
-  /** Idle connections, the one idle for longest first. */
-  readonly #idle = new Set<PooledConnection>();
+  readonly #sessions = new Map<Session, Place>();
+  /** Idle connections and sessions, the one idle for longest first. */
+  readonly #idle = new Set<PooledConnection | Session>();
+  readonly #protocols: Protocols;
   #disposed = false;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
+    this.#protocols = new Protocols(options.clock, options.http2);
   }
 
-  /** Returns a connection for one exchange, kept or new (it is dialled when it is used). `fresh`: never a kept one. */
-  take(aim: Aim, user: ConnectionUser, fresh = false): PooledConnection {
+  /**
+   * Returns a connection for one exchange, kept or new (it is dialled when it is used), or a session; `undefined`: the
+   * user waits, because a connection that may become a session for all of them is being dialled.
+   * @param fresh a new connection, whatever is kept or dialled
+   */
+  take(aim: Aim, user: ConnectionUser, fresh = false): PooledConnection | Session | undefined {
     if (this.#disposed) throw new Error("the https transport was closed");
     const place = this.#place(aim);
-    const connection = (fresh ? undefined : this.#kept(place)) ?? this.#make(place);
+    let connection = fresh ? undefined : (this.#roomy(place) ?? this.#kept(place));
+    if (connection instanceof Session) return connection;
+    if (connection === undefined && !fresh && this.#protocols.wait(place, user)) return undefined;
+    connection ??= this.#make(place);
     connection.user = user;
     connection.bytes.reset();
     place.busy += 1;
@@ -85,10 +63,7 @@ export class Connections {
     connection.reused = true;
     place.busy -= 1;
     place.idle.push(connection);
-    this.#idle.add(connection);
-    if (this.#idle.size <= this.#options.maxIdle) return;
-    const [oldest] = this.#idle;
-    if (oldest !== undefined) this.drop(oldest);
+    this.#rest(connection);
   }
 
   /** Closes a connection, whatever it is doing. */
@@ -99,8 +74,8 @@ export class Connections {
     else place.busy -= 1;
     connection.user = undefined;
     client.destroy(null, () => undefined);
-    const unused = place.busy === 0 && place.idle.length === 0;
-    if (unused && this.#places.get(place.subscriptionId) === place) this.#places.delete(place.subscriptionId);
+    this.#leave(place);
+    this.#protocols.opened(place, connection, true);
   }
 
   /** Closes a subscription's idle connections; busy ones are closed when they are given back. */
@@ -109,15 +84,22 @@ export class Connections {
     if (place === undefined) return;
     this.#places.delete(subscriptionId);
     for (let last = place.idle.at(-1); last !== undefined; last = place.idle.at(-1)) this.drop(last);
+    for (const session of [...place.sessions]) session.retire();
   }
 
   async dispose(): Promise<void> {
     this.#disposed = true;
-    const clients = [...this.#all].map(({ client }) => client);
+    const connections = [...this.#all];
+    const sessions = [...this.#sessions];
     this.#all.clear();
     this.#idle.clear();
     this.#places.clear();
-    await Promise.all(clients.map((client) => client.destroy()));
+    const closing = [
+      ...connections.map(({ client }) => client.destroy()),
+      ...sessions.map(([session]) => session.close()),
+    ];
+    for (const { place } of connections) this.#protocols.release(place, true);
+    await Promise.all(closing);
   }
 
   #place(aim: Aim): Place {
@@ -128,9 +110,35 @@ export class Connections {
     const target = targetOf(aim, this.#options.hosts);
     if (same && known.origin === target.origin) return Object.assign(known, { url, path: target.path });
     this.forget(subscriptionId);
-    const place = { ...target, idle: [], busy: 0 };
+    const place: Place = { ...target, idle: [], busy: 0, sessions: [], opening: new Set(), waiting: [] };
     this.#places.set(subscriptionId, place);
     return place;
+  }
+
+  /** Forgets a place without connections. */
+  #leave(place: Place): void {
+    const unused = place.busy === 0 && place.idle.length === 0 && place.sessions.length === 0;
+    if (unused && this.#places.get(place.subscriptionId) === place) this.#places.delete(place.subscriptionId);
+  }
+
+  /** Adds an idle one, and closes the one idle for longest when there are too many. */
+  #rest(added: PooledConnection | Session): void {
+    this.#idle.add(added);
+    if (this.#idle.size <= this.#options.maxIdle) return;
+    const [oldest] = this.#idle;
+    if (oldest instanceof Session) oldest.retire();
+    else if (oldest !== undefined) this.drop(oldest);
+  }
+
+  /** Returns a session that takes one more request and is not too old. */
+  #roomy(place: Place): Session | undefined {
+    if (place.sessions.length === 0) return undefined;
+    const oldest = this.#options.clock.monotonic() - this.#options.maxAgeMs;
+    // Busy for a moment, so that its place does not count as empty.
+    place.busy += 1;
+    for (const session of [...place.sessions]) if (session.openedAt < oldest) session.retire();
+    place.busy -= 1;
+    return place.sessions.find(({ room }) => room);
   }
 
   /** Returns the connection that was used last, unless it is too old. */
@@ -153,69 +161,61 @@ export class Connections {
   }
 
   #make(place: Place): PooledConnection {
-    const { Client, clock, connect, keepAliveMs } = this.#options;
-    const { hostname, port, identity } = place;
-    const client = new Client(place.origin, {
-      pipelining: 1,
-      allowH2: false,
-      keepAliveTimeout: keepAliveMs,
-      keepAliveMaxTimeout: keepAliveMs,
-      // Where a server states how long it keeps a connection, leave it 1 s earlier.
-      keepAliveTimeoutThreshold: 1_000,
-      // The attempt's own deadline ends it, by the monotonic clock. undici's would add a timer for each request, kept
-      // for half a second: long enough for V8 to move it to the old generation.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      connect: (_options, connected) => {
-        // undici dials again by itself when a connection was closed before anything was written to it.
-        const signal = connection.user?.dialling();
-        if (signal === undefined)
-          return connected(new ConnectError("reset", "the connection was closed at once"), null);
-        connect({ hostname, port, identity }, signal).then(
-          (socket) => {
-            connection.openedAt = clock.monotonic();
-            // A process that was stopped meanwhile gets its timers after its sockets: an attempt past its deadline must
-            // not be sent, because another node may hold the lease by now.
-            if (connection.openedAt >= (connection.user?.endsAt ?? 0)) {
-              socket.destroy();
-              connection.user?.expire();
-              return connected(
-                new ConnectError("timeout", "the connection was opened after the attempt's deadline"),
-                null,
-              );
-            }
-            watchBytes(socket, connection);
-            connected(null, socket);
-          },
-          (error: Error) => connected(error, null),
-        );
-      },
-    });
-    const bytes = new ResponseBytes();
-    const connection: PooledConnection = { client, place, openedAt: 0, reused: false, user: undefined, bytes };
-    client.on("disconnect", () => {
+    const connection = makeConnection(this.#options, place, (of, socket) => this.#opened(of, socket));
+    connection.client.on("disconnect", () => {
       if (this.#idle.has(connection)) this.drop(connection);
     });
     this.#all.add(connection);
+    this.#protocols.opening(connection);
     return connection;
   }
-}
 
-/**
- * Checks the response's bounds before undici's parser, which takes its input from `read`. Nothing else sees every byte:
- * the parser calls nobody for chunk extensions and trailers.
- */
-function watchBytes(socket: Socket, connection: PooledConnection): void {
-  const read = socket.read.bind(socket);
-  socket.read = (size?: number): unknown => {
-    for (;;) {
-      const chunk = read(size) as Buffer | null;
-      if (chunk === null || size === 0 || connection.user === undefined) return chunk;
-      const passed = connection.bytes.take(chunk);
-      if (typeof passed === "object") return passed;
-      if (passed === undefined) continue;
-      connection.user.exceeded(passed);
-      return null;
+  /** Learns which protocol the receiver has chosen. Returns true when the socket is a session's from now on. */
+  #opened(connection: PooledConnection, socket: Socket & { readonly alpnProtocol?: string | false | null }): boolean {
+    const { place, user } = connection;
+    const http2 = socket.alpnProtocol === "h2";
+    this.#protocols.chose(place.origin, http2);
+    if (!http2 || user === undefined) {
+      this.#protocols.opened(place, connection, false);
+      return false;
     }
-  };
+    const session = new Session(this.#options.connectHttp2, socket, place, connection.openedAt, this.#owner(place));
+    this.#sessions.set(session, place);
+    place.sessions.push(session);
+    // Those that wait go on when the receiver has said how many requests it takes at once.
+    if (place.opening.delete(connection)) place.opening.add(session);
+    user.moved(session);
+    // Its client ends the exchange that it has, which is the session's by now.
+    this.drop(connection);
+    if (!session.carries) this.#idles(session);
+    // The subscription has another origin, or none, by now.
+    if (this.#places.get(place.subscriptionId) !== place) session.retire();
+    return true;
+  }
+
+  #owner(place: Place): SessionOwner {
+    const { deadlines, keepAliveMs } = this.#options;
+    const busy = (session: Session): void => {
+      this.#idle.delete(session);
+      if (session.idling !== undefined) deadlines.remove(session.idling, keepAliveMs);
+    };
+    return {
+      busy,
+      idle: (session) => this.#idles(session),
+      ready: (session) => this.#protocols.opened(place, session, false),
+      retired: (session) => {
+        place.sessions.splice(place.sessions.indexOf(session), 1);
+        busy(session);
+        this.#leave(place);
+        this.#protocols.opened(place, session, true);
+      },
+      closed: (session) => this.#sessions.delete(session),
+    };
+  }
+
+  #idles(session: Session): void {
+    const { deadlines, keepAliveMs } = this.#options;
+    session.idling = deadlines.add(session, keepAliveMs);
+    this.#rest(session);
+  }
 }

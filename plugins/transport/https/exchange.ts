@@ -6,10 +6,13 @@ import type { Dispatcher } from "undici";
 import type { Link } from "../../../core/model/linked-list.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import type { AbortTarget, AbortListeners } from "./abort-listeners.ts";
-import type { PooledConnection, Connections, ConnectionUser } from "./connections.ts";
+import type { Connections } from "./connections.ts";
 import type { Deadlines, Timed } from "./deadlines.ts";
-import { failure, protocol } from "./failure.ts";
+import { failure, tooLong } from "./failure.ts";
+import type { ConnectionUser, PooledConnection } from "./pool.ts";
 import { BODY_BYTES, type Excess } from "./response-bytes.ts";
+import { Session } from "./session.ts";
+import type { SessionStream, StreamUser } from "./session-stream.ts";
 import type { Token } from "./token-answer.ts";
 import type { Oauth2 } from "../../../core/model/credentials.ts";
 
@@ -17,11 +20,6 @@ import type { Oauth2 } from "../../../core/model/credentials.ts";
 export const KEPT_BYTES = 4_096;
 /** Most connections opened for one request, when they are closed before a byte of it is written. */
 const MOST_DIALS = 3;
-
-const EXCEEDED: Readonly<Record<Excess, string>> = {
-  bytes: "the response headers do not end",
-  informational: "more than 10 informational answers came before the response",
-};
 
 const EMPTY = new Uint8Array(0);
 
@@ -40,7 +38,7 @@ export interface Shared {
 type Controller = Dispatcher.DispatchController;
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUser, AbortTarget {
+export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUser, StreamUser, AbortTarget {
   endsAt = 0;
   readonly #request: TransportRequest;
   readonly #signal: AbortSignal;
@@ -50,6 +48,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   #deadline: Link<Timed> | undefined;
   #calling: Link<AbortTarget> | undefined;
   #connection: PooledConnection | undefined;
+  /** In place of a connection, where the receiver speaks HTTP/2. */
+  #stream: SessionStream | undefined;
   #dial: AbortController | undefined;
   #dials = 0;
   #settled = false;
@@ -98,21 +98,42 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   }
 
   #dispatch(fresh: boolean): void {
-    const { subscriptionId, url, headers: given, body, credentials } = this.#request;
-    const headers = this.#token === undefined ? given : { ...given, Authorization: `Bearer ${this.#token}` };
+    const { subscriptionId, url, body, credentials } = this.#request;
     const aim = { subscriptionId, url, certificate: credentials?.clientCertificate };
-    let connection: PooledConnection;
+    let connection: PooledConnection | Session | undefined;
     try {
       connection = this.#shared.connections.take(aim, this, fresh);
     } catch (error) {
       return this.#end(undefined, error);
     }
+    if (connection === undefined) return;
+    if (connection instanceof Session) return this.moved(connection);
     this.#connection = connection;
     try {
-      connection.client.dispatch({ method: "POST", path: connection.place.path, headers, body }, this);
+      const { path } = connection.place;
+      connection.client.dispatch({ method: "POST", path, headers: this.#headers(), body }, this);
     } catch (error) {
       this.#end(failure(error as Error), error);
     }
+  }
+
+  proceed(fresh: boolean): void {
+    if (!this.#settled) this.#dispatch(fresh);
+  }
+
+  moved(session: Session): void {
+    this.#connection = undefined;
+    try {
+      this.#stream = session.send(this.#headers(), this.#request.body, this);
+      this.#written = true;
+    } catch (error) {
+      this.#end(failure(error as Error), error);
+    }
+  }
+
+  #headers(): Readonly<Record<string, string>> {
+    const { headers } = this.#request;
+    return this.#token === undefined ? headers : { ...headers, Authorization: `Bearer ${this.#token}` };
   }
 
   onRequestStart(): void {
@@ -121,13 +142,39 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
 
   onResponseStart(_controller: Controller, status: number, headers: Headers): void {
     // 103 Early Hints and the like are not the answer yet.
-    if (status < 200) return;
+    if (status >= 200) this.responded(status, headers);
+  }
+
+  onResponseData(_controller: Controller, chunk: Uint8Array): void {
+    this.received(chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.#settled) return;
+    if (this.#connection !== undefined) this.#shared.connections.give(this.#connection);
+    this.#connection = undefined;
+    this.completed();
+  }
+
+  onResponseError(_controller: Controller, error: Error): void {
+    const connection = this.#connection;
+    // Without a connection, it is that of one which was left for a session.
+    if (this.#settled || connection === undefined) return;
+    // A kept connection broke before a byte was written to it: this request has not been sent yet.
+    if (connection.reused && !this.#written && this.#dial === undefined) {
+      this.#shared.connections.drop(connection);
+      return this.#dispatch(true);
+    }
+    this.failed(error, false);
+  }
+
+  responded(status: number, headers: Headers): void {
     this.#status = status;
     const after = headers["retry-after"];
     this.#retryAfter = Array.isArray(after) ? after[0] : after;
   }
 
-  onResponseData(_controller: Controller, chunk: Uint8Array): void {
+  received(chunk: Uint8Array): void {
     if (this.#settled) return;
     this.#read += chunk.length;
     const room = this.#keptBytes - this.#kept.length;
@@ -136,33 +183,27 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
     if (this.#read > BODY_BYTES) this.#end(this.#response(true));
   }
 
-  onResponseEnd(): void {
-    if (this.#settled) return;
-    if (this.#connection !== undefined) this.#shared.connections.give(this.#connection);
-    this.#connection = undefined;
+  completed(): void {
     this.#end(this.#response(this.#read > this.#keptBytes));
   }
 
-  onResponseError(_controller: Controller, error: Error): void {
+  failed(error: Error, unsent: boolean): void {
     if (this.#settled) return;
     // The status is the answer: the rest of the body changes nothing.
     if (this.#status !== 0) return this.#end(this.#response(true));
-    const connection = this.#connection;
-    // A kept connection broke before a byte was written to it: this request has not been sent yet.
-    if (connection?.reused && !this.#written && this.#dial === undefined) {
-      this.#shared.connections.drop(connection);
+    if (unsent) {
+      this.#stream = undefined;
+      this.#written = false;
       return this.#dispatch(true);
     }
     this.#end(failure(error), error);
   }
 
-  /** The response is longer than what is read of one. */
   exceeded(excess: Excess): void {
     if (this.#status !== 0) return this.#end(this.#response(true));
-    this.#end(protocol(EXCEEDED[excess]));
+    this.#end(tooLong(excess));
   }
 
-  /** The deadline has come. */
   expire(): void {
     if (this.#status !== 0) return this.#end(this.#response(true));
     const missing = this.#connection === undefined ? "no access token" : "no connection";
@@ -171,7 +212,6 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
     this.#end({ kind: "error", error: "timeout", detail });
   }
 
-  /** The caller aborts it. */
   callOff(): void {
     this.#end(undefined, this.#signal.reason);
   }
@@ -201,6 +241,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
       connections.drop(this.#connection);
       this.#connection = undefined;
     }
+    this.#stream?.cut();
     if (reply === undefined) this.#done.reject(reason);
     else this.#done.resolve(reply);
   }

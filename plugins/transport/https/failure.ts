@@ -2,6 +2,7 @@
 import type { AttemptError } from "../../../core/model/attempt.ts";
 import { ConnectError, ProxyError } from "../../../core/model/errors.ts";
 import type { Reply } from "../../../core/ports/transport.ts";
+import type { Excess } from "./response-bytes.ts";
 
 /**
  * Returns what the receiver did, or `undefined` for a fault of our own, which is no attempt. Once a request is
@@ -10,6 +11,8 @@ import type { Reply } from "../../../core/ports/transport.ts";
  */
 export const failure = (error: Error): Reply | undefined => {
   if (error instanceof ConnectError) return reply(error.stage, error.message);
+  if (error instanceof ClosedByRelay) return undefined;
+  if (error instanceof InvalidResponse) return protocol(INVALID);
   if (error instanceof ProxyError) return { kind: "unavailable", detail: error.message };
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
   if (OWN.has(code)) return undefined;
@@ -17,12 +20,35 @@ export const failure = (error: Error): Reply | undefined => {
   // undici has one code for a closed connection and for answers out of turn.
   if (code === "UND_ERR_SOCKET" && error.message.startsWith("bad ")) return protocol(error.message);
   // The parser's own checks fail with an assertion on its variables, which tells a person nothing.
-  if (error.name === "AssertionError") return protocol("the response is not valid HTTP");
+  if (error.name === "AssertionError") return protocol(INVALID);
+  // The HTTP/2 session cannot read what came.
+  if (code === "ERR_HTTP2_ERROR") return protocol(INVALID);
   return reply(stage, DETAILS[stage] ?? error.message);
 };
 
+/** The relay closed the connection. */
+export class ClosedByRelay extends Error {}
+
+/** The response breaks the rules of HTTP/2. */
+export class InvalidResponse extends Error {}
+
+/** The request's stream was reset, or its session closed. */
+export class StreamReset extends Error {
+  readonly code = "ECONNRESET";
+}
+
+const INVALID = "the response is not valid HTTP";
+
+/** The response is longer than what is read of one. */
+export const tooLong = (excess: Excess): Reply => protocol(EXCEEDED[excess]);
+
+const EXCEEDED: Readonly<Record<Excess, string>> = {
+  bytes: "the response headers do not end",
+  informational: "more than 10 informational answers came before the response",
+};
+
 /** The receiver answered something that is not HTTP. */
-export const protocol = (detail: string): Reply => reply("protocol", detail);
+const protocol = (detail: string): Reply => reply("protocol", detail);
 
 /** Faults of the relay: out of descriptors or memory, or we closed the connection. */
 const OWN = new Set([
@@ -45,6 +71,11 @@ const STAGES: Readonly<Record<string, AttemptError>> = {
   ENETUNREACH: "reset",
   ENETDOWN: "reset",
   UND_ERR_SOCKET: "reset",
+  ERR_HTTP2_SESSION_ERROR: "reset",
+  ERR_HTTP2_STREAM_ERROR: "reset",
+  ERR_HTTP2_STREAM_CANCEL: "reset",
+  ERR_HTTP2_GOAWAY_SESSION: "reset",
+  ERR_HTTP2_INVALID_SESSION: "reset",
   UND_ERR_HEADERS_TIMEOUT: "timeout",
   UND_ERR_BODY_TIMEOUT: "timeout",
   // TLS alerts may come after the handshake: when a client certificate is requested, for example (RFC 8446 §4.4.2).

@@ -12,6 +12,8 @@ export interface Aim {
 export interface Target {
   readonly subscriptionId: string;
   readonly origin: string;
+  /** Host, with its port where the URL names one. */
+  readonly authority: string;
   readonly hostname: string;
   readonly port: number;
   readonly identity: TlsIdentity | undefined;
@@ -24,10 +26,11 @@ export interface Target {
 
 /** @param hosts what single hosts need in TLS */
 export function targetOf({ subscriptionId, url, certificate }: Aim, hosts: ReadonlyMap<string, TlsIdentity>): Target {
-  const { origin, hostname, port, pathname, search } = new URL(url);
+  const { origin, host, hostname, port, pathname, search } = new URL(url);
   return {
     subscriptionId,
     origin,
+    authority: host,
     hostname,
     port: port === "" ? 443 : Number(port),
     identity: identityOf(hosts.get(hostname), certificate),

@@ -6,10 +6,12 @@
 
 /** Bytes of a response's body that are read before the connection is closed. */
 export const BODY_BYTES = 65_536;
-/** Bytes of the connection for one response: a body of the longest size, and the longest head that undici accepts. */
-const RESPONSE_BYTES = BODY_BYTES + 16_384;
+/** Longest head of a response: what undici accepts. */
+export const HEAD_BYTES = 16_384;
+/** Bytes of the connection for one response: a body of the longest size, and the longest head. */
+export const RESPONSE_BYTES = BODY_BYTES + HEAD_BYTES;
 /** Most informational answers before the real one. */
-const MOST_INFORMATIONAL = 10;
+export const MOST_INFORMATIONAL = 10;
 
 const STATUS_LINE = Buffer.from("HTTP/1.");
 /** Where the status begins in `HTTP/1.1 200 OK`. */

@@ -1,0 +1,51 @@
+/** What the pool of connections keeps: places, their connections and sessions, and the users of those. */
+import type { Client } from "undici";
+import type { Target } from "./place.ts";
+import type { Excess, ResponseBytes } from "./response-bytes.ts";
+import type { Session } from "./session.ts";
+
+/** The user of a connection. */
+export interface ConnectionUser {
+  /** Monotonic ms of the attempt's deadline. */
+  readonly endsAt: number;
+  /** Called when `endsAt` has come. */
+  expire(): void;
+  /**
+   * Called when the connection is dialled; the signal ends with the user. `undefined`: it has been dialled often
+   * enough.
+   */
+  dialling(): AbortSignal | undefined;
+  /** Its connection speaks HTTP/2: the user sends over the session instead. */
+  moved(session: Session): void;
+  /**
+   * It waited for a connection: now it asks for one again.
+   * @param fresh for one of its own, because the one that it waited for failed
+   */
+  proceed(fresh: boolean): void;
+  /** The response is longer than what is read of one; no more of it is passed on. */
+  exceeded(excess: Excess): void;
+}
+
+/** An HTTP/1.1 connection. */
+export interface PooledConnection {
+  readonly client: Client;
+  readonly place: Place;
+  /** Monotonic ms at which its socket was opened. */
+  openedAt: number;
+  /** Whether it has carried a request before. */
+  reused: boolean;
+  user: ConnectionUser | undefined;
+  /** Counts the bytes of the current response. */
+  readonly bytes: ResponseBytes;
+}
+
+/** Where one subscription's requests go now. */
+export interface Place extends Target {
+  readonly idle: PooledConnection[];
+  busy: number;
+  /** Those that take new requests. */
+  readonly sessions: Session[];
+  /** Connections and sessions that are being opened, and may serve all that wait. */
+  readonly opening: Set<PooledConnection | Session>;
+  waiting: ConnectionUser[];
+}
