@@ -1,5 +1,6 @@
 /** The queue of a storage that another thread holds. It knows the leases of this node, so that each attempt asks nobody. */
 import { StorageError } from "../../model/errors.ts";
+import { Waiters } from "../../model/waiters.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Lease, Queue, QueueDepth } from "../../ports/storage.ts";
 import { flat } from "./flat-changes.ts";
@@ -33,16 +34,14 @@ export function queueClient(deps: {
   const { link, clock, heardAt } = deps;
   /** Tokens of the leases of this node. */
   const held = new Map<string, string>();
-  const waiters = new Set<() => void>();
+  const waiters = new Waiters();
   // What was due before this node came is not announced again.
   let notified = true;
   let closed = false;
 
   function wakeUp(): void {
     notified = true;
-    const all = [...waiters];
-    waiters.clear();
-    for (const wake of all) wake();
+    waiters.wake();
   }
 
   function forget(name: string, token: string): void {
@@ -64,16 +63,7 @@ export function queueClient(deps: {
       return link.call<readonly Lease[]>("claim", call, claimed);
     },
     wake(signal) {
-      if (notified || closed || signal.aborted) return Promise.resolve();
-      return new Promise((resolve) => {
-        const wake = (): void => {
-          waiters.delete(wake);
-          signal.removeEventListener("abort", wake);
-          resolve();
-        };
-        waiters.add(wake);
-        signal.addEventListener("abort", wake, { once: true });
-      });
+      return notified || closed ? Promise.resolve() : waiters.wait(signal);
     },
     extend(lease) {
       const call: ExtendCall = [leaseName(lease), lease.token];

@@ -1,4 +1,5 @@
 /** Wakes the claims: it signals when a claim may find something, and sets a timer for the next due time. */
+import { Waiters } from "../../../core/model/waiters.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import { heap } from "./binary-heap.ts";
 import type { SubscriptionQueue } from "./subscription-queue.ts";
@@ -23,7 +24,7 @@ export function wakeTimer(
   due: (queue: SubscriptionQueue) => void,
 ): WakeTimer {
   const times = heap<SubscriptionQueue>();
-  const waiters = new Set<() => void>();
+  const waiters = new Waiters();
   let notified = false;
   let closed = false;
   /** The only sleep under way. */
@@ -58,10 +59,7 @@ export function wakeTimer(
 
   function notify(): void {
     notified = true;
-    if (waiters.size === 0) return;
-    const all = [...waiters];
-    waiters.clear();
-    for (const wake of all) wake();
+    waiters.wake();
   }
 
   return {
@@ -75,16 +73,7 @@ export function wakeTimer(
       notified = false;
     },
     wait(signal) {
-      if (notified || closed || signal.aborted) return Promise.resolve();
-      return new Promise((resolve) => {
-        const wake = (): void => {
-          waiters.delete(wake);
-          signal.removeEventListener("abort", wake);
-          resolve();
-        };
-        waiters.add(wake);
-        signal.addEventListener("abort", wake, { once: true });
-      });
+      return notified || closed ? Promise.resolve() : waiters.wait(signal);
     },
     close() {
       closed = true;

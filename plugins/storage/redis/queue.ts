@@ -1,6 +1,7 @@
 /** The shared queue: due deliveries on Redis, for every node. The commit itself writes the index. */
 import { dueKey, parseDue } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
+import { Waiters } from "../../../core/model/waiters.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ClaimRequest, Lease, Queue } from "../../../core/ports/storage.ts";
 import type { Calls } from "./calls.ts";
@@ -52,7 +53,7 @@ export function sharedQueue(deps: {
   let closed = false;
   let timer: AbortController | undefined;
   let rung = true;
-  let waiters = new Set<() => void>();
+  const waiters = new Waiters();
   /** This process's time at which something known may be due. */
   let nextAt = 0;
   let blocked: ReadonlySet<string> = new Set();
@@ -62,9 +63,7 @@ export function sharedQueue(deps: {
   function notify(): void {
     rung = true;
     timer?.abort();
-    const all = waiters;
-    waiters = new Set();
-    for (const wake of all) wake();
+    waiters.wake();
   }
 
   /** Sets the one timer for all waits. It fires from time to time in any case, in case a message is lost. */
@@ -125,17 +124,10 @@ export function sharedQueue(deps: {
     },
 
     wake(signal) {
-      if (rung || closed || signal.aborted) return Promise.resolve();
-      return new Promise((resolve) => {
-        const wake = (): void => {
-          waiters.delete(wake);
-          signal.removeEventListener("abort", wake);
-          resolve();
-        };
-        waiters.add(wake);
-        signal.addEventListener("abort", wake, { once: true });
-        arm();
-      });
+      if (rung || closed) return Promise.resolve();
+      const woken = waiters.wait(signal);
+      arm();
+      return woken;
     },
 
     async extend({ subscriptionId, ordinal, token }) {
