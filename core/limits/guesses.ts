@@ -2,9 +2,9 @@
 import { Problem } from "../model/problem.ts";
 import type { Abuse, Take } from "../model/windows.ts";
 import type { Guess } from "../ports/plugin.ts";
+import type { AbuseOptions } from "../ports/plan.ts";
 import { counterKey } from "./limit-keys.ts";
 import { routeShape } from "./route-limits.ts";
-import type { AbuseRule } from "./takes.ts";
 
 /** The rule of wrong codes. `abuse` in the config may make it stricter, never weaker. */
 export const GUESSES = {
@@ -27,7 +27,7 @@ const ENDLESS = { limit: Number.MAX_SAFE_INTEGER, windowMs: 5_000 };
 /** A window that is always full: each take on it is a refusal, and enough refusals suspend. */
 const CLOSED = { limit: 0, windowMs: 5_000 };
 
-function ruleOf(abuse: AbuseRule | false): Abuse {
+function ruleOf(abuse: AbuseOptions | false): Abuse {
   const given = abuse === false ? GUESSES : abuse;
   return {
     refusals: Math.min(GUESSES.failures, given.failures),
@@ -48,7 +48,7 @@ interface Asked {
  * @param take decides about a take, and resolves after a suspension that it begins is stored
  * @param abuse the current rule
  */
-export function createGuess(take: (take: Take) => Promise<Asked>, abuse: () => AbuseRule | false): Guess {
+export function createGuess(take: (take: Take) => Promise<Asked>, abuse: () => AbuseOptions | false): Guess {
   const underWay = new Map<string, number>();
   return async (place, who, attempt) => {
     const key = counterKey(`${PREFIX}${routeShape(place)}`, who);

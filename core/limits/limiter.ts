@@ -5,19 +5,20 @@ import type { LimitCode, Take, WindowResult } from "../model/windows.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Guess, Log, Metrics } from "../ports/plugin.ts";
 import type { Counters } from "../ports/storage.ts";
+import type { AbuseOptions } from "../ports/plan.ts";
 import { createGuess, GUESSES, isGuessKey } from "./guesses.ts";
 import { limitHeaders, worst } from "./headers.ts";
 import { loadSuspensions, storeSuspension } from "./suspensions.ts";
 import type { SuspensionStorage } from "./suspensions.ts";
 import { createTakes } from "./takes.ts";
-import type { AbuseRule, Caller, LimitRows } from "./takes.ts";
+import type { Caller, LimitRows } from "./takes.ts";
 
-export type { AbuseRule, Caller, LimitRow, LimitRows } from "./takes.ts";
+export type { Caller, LimitRow, LimitRows } from "./takes.ts";
 
 export interface LimiterDeps {
   readonly counters: Counters;
   readonly rows: LimitRows;
-  readonly abuse: AbuseRule | false;
+  readonly abuse: AbuseOptions | false;
   readonly clock: Pick<Clock, "now">;
   /** Where suspensions are stored; without it they are not. */
   readonly storage?: SuspensionStorage;

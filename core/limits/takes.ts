@@ -1,5 +1,6 @@
 /** Turns rows of the limits table and the `abuse` rule into takes for the counters. */
 import type { Abuse, Take } from "../model/windows.ts";
+import type { AbuseOptions } from "../ports/plan.ts";
 import { counterKey } from "./limit-keys.ts";
 import { routeShape } from "./route-limits.ts";
 
@@ -10,16 +11,6 @@ export interface LimitRow {
 
 /** `METHOD /path/{param}` → its row. Names of parameters do not matter. */
 export type LimitRows = Readonly<Record<string, LimitRow | false>>;
-
-export interface AbuseRule {
-  readonly factor: number;
-  readonly windowMs: number;
-  readonly failures: number;
-  readonly failuresWindowMs: number;
-  readonly suspendMs: number;
-  readonly maxSuspendMs: number;
-  readonly forgetMs: number;
-}
 
 /** The caller to count; `factor` widens the row (`/v1` counts the address at 10 × the row). */
 export interface Caller {
@@ -42,7 +33,7 @@ const BURST = 5_000;
 export const FAILED_AUTHENTICATION_ROW = "failed authentication";
 const FAILED_AUTHENTICATION: LimitRow = { perMinute: 300, per5s: 300 };
 
-export function createTakes(given: LimitRows, abuse: AbuseRule | false): Takes {
+export function createTakes(given: LimitRows, abuse: AbuseOptions | false): Takes {
   const rows = byShape(given);
   const shapes = new Map<string, string>();
   const windows = new Map<LimitRow, Map<number, Omit<Take, "key">>>();
@@ -87,7 +78,7 @@ export function createTakes(given: LimitRows, abuse: AbuseRule | false): Takes {
 
 const nameOf = (caller: string | Caller): string => (typeof caller === "string" ? caller : caller.principal);
 
-const ruleOf = (refusals: number, windowMs: number, { suspendMs, maxSuspendMs, forgetMs }: AbuseRule): Abuse => ({
+const ruleOf = (refusals: number, windowMs: number, { suspendMs, maxSuspendMs, forgetMs }: AbuseOptions): Abuse => ({
   refusals,
   windowMs,
   suspendMs,

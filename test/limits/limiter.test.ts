@@ -1,7 +1,8 @@
 // The limiter: rows, callers, headers, what is given back, suspensions that outlive the process, codes that are guessed.
 import { describe, expect, it } from "vitest";
 import { createLimiter } from "../../core/limits/limiter.ts";
-import type { AbuseRule, LimiterDeps, LimitVerdict } from "../../core/limits/limiter.ts";
+import type { LimiterDeps, LimitVerdict } from "../../core/limits/limiter.ts";
+import type { AbuseOptions } from "../../core/ports/plan.ts";
 import { restForm, routeShape } from "../../core/limits/route-limits.ts";
 import { addressGroup } from "../../core/model/address.ts";
 import { Problem } from "../../core/model/problem.ts";
@@ -21,7 +22,7 @@ const ROWS = {
 
 function setUp(more: Partial<LimiterDeps> = {}) {
   const clock = testClock(1_800_000_000_000);
-  const deps = { counters: createCounters(clock), rows: ROWS, abuse: ABUSE as AbuseRule | false, clock, ...more };
+  const deps = { counters: createCounters(clock), rows: ROWS, abuse: ABUSE as AbuseOptions | false, clock, ...more };
   const limiter = createLimiter(deps);
   const check = async (...args: Parameters<typeof limiter.check>): Promise<LimitVerdict> =>
     (await limiter.check(...args)) as LimitVerdict;
@@ -248,7 +249,7 @@ describe("codes that are guessed", () => {
     });
 
   it.each([
-    ["as it is", ABUSE as AbuseRule | false, ROWS],
+    ["as it is", ABUSE as AbuseOptions | false, ROWS],
     ["with abuse switched off", false as const, ROWS],
     ["with every row switched off", false as const, { [place]: false, "failed authentication": false } as const],
     ["with a rule that forgives much", { ...ABUSE, failures: 1_000, suspendMs: 1_000, maxSuspendMs: 1_000 }, ROWS],

@@ -2,7 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createLimiter } from "../../core/limits/limiter.ts";
-import type { AbuseRule, Limiter, LimitVerdict } from "../../core/limits/limiter.ts";
+import type { Limiter, LimitVerdict } from "../../core/limits/limiter.ts";
+import type { AbuseOptions } from "../../core/ports/plan.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 
 /** Milliseconds that only the test moves; no sleeper, so nothing to wait for. */
@@ -26,7 +27,7 @@ const rows = fc.constantFrom(
   { perMinute: 2, per5s: 5 },
   { perMinute: 1, per5s: 1 },
 );
-const abuses = fc.constantFrom<false | AbuseRule>(false, { factor: 5, windowMs: 60_000, failures: 10, failuresWindowMs: 600_000, suspendMs: 300_000, maxSuspendMs: 3_600_000, forgetMs: 86_400_000 }); // prettier-ignore
+const abuses = fc.constantFrom<false | AbuseOptions>(false, { factor: 5, windowMs: 60_000, failures: 10, failuresWindowMs: 600_000, suspendMs: 300_000, maxSuspendMs: 3_600_000, forgetMs: 86_400_000 }); // prettier-ignore
 /** Mostly hasty, sometimes patient, now and then at the very edges of the windows. */
 const pauses = fc.array(
   fc.oneof(

@@ -9,7 +9,8 @@ import type { GatewayDeps } from "../../core/api/gateway/gateway.ts";
 import { limitsCheckRoutes } from "../../core/api/gateway/limits-check.ts";
 import { createGuard } from "../../core/guard/index.ts";
 import { createLimiter } from "../../core/limits/limiter.ts";
-import type { AbuseRule, LimitRows } from "../../core/limits/limiter.ts";
+import type { LimitRows } from "../../core/limits/limiter.ts";
+import type { AbuseOptions } from "../../core/ports/plan.ts";
 import { listen } from "../../core/runtime/server.ts";
 import { defaultRows } from "../../config/limits.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
@@ -24,7 +25,7 @@ export interface GatewayOptions {
   readonly upstream?: string | undefined;
   readonly keyHeader?: string;
   readonly rows?: LimitRows;
-  readonly abuse?: AbuseRule;
+  readonly abuse?: AbuseOptions;
   readonly trustedProxies?: readonly string[];
   readonly concurrency?: number;
   readonly capacity?: number;
