@@ -1,9 +1,9 @@
 /** Refills the queue from storage, at start and on a timer, and deletes what has expired. */
-import { ConflictError } from "../model/errors.ts";
 import { parseExpiryKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { tryCommit } from "../records/try-commit.ts";
 
 const SWEEP_MS = 30_000;
 const EXPIRY_PAGE = 500;
@@ -40,18 +40,13 @@ export function createSweeper(deps: {
 
   /** A new use of a target removes its expiry line: then it stays. @returns false when that happened meanwhile */
   async function drop(lines: readonly Entry[]): Promise<boolean> {
-    try {
-      await storage.commit(
-        lines.flatMap(({ key, value }): readonly Change[] => [
-          { op: "delete", key, if: value },
-          { op: "delete", key: parseExpiryKey(key).target },
-        ]),
-      );
-      return true;
-    } catch (error) {
-      if (error instanceof ConflictError) return false;
-      throw error;
-    }
+    return await tryCommit(
+      storage,
+      lines.flatMap(({ key, value }): readonly Change[] => [
+        { op: "delete", key, if: value },
+        { op: "delete", key: parseExpiryKey(key).target },
+      ]),
+    );
   }
 
   async function run(): Promise<void> {

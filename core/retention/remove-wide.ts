@@ -4,7 +4,6 @@
  * snapshots that no event uses.
  */
 import type { EventStatus } from "../model/delivery.ts";
-import { ConflictError } from "../model/errors.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { eventOrdinal, ordinalTime, randomId } from "../model/ids.ts";
 import {
@@ -22,6 +21,7 @@ import { everyEntry } from "../records/subscription-cache.ts";
 import { parseFanout, removingFanout } from "../records/fanout-row.ts";
 import { decodeMembers, PAGE_MEMBERS } from "../records/recipients.ts";
 import { isLiveText } from "../records/snapshots.ts";
+import { tryCommit } from "../records/try-commit.ts";
 import type { ReadWideStatus } from "../records/wide-status.ts";
 
 /** Returns what must be deleted of one delivery, as it is now. */
@@ -49,17 +49,6 @@ export function createWideRemoval(deps: {
 }): WideRemoval {
   const { storage, wideStatus, removal, pace } = deps;
 
-  /** @returns false when a condition no longer holds */
-  async function tryCommit(changes: readonly Change[]): Promise<boolean> {
-    try {
-      await storage.commit(changes);
-      return true;
-    } catch (error) {
-      if (error instanceof ConflictError) return false;
-      throw error;
-    }
-  }
-
   /**
    * Deletes the next page of deliveries. @returns the new row; `undefined` when nothing is left, or another node works
    * on it
@@ -79,7 +68,7 @@ export function createWideRemoval(deps: {
       const gone = (await Promise.all(ids.map((id) => removal(event, id)))).flat();
       const mine: Change =
         next === undefined ? { op: "delete", key, if: row } : { op: "put", key, value: next, if: row };
-      if (await tryCommit([mine, ...gone])) return next;
+      if (await tryCommit(storage, [mine, ...gone])) return next;
       if ((await storage.getItem(key)) !== row) return undefined;
     }
     return undefined;
@@ -99,16 +88,16 @@ export function createWideRemoval(deps: {
   async function collect(keyId: string, { key, value }: Entry): Promise<void> {
     const id = key.slice(snapshotsOf(keyId).length);
     if (isLiveText(value)) {
-      await tryCommit([{ op: "put", key, value: `closing ${randomId("gc")}`, if: value }]);
+      await tryCommit(storage, [{ op: "put", key, value: `closing ${randomId("gc")}`, if: value }]);
     } else if (value.startsWith("closing ")) {
       for await (const { key: members } of everyEntry(storage, membersOf(keyId, id))) {
         const one: readonly Change[] = [
           { op: "check", key, if: value },
           { op: "delete", key: members },
         ];
-        if (!(await tryCommit(one))) return;
+        if (!(await tryCommit(storage, one))) return;
       }
-      await tryCommit([{ op: "delete", key, if: value }]);
+      await tryCommit(storage, [{ op: "delete", key, if: value }]);
     }
   }
 
@@ -123,7 +112,7 @@ export function createWideRemoval(deps: {
         { op: "put", key: fanoutKey(keyId, ordinal), value: removing, if: row },
       ];
       if (eventOrdinal(id) !== ordinal) changes.push({ op: "delete", key: eventIdKey(keyId, id) });
-      if (!(await tryCommit(changes))) return false;
+      if (!(await tryCommit(storage, changes))) return false;
       await removeDeliveries(keyId, ordinal, removing);
       return true;
     },

@@ -1,7 +1,6 @@
 /** Deletes what has ended and is old. Pending deliveries are never deleted, failed ones only by an explicit setting. */
 import Bottleneck from "bottleneck";
 import type { EventStatus } from "../model/delivery.ts";
-import { ConflictError } from "../model/errors.ts";
 import { decodeEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
 import { eventKey, eventsOf, expiryKey, parseApiKeyKey } from "../model/keys.ts";
@@ -11,6 +10,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged } from "../records/damage.ts";
 import { decodeSubscription, everyEntry, type SubscriptionCache } from "../records/subscription-cache.ts";
 import { createDeliveryReader } from "../records/delivery-view.ts";
+import { tryCommit } from "../records/try-commit.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 import { createWideRemoval, type WideRemoval } from "./remove-wide.ts";
 import { createJudge, type StoredEvent, type RetentionVerdict } from "./judge-events.ts";
@@ -67,8 +67,13 @@ export function createRetention(deps: {
     let size = 0;
     async function flush(): Promise<void> {
       if (batch.length === 0) return;
-      if (!(await tryCommit(batch.flatMap(({ changes }) => changes)))) {
-        for (const { one, changes } of batch) if (!(await tryCommit(changes))) conflicts.push(one);
+      if (
+        !(await tryCommit(
+          storage,
+          batch.flatMap(({ changes }) => changes),
+        ))
+      ) {
+        for (const { one, changes } of batch) if (!(await tryCommit(storage, changes))) conflicts.push(one);
       }
       batch = [];
       size = 0;
@@ -82,16 +87,6 @@ export function createRetention(deps: {
     }
     await flush();
     return conflicts;
-  }
-
-  async function tryCommit(changes: readonly Change[]): Promise<boolean> {
-    try {
-      await storage.commit(changes);
-      return true;
-    } catch (error) {
-      if (error instanceof ConflictError) return false;
-      throw error;
-    }
   }
 
   /** Judges a page of events and stores `also` after its deletions. @returns how many were deleted */
@@ -117,7 +112,7 @@ export function createRetention(deps: {
     }
     // Nearly always: the whole page goes in one commit with its marks.
     const whole = narrow.length === page.length && going.length + after.length + also.length <= COMMIT_CHANGES;
-    if (whole && (await tryCommit([...going, ...after, ...also]))) return removed;
+    if (whole && (await tryCommit(storage, [...going, ...after, ...also]))) return removed;
     const conflicts = await removeAll(narrow, verdicts);
     removed -= conflicts.length;
     for (const { event } of conflicts) after.push(marks.again(now + CONFLICT_AGAIN_MS, event.keyId, event.ordinal));

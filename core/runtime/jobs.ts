@@ -1,10 +1,10 @@
 /** Runs the scheduled jobs: node-cron wakes them (UTC), and each tick runs once over all nodes. */
 import cron, { type ScheduledTask } from "node-cron";
-import { ConflictError } from "../model/errors.ts";
 import { tickKey } from "../model/keys.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import type { Job } from "../ports/plan.ts";
+import { tryCommit } from "../records/try-commit.ts";
 
 export interface Jobs {
   start(): void;
@@ -35,13 +35,7 @@ export function createJobs(deps: {
     const key = tickKey(`${job.name}.${index}`);
     const last = await storage.getItem(key);
     if (last !== undefined && last >= tick && Date.parse(last) - Date.parse(tick) < WRONG_MS) return false;
-    try {
-      await storage.commit([{ op: "put", key, value: tick, if: last ?? null }]);
-      return true;
-    } catch (error) {
-      if (error instanceof ConflictError) return false;
-      throw error;
-    }
+    return await tryCommit(storage, [{ op: "put", key, value: tick, if: last ?? null }]);
   }
 
   async function tick(job: Job, at: Date): Promise<boolean> {
