@@ -5,9 +5,12 @@
  * prefix (`event`, `due`, …, see `core/model/keys.ts`).
  */
 import type { Driver } from "unstorage";
+import type { Change } from "../model/change.ts";
 import type { Due } from "../model/delivery.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Take, WindowResult } from "../model/windows.ts";
+
+export type { Change };
 
 /**
  * What a resolved `commit` means. `fsync`: synced to the disk of the machine or engine that keeps it. `replicated`:
@@ -19,15 +22,6 @@ export interface Entry {
   readonly key: string;
   readonly value: string;
 }
-
-/**
- * One change of a commit. `if` makes it conditional: `null` requires that the key is absent, a text that the value is
- * exactly that text. `check` tests the condition and changes nothing.
- */
-export type Change =
-  | { readonly op: "put"; readonly key: string; readonly value: string; readonly if?: string | null }
-  | { readonly op: "delete"; readonly key: string; readonly if?: string }
-  | { readonly op: "check"; readonly key: string; readonly if: string | null };
 
 export interface RangeOptions {
   /** Starts after this key (exclusive), in the direction of reading. */

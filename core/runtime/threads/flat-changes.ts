@@ -1,25 +1,11 @@
-/** Changes of a commit as two flat lists: texts in an array cross to another thread for half of what objects cost. */
-import type { Change } from "../../ports/storage.ts";
+/** The changes of one commit on their way between the threads of a relay. */
+import { flatten, type Change, type FlatChanges } from "../../model/change.ts";
 
-export interface FlatChanges {
-  /** The operation (put 1, delete 2, check 3) + 4 × its condition (none 0, must be absent 1, must be a text 2). */
-  readonly codes: readonly number[];
-  /** The key, the value of a put, and the text of a condition. */
-  readonly texts: readonly string[];
-}
+export type { FlatChanges };
 
 export function flat(changes: readonly Change[]): FlatChanges {
-  const codes: number[] = [];
-  const texts: string[] = [];
-  for (const change of changes) {
-    const condition = change.if === undefined ? 0 : change.if === null ? 4 : 8;
-    texts.push(change.key);
-    if (change.op === "put") {
-      texts.push(change.value);
-      codes.push(1 + condition);
-    } else codes.push((change.op === "delete" ? 2 : 3) + condition);
-    if (condition === 8) texts.push(change.if as string);
-  }
+  const [codes, texts]: [number[], string[]] = [[], []];
+  flatten(changes, codes, texts);
   return { codes, texts };
 }
 

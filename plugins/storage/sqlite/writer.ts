@@ -1,4 +1,5 @@
 /** The main thread's side of the writer: collects commits while a batch is under way, and tells each how it ended. */
+import { flatten } from "../../../core/model/change.ts";
 import { ConflictError, StartError, StorageError } from "../../../core/model/errors.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import { rewriteLog } from "./write-ahead-log.ts";
@@ -179,15 +180,7 @@ function encode(batch: readonly Waiting[]): WorkerRequest {
   const texts: string[] = [];
   for (const { changes } of batch) {
     codes.push(changes.length);
-    for (const change of changes) {
-      const condition = change.if === undefined ? 0 : change.if === null ? 4 : 8;
-      texts.push(change.key);
-      if (change.op === "put") {
-        texts.push(change.value);
-        codes.push(1 + condition);
-      } else codes.push((change.op === "delete" ? 2 : 3) + condition);
-      if (condition === 8) texts.push(change.if as string);
-    }
+    flatten(changes, codes, texts);
   }
   return { codes, texts };
 }
