@@ -3,6 +3,7 @@
  * error.
  */
 import type { AttemptError } from "./attempt.ts";
+import type { FieldError } from "./problem.ts";
 
 /** A condition of a commit did not hold. Nothing was changed. */
 export class ConflictError extends Error {
@@ -96,4 +97,10 @@ export class StartError extends Error {
     this.name = "StartError";
     this.exitCode = exitCode;
   }
+}
+
+/** @throws StartError 78 that names every problem of a plug-in's options, when there is one */
+export function refuseOptions(problems: readonly FieldError[]): void {
+  if (problems.length === 0) return;
+  throw new StartError(78, problems.map(({ path, message }) => `${path} ${message}`.trim()).join("; "));
 }

@@ -2,7 +2,7 @@
 import { createSecretKey } from "node:crypto";
 import type { Auth } from "../../core/ports/auth.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
-import { StartError } from "../../core/model/errors.ts";
+import { StartError, refuseOptions } from "../../core/model/errors.ts";
 import { fetchedKeys, fixedKeys, singleKey } from "./jwt/key-set.ts";
 import type { KeySet } from "./jwt/key-set.ts";
 import { CLOCK_TOLERANCE_MS, jwtProblems, MAX_TOKEN_AGE_MS, publicKeyOf } from "./jwt/options.ts";
@@ -30,8 +30,7 @@ export function jwt(options: JwtOptions): JwtPlugin {
     problems,
     secrets: problems.length === 0 ? { secret: options.secret } : {},
     async setup(ctx) {
-      if (problems.length > 0)
-        throw new StartError(78, problems.map(({ path, message }) => `${path} ${message}`.trim()).join("; "));
+      refuseOptions(problems);
       const { algorithms, issuer, audience, typ } = options;
       const { maxTokenAgeMs = MAX_TOKEN_AGE_MS, clockToleranceMs = CLOCK_TOLERANCE_MS } = options;
       const keyring = openKeyring(options, ctx);

@@ -1,5 +1,5 @@
 /** `cron({ schedule, event })` publishes an event at the times of a schedule, once over all nodes. */
-import { StartError } from "../../core/model/errors.ts";
+import { StartError, refuseOptions } from "../../core/model/errors.ts";
 import { isEventName, isKeyId } from "../../core/model/names.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
@@ -58,7 +58,7 @@ export function cronOn(options: CronOptions, schedule: Schedule): Plugin<"source
     problems,
     ...(problems.length === 0 && { schedules: { schedule: options.schedule } }),
     async setup(ctx) {
-      if (problems.length > 0) throw new StartError(78, problems.map((one) => `${one.path} ${one.message}`).join("; "));
+      refuseOptions(problems);
       // So that a wrong schedule is found before anything starts.
       await (
         await schedule(options.schedule, () => {})

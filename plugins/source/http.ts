@@ -1,6 +1,6 @@
 /** The http source: `POST /events` with a publish token. */
 import { LinkedList } from "../../core/model/linked-list.ts";
-import { StartError } from "../../core/model/errors.ts";
+import { StartError, refuseOptions } from "../../core/model/errors.ts";
 import { Problem, type FieldError } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/model/time.ts";
 import { traceparentOf } from "../../core/model/traceparent.ts";
@@ -42,8 +42,7 @@ export function http(options: HttpOptions = {}): Plugin<"source", Source> {
     warnings: () => shortTokens(options.tokens),
     secrets: problems.length === 0 ? tokenSecrets(options.tokens) : {},
     async setup(ctx) {
-      if (problems.length > 0)
-        throw new StartError(78, problems.map(({ path, message }) => `${path} ${message}`).join("; "));
+      refuseOptions(problems);
       const { publishing } = await import("./http/description.ts");
       return createHttpSource(tokensOf(options, ctx), ctx, publishing);
     },

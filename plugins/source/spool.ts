@@ -5,7 +5,7 @@
 import { existsSync, watch, type FSWatcher } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { resolve } from "node:path";
-import { StartError } from "../../core/model/errors.ts";
+import { StartError, refuseOptions } from "../../core/model/errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Accept, Source } from "../../core/ports/source.ts";
@@ -39,7 +39,7 @@ export function spool(options: SpoolOptions): Plugin<"source", Source> {
       return existsSync(dir) ? [] : [{ path: "dir", message: `is not there yet and is made at the start: ${dir}` }];
     },
     async setup(ctx) {
-      if (problems.length > 0) throw new StartError(78, problems.map((one) => `${one.path} ${one.message}`).join("; "));
+      refuseOptions(problems);
       const dir = resolve(ctx.configDir, options.dir);
       const folder = await makeFolder(dir).catch((cause: unknown) => {
         throw new StartError(78, `spool: ${dir} cannot be used: ${(cause as Error).message}`, { cause });
