@@ -3,6 +3,7 @@ import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Reply, Transport } from "../../core/ports/transport.ts";
 import { Exchanges } from "./amqp/exchanges.ts";
+import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
@@ -84,36 +85,25 @@ export const toAmqp = (options: AmqpOptions): Plugin<"transport", Transport> => 
       return unavailable(name);
     };
 
-    return {
-      schemes: ["amqp"],
+    return busTransport({
+      scheme: "amqp",
       name,
-      problems(url) {
-        const found = destination(url);
-        return "problem" in found ? found.problem : undefined;
-      },
+      destination,
+      sends,
       readiness() {
         if (blocked) return "takes nothing: the broker is short of memory or disk";
         return connection.ready ? undefined : "is not connected";
       },
-      send(request, signal) {
-        const found = destination(request.url);
-        if ("problem" in found) return Promise.resolve(refused(`the URL ${found.problem}`));
-        const [exchange = "", routingKey = ""] = found.parts;
-        const publish = async (): Promise<Reply> => {
-          if (blocked || !connection.ready) return unavailable(name);
-          const returned = await exchanges.publish(exchange, routingKey, request);
-          if (returned !== undefined)
-            return refused(`no queue takes the routing key ${routingKey} of the exchange ${exchange} (${returned})`);
-          return confirmed(`exchange ${exchange}, routing key ${routingKey}: confirmed`);
-        };
-        return sends.run(request, signal, publish, failed);
+      async publish([exchange = "", routingKey = ""], request) {
+        if (blocked || !connection.ready) return unavailable(name);
+        const returned = await exchanges.publish(exchange, routingKey, request);
+        if (returned !== undefined)
+          return refused(`no queue takes the routing key ${routingKey} of the exchange ${exchange} (${returned})`);
+        return confirmed(`exchange ${exchange}, routing key ${routingKey}: confirmed`);
       },
-      dispose() {
-        sends.dispose();
-        connection.unsafeDestroy();
-        return Promise.resolve();
-      },
-    };
+      failed,
+      close: () => connection.unsafeDestroy(),
+    });
   },
 });
 

@@ -3,6 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
+import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
 import { Fault } from "./buses/fault.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
@@ -48,42 +49,28 @@ export const toFile = (options: FileOptions): Plugin<"transport", Transport> => 
     const destination = (url: string): ReturnType<typeof read> =>
       url.includes(".ndjson") ? { problem: `must be file://${name}/ and ${RULE}` } : read(url);
     const fault = new Fault(clock);
-    return {
-      schemes: ["file"],
+    return busTransport({
+      scheme: "file",
       name,
-      problems(url) {
-        const found = destination(url);
-        return "problem" in found ? found.problem : undefined;
-      },
+      destination,
+      sends,
       readiness: () => fault.words(),
-      send(request, signal) {
-        const found = destination(request.url);
-        if ("problem" in found) return Promise.resolve(refused(`the URL ${found.problem}`));
-        const [path = ""] = found.parts;
-        return sends.run(
-          request,
-          signal,
-          async (sending) => {
-            const at = await files.append(path, lineOf(request, clock.now()), () => sending.ended);
-            fault.clear();
-            return confirmed(`${path}.ndjson, line at byte ${at}`);
-          },
-          (error) => {
-            const code = (error as NodeJS.ErrnoException).code ?? "failed";
-            // A folder of that name, or a file where a folder should be: another path would do.
-            if (code === "EISDIR" || code === "ENOTDIR" || code === "EEXIST")
-              return refused(`${path}.ndjson cannot be a file here (${code})`);
-            if (fault.note(`cannot write (${code})`))
-              log.error("a file cannot be written", { transport: name, path, error: String(error) });
-            return unavailable(name);
-          },
-        );
+      async publish([path = ""], request, sending) {
+        const at = await files.append(path, lineOf(request, clock.now()), () => sending.ended);
+        fault.clear();
+        return confirmed(`${path}.ndjson, line at byte ${at}`);
       },
-      async dispose() {
-        sends.dispose();
-        await files.close();
+      failed(error, [path = ""]) {
+        const code = (error as NodeJS.ErrnoException).code ?? "failed";
+        // A folder of that name, or a file where a folder should be: another path would do.
+        if (code === "EISDIR" || code === "ENOTDIR" || code === "EEXIST")
+          return refused(`${path}.ndjson cannot be a file here (${code})`);
+        if (fault.note(`cannot write (${code})`))
+          log.error("a file cannot be written", { transport: name, path, error: String(error) });
+        return unavailable(name);
       },
-    };
+      close: () => files.close(),
+    });
   },
 });
 

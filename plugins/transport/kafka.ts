@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
+import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
 import { Fault } from "./buses/fault.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
@@ -118,37 +119,25 @@ export const toKafka = (options: KafkaOptions): Plugin<"transport", Transport> =
       return away(error);
     };
 
-    return {
-      schemes: ["kafka"],
+    return busTransport({
+      scheme: "kafka",
       name,
-      problems(url) {
-        const found = destination(url);
-        return "problem" in found ? found.problem : undefined;
-      },
+      destination,
+      sends,
       readiness: () => fault.words(),
-      send(request, signal) {
-        const found = destination(request.url);
-        if ("problem" in found) return Promise.resolve(refused(`the URL ${found.problem}`));
-        const [topic = ""] = found.parts;
-        return sends.run(
-          request,
-          signal,
-          async (sending) => {
-            // Refused at once, so that no batch waits for its deadline with brokers that are known to be away.
-            if (fault.words() !== undefined) return unavailable(name);
-            const place = await batches.add(messageOf(topic, key, request), () => sending.ended);
-            const where = place && `, partition ${place.partition}, offset ${place.offset}`;
-            return confirmed(`topic ${topic}${where ?? ": acknowledged by all replicas in sync"}`);
-          },
-          failed,
-        );
+      async publish([topic = ""], request, sending) {
+        // Refused at once, so that no batch waits for its deadline with brokers that are known to be away.
+        if (fault.words() !== undefined) return unavailable(name);
+        const place = await batches.add(messageOf(topic, key, request), () => sending.ended);
+        const where = place && `, partition ${place.partition}, offset ${place.offset}`;
+        return confirmed(`topic ${topic}${where ?? ": acknowledged by all replicas in sync"}`);
       },
-      async dispose() {
+      failed,
+      async close() {
         end.abort();
-        sends.dispose();
         await producer.close(true).catch(() => undefined);
       },
-    };
+    });
   },
 });
 

@@ -5,6 +5,7 @@ import type { ConnectionOptions, MsgHdrs } from "@nats-io/transport-node";
 import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
+import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
 import { Fault } from "./buses/fault.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
@@ -99,41 +100,31 @@ export const toNats = (options: NatsOptions): Plugin<"transport", Transport> => 
       return unavailable(name);
     };
 
-    return {
-      schemes: ["nats"],
+    return busTransport({
+      scheme: "nats",
       name,
-      problems(url) {
-        const found = destination(url);
-        return "problem" in found ? found.problem : undefined;
-      },
+      destination,
+      sends,
       readiness: () => (link.up ? fault.words() : "is not connected"),
-      send(request, signal) {
-        const found = destination(request.url);
-        if ("problem" in found) return Promise.resolve(refused(`the URL ${found.problem}`));
-        const [subject = ""] = found.parts;
+      async publish([subject = ""], request) {
+        if (!link.up || stream === undefined) return unavailable(name);
         const { body, messageId, timeoutMs } = request;
-        const publish = async (): Promise<Reply> => {
-          if (!link.up || stream === undefined) return unavailable(name);
-          const { client, manager } = stream;
-          // The send's own deadline comes first: it is told what is known.
-          const how = { msgID: messageId, headers: headersOf(request, headers()), timeout: timeoutMs + 1_000 };
-          try {
-            const { stream: taken, seq, duplicate } = await client.publish(subject, body, how);
-            fault.clear();
-            return confirmed(`stream ${taken}, sequence ${seq}${duplicate ? " (a repeat: it had it before)" : ""}`);
-          } catch (error) {
-            if (isUnanswered(error)) return await unanswered(subject, manager);
-            if (error instanceof nats.errors.TimeoutError) return timedOut(timeoutMs);
-            throw error;
-          }
-        };
-        return sends.run(request, signal, publish, failed);
+        const { client, manager } = stream;
+        // The deadline of the send comes first: its reply says more.
+        const how = { msgID: messageId, headers: headersOf(request, headers()), timeout: timeoutMs + 1_000 };
+        try {
+          const { stream: taken, seq, duplicate } = await client.publish(subject, body, how);
+          fault.clear();
+          return confirmed(`stream ${taken}, sequence ${seq}${duplicate ? " (a repeat: it had it before)" : ""}`);
+        } catch (error) {
+          if (isUnanswered(error)) return await unanswered(subject, manager);
+          if (error instanceof nats.errors.TimeoutError) return timedOut(timeoutMs);
+          throw error;
+        }
       },
-      async dispose() {
-        sends.dispose();
-        await link.close();
-      },
-    };
+      failed,
+      close: () => link.close(),
+    });
   },
 });
 

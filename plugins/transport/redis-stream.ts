@@ -2,6 +2,7 @@
 import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
+import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
 import { Fault } from "./buses/fault.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
@@ -75,35 +76,24 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
       return unavailable(name);
     };
 
-    return {
-      schemes: ["redis-stream"],
+    return busTransport({
+      scheme: "redis-stream",
       name,
-      problems(url) {
-        const found = destination(url);
-        return "problem" in found ? found.problem : undefined;
-      },
+      destination,
+      sends,
       readiness() {
         if (client.status !== "ready") return "is not connected";
         return fault.words();
       },
-      send(request, signal) {
-        const found = destination(request.url);
-        if ("problem" in found) return Promise.resolve(refused(`the URL ${found.problem}`));
-        const [stream = ""] = found.parts;
-        const publish = async (): Promise<Reply> => {
-          const trim = maxLen === undefined ? [] : ["MAXLEN", "~", maxLen];
-          const id = await client.call("XADD", stream, ...trim, "*", ...fieldsOf(request));
-          fault.clear();
-          return confirmed(`stream ${stream}, entry ${String(id)}`);
-        };
-        return sends.run(request, signal, publish, failed);
+      async publish([stream = ""], request) {
+        const trim = maxLen === undefined ? [] : ["MAXLEN", "~", maxLen];
+        const id = await client.call("XADD", stream, ...trim, "*", ...fieldsOf(request));
+        fault.clear();
+        return confirmed(`stream ${stream}, entry ${String(id)}`);
       },
-      dispose() {
-        sends.dispose();
-        client.disconnect();
-        return Promise.resolve();
-      },
-    };
+      failed,
+      close: () => client.disconnect(),
+    });
   },
 });
 
