@@ -1,14 +1,14 @@
 /** `fromPostgres({ url, table })` publishes the rows of an outbox table, or reads a growing table without writing to it. */
-import { StartError } from "../../core/model/errors.ts";
+import { refuseOptions } from "../../core/model/errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
+import { connectedSource } from "./messages/connected.ts";
 import { createIntake } from "./messages/intake.ts";
 import { library, libraryProblems } from "./messages/library.ts";
 import type { MessageOptions } from "./messages/message.ts";
 import { countProblems, messageProblems, readingOf, urlProblems } from "./messages/options.ts";
-import { keepConnected } from "./messages/sessions.ts";
 import { setAsideStore } from "./messages/set-aside.ts";
 import { createConnector } from "./postgres/client.ts";
 import { cursorReader } from "./postgres/cursor.ts";
@@ -55,7 +55,7 @@ export function fromPostgres(options: PostgresOptions): Plugin<"source", Source>
     problems,
     secrets: isSecretOption(url) ? { url } : {},
     setup: (ctx) => {
-      if (problems.length > 0) throw new StartError(78, problems.map((one) => `${one.path} ${one.message}`).join("; "));
+      refuseOptions(problems);
       return open(options, ctx);
     },
   };
@@ -90,19 +90,7 @@ async function open(options: PostgresOptions, ctx: PluginContext): Promise<Sourc
     options.cursor === true
       ? cursorReader({ ...parts, storage, kept: setAsideStore(storage, reading.source) })
       : outboxReader({ ...parts, done });
-  let running: Promise<void> | undefined;
-  return {
-    start(accept) {
-      if (intake.stopping.aborted || running !== undefined) return;
-      intake.start(accept);
-      running = keepConnected(intake, ctx.clock, (signal, connected) =>
-        runSession({ connect, reader, channel, pollMs, clock: ctx.clock, signal, connected }),
-      );
-    },
-    async stop() {
-      await intake.stop();
-      await running;
-    },
-    readiness: intake.readiness,
-  };
+  return connectedSource(intake, ctx.clock, ({ stopping, connected }) =>
+    runSession({ connect, reader, channel, pollMs, clock: ctx.clock, signal: stopping, connected }),
+  );
 }

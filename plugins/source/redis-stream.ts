@@ -1,13 +1,13 @@
 /** `fromRedisStream({ url, stream, group })` reads a Redis stream as a member of a consumer group. */
-import { StartError } from "../../core/model/errors.ts";
+import { refuseOptions } from "../../core/model/errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
+import { connectedSource } from "./messages/connected.ts";
 import { createIntake } from "./messages/intake.ts";
 import type { MessageOptions } from "./messages/message.ts";
 import { countProblems, messageProblems, readingOf, textProblems, urlProblems } from "./messages/options.ts";
-import { keepConnected } from "./messages/sessions.ts";
 import type { Entry } from "./redis-stream/entries.ts";
 import { createStreamReader, type StreamOptions } from "./redis-stream/reader.ts";
 
@@ -44,7 +44,7 @@ export function fromRedisStream(options: RedisStreamOptions): Plugin<"source", S
     problems,
     secrets: isSecretOption(url) ? { url } : {},
     setup: (ctx) => {
-      if (problems.length > 0) throw new StartError(78, problems.map((one) => `${one.path} ${one.message}`).join("; "));
+      refuseOptions(problems);
       return open(options, ctx);
     },
   };
@@ -74,18 +74,14 @@ async function open(options: RedisStreamOptions, ctx: PluginContext): Promise<So
     maxInFlight: options.maxInFlight ?? 2_000,
     settle: (settled) => reader.settle(settled),
   });
-  let running: Promise<void> | undefined;
+  const source = connectedSource(intake, ctx.clock, ({ stopping, connected }) =>
+    reader.session(intake, stopping, connected),
+  );
   return {
-    start(accept) {
-      if (intake.stopping.aborted || running !== undefined) return;
-      intake.start(accept);
-      running = keepConnected(intake, ctx.clock, (signal, connected) => reader.session(intake, signal, connected));
-    },
+    ...source,
     async stop() {
-      await intake.stop();
-      await running;
+      await source.stop();
       reader.close();
     },
-    readiness: intake.readiness,
   };
 }

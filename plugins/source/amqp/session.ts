@@ -2,7 +2,7 @@
 import type { Channel, ChannelModel, connect as amqpConnect, ConsumeMessage } from "amqplib";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { aborted, connectedSource, watchBacklog, within, type SessionSurroundings } from "../messages/connected.ts";
+import { aborted, connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import type { Settled } from "../messages/message.ts";
 import { readingOf } from "../messages/options.ts";
@@ -80,7 +80,7 @@ export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typ
       const watching = watchBacklog(ctx, reading.source, AbortSignal.any([over.signal, stopping]), backlog);
       await aborted(stopping);
       await watching;
-      await within(clock, CLOSE_MS, channel.cancel(consumerTag));
+      await endsWithin(clock, CLOSE_MS, channel.cancel(consumerTag));
       await settled;
     }
   }
@@ -111,7 +111,7 @@ export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typ
 
   /** Closes a connection, whatever state it is in. What was acknowledged goes out before. */
   async function hangUp(connection: ChannelModel): Promise<void> {
-    await within(clock, CLOSE_MS, connection.close());
+    await endsWithin(clock, CLOSE_MS, connection.close());
     // A broker that does not answer leaves the socket open, and with it the process.
     (connection.connection as { readonly stream?: { destroy(): void } }).stream?.destroy();
   }

@@ -1,7 +1,7 @@
 /** Sets messages that hold no valid event aside: in a topic of their own, or in the plug-in's own store. */
 import type { Producer } from "@platformatic/kafka";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
-import { within } from "../messages/connected.ts";
+import { endsWithin } from "../messages/connected.ts";
 import type { Poison } from "../messages/message.ts";
 import { setAsideStore } from "../messages/set-aside.ts";
 import type { KafkaMessage } from "./message.ts";
@@ -42,7 +42,7 @@ export function createDeadLetters(
     },
     async close() {
       if (producer === undefined) return;
-      await within(clock, CLOSE_MS, producer.close(true));
+      await endsWithin(clock, CLOSE_MS, producer.close(true));
     },
   };
 }

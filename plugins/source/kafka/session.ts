@@ -2,7 +2,7 @@
 import type { Consumer, ConsumerOptions } from "@platformatic/kafka";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { aborted, connectedSource, watchBacklog, within, type SessionSurroundings } from "../messages/connected.ts";
+import { aborted, connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import type { Settled } from "../messages/message.ts";
 import { readingOf } from "../messages/options.ts";
@@ -55,7 +55,7 @@ export function startKafka(ctx: PluginContext, options: KafkaOptions, library: K
       throw firstOf(error);
     } finally {
       over.abort();
-      await within(clock, CLOSE_MS, consumer.close(true));
+      await endsWithin(clock, CLOSE_MS, consumer.close(true));
     }
 
     async function work(): Promise<void> {

@@ -1,5 +1,6 @@
-/** A source that keeps one session with its broker: what `fromAmqp`, `fromNats` and `fromKafka` share. */
+/** A source that keeps one session with its broker: what all sources of another system share. */
 import type { MetricDeclaration } from "../../../core/model/metric-declaration.ts";
+import { within } from "../../../core/model/within.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
@@ -77,9 +78,10 @@ export function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** Waits for `work`, at most so long: a broker that does not answer must not hold up a stop. A rejection counts as done. */
-export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
-  const over = new AbortController();
-  const late = clock.sleep(clock.now() + ms, over.signal).catch(() => undefined);
-  await Promise.race([work.catch(() => undefined), late]);
-  over.abort();
+export async function endsWithin(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  await within(
+    clock,
+    ms,
+    work.catch(() => undefined),
+  );
 }

@@ -3,7 +3,7 @@ import type { Consumer, ConsumerInfo, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { aborted, connectedSource, watchBacklog, within, type SessionSurroundings } from "../messages/connected.ts";
+import { aborted, connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import { readingOf } from "../messages/options.ts";
 import { readNats, type NatsMessage } from "./message.ts";
@@ -49,7 +49,7 @@ export function startNats(ctx: PluginContext, options: NatsOptions, library: Nat
     } finally {
       over.abort();
       // What is acknowledged is sent before the connection closes.
-      await within(clock, CLOSE_MS, connection.isClosed() ? Promise.resolve() : connection.drain());
+      await endsWithin(clock, CLOSE_MS, connection.isClosed() ? Promise.resolve() : connection.drain());
       await connection.close().catch(() => undefined);
     }
 
