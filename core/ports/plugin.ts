@@ -123,7 +123,10 @@ export interface ConnectTarget {
   readonly alpn?: readonly string[];
   /** Where the target has authorities or a client certificate of its own. */
   readonly identity?: TlsIdentity;
-  /** The name is resolved and checked as without a proxy, and the proxy is asked for the checked address. */
+  /**
+   * The proxy to connect through. The name is still resolved and its addresses checked here; the proxy gets an address
+   * that was allowed, never the name.
+   */
   readonly proxy?: ConnectProxy;
 }
 

@@ -40,8 +40,8 @@ export interface HttpsOptions {
   readonly hosts?: Readonly<Record<string, HostFiles>>;
   /**
    * An HTTP proxy that every connection goes through (CONNECT): `http://user:password@proxy.internal:3128`, or `https:`
-   * where the proxy speaks TLS. The guard still resolves and checks the name: the proxy is asked for the checked address.
-   * A secret option.
+   * where the proxy speaks TLS. The guard still resolves the name and checks its addresses; the CONNECT request names
+   * an address that was allowed, never the host's name. A secret option.
    */
   readonly proxy?: SecretOption;
 }

@@ -19,7 +19,7 @@ const witness = (folder: string): string => `
 import { appendFileSync } from "node:fs";
 import { isMainThread, threadId } from "node:worker_threads";
 const note = (what: string) => appendFileSync(${JSON.stringify(join(folder, "seen"))}, threadId + " " + what + "\\n");
-// A timer of nobody: what it throws is laid at the door of no plug-in.
+// Set outside of setup: what this timer throws counts as the fault of no plug-in.
 let throwing = false;
 if (!isMainThread) setInterval(() => { if (throwing) throw new Error("thrown by nobody"); }, 10).unref();
 const witness = {

@@ -611,7 +611,7 @@ describe("users", () => {
     await expect(stat(join(folder, "setup-code"))).rejects.toThrow();
   });
 
-  it("their second factors can be sealed anew under another master key", async () => {
+  it("their second factors can be sealed again with another master key", async () => {
     await firstAccount();
     const { secret } = await enrol();
     await nextStep();

@@ -44,7 +44,7 @@ export class NoEngine extends Error {
 
 /**
  * @throws NoEngine when programs are missing or the machine forbids containers
- * @param folder where images and layers are kept; a later check with the same folder need not make the base anew
+ * @param folder where images and layers are kept; a later check with the same folder need not make the base again
  */
 export async function openEngine(folder: string): Promise<Engine> {
   const store = ["--root", join(folder, "store"), "--runroot", join(folder, "run"), "--storage-driver", "vfs"];

@@ -6,7 +6,7 @@ import { openServer, type RedisServer } from "./redis-server.ts";
 export type Blow = "kill" | "stop" | "hole";
 
 export interface TorturedRedis {
-  /** What `redis(…)` is told of it, as it stands in a config. */
+  /** The options of `redis(…)` that connect to it, as source text of a config. */
   readonly options: string;
   /** Strikes a server; returns what makes all as it was before, another master apart. */
   strike(blow: Blow, whom?: "master" | "replica"): Promise<() => Promise<void>>;

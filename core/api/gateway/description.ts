@@ -3,7 +3,7 @@ import type { AnswerDescription, Route, RouteDescription } from "../../ports/rou
 
 const ANYTHING = { type: "*/*" };
 
-/** Statuses of ours that an upstream may answer with as well, in its own words. Its 429 and 503 are told in ours. */
+/** Statuses that both the relay and an upstream answer with. A 429 or 503 of the upstream gets a body of the relay. */
 const SHARED: readonly number[] = [400, 404, 413, 500, 502];
 
 const answers: readonly AnswerDescription[] = [

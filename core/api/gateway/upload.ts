@@ -29,7 +29,7 @@ const tooLarge = (maxBytes: number): Problem =>
 
 /**
  * The body as a stream of its own: destroying it leaves the client's connection alone, and what still comes is dropped.
- * @param failed told once: Problem PAYLOAD_TOO_LARGE, or Gone when the client left before the end
+ * @param failed is called once, with Problem PAYLOAD_TOO_LARGE, or Gone when the client left before the end
  * @param whole called when all of it has come
  */
 export function openUpload(

@@ -16,7 +16,7 @@ const rekeyed = z
     state: z.enum(["running", "done", "blocked"]).meta({
       description: "`running`: ask again. `blocked`: the subscriptions named can be opened by no key that is known.",
     }),
-    sealed: z.int().meta({ description: "Subscriptions sealed anew." }),
+    sealed: z.int().meta({ description: "Subscriptions whose secrets were sealed again." }),
     unreadable: z.array(z.string()),
   })
   .meta({ id: "Rekeyed" });
@@ -28,7 +28,7 @@ export function rekeyOperations({ rekey }: { readonly rekey?: RekeyAll | undefin
       method: "POST",
       path: "/relay/rekey",
       summary:
-        "Seal all secrets anew by the present master key; for tokens that own every key, with a fresh second factor",
+        "Seal all secrets again, with the present master key; for tokens that own every key, with a fresh second factor",
       tag: "Operating",
       everyKey: true,
       stepUp: "secrets.rekeyed",

@@ -40,7 +40,7 @@ const rekey: Command = {
       const came = record<Rekeyed>(await api.ask("POST", "/relay/rekey"), shape);
       sealed = Math.max(sealed, came.sealed);
       if (came.state === "running") {
-        if (around.stderr.isTTY) around.stderr.write(`\rrelay: ${sealed} subscriptions sealed anew`);
+        if (around.stderr.isTTY) around.stderr.write(`\rrelay: ${sealed} subscriptions sealed again`);
         continue;
       }
       if (around.stderr.isTTY) around.stderr.write("\n");
@@ -49,7 +49,7 @@ const rekey: Command = {
         const names = came.unreadable.join(", ");
         throw new ExitError(EX_REFUSED, `no key opens the secrets of ${names}: give the older key too, or rotate them`);
       }
-      if (!given.flag("json")) around.print(`${sealed} subscriptions sealed anew; nothing needs the old key any more`);
+      if (!given.flag("json")) around.print(`${sealed} subscriptions sealed again; nothing needs the old key any more`);
       if (old !== undefined) around.say(`relay: the old key lies in ${old}; delete it when no backup needs it`);
       return EX_OK;
     }

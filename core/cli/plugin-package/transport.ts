@@ -113,7 +113,7 @@ import { describe, expect, it } from "vitest";
 import { describeTransport, systemClock, testContext, type FarRequest, type FarSide } from "relaybox/conformance";
 import { FACTORY } from "../src/index.ts";
 
-/** A far side that does as it is told with each line. */
+/** A far side that answers each line as the test has set it to. */
 async function farSide() {
   let does: FarSide = { do: "answer", status: 200 };
   const requests: FarRequest[] = [];

@@ -1,4 +1,4 @@
-/** The wall around an auth: whatever goes wrong in it, nobody is let in by it. */
+/** The wall around an auth: when it fails or hangs, the request is refused. */
 import type { Auth, Principal, Refusal } from "../../ports/auth.ts";
 import { checkPort, wallOf, type Walls } from "./around.ts";
 import type { PluginName } from "./incidents.ts";

@@ -1,6 +1,6 @@
 /**
  * Remembers which plug-in the running code belongs to, over timers, promises and sockets, so that an exception which nobody
- * catches can be laid at its door.
+ * catches can be reported as the fault of that plug-in.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { PluginName } from "./incidents.ts";

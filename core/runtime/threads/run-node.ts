@@ -1,4 +1,4 @@
-/** Runs a node in this thread, as the thread that supervises it says. */
+/** Runs a node in this thread, and obeys the supervising thread: what it is to do and when it stops. */
 import type { MessagePort } from "node:worker_threads";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
@@ -41,7 +41,7 @@ export function runNode(given: {
     const relay = composeRelay(plan, {
       clock,
       log,
-      // The metrics of one thread say little: whoever reads them gets those of the process.
+      // One thread has a part of the metrics only, so its `/metrics` shows those of the whole process.
       metrics: { ...metrics, text: () => link.call<string>("metrics", []) },
       env,
       thread: { index, count, feed, state: () => state },

@@ -29,7 +29,7 @@ export interface ThreadsDeps extends SetupContext {
   readonly spawn: Spawn;
   /** Whether the log has lines for people. */
   readonly readable: boolean;
-  /** No thread can be kept alive: the process should end, so that whoever runs it starts another. */
+  /** No thread can be kept alive: the process should end, so that its service manager starts another. */
   readonly gaveUp: () => void;
 }
 
@@ -43,7 +43,7 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
   let held: HeldStorage | undefined;
   let port: number | undefined;
   let replaced = 0;
-  /** What every thread goes by, also one that reads a config which was changed meanwhile. */
+  /** What every thread runs with, also one that reads a config which was changed meanwhile. */
   let reloaded: Reloadable = pick(plan);
   const compare = createReload(plan, {
     limiter: () => ({ configure: () => undefined }),

@@ -26,7 +26,7 @@ export function batchOf(table: string, found: readonly Columns[]): Batch {
   const fates = new Map<Row, Fate>();
   const settled = Promise.withResolvers<readonly Fate[]>();
   const done = Promise.withResolvers<void>();
-  // Whoever waits for it hears of a failure; nobody has to.
+  // A failure reaches those who wait for it; it is not unhandled when nobody does.
   done.promise.catch(() => undefined);
   const rows: Row[] = [];
   const batch: Batch = {

@@ -71,7 +71,7 @@ export class LineFile {
     return group.filter(({ dropped }) => !dropped());
   }
 
-  /** Never rejects: each line is told. */
+  /** Never rejects: the promise of each line settles with its own result. */
   async #writeGroup(group: readonly Waiting[]): Promise<void> {
     if (group.length === 0) return;
     const bytes = Buffer.concat(group.map(({ line }) => line));

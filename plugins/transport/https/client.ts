@@ -70,7 +70,7 @@ export function makeConnection(
 
 /**
  * Checks the response's bounds before undici's parser, which takes its input from `read`. Nothing else sees every byte:
- * the parser calls nobody for chunk extensions and trailers.
+ * the parser has no callback for chunk extensions and trailers.
  */
 function watchBytes(socket: Socket, connection: PooledConnection): void {
   const read = socket.read.bind(socket);

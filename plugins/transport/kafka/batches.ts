@@ -23,7 +23,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** A broker takes 1 MiB in a batch unless it is told otherwise. A message alone may be larger. */
+/** A broker takes 1 MiB in a batch unless it is configured otherwise. A message alone may be larger. */
 const BATCH_BYTES = 524_288;
 const BATCH_COUNT = 1_000;
 
@@ -52,7 +52,7 @@ export class Batches {
     return promise;
   }
 
-  /** Never rejects: each message is told. */
+  /** Never rejects: the promise of each message settles with its own result. */
   async #run(topic: string, waiting: Waiting[]): Promise<void> {
     // Gathers what this turn of the event loop adds.
     await new Promise((turned) => setImmediate(turned));
