@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { signedHeaders } from "../../core/signing/headers.ts";
 import { newSecret, signingKey } from "../../core/signing/secret.ts";
+import { needs, type Program } from "../support/needs.ts";
 
 interface Language {
   /** As the page marks its code: `python verify`. */
@@ -15,6 +16,8 @@ interface Language {
   readonly file: string;
   /** What the machine must have. */
   readonly command: string;
+  /** The name in tools/programs.json, for a language that the set-up of the tests installs. */
+  readonly program?: Program;
   /** Run in the folder with the code and the drivers; the last one gets the deliveries' folders too. */
   readonly steps: readonly (readonly [command: string, ...args: string[]])[];
 }
@@ -28,8 +31,8 @@ const LANGUAGES: readonly Language[] = [
     command: "go",
     steps: [["go", "build", "-o", "driver", "driver.go", "verify.go"], ["./driver"]],
   },
-  { fence: "php", file: "verify.php", command: "php", steps: [["php", "driver.php"]] },
-  { fence: "ruby", file: "verify.rb", command: "ruby", steps: [["ruby", "driver.rb"]] },
+  { fence: "php", file: "verify.php", command: "php", program: "php", steps: [["php", "driver.php"]] },
+  { fence: "ruby", file: "verify.rb", command: "ruby", program: "ruby", steps: [["ruby", "driver.rb"]] },
   {
     fence: "java",
     file: "Webhook.java",
@@ -44,10 +47,11 @@ const LANGUAGES: readonly Language[] = [
 ];
 
 /**
- * Why a language is not tried here. Unlike `needs`, this skips under CI=true as well: tools/setup.mjs installs no
- * languages.
+ * Why a language is not tried here. One that the set-up does not install is skipped under CI=true as well: Debian has no
+ * `dotnet`, and the compilers of Go and Java are large.
  */
-function absent(command: string): string | undefined {
+function absent({ command, program }: Language): string | undefined {
+  if (program !== undefined) return needs(program);
   const there = (process.env["PATH"] ?? "").split(delimiter).some((folder) => {
     try {
       accessSync(join(folder, command), constants.X_OK);
@@ -56,7 +60,7 @@ function absent(command: string): string | undefined {
       return false;
     }
   });
-  return there ? undefined : `there is no ${command} here, and tools/setup.mjs installs no languages`;
+  return there ? undefined : `there is no ${command} here, and tools/setup.mjs does not install it`;
 }
 
 interface Case {
@@ -125,7 +129,7 @@ describe("the receivers of the guide", () => {
     "in $fence let in what the relay signed, and nothing else",
     { timeout: 600_000 },
     async (language, { skip }) => {
-      const missing = absent(language.command);
+      const missing = absent(language);
       skip(missing !== undefined, missing);
       const [, code = ""] = new RegExp(`^\`\`\`${language.fence} verify\n([\\s\\S]*?)^\`\`\`$`, "m").exec(page) ?? [];
       writeFileSync(join(folder, language.file), code);
