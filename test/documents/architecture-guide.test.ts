@@ -56,15 +56,15 @@ describe("the architecture page", () => {
     }
   });
 
-  it("names every room of core", () => {
-    const rooms = readdirSync(join(root, "core"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    for (const { name } of rooms) expect(page).toContain(`\`core/${name}\``);
+  it.each(["core", "plugins"])("names every room of %s", (folder) => {
+    const rooms = readdirSync(join(root, folder), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    for (const { name } of rooms) expect(page).toContain(`\`${folder}/${name}\``);
   });
 
   it("lets no arrow between the rooms point at one that the chart does not have in the table", () => {
     const lines = charts[2] ?? [];
     expect(lines[0]).toBe("flowchart LR");
     const rooms = new Set(lines.slice(1).flatMap((line) => line.match(/\w+/g) ?? []));
-    for (const room of rooms) expect(page).toMatch(new RegExp(`\`(?:core/)?${room}\``));
+    for (const room of rooms) expect(page).toMatch(new RegExp(`\`(?:core/)?${room}[\`/]`));
   });
 });
