@@ -1,4 +1,5 @@
 /** Builds what TLS connections trust and show: the authorities of the relay, or those and the certificate of one target. */
+import { createPrivateKey } from "node:crypto";
 import { createSecureContext, getCACertificates } from "node:tls";
 import type { SecureContext } from "node:tls";
 import { setNewest } from "../model/bounded-map.ts";
@@ -11,11 +12,30 @@ export interface TrustedContext {
   readonly scope: number;
 }
 
-/** Returns the context of an identity, or that of all connections without one. */
+/**
+ * Returns the context of an identity, or that of all connections without one. A context is shared: begin the connection
+ * before the next call, because the next identity replaces the certificate. A connection keeps the one it began with.
+ */
 export type Trust = (identity?: TlsIdentity) => TrustedContext;
 
-/** Most contexts of identities that are kept. One with all authorities takes about 1 MiB, and 5 to 10 ms to make. */
+/**
+ * Most contexts that are kept. One with all authorities takes about 1 MiB and 20 to 70 ms to make, so a context per
+ * certificate would let the owner of many certificates stop the relay. A certificate takes 0.15 ms to replace.
+ */
 const KEPT = 64;
+
+/** What a context shows; Node's own `createSecureContext` sets it the same way. */
+interface Shown {
+  setCert(pem: string): void;
+  setKey(pem: string): void;
+}
+
+/** What is known of an identity. */
+interface Known {
+  /** Contexts hold one certificate of each kind of key: those of two kinds never share a context. */
+  readonly kind: string;
+  readonly scope: number;
+}
 
 /**
  * Trusted authorities: Node's own roots, the system's, and the operator's `ca`. Not those of NODE_EXTRA_CA_CERTS, which
@@ -24,24 +44,41 @@ const KEPT = 64;
  */
 export function trust(ca: string | undefined): Trust {
   const extra = ca === undefined ? [] : readCertificates(ca);
-  const identities = new Map<TlsIdentity, TrustedContext>();
+  const identities = new WeakMap<TlsIdentity, Known>();
+  const contexts = new Map<string, SecureContext>();
   let authorities: readonly string[] | undefined;
   let common: TrustedContext | undefined;
   let made = 0;
 
-  const make = ({ ca: own, cert, key }: TlsIdentity = {}): TrustedContext => {
+  const make = (own: string | undefined): SecureContext => {
     const trusted = own === undefined ? (authorities ??= everyone(extra)) : readCertificates(own);
-    const context = createSecureContext({ ca: [...trusted], cert, key, minVersion: "TLSv1.2" });
-    return { context, scope: made++ };
+    return createSecureContext({ ca: [...trusted], minVersion: "TLSv1.2" });
+  };
+  const known = (identity: TlsIdentity): Known => {
+    const found = identities.get(identity) ?? { kind: kindOf(identity), scope: ++made };
+    identities.set(identity, found);
+    return found;
   };
 
   return (identity) => {
-    if (identity === undefined) return (common ??= make());
-    const known = identities.get(identity) ?? make(identity);
-    setNewest(identities, identity, known, KEPT);
-    return known;
+    if (identity === undefined) return (common ??= { context: make(undefined), scope: 0 });
+    const { ca: own, cert, key } = identity;
+    const { kind, scope } = known(identity);
+    const name = `${kind} ${own ?? ""}`;
+    const context = contexts.get(name) ?? make(own);
+    setNewest(contexts, name, context, KEPT);
+    if (cert !== undefined && key !== undefined) {
+      const shown = context.context as Shown;
+      shown.setCert(cert);
+      shown.setKey(key);
+    }
+    return { context, scope };
   };
 }
+
+/** The kind of its key, or nothing for an identity that shows no certificate. */
+const kindOf = ({ key }: TlsIdentity): string =>
+  key === undefined ? "" : (createPrivateKey(key).asymmetricKeyType ?? "other");
 
 /** Each authority once: Node and the system write the same ones with other line ends. */
 function everyone(extra: readonly string[]): readonly string[] {

@@ -157,6 +157,7 @@ describe("a token endpoint that gives no token is the outcome of the attempt", (
     [json(200, { token_type: "bearer" }), "holds no access token"],
     [json(200, { access_token: "a\r\nb" }), "holds no access token"],
     [json(200, { access_token: "a", token_type: "mac" }), "gave no bearer token"],
+    [json(200, { access_token: "a".repeat(8_193) }), "more than 8192 characters"],
     [{ do: "reply", body: "hello" } as const, "holds no access token"],
     [{ do: "flood", bytes: 200_000 } as const, "holds no access token"],
     [{ do: "reset" } as const, "could not be asked (reset)"],

@@ -10,6 +10,8 @@ interface Given {
   readonly lifeMs: number;
 }
 
+/** Longest token, as HTTP servers have it for all headers. Ordinary ones take up to 4 KiB. */
+const LONGEST_TOKEN = 8_192;
 /** Life of a token whose answer states none. */
 const DEFAULT_S = 300;
 /** Longest life that is believed, in seconds. */
@@ -28,6 +30,7 @@ export function readToken(reply: Reply): Given | Exclude<Token, string> {
       const token = answer?.["access_token"];
       if (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token))
         return failed("the answer of the token endpoint holds no access token");
+      if (token.length > LONGEST_TOKEN) return failed(`the access token has more than ${LONGEST_TOKEN} characters`);
       const kind = answer?.["token_type"] ?? "bearer";
       if (typeof kind !== "string" || kind.toLowerCase() !== "bearer")
         return failed("the token endpoint gave no bearer token");
