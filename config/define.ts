@@ -12,6 +12,7 @@ import type {
   TransportPlugin,
 } from "../core/ports/plan.ts";
 import type { RetrySettings } from "../core/model/subscription.ts";
+import type { Transform } from "../core/model/transform.ts";
 
 /**
  * Rows of the limits table by `METHOD /path/{param}`: a row replaces ours, `false` switches it off, `"*": false`
@@ -63,6 +64,22 @@ export interface RelayConfig {
   readonly observers?: readonly ObserverPlugin[];
   /** The catalogue of event names. @default any well-formed name */
   readonly events?: readonly string[];
+  /**
+   * Functions that make the body of a delivery from its event, by the name that a subscription gives as its `transform`.
+   * They run in processes of their own, which load this file too. @default none
+   */
+  readonly transforms?: Readonly<Record<string, Transform>>;
+  readonly transformLimits?: {
+    /** The longest run of a transform, in milliseconds. @default 1000 */
+    readonly timeoutMs?: number;
+    /** Memory that transforms may use in each process, in MiB. @default 64 */
+    readonly memoryMb?: number;
+    /**
+     * Processes that run transforms, started when the first is needed. Slow transforms never hold all of them, so at
+     * least 2. Each thread has its own. @default 2
+     */
+    readonly workers?: number;
+  };
   /**
    * When a failed attempt is made again: any part of a backoff, each with its own default, or `delaysMs`, the waits
    * themselves. @default 5 attempts, 5 s × 4, at most 1 h

@@ -1,6 +1,7 @@
 /** The shape of the whole config, as one zod schema. */
 import { z } from "zod";
 import { isEventName, OPERATIONAL } from "../core/model/names.ts";
+import { TRANSFORM_NAME, type Transform } from "../core/model/transform.ts";
 import { LEAST_DELAY_MS, LONGEST_SCHEDULE_MS, MOST_DELAYS, scheduleProblem } from "../core/model/subscription.ts";
 import type { AuthPlugin, ObserverPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/ports/plan.ts";
 import {
@@ -62,6 +63,20 @@ function eachNamed(transports: readonly TransportPlugin[], ctx: z.core.$Refineme
   }
 }
 
+/** Refuses what is no function, or has a name that no subscription could give. */
+function eachTransform(transforms: unknown, ctx: z.core.$RefinementCtx): void {
+  const issue = (path: string[], message: string): void => ctx.addIssue({ code: "custom", path, message });
+  if (typeof transforms !== "object" || transforms === null || Array.isArray(transforms))
+    return issue([], "must be an object of functions: { name: (event) => … }");
+  for (const [name, transform] of Object.entries(transforms)) {
+    if (!TRANSFORM_NAME.test(name))
+      issue([name], "must be named by a letter, then letters, digits, _ and -, at most 64");
+    else if (typeof transform !== "function") issue([name], "must be a function: (event) => …");
+    else if (transform.constructor.name === "AsyncFunction")
+      issue([name], "must not be async: it returns its result at once");
+  }
+}
+
 /** The schema of the whole config. */
 export function configSchema(around: ConfigSurroundings) {
   const wait = ms(10, 3_600_000);
@@ -88,6 +103,12 @@ export function configSchema(around: ConfigSurroundings) {
     auth: plugin<AuthPlugin>("auth", "accounts() or jwt({ … })").optional(),
     observers: list(plugin<ObserverPlugin>("observer", "otlp()")).optional(),
     events: list(eventName).optional(),
+    transforms: z.custom<Readonly<Record<string, Transform>>>().superRefine(eachTransform).optional(),
+    transformLimits: section({
+      timeoutMs: ms(10, 10_000).optional(),
+      memoryMb: whole(16, 4_096).optional(),
+      workers: whole(2, 64).optional(),
+    }).optional(),
     retry: section({
       attempts: whole(1, 5).optional(),
       firstDelayMs: wait.optional(),

@@ -91,6 +91,8 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     auth: config.auth ?? chooseAuth(settings),
     observers: observers(config.observers ?? [], traces),
     ...(config.events && { events: config.events }),
+    transforms: { ...config.transforms },
+    transformLimits: over(defaults.TRANSFORM_LIMITS, config.transformLimits),
     retry: retryOf(config),
     delivery: delivery(config),
     guard: { ...over(defaults.GUARD, { allow: guard.allow, ports: guard.ports }), ...(guard.ca && { ca: guard.ca }) },

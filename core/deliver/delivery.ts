@@ -21,7 +21,9 @@ import { judge } from "./outcome.ts";
 import { afterFault } from "./own-faults.ts";
 import { persist } from "../records/persist.ts";
 import { deliveredChanges, dueOf, endedChanges, freshDelivery, movedChanges } from "../records/delivery-records.ts";
+import { setPause } from "./set-pause.ts";
 import { settle } from "./settle.ts";
+import { sendMade } from "./transform.ts";
 import { loadRecord } from "./load-record.ts";
 import type { Slot } from "./slots.ts";
 import { endedBy, FRESH_MS } from "../records/ended-by.ts";
@@ -105,6 +107,11 @@ export class DeliveryRun {
       const ms = answer instanceof Promise ? await answer : answer;
       if (ms !== undefined) await this.#turnAway(ms);
     }
+    const turn = { cycle, number: delivery.attempts.length + 1 };
+    const faulty = (error: unknown) => afterFault(error, this.#lease, turn, this.#signal, this.#deps);
+    const making = sub?.transform === undefined ? loaded : this.#deps.transform(sub, loaded, turn, this.#signal);
+    const made = making instanceof Promise ? await making.catch(faulty) : making;
+    if (typeof made === "number") return await this.#turnAway(made);
     // The last check before the first byte: the lease, as all nodes see it, and the subscription as it is now.
     const asked = clock.monotonic();
     const extended = storage.queue.extend(this.#lease);
@@ -112,11 +119,8 @@ export class DeliveryRun {
     const again = subscriptionCache.get(keyId, subscriptionId);
     if ((again instanceof Promise ? await again : again) !== sub) return await this.#attempt();
     if (clock.monotonic() - asked > FRESH_MS) return await this.#attempt();
-    const number = delivery.attempts.length + 1;
     this.#slot?.toward((sub as Subscription).url);
-    const sent = await send(sub as Subscription, loaded, { cycle, number }, this.#signal).catch((error: unknown) =>
-      afterFault(error, this.#lease, { cycle, number }, this.#signal, this.#deps),
-    );
+    const sent = await sendMade(send, sub as Subscription, made, turn, this.#signal).catch(faulty);
     this.#slot?.took();
     this.#answeredAt = clock.monotonic();
     const { reply } = sent;
@@ -124,7 +128,7 @@ export class DeliveryRun {
     faults.clear(subscriptionId, ordinal);
     const now = clock.now();
     const retry = sub?.retry ?? this.#deps.retry;
-    const outcome = judge(reply, { attempt: number, retry, now, random: random() });
+    const outcome = judge(reply, { attempt: turn.number, retry, now, random: random() });
     const tried = { ...delivery, attempts: [...delivery.attempts, sent.attempt], updatedAt: now };
     await this.#record(sub as Subscription, tried, sent.attempt, outcome);
   }
@@ -188,22 +192,8 @@ export class DeliveryRun {
     return endFailed(at, { sub, loaded: this.#loaded as CachedEvent, failed }, this.#signal, this.#deps);
   }
 
-  /**
-   * Sets a pause. The result and its next time are stored already, so a failure here must not undo them. This node
-   * still observes the pause, and sets it again when it turns the next delivery away.
-   */
   async #pause(asked: number | undefined): Promise<void> {
-    if (asked === undefined) return;
-    const { retryAfter, storage, clock, log } = this.#deps;
-    const { subscriptionId } = this.#lease;
-    // The receiver asked when it answered. Storing the result may have taken long.
-    const ms = Math.max(1, Math.ceil(asked - (clock.monotonic() - this.#answeredAt)));
-    retryAfter?.(subscriptionId, ms);
-    try {
-      await storage.queue.pause(subscriptionId, ms);
-    } catch (error) {
-      log.warn("a pause was not set", { subscriptionId, error: String(error) });
-    }
+    if (asked !== undefined) await setPause(this.#lease.subscriptionId, asked, this.#answeredAt, this.#deps);
   }
 
   #giveSlot(): void {

@@ -13,6 +13,7 @@ import type { Recipients } from "../records/recipients.ts";
 import type { Send } from "./send.ts";
 import type { Slots } from "./slots.ts";
 import type { Report } from "./report.ts";
+import type { Transforming } from "./transform.ts";
 
 /** Returns how long an attempt of this delivery (ordinal) must wait, ms, or `undefined` when it may be made. */
 export type AttemptGate = (sub: Subscription, ordinal: string) => MaybePromise<number | undefined>;
@@ -23,6 +24,8 @@ export interface DeliveryDeps {
   readonly subscriptionCache: SubscriptionCache;
   readonly recipients: Pick<Recipients, "has">;
   readonly eventCache: EventCache;
+  /** Called only for a subscription with a transform. */
+  readonly transform: Transforming;
   readonly send: Send;
   readonly faults: OwnFaults;
   readonly away: Pick<Away, "note">;

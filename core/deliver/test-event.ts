@@ -6,7 +6,9 @@ import { Problem } from "../model/problem.ts";
 import { isLive, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
-import type { Send } from "./send.ts";
+import type { CachedEvent } from "./event-cache.ts";
+import type { Send, SentAttempt } from "./send.ts";
+import { sendMade, transformFailed, type Transforming } from "./transform.ts";
 
 export interface TestEventSent {
   readonly ordinal: string;
@@ -23,11 +25,17 @@ export interface SendTestEvent {
   abort(subscriptionId: string): Promise<void>;
 }
 
+const TURN = { cycle: 0, number: 1 } as const;
+/** How often, and how long at most each time, it waits for a transform that cannot be run now. */
+const MOST_TRIES = 5;
+const LONGEST_WAIT_MS = 1_000;
+
 const gone = (): Problem => new Problem("NOT_FOUND", "There is no such subscription on this key.");
 
 export function createTestEvent(deps: {
   readonly send: Send;
   readonly subscriptionCache: Pick<SubscriptionCache, "get">;
+  readonly transform: Transforming;
   readonly clock: Clock;
 }): SendTestEvent {
   const mint = ordinals(() => deps.clock.now());
@@ -42,6 +50,26 @@ export function createTestEvent(deps: {
     return { id, type, keyId, ordinal, createdAt: at, acceptedAt: at, subscriptionIds: [subscriptionId], body };
   }
 
+  /** Makes the body where there is a transform. One that cannot be run now is asked for again, for a while. */
+  async function make(sub: Subscription, loaded: CachedEvent, signal: AbortSignal): Promise<CachedEvent | SentAttempt> {
+    if (sub.transform === undefined) return loaded;
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const made = await deps.transform(sub, loaded, TURN, signal);
+      if (typeof made !== "number") return made;
+      await deps.clock.sleep(deps.clock.now() + Math.min(made, LONGEST_WAIT_MS), signal);
+    }
+    const times = { startedAt: deps.clock.now(), durationMs: 0 };
+    return transformFailed(
+      TURN,
+      `${sub.transform} cannot be run now: too many wait, or the config cannot be loaded`,
+      times,
+    );
+  }
+
+  async function transmit(sub: Subscription, loaded: CachedEvent, signal: AbortSignal): Promise<SentAttempt> {
+    return sendMade(deps.send, sub, await make(sub, loaded, signal), TURN, signal);
+  }
+
   return {
     async send({ keyId, id }, signal) {
       // Read again: it may have been deleted since the caller looked.
@@ -50,7 +78,7 @@ export function createTestEvent(deps: {
       const event = eventFor(subscription);
       const loaded = { event, body: Buffer.from(event.body, "utf8") };
       const end = new AbortController();
-      const sent = deps.send(subscription, loaded, { cycle: 0, number: 1 }, AbortSignal.any([signal, end.signal]));
+      const sent = transmit(subscription, loaded, AbortSignal.any([signal, end.signal]));
       underWay.set(sent, { id, end });
       try {
         return { ordinal: event.ordinal, attempt: (await sent).attempt };

@@ -1,7 +1,19 @@
 /** An attempt: one request to the receiver, and its result. */
 
-/** The stage at which an attempt failed without a usable response. `token`: its OAuth 2 server gave no access token. */
-export type AttemptError = "dns" | "guard" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "token";
+/**
+ * The stage at which an attempt failed without a usable response. `token`: its OAuth 2 server gave no access token.
+ * `transform`: the subscription's transform made no body, so nothing was sent.
+ */
+export type AttemptError =
+  | "dns"
+  | "guard"
+  | "connect"
+  | "tls"
+  | "timeout"
+  | "reset"
+  | "protocol"
+  | "token"
+  | "transform";
 
 export interface Attempt {
   readonly cycle: number;
@@ -17,6 +29,8 @@ export interface Attempt {
   /** At most 4 KiB of the response, as text. */
   readonly responseExcerpt?: string;
   readonly responseTruncated?: boolean;
+  /** The transform that made the body, or failed to. Absent: the body was the event itself. */
+  readonly transform?: string;
 }
 
 /** What an attempt means for its delivery. */

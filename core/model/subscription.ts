@@ -90,6 +90,8 @@ export interface Subscription {
   readonly events: readonly string[];
   /** Absent: it gets every event that its names match. */
   readonly filter?: Filter;
+  /** Name of the transform that makes its bodies. Absent: each body is the event itself. */
+  readonly transform?: string;
   readonly status: SubscriptionStatus;
   readonly disabledReason?: DisabledReason;
   readonly createdAt: number;

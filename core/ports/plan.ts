@@ -9,6 +9,7 @@ import type { Source } from "./source.ts";
 import type { Storage } from "./storage.ts";
 import type { Transport } from "./transport.ts";
 import type { RetryOptions } from "../model/subscription.ts";
+import type { Transform, TransformLimits } from "../model/transform.ts";
 
 /** `shared`: several nodes may use it at once, so the config must give their keys. */
 export type StoragePlugin = Plugin<"storage", Storage> & { readonly shared?: boolean };
@@ -99,6 +100,9 @@ export interface Plan {
   readonly observers: readonly ObserverPlugin[];
   /** The catalogue of event names; `undefined` for any well-formed name. */
   readonly events?: readonly string[];
+  /** Functions that make bodies of deliveries. A relay knows their names; only a process of their own calls them. */
+  readonly transforms: Readonly<Record<string, Transform>>;
+  readonly transformLimits: TransformLimits;
   readonly retry: RetryOptions;
   readonly delivery: {
     readonly timeoutMs: number;

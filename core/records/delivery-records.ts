@@ -62,7 +62,7 @@ export function decodeAttempts(text: string, key: string): readonly Attempt[] {
   return attempts;
 }
 
-/** Written by hand only where the receiver sent nothing but a status: its text needs escapes. */
+/** Written by hand only where there is nothing but a status: other text needs escapes. */
 function encodeAttempt(attempt: Attempt): string {
   const { cycle, number, startedAt, durationMs, statusCode } = attempt;
   if (statusCode === undefined || hasSaid(attempt)) return JSON.stringify(attempt);
@@ -70,8 +70,12 @@ function encodeAttempt(attempt: Attempt): string {
   return `{"cycle":${cycle},"number":${number},${when},"statusCode":${statusCode}}`;
 }
 
-const hasSaid = ({ error, detail, responseExcerpt, responseTruncated }: Attempt): boolean =>
-  error !== undefined || detail !== undefined || responseExcerpt !== undefined || responseTruncated !== undefined;
+const hasSaid = ({ error, detail, responseExcerpt, responseTruncated, transform }: Attempt): boolean =>
+  error !== undefined ||
+  detail !== undefined ||
+  responseExcerpt !== undefined ||
+  responseTruncated !== undefined ||
+  transform !== undefined;
 
 /** Returns the delivery as it is before its first attempt, when no record of it exists. */
 export const freshDelivery = (due: Due, eventId: string): Delivery => ({

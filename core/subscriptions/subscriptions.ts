@@ -16,7 +16,7 @@ import { createDeletion } from "./delete.ts";
 import { liveOf } from "../records/subscription-cache.ts";
 import type { CheckedUrl } from "./check-url.ts";
 import { checkCredentials, checkTogether, givenDetail, sealCredentials } from "./credentials.ts";
-import { checkEvents, fieldsOf, patched, sealHeaders } from "./update.ts";
+import { checkEvents, checkTransform, fieldsOf, patched, sealHeaders } from "./update.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
 export { createSubscriptionCache, decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
@@ -46,6 +46,8 @@ export interface SubscriptionsDeps {
   readonly revive?: (subscriptionId: string) => Promise<void>;
   /** Returns the current catalogue of event names. */
   readonly events?: () => readonly string[] | undefined;
+  /** Returns the names of the transforms. @default none */
+  readonly transforms?: () => readonly string[];
   /** Returns an operational event to store with a change; `undefined` when no subscription wants it. */
   readonly operationalEvent?: (
     keyId: string,
@@ -126,6 +128,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   return {
     async create(keyId, given, actor) {
       checkEvents(given.events, deps.events?.());
+      checkTransform(given.transform, deps.transforms);
       const fields = await checked(given);
       const url = await allowed(fields.url);
       const id = randomId("sub");
@@ -170,6 +173,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       if (given.events !== undefined) checkEvents(given.events, deps.events?.());
       const patch = await checked(given);
       const { now } = await load(keyId, id);
+      if (given.transform !== now.transform) checkTransform(given.transform, deps.transforms);
       // Before the change is stored: if it fails here, the whole change is repeated, since the subscription is still
       // disabled.
       const revived = now.status === "disabled" && patch.status === "active";

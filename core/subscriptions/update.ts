@@ -17,6 +17,7 @@ interface Options extends CredentialFields {
   readonly retry?: RetrySettings | null;
   /** Its shape and bounds have been checked. */
   readonly filter?: Filter | null;
+  readonly transform?: string | null;
   /** Values in clear text. In an update `null` keeps a value, and a name that is left out is removed. */
   readonly headers?: Readonly<Record<string, string | null>> | null;
 }
@@ -32,7 +33,7 @@ export interface SubscriptionPatch extends Options {
   readonly status?: SubscriptionStatus;
 }
 
-const PLAIN = ["description", "rateLimit", "timeoutMs", "retry", "filter"] as const;
+const PLAIN = ["description", "rateLimit", "timeoutMs", "retry", "filter", "transform"] as const;
 
 type Plain = Pick<Subscription, (typeof PLAIN)[number]>;
 
@@ -69,6 +70,16 @@ export function checkEvents(events: readonly string[], catalogue: readonly strin
     }
   }
   if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+}
+
+/** @throws Problem VALIDATION_FAILED for a transform that the config does not have */
+export function checkTransform(name: string | null | undefined, known: (() => readonly string[]) | undefined): void {
+  if (name === undefined || name === null) return;
+  const names = known?.() ?? [];
+  if (names.includes(name)) return;
+  const there = names.length === 0 ? "it has none" : `there are: ${names.join(", ")}`;
+  const errors = [{ path: "transform", message: `is not a transform of the relay's config (${there})` }];
+  throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
 }
 
 /**

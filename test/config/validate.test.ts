@@ -131,6 +131,12 @@ describe("each key", () => {
     ],
     ["jobs", { jobs: [] }, { jobs: [] }],
     ["dashboard", { dashboard: false }, { dashboard: false }],
+    ["transforms", { transforms: { slack: String } }, { transforms: { slack: String } }],
+    [
+      "transformLimits",
+      { transformLimits: { memoryMb: 32 } },
+      { transformLimits: { timeoutMs: 1_000, memoryMb: 32, workers: 2 } },
+    ],
     [
       "undefined as left out",
       { server: undefined, log: { level: undefined }, limits: { "GET /api-keys": undefined } },
@@ -149,6 +155,20 @@ describe("each key", () => {
 });
 
 describe("a wrong config", () => {
+  it("is refused when a transform is no function that could be called by its name", () => {
+    const transforms = { slack: "text", "2nd": () => ({}), later: async () => ({}), fine: () => ({}) };
+    expect(problems({ transforms, transformLimits: { workers: 1, timeoutMs: 60_000 } })).toEqual({
+      "transforms.slack": "must be a function: (event) => …",
+      'transforms["2nd"]': "must be named by a letter, then letters, digits, _ and -, at most 64",
+      "transforms.later": "must not be async: it returns its result at once",
+      "transformLimits.workers": "must be a whole number from 2 to 64",
+      "transformLimits.timeoutMs": "must be a whole number of milliseconds from 10 to 10000",
+    });
+    expect(problems({ transforms: [() => ({})] })).toEqual({
+      transforms: "must be an object of functions: { name: (event) => … }",
+    });
+  });
+
   it("is refused when two connections of one kind have the same name", () => {
     const connection = (name: string) => toFile({ name, dir: name });
     expect(problems({ transports: [https(), connection("a"), connection("b"), connection("a")] })).toEqual({

@@ -15,6 +15,7 @@ const PLAN: Reloadable = {
   limits: { "GET /a": { perMinute: 2, per5s: 1 } },
   abuse: false,
   events: ["a"],
+  transforms: ["slack"],
   log: { level: "info" },
 };
 
@@ -27,15 +28,17 @@ describe("a reload", () => {
         configure: (rows, abuse) => void said.push(`limits ${Object.keys(rows).length} ${JSON.stringify(abuse)}`),
       }),
       catalogue: () => catalogue,
+      transforms: () => ({ reload: (names) => void said.push(names.join()) }),
       log: { setLevel: (level) => void said.push(level) },
     });
     expect(reload(structuredClone(PLAN))).toEqual([]);
-    expect(said).toEqual([]);
+    // A transform may be another function under the same name.
+    expect(said.splice(0)).toEqual(["slack"]);
     expect(catalogue.now()).toBe(PLAN.events);
     expect(reload({ ...PLAN, events: undefined, log: { level: "debug" } })).toEqual(["events", "log"]);
     expect(catalogue.now()).toBeUndefined();
     expect(reload({ ...PLAN, limits: {} })).toEqual(["limits", "events", "log"]);
-    expect(said).toEqual(["debug", "limits 0 false", "info"]);
+    expect(said).toEqual(["slack", "debug", "limits 0 false", "slack", "info"]);
   });
 });
 

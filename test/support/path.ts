@@ -9,6 +9,7 @@ import { nullMetrics } from "../../core/runtime/observability/index.ts";
 import { composePath } from "../../core/runtime/compose/delivery-path.ts";
 import type { NamedObserver } from "../../core/runtime/compose/observers.ts";
 import type { DeliveryPath } from "../../core/runtime/compose/parts.ts";
+import type { Transforms } from "../../core/runtime/transforms/transforms.ts";
 import type { HealthOptions, Plan } from "../../core/ports/plan.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { testClock, type TestClock } from "./clock.ts";
@@ -35,6 +36,7 @@ export interface PathOptions {
   readonly observers?: readonly NamedObserver[];
   /** Most subscriptions of one key. @default 50 */
   readonly perKey?: number;
+  readonly transforms?: Transforms;
 }
 
 export interface TestPath extends AsyncDisposable {
@@ -99,6 +101,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     transports: [transport],
     observerPlugins: options.observers ?? [],
     fanoutBounds: { ...FANOUT_BOUNDS, ...options.fanout },
+    transforms: options.transforms,
   });
   const test: TestPath = {
     parts,

@@ -10,6 +10,7 @@ import { composeRelay } from "../../core/runtime/compose/compose.ts";
 import type { Clock } from "../../core/ports/clock.ts";
 import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
 import { createLog, createMetrics } from "../../core/runtime/observability/index.ts";
+import type { SpawnTransforms } from "../../core/runtime/transforms/worker.ts";
 import { testAuthority } from "./certificates.ts";
 
 export interface Answered {
@@ -43,12 +44,14 @@ export const TEST_KEYS = { master: key(1), signing: key(2), publishToken: "publi
 /**
  * Loopback may be called, the test authority is trusted, every limit is off, and retries come soon, unless `config` says
  * otherwise.
+ * @param transforms starts the processes for the transforms of the config
  * @param clock the relay's; one that a test moves must be moved for everything that waits
  */
 export async function startRelay(
   config: RelayConfig = {},
   folder?: string,
   clock: Clock = systemClock(),
+  transforms?: SpawnTransforms,
 ): Promise<TestRelay> {
   const dataDir = folder ?? (await mkdtemp(join(tmpdir(), "relay-e2e-")));
   const { ca } = await testAuthority();
@@ -72,7 +75,7 @@ export async function startRelay(
     },
   );
   const metrics = createMetrics();
-  const relay = composeRelay(plan, { clock, log: createLog(plan.log.level), metrics });
+  const relay = composeRelay(plan, { clock, log: createLog(plan.log.level), metrics, transforms });
   const { url } = await relay.start();
   const agent = new Agent();
   const keys = makeKeys(TEST_KEYS);

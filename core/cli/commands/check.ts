@@ -84,6 +84,7 @@ function summary(plan: Plan, file: string | undefined): string {
       plan.transports.map(({ name, about }) => (about === undefined ? name : `${name} (${about})`)).join(", "),
     ],
     ["auth", plan.auth.name],
+    ["transforms", Object.keys(plan.transforms).join(", ") || undefined],
     ["jobs", plan.jobs.map(({ name, schedule }) => `${name} (${schedule})`).join(", ") || "none"],
   ]);
 }

@@ -12,7 +12,7 @@ import { CONFIG_OPTIONS } from "../support/command.ts";
 import { EX_OK, EX_SOFTWARE, EX_TEMPFAIL } from "../support/exit.ts";
 import { createRunLog, writeFailure, type RunLog } from "../support/run-log.ts";
 import { reloader, rereader } from "../support/reload.ts";
-import type { StartedBy } from "../support/node-threads.ts";
+import type { StartedBy } from "../support/started-by.ts";
 import { loadFor } from "../support/load-config.ts";
 
 const start: Command = {
@@ -68,7 +68,9 @@ export async function runRelay(
     import("../../runtime/observability/index.ts"),
   ]);
   const log = createLog(plan.log.level);
-  const parts = { clock: around.clock, log, metrics: createMetrics(), env: around.env };
+  const { transformSpawner } = await import("../support/transform-processes.ts");
+  const transforms = by && transformSpawner(by);
+  const parts = { clock: around.clock, log, metrics: createMetrics(), env: around.env, transforms };
   const threads = by === undefined ? 1 : await threadsOf(plan, log);
   const relay =
     by === undefined || threads === 1

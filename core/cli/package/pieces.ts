@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import { dirname, join } from "node:path";
 import type { Plugin } from "rolldown";
+import { TRANSFORMS_ARGUMENT } from "../support/transform-processes.ts";
 
 /** The suffix of our own files: TypeScript in a checkout, JavaScript in an installed package. */
 export const SUFFIX = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
@@ -18,8 +19,9 @@ export function entry(root: string, config: string | undefined): Plugin {
         const file = (path: string): string => JSON.stringify(join(root, `core/cli/${path}${SUFFIX}`));
         return `import { isMainThread } from "node:worker_threads";
 import { main } from ${file("program")};
-if (isMainThread) main(process.argv.slice(2)).then((code) => { process.exitCode = code; });
-else import(${file("support/thread-entry")});`;
+if (!isMainThread) import(${file("support/thread-entry")});
+else if (process.argv[2] === "${TRANSFORMS_ARGUMENT}" && process.connected) import(${file("support/transform-entry")});
+else main(process.argv.slice(2)).then((code) => { process.exitCode = code; });`;
       }
       if (id !== join(root, `config/built-in${SUFFIX}`) || config === undefined) return undefined;
       return `export { default as builtIn } from ${JSON.stringify(config)};`;

@@ -4,7 +4,6 @@ import { dirname } from "node:path";
 import { getAsset, isSea } from "node:sea";
 import { Worker, type MessagePort } from "node:worker_threads";
 import { loadConfig } from "../../../config/load.ts";
-import type { Settings } from "../../../config/environment.ts";
 import { StartError } from "../../model/errors.ts";
 import type { Plan } from "../../ports/plan.ts";
 import { systemClock } from "../../runtime/clock.ts";
@@ -13,15 +12,8 @@ import type { Spawn } from "../../runtime/threads/node-worker.ts";
 import { runNode } from "../../runtime/threads/run-node.ts";
 import { EX_CONFIG } from "./exit.ts";
 import { effective } from "./reload.ts";
-
-/** How the process was started. */
-export interface StartedBy {
-  /** Settings of the command line. */
-  readonly flags: Settings;
-  /** The environment before the config was read. */
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly cwd: string;
-}
+import type { StartedBy } from "./started-by.ts";
+import { transformSpawner } from "./transform-processes.ts";
 
 /** What a thread gets beside its place: how to read the config, and what it was when the process started. */
 interface ThreadData {
@@ -56,6 +48,7 @@ export function runThread(data: unknown, parent: Pick<MessagePort, "postMessage"
     parent,
     clock: systemClock(),
     env,
+    transforms: transformSpawner(by),
     async load() {
       const { plan } = await loadConfig({ flags: by.flags, env, cwd: by.cwd });
       if (fixed(plan) !== config) {
@@ -68,6 +61,6 @@ export function runThread(data: unknown, parent: Pick<MessagePort, "postMessage"
 
 /** Everything of a plan but plug-ins, secrets and what may change while the process runs. */
 function fixed(plan: Plan): string {
-  const { limits: _, abuse: __, events: ___, log: ____, ...rest } = effective(plan);
+  const { limits: _, abuse: __, events: ___, log: ____, transforms: _____, ...rest } = effective(plan);
   return JSON.stringify(rest);
 }

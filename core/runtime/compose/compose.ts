@@ -11,6 +11,7 @@ import { createLifecycle, type Step } from "../lifecycle.ts";
 import { startOf } from "../plugin-faults.ts";
 import { listen, type Listening } from "../server.ts";
 import { isFirst, type ThreadBeat } from "../threads/node-thread.ts";
+import { createTransforms, type Transforms } from "../transforms/transforms.ts";
 import { composePath } from "./delivery-path.ts";
 import { refreshGauges } from "./gauges.ts";
 import { composeGateway } from "./gateway.ts";
@@ -18,7 +19,7 @@ import { metricsStep } from "./metrics-route.ts";
 import { wrapped } from "./observers.ts";
 import { createPorts, type OpenPorts } from "./open-ports.ts";
 import type { DeliveryPath } from "./parts.ts";
-import { createReload, type Reload } from "./reload.ts";
+import { createReload, reloadable, type Reload } from "./reload.ts";
 import { pluginParts, readiness } from "./readiness.ts";
 import { composeOperations, composeRoutes } from "./routes.ts";
 import type { SetupContext } from "./surroundings.ts";
@@ -75,8 +76,10 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
   function build(ports: OpenPorts): Built {
     const { keys, guard, storage, transports, observers: observerPlugins } = ports;
     const surroundings = { plan, clock, log, metrics, thread };
+    const transforms = transformsOf(plan, ports, around);
     const path = composePath({
       ...surroundings,
+      transforms,
       keys,
       webhookKeys: ports.webhookKeys,
       guard,
@@ -130,6 +133,7 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
         // Three quarters for attempts under way; the rest is for giving back what they leave.
         await Promise.all([sweeper.stop(), dispatcher.stop((graceMs * 3) / 4)]);
         await away.stop();
+        await built().path.transforms?.stop();
         await circuitBreaker.settled();
         await statsCollector.stop();
         await rateLimit.dispose();
@@ -190,12 +194,23 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
       underWay: current?.path.dispatcher.underWay() ?? 0,
       parts: current === undefined ? {} : pluginParts(current.ports, plan),
     }),
-    reload: createReload(plan, {
+    reload: createReload(reloadable(plan), {
       limiter: () => built().ports.limiter,
       catalogue: () => built().path.catalogue,
+      transforms: () => built().path.transforms,
       log,
     }),
   };
+}
+
+/** @throws StartError when the config has transforms and nothing here can run them */
+function transformsOf(plan: Plan, { hide }: OpenPorts, around: SetupContext): Transforms | undefined {
+  const { transforms: spawn, clock, log, metrics } = around;
+  const names = Object.keys(plan.transforms);
+  if (spawn === undefined && names.length > 0) throw new StartError(70, "transforms: there is nothing to run them");
+  if (spawn === undefined) return undefined;
+  const { transformLimits: limits, delivery } = plan;
+  return createTransforms({ spawn, names, limits, concurrency: delivery.concurrency, hide, clock, log, metrics });
 }
 
 const runJob =

@@ -11,6 +11,7 @@ import { createInFlight } from "../../deliver/in-flight.ts";
 import { createRateLimit } from "../../deliver/rate-limit.ts";
 import { createRetryAfter } from "../../deliver/retry-after.ts";
 import { createSend } from "../../deliver/send.ts";
+import { transforming } from "../transforms/transforms.ts";
 import { createSlots } from "../../deliver/slots.ts";
 import { createSweeper } from "../../deliver/sweeper.ts";
 import { createTestEvent } from "../../deliver/test-event.ts";
@@ -40,7 +41,12 @@ const MOST_HELD = 1_000;
 /** Builds every part of the path. Nothing runs and nothing is read before a part is started. */
 export function composePath(ports: PathPorts): DeliveryPath {
   const container = createContainer<DeliveryPath>();
-  for (const [name, port] of Object.entries({ webhookKeys: undefined, thread: undefined, ...ports }))
+  for (const [name, port] of Object.entries({
+    webhookKeys: undefined,
+    thread: undefined,
+    transforms: undefined,
+    ...ports,
+  }))
     container.put(name as keyof PathPorts, port as never);
   composePublish(container);
   composeSend(container);
@@ -103,17 +109,21 @@ function composeSend(container: Container<DeliveryPath>): void {
     },
   );
   container.make("inFlight", ["send", "clock"], ({ send, clock }) => createInFlight(send, clock));
-  container.make("testEvent", ["inFlight", "subscriptionCache", "clock"], ({ inFlight, subscriptionCache, clock }) =>
-    createTestEvent({ send: inFlight.send, subscriptionCache, clock }),
+  container.make("transforming", ["transforms", "clock"], ({ transforms, clock }) => transforming(transforms, clock));
+  container.make(
+    "testEvent",
+    ["inFlight", "subscriptionCache", "transforming", "clock"],
+    ({ inFlight, subscriptionCache, transforming: transform, clock }) =>
+      createTestEvent({ send: inFlight.send, subscriptionCache, transform, clock }),
   );
   container.make("cluster", ["storage", "log"], ({ storage, log }) => createClusterMessages(storage.nodes, log));
   container.make(
     "subscriptions",
     [
       ...(["plan", "storage", "clock", "metrics", "keys", "guard", "transports"] as const),
-      ...(["catalogue", "publisher", "cluster"] as const),
+      ...(["catalogue", "publisher", "cluster", "transforms"] as const),
     ],
-    ({ plan, guard, transports, catalogue, publisher, cluster, ...base }) =>
+    ({ plan, guard, transports, catalogue, publisher, cluster, transforms, ...base }) =>
       createSubscriptions({
         ...base,
         registerUrl: checkUrl(transports, guard),
@@ -121,6 +131,7 @@ function composeSend(container: Container<DeliveryPath>): void {
         retry: plan.retry,
         perKey: plan.subscriptions.perKey,
         events: catalogue.now,
+        transforms: () => transforms?.names() ?? [],
         abort: (id) => cluster.ask("stop", id),
         drain: (id) => cluster.announce("quiet", id),
         revive: (id) => cluster.announce("revive", id),
@@ -167,12 +178,13 @@ function composeDeliver(container: Container<DeliveryPath>): void {
     [
       ...(["plan", "storage", "clock", "log", "metrics", "recipients", "subscriptionCache"] as const),
       ...(["eventCache", "inFlight", "slots", "subscriptions", "retryAfter", "away", "circuitBreaker"] as const),
-      ...(["rateLimit", "observer", "publisher"] as const),
+      ...(["rateLimit", "observer", "publisher", "transforming"] as const),
     ],
     ({ plan, circuitBreaker, retryAfter, subscriptions, ...parts }) =>
       createDeliveries({
         ...parts,
         send: parts.inFlight.send,
+        transform: parts.transforming,
         random: Math.random,
         retry: plan.retry,
         holdMs: plan.delivery.holdMs,

@@ -10,6 +10,7 @@ import type { RetryAfter } from "../../deliver/retry-after.ts";
 import type { Send } from "../../deliver/send.ts";
 import type { Slots } from "../../deliver/slots.ts";
 import type { Sweeper } from "../../deliver/sweeper.ts";
+import type { Transforming } from "../../deliver/transform.ts";
 import type { SendTestEvent } from "../../deliver/test-event.ts";
 import type { Guard } from "../../guard/index.ts";
 import type { AttemptHistory } from "../../history/attempts.ts";
@@ -35,6 +36,7 @@ import type { StatsCollector } from "../../stats/collect.ts";
 import type { StatsQuery } from "../../stats/query.ts";
 import type { ClusterMessages } from "../../subscriptions/cluster-messages.ts";
 import type { Subscriptions } from "../../subscriptions/subscriptions.ts";
+import type { Transforms } from "../transforms/transforms.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
 import type { NamedObserver, Observers } from "./observers.ts";
 import type { Catalogue } from "./reload.ts";
@@ -54,6 +56,8 @@ export interface PathPorts {
   /** Observers of plug-ins. */
   readonly observerPlugins: readonly NamedObserver[];
   readonly fanoutBounds: FanoutBounds;
+  /** Runs the transforms of the config; without it there are none. */
+  readonly transforms?: Transforms | undefined;
   /** The place of this node, where the process has several. */
   readonly thread?: ThreadPlace | undefined;
 }
@@ -74,6 +78,7 @@ export interface DeliveryPath extends PathPorts {
   readonly signer: Signer;
   readonly send: Send;
   readonly inFlight: InFlight;
+  readonly transforming: Transforming;
   readonly testEvent: SendTestEvent;
   readonly cluster: ClusterMessages;
   readonly subscriptions: Subscriptions;

@@ -1,10 +1,23 @@
-/** Reloads what may change while the relay runs: limits, the catalogue of events, the log level. The rest needs a restart. */
+/**
+ * Reloads what may change while the relay runs: limits, the catalogue of events, transforms, the log level. The rest needs
+ * a restart.
+ */
 import type { Limiter } from "../../limits/limiter.ts";
 import type { RelayLog } from "../observability/index.ts";
+import type { Transforms } from "../transforms/transforms.ts";
 import type { Plan } from "../../ports/plan.ts";
 
 /** The parts of a plan that a reload takes over. */
-export type Reloadable = Pick<Plan, "limits" | "abuse" | "events" | "log">;
+export type Reloadable = Pick<Plan, "limits" | "abuse" | "events" | "log"> & {
+  /** Names of the transforms. */
+  readonly transforms: readonly string[];
+};
+
+/** What of a plan may change; no function among it, so that it can cross to a thread or a process. */
+export const reloadable = ({ limits, abuse, events, transforms, log }: Plan): Reloadable => ({
+  ...{ limits, abuse, events, log },
+  transforms: Object.keys(transforms),
+});
 
 /** The event names that may be published now. */
 export interface Catalogue {
@@ -29,16 +42,19 @@ export function createReload(
   parts: {
     readonly limiter: () => Pick<Limiter, "configure">;
     readonly catalogue: () => Pick<Catalogue, "replace">;
+    readonly transforms: () => Pick<Transforms, "reload"> | undefined;
     readonly log: Pick<RelayLog, "setLevel">;
   },
 ): Reload {
   let current = first;
   return (next) => {
-    const changed = (["limits", "abuse", "events", "log"] as const).filter(
+    const changed = (["limits", "abuse", "events", "transforms", "log"] as const).filter(
       (name) => JSON.stringify(current[name]) !== JSON.stringify(next[name]),
     );
     if (changed.includes("limits") || changed.includes("abuse")) parts.limiter().configure(next.limits, next.abuse);
     if (changed.includes("events")) parts.catalogue().replace(next.events);
+    // Always: a function may be another one under the same name.
+    parts.transforms()?.reload(next.transforms);
     if (changed.includes("log")) parts.log.setLevel(next.log.level);
     current = next;
     return changed;

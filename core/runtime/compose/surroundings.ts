@@ -10,6 +10,7 @@ import type { RelayLog, RelayMetrics } from "../observability/index.ts";
 import type { ContextParts } from "../plugin-context.ts";
 import { createSecretOptions } from "../secret-options.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
+import type { SpawnTransforms } from "../transforms/worker.ts";
 
 /** What a relay uses of the process around it. */
 export interface SetupContext {
@@ -18,6 +19,8 @@ export interface SetupContext {
   readonly metrics: RelayMetrics;
   /** The place of this node, where the process has several. */
   readonly thread?: ThreadPlace;
+  /** Starts processes for the transforms of the config. Without it a config may have none. */
+  readonly transforms?: SpawnTransforms;
   /** Where secret options are read. @default the process's */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
@@ -41,7 +44,7 @@ const NO_KEYS: Keys = { seal: noKeys, open: noKeys, signToken: noKeys, publicJwk
 /** @throws StartError when the data folder cannot be made, or the authorities not be read */
 export async function openSurroundings(
   plan: Plan,
-  { env = process.env, ...around }: Omit<SetupContext, "thread">,
+  { env = process.env, ...around }: Omit<SetupContext, "thread" | "transforms">,
 ): Promise<Surroundings> {
   const { dataDir, configDir } = plan;
   makeDataDir(dataDir);

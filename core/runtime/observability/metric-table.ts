@@ -72,6 +72,13 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     help: "Attempts put off, uncounted, because a connection of the config was away",
     labels: ["transport"],
   },
+  transforms: {
+    kind: "counter",
+    help: "Runs of transforms, by what became of them",
+    labels: ["result"],
+    known: ["made", "failed", "timeout", "memory", "died", "again", "unknown"],
+    series: 7,
+  },
   breakers_opened: { kind: "counter", help: "Times that a subscription was paused for failing in a row" },
   subscriptions_disabled: {
     kind: "counter",
@@ -140,6 +147,7 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     buckets: LONG,
   },
   attempt_seconds: { kind: "histogram", help: "One attempt, from name to reply", buckets: SLOW },
+  transform_seconds: { kind: "histogram", help: "One run of a transform", buckets: FAST },
   request_seconds: {
     kind: "histogram",
     help: "One HTTP request, from its head to the end of the answer",

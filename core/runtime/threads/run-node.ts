@@ -5,6 +5,7 @@ import type { Plan } from "../../ports/plan.ts";
 import { composeRelay, type NodeRelay, type Started } from "../compose/compose.ts";
 import type { Reloadable } from "../compose/reload.ts";
 import { createLog, createMetrics, type MetricsSnapshot, type RelayLog } from "../observability/index.ts";
+import type { SpawnTransforms } from "../transforms/worker.ts";
 import { tidyHeap } from "../v8-settings.ts";
 import { createLink } from "./link.ts";
 import { BEAT_MS, type ThreadsState, type ThreadStart } from "./node-thread.ts";
@@ -24,8 +25,9 @@ export function runNode(given: {
   readonly load: () => Promise<Plan>;
   readonly clock: Clock;
   readonly env: Readonly<Record<string, string | undefined>>;
+  readonly transforms: SpawnTransforms;
 }): void {
-  const { start, parent, load, clock, env } = given;
+  const { start, parent, load, clock, env, transforms } = given;
   const { index, count, feed } = start;
   const metrics = createMetrics();
   let state: ThreadsState = { count, running: 0, replaced: 0, underWay: 0, parts: {} };
@@ -44,6 +46,7 @@ export function runNode(given: {
       // One thread has a part of the metrics only, so its `/metrics` shows those of the whole process.
       metrics: { ...metrics, text: () => link.call<string>("metrics", []) },
       env,
+      transforms,
       thread: { index, count, feed, state: () => state },
     });
     running = { relay, log };

@@ -7,7 +7,7 @@ import { StartError } from "../../model/errors.ts";
 import { within } from "../../model/within.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Relay, SetupContext, Started } from "../compose/compose.ts";
-import { createReload, type Reloadable } from "../compose/reload.ts";
+import { createReload, reloadable, type Reloadable } from "../compose/reload.ts";
 import type { ProcessLog } from "../observability/index.ts";
 import { claimPort } from "../server.ts";
 import { holdStorage, type HeldStorage } from "./held-storage.ts";
@@ -44,10 +44,11 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
   let port: number | undefined;
   let replaced = 0;
   /** What every thread runs with, also one that reads a config which was changed meanwhile. */
-  let reloaded: Reloadable = pick(plan);
-  const compare = createReload(plan, {
+  let reloaded: Reloadable = reloadable(plan);
+  const compare = createReload(reloaded, {
     limiter: () => ({ configure: () => undefined }),
     catalogue: () => ({ replace: () => undefined }),
+    transforms: () => undefined,
     log,
   });
   let starting: Promise<Started> | undefined;
@@ -193,4 +194,6 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
 }
 
 /** Only what may change, as the rest of a plan does not cross to a thread. */
-const pick = ({ limits, abuse, events, log }: Reloadable): Reloadable => ({ limits, abuse, events, log });
+const pick = ({ limits, abuse, events, transforms, log }: Reloadable): Reloadable => ({
+  ...{ limits, abuse, events, transforms, log },
+});

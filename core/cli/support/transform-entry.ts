@@ -1,0 +1,4 @@
+/** Starts the program of a process that runs transforms. */
+import { runTransforms } from "./transform-program.ts";
+
+runTransforms();

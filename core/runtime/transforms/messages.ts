@@ -1,0 +1,20 @@
+/** What a relay and the processes that run its transforms say to each other. */
+import type { TransformContext } from "../../model/transform.ts";
+
+/** One run. A process is asked for one at a time. */
+export interface RunRequest {
+  /** Tells the answer of this run from a late one. */
+  readonly run: number;
+  readonly name: string;
+  /** The delivery body of the event, as stored. */
+  readonly body: string;
+  readonly context: TransformContext;
+}
+
+/** The first message of a process: it has loaded the config, or why it cannot. */
+export type ProcessStart = { readonly ready: true } | { readonly ready: false; readonly reason: string };
+
+/** The result of one run: the body to send, or why there is none. */
+export type RunAnswer =
+  | { readonly run: number; readonly text: string }
+  | { readonly run: number; readonly failed: string; readonly threw: boolean };
