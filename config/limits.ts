@@ -17,6 +17,7 @@ const WEBHOOKS = {
 const MANAGEMENT = {
   "GET /api-keys": row(60, 10),
   "GET /event-types": row(60, 10),
+  "GET /transforms": row(60, 10),
   [`GET ${HOOK}`]: row(60, 10),
   [`POST ${HOOK}/test`]: row(10, 3),
   [`POST ${HOOK}/filter/test`]: row(60, 10),

@@ -16,6 +16,7 @@ import type { Route } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { listen } from "../../core/runtime/server.ts";
 import type { Listening } from "../../core/runtime/server.ts";
+import type { Transforms } from "../../core/runtime/transforms/transforms.ts";
 import type { LimitRows } from "../../core/ports/plan.ts";
 import { http } from "../../plugins/source/http.ts";
 import { testPath } from "../support/path.ts";
@@ -64,6 +65,7 @@ export interface ServeOptions {
   readonly parts?: () => Readonly<Record<string, HealthPart>>;
   readonly more?: Partial<OperationsDeps>;
   readonly auth?: Auth;
+  readonly transforms?: Transforms;
   readonly registerUrl?: SubscriptionsDeps["registerUrl"];
 }
 
@@ -98,7 +100,7 @@ export function tokenAuth(now: () => number): Auth {
 }
 
 export async function serve(options: ServeOptions = {}): Promise<Served> {
-  const made = await testPath({ storage: options.storage });
+  const made = await testPath({ storage: options.storage, transforms: options.transforms });
   const { parts, clock, storage } = made;
   const log = quietLog();
   const auth = options.auth ?? tokenAuth(clock.now);
@@ -127,6 +129,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     attempts: parts.attemptHistory,
     replay: parts.replay,
     schemes: ["https"],
+    transforms: options.transforms?.names,
     ...options.more,
   });
   const readiness = options.parts ?? (() => ({ storage: { ready: true } }));

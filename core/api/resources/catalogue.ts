@@ -8,13 +8,15 @@ import { createCursors } from "../http/cursor.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
 import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
-import { apiKey, eventType } from "./shapes.ts";
+import { apiKey, eventType, transformName } from "./shapes.ts";
 
 const tag = "Catalogue";
 
 export function catalogueOperations(deps: {
   readonly storage: Pick<Storage, "getMany" | "range">;
   readonly keys: Pick<Keys, "seal" | "open">;
+  /** Names of the transforms. */
+  readonly transforms?: (() => readonly string[]) | undefined;
   /** The catalogue as it is now. */
   readonly events?: (() => readonly string[] | undefined) | undefined;
 }): readonly AnyOperation[] {
@@ -49,6 +51,14 @@ export function catalogueOperations(deps: {
   }
 
   return [
+    operation({
+      method: "GET",
+      path: "/transforms",
+      summary: "List the transforms that a subscription may name",
+      tag,
+      reply: { status: 200, data: z.array(transformName) },
+      handle: async () => ({ data: (deps.transforms?.() ?? []).map((name) => ({ name })) }),
+    }),
     operation({
       method: "GET",
       path: "/api-keys",

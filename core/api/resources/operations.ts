@@ -42,6 +42,8 @@ export interface OperationsDeps extends Receivers {
   readonly schemes: readonly string[];
   /** The catalogue of event names as it is now. */
   readonly events?: (() => readonly string[] | undefined) | undefined;
+  /** Names of the transforms that the config has now. */
+  readonly transforms?: (() => readonly string[]) | undefined;
   /** Sends one test event; without it there is no such operation. */
   readonly ping?: TestEventSender | undefined;
   /** The live feed; without it there is no stream. */

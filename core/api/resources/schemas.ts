@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { isReservedHeader } from "../../model/header-names.ts";
 import { isEventPattern } from "../../model/names.ts";
+import { TRANSFORM_NAME } from "../../model/transform.ts";
 import { filter } from "./filter-schema.ts";
 import { deliveryStatuses, eventStatuses } from "./statuses.ts";
 import { number, whole } from "./number-fields.ts";
@@ -114,6 +115,12 @@ const options = {
   retry: retry.nullable().optional(),
   clientCertificate: clientCertificate.nullable().optional(),
   filter: filter.nullable().optional(),
+  transform: z
+    .string()
+    .regex(TRANSFORM_NAME, "must be the name of a transform")
+    .nullable()
+    .optional()
+    .meta({ description: "A transform of the relay's config, which makes the body of each delivery." }),
 };
 /** Nothing is stored yet at a create: there is no value that `null` could keep. */
 const newHeaders = headers.refine(

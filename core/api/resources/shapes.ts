@@ -36,6 +36,7 @@ const options = {
     })
     .optional(),
   filter: shownFilter.optional(),
+  transform: z.string().optional(),
   disabledReason: z.enum(["endpoint_gone", "endpoint_failing"]).optional(),
 };
 const secret = z.string().meta({ description: "The signing secret. Shown once, here." });
@@ -64,13 +65,14 @@ export const attempt = z
     startedAt: time,
     durationMs: z.number(),
     statusCode: z.int().optional(),
-    error: z.enum(["dns", "guard", "connect", "tls", "timeout", "reset", "protocol", "token"]).optional(),
+    error: z.enum(["dns", "guard", "connect", "tls", "timeout", "reset", "protocol", "token", "transform"]).optional(),
     detail: z.string().optional().meta({
       description:
-        "Which rule of the guard refused, or what the OAuth 2 server answered, where `error` is `guard` or `token`.",
+        "Which rule of the guard refused, what the OAuth 2 server answered, or why the transform made no body, where `error` is `guard`, `token` or `transform`.",
     }),
     responseExcerpt: z.string().optional(),
     responseTruncated: z.boolean().optional(),
+    transform: z.string().optional().meta({ description: "The transform that made the body." }),
   })
   .meta({ id: "Attempt" });
 
@@ -113,6 +115,7 @@ export const bulkReplayed = z
   .strictObject({ matched: z.int(), replayed: z.int(), more: z.boolean() })
   .meta({ id: "BulkReplayed" });
 export const apiKey = z.strictObject({ id: z.string() }).meta({ id: "ApiKey" });
+export const transformName = z.strictObject({ name: z.string() }).meta({ id: "Transform" });
 export const eventType = z.strictObject({ name: z.string() }).meta({ id: "EventType" });
 export const auditLine = z
   .strictObject({

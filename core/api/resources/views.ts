@@ -1,5 +1,5 @@
 /** Turns stored records into what a client sees: times as text, and nothing secret. */
-import type { Attempt } from "../../model/attempt.ts";
+import type { Attempt, AttemptError } from "../../model/attempt.ts";
 import { attemptId, deliveryId } from "../../model/delivery.ts";
 import type { StoredClientCertificate, StoredOauth2 } from "../../model/credentials.ts";
 import type { Delivery } from "../../model/delivery.ts";
@@ -12,7 +12,18 @@ const basics = ({ id, url, events, status }: Subscription) => ({ id, url, events
 
 /** The optional fields that are set. Values of headers are never shown. */
 function optional(sub: Subscription): Record<string, unknown> {
-  const { description, rateLimit, timeoutMs, retry, headers, clientCertificate, oauth2, filter, disabledReason } = sub;
+  const {
+    description,
+    rateLimit,
+    timeoutMs,
+    retry,
+    headers,
+    clientCertificate,
+    oauth2,
+    filter,
+    transform,
+    disabledReason,
+  } = sub;
   const names = headers && Object.fromEntries(Object.keys(headers).map((name) => [name, null]));
   return {
     description,
@@ -23,6 +34,7 @@ function optional(sub: Subscription): Record<string, unknown> {
     clientCertificate: clientCertificate && certificateView(clientCertificate),
     oauth2: oauth2 && oauth2View(oauth2),
     filter,
+    transform,
     disabledReason,
   };
 }
@@ -73,9 +85,12 @@ export const rotatedView = (sub: Subscription, secret: string): unknown => {
   };
 };
 
+/** Stages whose words name no address; those of others may tell a subscriber of an inner network. */
+const EXPLAINED: ReadonlySet<AttemptError> = new Set(["guard", "token", "transform"]);
+
 export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId">, attempt: Attempt): unknown {
   const { cycle, number, startedAt, durationMs, statusCode, error, detail } = attempt;
-  const { responseExcerpt, responseTruncated } = attempt;
+  const { responseExcerpt, responseTruncated, transform } = attempt;
   return {
     id: attemptId(delivery.ordinal, delivery.subscriptionId, cycle, number),
     cycle,
@@ -84,10 +99,10 @@ export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId
     durationMs,
     statusCode,
     error,
-    // These words name no address; those of other stages may tell a subscriber of an inner network.
-    detail: error === "guard" || error === "token" ? detail : undefined,
+    detail: error !== undefined && EXPLAINED.has(error) ? detail : undefined,
     responseExcerpt,
     responseTruncated,
+    transform,
   };
 }
 

@@ -46,6 +46,7 @@ export function composeOperations({ ports, path, state, thread }: ServedParts): 
     replay: path.replay,
     schemes: [...new Set(transports.flatMap((transport) => transport.schemes))],
     events: path.catalogue.now,
+    transforms: () => path.transforms?.names() ?? [],
     pausedMs: path.retryAfter.leftMs,
     probe: (id) => cluster.announce("probe", id),
     rekey: (actor) => rekey.run(actor),
