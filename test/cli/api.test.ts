@@ -21,6 +21,7 @@ export default defineRelay({
   guard: { allow: ["127.0.0.1:*"], ca: "./ca/ca.pem" },
   limits: { "*": false },
   abuse: false,
+  transforms: { slack: ({ type }) => ({ text: type }) },
 });`;
 
 beforeAll(async () => {
@@ -174,6 +175,17 @@ describe("against a running relay", () => {
     });
   });
 
+  it("sets a transform by its name, shows it, and removes it", async () => {
+    const hook = ["--key", "key_4", "--events", "f:g", "--transform", "slack"];
+    const made = await run("subscriptions", "create", `${receiverUrl}/transformed`, ...hook);
+    expect(made.stdout).toMatch(/^transform +slack$/m);
+    const id = /^id +(\S+)$/m.exec(made.stdout)?.[1] ?? "";
+    const update = (...args: string[]) => run("subscriptions", "update", id, "--key", "key_4", ...args);
+    const wrong = await update("--transform", "sms");
+    expect(wrong.stderr).toContain("transform: is not a transform of the relay's config (there are: slack)");
+    expect((await update("--transform", "none")).stdout).not.toMatch(/^transform/m);
+  });
+
   it("sets a filter, tests it on an event that is stored or is not, and removes it", async () => {
     writeFileSync(join(folder, "filter.json"), '{"path": "data.amount", "gte": 100}\n');
     const hook = ["--key", "key_3", "--events", "f:g", "--filter", "@filter.json"];
@@ -207,7 +219,7 @@ describe("against a running relay", () => {
   });
 
   it("lists the keys that are in use, and says what the id of a key looks like", async () => {
-    expect(await run("api-keys")).toMatchObject({ code: 0, stdout: "key_1\nkey_2\nkey_3\n" });
+    expect(await run("api-keys")).toMatchObject({ code: 0, stdout: "key_1\nkey_2\nkey_3\nkey_4\n" });
     const wrong = await run("subscriptions", "list", "--key", "my key");
     expect(wrong).toMatchObject({ code: 64, stdout: "" });
     expect(wrong.stderr).toContain('--key: "my key" is no id of an API key: it has 1 to 64 letters');

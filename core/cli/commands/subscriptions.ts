@@ -33,6 +33,7 @@ interface Shown {
   };
   readonly oauth2?: { readonly tokenUrl?: string; readonly clientId?: string };
   readonly filter?: Readonly<Record<string, unknown>>;
+  readonly transform?: string;
 }
 
 interface Sent {
@@ -118,7 +119,7 @@ const update: Command = {
     };
     if (Object.values(body).every((value) => value === undefined)) {
       throw usage(
-        "nothing to change: give --to, --events, --status, --description, --header, --filter, --retry, --rate-limit, --timeout-ms, --client-cert or --oauth2",
+        "nothing to change: give --to, --events, --status, --description, --header, --filter, --transform, --retry, --rate-limit, --timeout-ms, --client-cert or --oauth2",
       );
     }
     const path = webhook(given);
@@ -205,6 +206,7 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
         ["certificate", one.clientCertificate && certificateText(one.clientCertificate)],
         ["oauth2", one.oauth2 && `${one.oauth2.clientId ?? "?"} at ${one.oauth2.tokenUrl ?? "?"}`],
         ["filter", one.filter && JSON.stringify(one.filter)],
+        ["transform", one.transform],
         ["created", one.createdAt],
         ["updated", one.updatedAt],
         ["secret", one.secret],

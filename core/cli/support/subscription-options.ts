@@ -21,6 +21,7 @@ export const FIELD_OPTIONS: readonly Option[] = [
   },
   { flags: "--rate-limit <n>", about: "most attempts a second" },
   { flags: "--filter <json>", about: "conditions on type and data: JSON or @file" },
+  { flags: "--transform <name>", about: "a transform of the relay's config, which makes the bodies" },
   { flags: "--timeout-ms <ms>", about: "how long one attempt may take, 1000 to 30000" },
   { flags: "--client-cert <file>", about: "PEM file of the client certificate that is shown to the receiver" },
   { flags: "--client-key <file>", about: "PEM file of its private key" },
@@ -40,6 +41,7 @@ export function fieldOptions(given: Given, { cwd }: CliEnvironment): Readonly<Re
     clientCertificate: certificateOf(given.text("client-cert"), given.text("client-key"), cwd),
     oauth2: clearable(given.text("oauth2"), (text) => jsonOf("oauth2", text, cwd)),
     filter: clearable(given.text("filter"), (text) => jsonOf("filter", text, cwd)),
+    transform: clearable(given.text("transform"), (name) => name),
   };
 }
 
