@@ -18,6 +18,7 @@ const WIDE_ROWS = Object.fromEntries(
     "POST /auth/refresh",
     "GET /api-keys",
     "GET /event-types",
+    "GET /transforms",
     "GET /relay/status",
     ...[
       "webhooks",

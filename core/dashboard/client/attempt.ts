@@ -15,7 +15,7 @@ interface LineProps {
 }
 
 export const AttemptLine = part(({ attempt, more }: LineProps) => {
-  const { number, startedAt, durationMs, statusCode, error, responseExcerpt, responseTruncated } = attempt;
+  const { number, startedAt, durationMs, statusCode, error, detail, responseExcerpt, responseTruncated } = attempt;
   const good = succeeded(attempt);
   return el.div(
     { class: `attempt is-${good ? "delivered" : "failed"}` },
@@ -26,6 +26,7 @@ export const AttemptLine = part(({ attempt, more }: LineProps) => {
       el.span({ class: "figure" }, duration(durationMs)),
       el.time({ dateTime: startedAt, class: "quiet" }, moment(startedAt)),
     ),
+    detail !== undefined && el.p({ class: "wrap" }, detail),
     responseExcerpt !== undefined && Excerpt({ text: responseExcerpt, truncated: responseTruncated === true }),
     more,
   );

@@ -71,12 +71,13 @@ interface SelectProps {
   readonly change: (value: string) => void;
   readonly options: readonly (readonly [value: string, text: string])[];
   readonly hint?: ComponentChildren;
+  readonly error?: string | undefined;
   /** Hides the label visually, because its neighbours explain it. */
   readonly bare?: boolean;
   readonly open?: () => void;
 }
 
-export const Select = part(({ label, value, change, options, hint, bare, open }: SelectProps) => {
+export const Select = part(({ label, value, change, options, hint, error, bare, open }: SelectProps) => {
   const id = useId();
   return el.div(
     { class: "field" },
@@ -85,7 +86,10 @@ export const Select = part(({ label, value, change, options, hint, bare, open }:
       {
         id,
         value,
-        "aria-describedby": hint === undefined ? undefined : `${id}-hint`,
+        "aria-describedby":
+          [hint !== undefined && `${id}-hint`, error !== undefined && `${id}-error`].filter(Boolean).join(" ") ||
+          undefined,
+        "aria-invalid": error === undefined ? undefined : true,
         onChange: (event: Event) => change((event.currentTarget as HTMLSelectElement).value),
         onFocus: open,
         onPointerDown: open,
@@ -93,6 +97,7 @@ export const Select = part(({ label, value, change, options, hint, bare, open }:
       ...options.map(([one, text]) => el.option({ key: one, value: one, selected: one === value }, text)),
     ),
     hint !== undefined && el.p({ id: `${id}-hint`, class: "hint" }, hint),
+    error !== undefined && el.p({ id: `${id}-error`, class: "wrong" }, error),
   );
 });
 

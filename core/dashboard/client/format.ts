@@ -64,5 +64,6 @@ const REASONS: Readonly<Record<string, string>> = {
   reset: "connection broken",
   protocol: "not HTTP",
   token: "no access token",
+  transform: "the transform failed",
 };
 export const reason = (code: string): string => REASONS[code] ?? code;

@@ -45,8 +45,24 @@ export const bodyOf = ({ id, type, keyId, createdAt }: RelayEvent, data: string)
 export const WhatWasSent = part((props: SentProps) => {
   const [open, setOpen] = useState(false);
   const toggled = (event: Event): void => setOpen((event.currentTarget as HTMLDetailsElement).open);
-  return el.details({ class: "sent", onToggle: toggled }, el.summary(null, "What was sent"), open && Request(props));
+  const { transform, error } = props.attempt;
+  if (error === "transform") return null;
+  return el.details(
+    { class: "sent", onToggle: toggled },
+    el.summary(null, "What was sent"),
+    open && (transform === undefined ? Request(props) : Transformed({ name: transform })),
+  );
 });
+
+/** The body that was sent is kept nowhere. */
+const Transformed = part(({ name }: { readonly name: string }) =>
+  el.p(
+    null,
+    "The transform ",
+    el.code(null, name),
+    " made the body from the event. What it made is not kept; it was signed as it was sent.",
+  ),
+);
 
 const text = new TextEncoder();
 const base64 = (bytes: ArrayBuffer): string => btoa(String.fromCharCode(...new Uint8Array(bytes)));

@@ -4,10 +4,10 @@ import { ask, path } from "./api.ts";
 import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { EventNames } from "./event-types-input.ts";
-import { errorOf, Field } from "./fields.ts";
+import { errorOf, Field, Select } from "./fields.ts";
 import { filterText, readFilter } from "./filter-test.ts";
 import { type HeaderLine, HeadersInput, headerRow, headersOf } from "./headers-input.ts";
-import { notice, problem, showToast, useAction } from "./elements.ts";
+import { notice, problem, showToast, useAction, useLoad } from "./elements.ts";
 import type { Secreted, Subscription } from "./shapes.ts";
 
 interface FormProps {
@@ -27,10 +27,16 @@ const milliseconds = (text: string): number | undefined => {
 const shown = (value: number | undefined): string => (value === undefined ? "" : String(value));
 const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url);
 
+const loadTransforms = async (signal: AbortSignal): Promise<readonly string[]> =>
+  (await ask<readonly { readonly name: string }[]>("GET", "/transforms", { signal })).data.map(({ name }) => name);
+
 export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) => {
   const [url, setUrl] = useState(one?.url ?? "https://");
   const [events, setEvents] = useState<readonly string[]>(one?.events ?? []);
   const [filter, setFilter] = useState(filterText(one?.filter));
+  const [transform, setTransform] = useState(one?.transform ?? "");
+  const { data: known = [] } = useLoad(loadTransforms, []);
+  const transforms = [...new Set([...known, transform])].filter((name) => name !== "");
   const [description, setDescription] = useState(one?.description ?? "");
   const [rate, setRate] = useState(shown(one?.rateLimit?.perSecond));
   const [seconds, setSeconds] = useState(shown(one?.timeoutMs === undefined ? undefined : one.timeoutMs / 1_000));
@@ -72,13 +78,14 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       retry: own ? retry : undefined,
       headers: headersOf(headers),
       filter: readFilter(filter),
+      transform: transform || undefined,
     };
     if (one === undefined) {
       const { data, meta } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: wanted });
       return saved({ ...data, warnings: meta.warnings });
     }
     // What was set and is empty now is cleared. An unchanged URL is left out: it need not be checked again.
-    for (const name of ["description", "rateLimit", "timeoutMs", "retry", "headers", "filter"] as const)
+    for (const name of ["description", "rateLimit", "timeoutMs", "retry", "headers", "filter", "transform"] as const)
       if (wanted[name] === undefined && one[name] !== undefined) wanted[name] = null;
     if (wanted["url"] === one.url) delete wanted["url"];
     const { data } = await ask<Subscription>("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), {
@@ -121,6 +128,15 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
           ],
           error: errorOf(error, "filter"),
         }),
+        transforms.length > 0 &&
+          Select({
+            label: "Transform",
+            value: transform,
+            change: setTransform,
+            options: [["", "none: the event as it is"], ...transforms.map((name) => [name, name] as const)],
+            hint: "Makes the body of each delivery. The operator of the relay writes them.",
+            error: errorOf(error, "transform"),
+          }),
         Field({
           label: "Description",
           value: description,

@@ -192,6 +192,7 @@ const Settings = part(({ one }: { readonly one: Glance }) =>
       line("URL", el.span({ class: "wrap" }, one.url)),
       line("Events", el.span({ class: "names" }, ...one.events.map((name) => el.code({ key: name }, name)))),
       one.filter !== undefined && line("Filter", el.pre({ tabIndex: 0 }, filterText(one.filter))),
+      one.transform !== undefined && line("Transform", el.code(null, one.transform)),
       one.description !== undefined && line("Description", one.description),
       line(
         "Pace",
