@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { verifyHex } from "../../core/signing/verify.ts";
 import { startChild, type ChildOptions, type ChildRelay } from "../support/child-relay.ts";
 import { testFolder } from "../support/folder.ts";
-import { eventually } from "../support/nodes.ts";
+import { eventually } from "../support/until.ts";
 import { startReceiver } from "../support/receiver.ts";
 
 const TRANSFORMS = `transforms: {
