@@ -18,6 +18,12 @@ export const fieldErrors = (issues: readonly SchemaIssue[]): readonly FieldError
     return (keys ?? []).map((name) => ({ path: at === "" ? name : `${at}.${name}`, message: "is not known" }));
   });
 
+/** A problem for each option of a plug-in that is not among those it has. */
+export const unknownOptions = (options: object, known: readonly string[]): readonly FieldError[] =>
+  Object.keys(options)
+    .filter((path) => !known.includes(path))
+    .map((path) => ({ path, message: "is not an option" }));
+
 /** `["events", 2, "name"]` → `events[2].name` */
 function fieldPath(path: readonly PropertyKey[]): string {
   let out = "";

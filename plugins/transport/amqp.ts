@@ -1,4 +1,5 @@
 /** The AMQP transport publishes each delivery to an exchange of RabbitMQ and waits for the broker's confirmation. */
+import { unknownOptions } from "../../core/model/field-errors.ts";
 import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Reply, Transport } from "../../core/ports/transport.ts";
@@ -16,6 +17,8 @@ export interface AmqpOptions {
   /** `amqp://user:password@host:port/vhost`, `amqps://` for TLS. */
   readonly url: SecretOption;
 }
+
+const OWN: readonly (keyof AmqpOptions)[] = ["name", "url"];
 
 /** An exchange, and a routing key that may be left out. The default exchange, which reaches every queue, has no URL. */
 const DESTINATION = /^([A-Za-z0-9][A-Za-z0-9._-]{0,126})(?:\/([A-Za-z0-9._-]{1,255}))?$/;
@@ -39,7 +42,7 @@ const HEARTBEAT_S = 10;
 export const toAmqp = (options: AmqpOptions): Plugin<"transport", Transport> => ({
   kind: "transport",
   name: `amqp:${options?.name}`,
-  problems: problemsOf(options ?? {}),
+  problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { url: options?.url },
   async setup({ clock, log, secret }) {
     const { Connection } = await loadClient("toAmqp", PACKAGES, () => import("rabbitmq-client"));

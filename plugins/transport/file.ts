@@ -1,6 +1,7 @@
 /** The file transport appends each delivery, as one line of JSON, to a file of a folder that the config names. */
 import { mkdir } from "node:fs/promises";
 import { resolve } from "node:path";
+import { unknownOptions } from "../../core/model/field-errors.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { busTransport } from "./buses/bus-transport.ts";
@@ -23,6 +24,8 @@ export interface FileOptions {
   readonly keep?: number;
 }
 
+const OWN: readonly (keyof FileOptions)[] = ["name", "dir", "maxBytes", "keep"];
+
 /** Lower-case, because some disks know no other; no point at the beginning of a part, so no `..`. */
 const PATH = /^([a-z0-9][a-z0-9._-]{0,99}(?:\/[a-z0-9][a-z0-9._-]{0,99}){0,7})$/;
 const RULE = "1 to 8 parts of lower-case letters, digits, . _ and -, such as deposits/paid, without .ndjson";
@@ -37,7 +40,7 @@ const RULE = "1 to 8 parts of lower-case letters, digits, . _ and -, such as dep
 export const toFile = (options: FileOptions): Plugin<"transport", Transport> => ({
   kind: "transport",
   name: `file:${options?.name}`,
-  problems: problemsOf(options ?? {}),
+  problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   async setup({ clock, configDir, log }) {
     const { name, maxBytes = 268_435_456, keep } = options;
     const dir = resolve(configDir, options.dir);

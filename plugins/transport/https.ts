@@ -9,6 +9,7 @@ import { Exchange, type Shared } from "./https/exchange.ts";
 import { BODY_BYTES } from "./https/response-bytes.ts";
 import { Tokens, tokenPlace } from "./https/tokens.ts";
 import { hostFileProblems, hostProblems, type HostFiles } from "./https/hosts.ts";
+import { connectionProblems } from "./https/options.ts";
 import { proxyOption, proxyProblems, reach, type Reach } from "./https/reach.ts";
 
 export type { HostFiles } from "./https/hosts.ts";
@@ -69,7 +70,7 @@ export interface HttpsPlugin extends Plugin<"transport", Transport> {
 export const https = (options: HttpsOptions = {}): HttpsPlugin => ({
   kind: "transport",
   name: "https",
-  problems: [...hostProblems(options.hosts), ...proxyProblems(options.proxy)],
+  problems: [...connectionProblems(options), ...hostProblems(options.hosts), ...proxyProblems(options.proxy)],
   secrets: { proxy: options.proxy },
   about: aboutOf(options),
   reach: (ctx) => reach(options, ctx),

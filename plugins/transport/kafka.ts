@@ -1,6 +1,7 @@
 /** The Kafka transport sends each delivery to a topic and waits until all replicas in sync have it. */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import { unknownOptions } from "../../core/model/field-errors.ts";
 import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
@@ -31,6 +32,8 @@ export interface KafkaOptions {
   readonly tls?: { readonly caFile?: string };
 }
 
+const OWN: readonly (keyof KafkaOptions)[] = ["name", "brokers", "key", "sasl", "tls"];
+
 /** Topics that Kafka keeps for itself begin with `__`. */
 const TOPIC = /^([A-Za-z0-9][A-Za-z0-9._-]{0,248})$/;
 const RULE = "a topic: letters, digits and . _ -, such as deposits";
@@ -60,7 +63,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
 export const toKafka = (options: KafkaOptions): Plugin<"transport", Transport> => ({
   kind: "transport",
   name: `kafka:${options?.name}`,
-  problems: problemsOf(options ?? {}),
+  problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { "sasl.password": options?.sasl?.password },
   async setup(context) {
     const { clock, log } = context;

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { ConnectionOptions, MsgHdrs } from "@nats-io/transport-node";
+import { unknownOptions } from "../../core/model/field-errors.ts";
 import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
@@ -27,6 +28,8 @@ export interface NatsOptions {
   readonly tls?: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string };
 }
 
+const OWN: readonly (keyof NatsOptions)[] = ["name", "servers", "user", "password", "token", "credentials", "tls"];
+
 /** Tokens that begin with a letter or digit: `$JS.API.…`, `_INBOX.…`, `*` and `>` are never reached. */
 const SUBJECT = /^((?=.{1,255}$)[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9][A-Za-z0-9_-]*)*)$/;
 const RULE = "a subject: letters, digits, _ and - in parts separated by ., such as deposits.paid";
@@ -44,7 +47,7 @@ const STREAM_IS_FULL = 10_077;
 export const toNats = (options: NatsOptions): Plugin<"transport", Transport> => ({
   kind: "transport",
   name: `nats:${options?.name}`,
-  problems: problemsOf(options ?? {}),
+  problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { password: options?.password, token: options?.token, credentials: options?.credentials },
   async setup(context) {
     const { clock, log } = context;

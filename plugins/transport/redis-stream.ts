@@ -1,4 +1,5 @@
 /** The Redis stream transport adds each delivery to a stream with XADD. It uses ioredis, with every wait bounded. */
+import { unknownOptions } from "../../core/model/field-errors.ts";
 import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
@@ -17,6 +18,8 @@ export interface RedisStreamOptions {
   /** About how many entries a stream keeps; Redis removes the oldest beyond that. All are kept without it. */
   readonly maxLen?: number;
 }
+
+const OWN: readonly (keyof RedisStreamOptions)[] = ["name", "url", "maxLen"];
 
 const STREAM = /^([A-Za-z0-9][A-Za-z0-9._:-]{0,199})$/;
 const RULE = "the key of a stream: 1 to 200 letters, digits and . _ : -, such as deposits:paid";
@@ -39,7 +42,7 @@ const LATER =
 export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", Transport> => ({
   kind: "transport",
   name: `redis-stream:${options?.name}`,
-  problems: problemsOf(options ?? {}),
+  problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { url: options?.url },
   async setup({ clock, log, secret }) {
     const { Redis } = await import("ioredis");

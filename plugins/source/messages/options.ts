@@ -1,4 +1,5 @@
 /** Checks the options that all message sources share. */
+import { unknownOptions } from "../../../core/model/field-errors.ts";
 import { isEventName, isKeyId } from "../../../core/model/names.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
 import { isSecretOption } from "../../../core/model/secret-option.ts";
@@ -10,10 +11,7 @@ const NAME = /^[A-Za-z][A-Za-z0-9-]{0,31}$/;
 /** @param own names of the source's own options, which it checks itself */
 export function messageProblems(options: unknown, own: readonly string[]): readonly FieldError[] {
   const given = (options ?? {}) as Readonly<Record<string, unknown>>;
-  const known = new Set([...SHARED, ...own]);
-  const found: FieldError[] = Object.keys(given)
-    .filter((path) => !known.has(path))
-    .map((path) => ({ path, message: "is not an option" }));
+  const found: FieldError[] = [...unknownOptions(given, [...SHARED, ...own])];
   const { name, map, keyId, type } = given;
   const check = (path: string, right: boolean, message: string): void => {
     if (!right) found.push({ path, message });
