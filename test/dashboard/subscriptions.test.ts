@@ -1,17 +1,26 @@
 // Subscriptions, as people make, change, try and end them in a real browser.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { verifyHex } from "../../core/signing/verify.ts";
+import { transformSpawner } from "../../core/cli/support/transform-processes.ts";
+import { testFolder } from "../support/folder.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 import { expectAccessible, picture, setUp, useBrowser, type Screen, type State } from "./browser.ts";
 
 const browser = useBrowser();
+const folder = testFolder();
 let relay: TestRelay;
 let receiver: Receiver;
 let state: State;
 beforeAll(async () => {
   if (browser.missing !== undefined) return;
-  [relay, receiver] = await Promise.all([startRelay({ events: ["deposit:paid", "withdraw:sent"] }), startReceiver()]);
+  const broken = 'broken: () => { throw new Error("no amount"); }';
+  writeFileSync(join(folder, "relay.config.ts"), `export default { transforms: { ${broken} } };`);
+  const config = { events: ["deposit:paid", "withdraw:sent"], transforms: { broken: () => ({}) } };
+  const spawn = transformSpawner({ flags: {}, env: { ...process.env }, cwd: folder });
+  [relay, receiver] = await Promise.all([startRelay(config, undefined, undefined, spawn), startReceiver()]);
   await using screen = await browser.open(relay);
   await setUp(relay, screen);
   state = await screen.page.context().storageState();
@@ -149,6 +158,29 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await page.getByRole("button", { name: "Does it match now?" }).click();
     await page.getByText("Its event names match, the filter does not.").waitFor();
     await expectAccessible(page);
+    expect(complaints).toEqual([]);
+  });
+
+  it("name a transform of the config; an attempt that failed there says why", async () => {
+    const keyId = freshKey();
+    const { id } = await subscribe(keyId, "/transformed", { description: "Transformed" });
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "Transformed");
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Transform").selectOption("broken");
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("broken", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Send a test event" }).click();
+    await page.getByText("broken threw Error: no amount").waitFor({ timeout: 60_000 });
+    await page.getByText("failed · the transform failed").waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Transform").selectOption("");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("broken", { exact: true }).waitFor({ state: "detached" });
+    expect((await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).json.data).not.toHaveProperty("transform");
     expect(complaints).toEqual([]);
   });
 
