@@ -2,8 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
-import { describeSource, type Upstream } from "../conformance/source.ts";
-import { testClock, type TestClock } from "../support/clock.ts";
+import type { TestClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 import { testFolder } from "../support/folder.ts";
 import { desk, paid } from "../support/intake.ts";
@@ -12,6 +11,7 @@ import { needs } from "../support/needs.ts";
 import { documented, startPostgres, type PostgresServer } from "../support/postgres.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { shelf } from "../support/shelf.ts";
+import { describePolledSource } from "../support/polled-source.ts";
 import { until } from "../support/until.ts";
 
 const missing = needs("postgres");
@@ -55,45 +55,20 @@ const add = (name: string, ...events: readonly string[]) =>
   server.query(`INSERT INTO ${name} (event) SELECT unnest($1::text[])`, [events]);
 
 describe.skipIf(missing !== undefined)("fromPostgres with a cursor keeps the law of a source:", () => {
-  const benches = new WeakMap<object, { readonly clock: TestClock; readonly fate: () => Promise<Upstream> }>();
-  describeSource(it, {
-    async open() {
-      const clock = testClock();
-      const name = await table();
-      const made = await bench(name, { clock });
-      let ended = false;
-      const fate = async (): Promise<Upstream> => {
-        let upstream: Upstream | undefined;
-        await until(() => {
-          if (ended || made.source.readiness?.() !== undefined) upstream = "later";
-          else if (made.metrics.counted.has("source_dead_lettered postgres")) upstream = "refused";
-          else if (made.cursor() !== undefined) upstream = "acknowledged";
-          return upstream !== undefined;
-        });
-        return upstream as Upstream;
-      };
-      const under = {
-        source: made.source,
-        async publish(text: string): Promise<Upstream> {
-          await add(name, text);
-          // It may have read an empty table just before.
-          if (!ended) await clock.advance(10);
-          return await fate();
-        },
-        async [Symbol.asyncDispose]() {
-          ended = true;
-          await made.source.stop();
-        },
-      };
-      benches.set(under, { clock, fate });
-      return under;
-    },
-    async again(under) {
-      const { clock, fate } = benches.get(under) ?? expect.fail();
-      await clock.advance(1_000);
-      await until(() => under.source.readiness?.() === undefined);
-      return await fate();
-    },
+  describePolledSource(async (clock) => {
+    const name = await table();
+    const made = await bench(name, { clock });
+    return {
+      source: made.source,
+      add: (text) => add(name, text),
+      look: () => clock.advance(10),
+      learned() {
+        if (made.source.readiness?.() !== undefined) return "later";
+        if (made.metrics.counted.has("source_dead_lettered postgres")) return "refused";
+        return made.cursor() === undefined ? undefined : "acknowledged";
+      },
+      resumed: () => made.source.readiness?.() === undefined,
+    };
   });
 });
 

@@ -4,7 +4,6 @@ import type { Accept } from "../../core/ports/source.ts";
 import { Problem } from "../../core/model/problem.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { fromPostgres, type PostgresOptions } from "../../plugins/source/postgres.ts";
-import { describeSource, type Upstream } from "../conformance/source.ts";
 import { testClock, type TestClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 import { testFolder } from "../support/folder.ts";
@@ -13,6 +12,7 @@ import { expectNothingLost } from "../support/ledger.ts";
 import { needs } from "../support/needs.ts";
 import { documented, startPostgres, type PostgresServer } from "../support/postgres.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
+import { describePolledSource } from "../support/polled-source.ts";
 import { until } from "../support/until.ts";
 
 const missing = needs("postgres");
@@ -68,42 +68,19 @@ async function started(over: Parameters<typeof bench>[0] = {}) {
 }
 
 describe.skipIf(missing !== undefined)("fromPostgres keeps the law of a source:", () => {
-  const benches = new WeakMap<object, { readonly clock: TestClock; readonly fate: () => Promise<Upstream> }>();
-  describeSource(it, {
-    async open() {
-      const clock = testClock();
-      const made = await bench({ clock, pollMs: 10 });
-      let ended = false;
-      const fate = async (): Promise<Upstream> => {
-        let upstream: Upstream | undefined;
-        await until(async () => {
-          if (ended || made.source.readiness?.() !== undefined) upstream = "later";
-          // A row is moved to the dead ones in one step: whether it has left its table is asked first.
-          else if ((await made.left()) === 0) upstream = (await made.dead()).length > 0 ? "refused" : "acknowledged";
-          return upstream !== undefined;
-        });
-        return upstream as Upstream;
-      };
-      const under = {
-        source: made.source,
-        async publish(text: string): Promise<Upstream> {
-          await made.add(text);
-          return await fate();
-        },
-        async [Symbol.asyncDispose]() {
-          ended = true;
-          await made.source.stop();
-        },
-      };
-      benches.set(under, { clock, fate });
-      return under;
-    },
-    async again(under) {
-      const { clock, fate } = benches.get(under) ?? expect.fail();
-      await clock.advance(1_000);
-      await until(() => under.source.readiness?.() === undefined);
-      return await fate();
-    },
+  describePolledSource(async (clock) => {
+    const made = await bench({ clock, pollMs: 10 });
+    return {
+      source: made.source,
+      add: made.add,
+      async learned() {
+        if (made.source.readiness?.() !== undefined) return "later";
+        // A row is moved to the dead ones in one step: whether it has left its table is asked first.
+        if ((await made.left()) > 0) return undefined;
+        return (await made.dead()).length > 0 ? "refused" : "acknowledged";
+      },
+      resumed: () => made.source.readiness?.() === undefined,
+    };
   });
 });
 

@@ -4,8 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Accept } from "../../core/ports/source.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { fromRedisStream, type RedisStreamOptions } from "../../plugins/source/redis-stream.ts";
-import { describeSource, type Upstream } from "../conformance/source.ts";
-import { testClock, type TestClock } from "../support/clock.ts";
+import type { TestClock } from "../support/clock.ts";
 import { context } from "../support/context.ts";
 import { testFolder } from "../support/folder.ts";
 import { desk, paid } from "../support/intake.ts";
@@ -13,6 +12,7 @@ import { expectNothingLost } from "../support/ledger.ts";
 import { needs } from "../support/needs.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
+import { describePolledSource } from "../support/polled-source.ts";
 import { until } from "../support/until.ts";
 
 const missing = needs("redis");
@@ -66,42 +66,18 @@ async function started(over: Partial<RedisStreamOptions> = {}) {
 }
 
 describe.skipIf(missing !== undefined)("fromRedisStream keeps the law of a source:", () => {
-  const clocks = new WeakMap<object, { readonly clock: TestClock; readonly fate: () => Promise<Upstream> }>();
-  describeSource(it, {
-    async open() {
-      const clock = testClock();
-      const made = await bench({ clock });
-      let ended = false;
-      const fate = async (): Promise<Upstream> => {
-        let upstream: Upstream | undefined;
-        await until(async () => {
-          if (ended || clock.sleeping().length > 0) upstream = "later";
-          // It stands among the dead ones before it is acknowledged: whether it is left is asked first.
-          else if ((await left(made.stream)) === 0)
-            upstream = (await client.xlen(`${made.stream}:dead`)) > 0 ? "refused" : "acknowledged";
-          return upstream !== undefined;
-        });
-        return upstream as Upstream;
-      };
-      const under = {
-        source: made.source,
-        async publish(text: string): Promise<Upstream> {
-          await made.add(text);
-          return await fate();
-        },
-        async [Symbol.asyncDispose]() {
-          ended = true;
-          await made.source.stop();
-        },
-      };
-      clocks.set(under, { clock, fate });
-      return under;
-    },
-    async again(under) {
-      const { clock, fate } = clocks.get(under) ?? expect.fail();
-      await clock.advance(1_000);
-      return await fate();
-    },
+  describePolledSource(async (clock) => {
+    const made = await bench({ clock });
+    return {
+      source: made.source,
+      add: made.add,
+      async learned() {
+        if (clock.sleeping().length > 0) return "later";
+        // It stands among the dead ones before it is acknowledged: whether it is left is asked first.
+        if ((await left(made.stream)) > 0) return undefined;
+        return (await client.xlen(`${made.stream}:dead`)) > 0 ? "refused" : "acknowledged";
+      },
+    };
   });
 });
 
