@@ -323,3 +323,57 @@ it("an answer in one piece with a body beyond the bound is an answer", async () 
     for (let i = 0; i < 5; i++) expect(await send()).toMatchObject({ kind: "response", status: 200, truncated: true });
   });
 });
+
+it("a receiver that ends the connection and reads no more of a long request: reset, at once", async () => {
+  const begun = (peer: Peer): void => {
+    peer.stall();
+    peer.send(frame(WINDOW_UPDATE, 0, 0, uint32(100_000_000)));
+    peer.end();
+  };
+  await facing({ settings: setting(4, 100_000_000), request: () => undefined, begun }, async (send) => {
+    const body = Buffer.alloc(32_000_000);
+    expect(await send({ body, timeoutMs: 8_000 })).toMatchObject({ kind: "error", error: "reset" });
+  });
+});
+
+it("frames of any kind in any order, and ends at any time, are replies: nothing else comes of them", async () => {
+  let seed = 1;
+  const random = (below: number): number => {
+    seed = (seed * 48_271) % 0x7fff_ffff;
+    return seed % below;
+  };
+  const junk = (): Buffer =>
+    frame(
+      random(11),
+      random(256),
+      random(2) * (1 + 2 * random(20)),
+      Buffer.from(Array.from({ length: random(60) }, () => random(256))),
+    );
+  const acts = [
+    (peer: Peer, stream: number) => peer.send(answer(stream)),
+    (peer: Peer) => peer.send(junk()),
+    (peer: Peer, stream: number) => peer.send(head(stream), frame(DATA, 0, stream, "x"), junk()),
+    (peer: Peer) => peer.end(),
+    (peer: Peer) => peer.send(frame(GOAWAY, 0, 0, uint32(random(30), random(14)))),
+    (peer: Peer, stream: number) => peer.send(refused(stream, random(14))),
+    () => undefined,
+  ];
+  const request = (peer: Peer, stream: number): void => acts[random(acts.length)]?.(peer, stream);
+  await facing({ request }, async (_, far, line) => {
+    let sent = 0;
+    const some = async (): Promise<void> => {
+      while (sent++ < 600) {
+        const control = new AbortController();
+        const body = Buffer.alloc(random(3_000));
+        const sending = line.send(
+          { url: far.url, subscriptionId: `sub_${random(3)}`, timeoutMs: 100 + random(200), body },
+          control.signal,
+        );
+        if (random(4) === 0) setTimeout(() => control.abort(new Error("gone")), random(20));
+        const outcome = await sending.catch((error: Error) => ({ kind: error.message }));
+        expect(["response", "error", "gone"]).toContain(outcome.kind);
+      }
+    };
+    await Promise.all(Array.from({ length: 12 }, some));
+  });
+});

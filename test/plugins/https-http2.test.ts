@@ -187,6 +187,16 @@ describe("requests of one subscription", () => {
     expect(receiver.requests).toHaveLength(1);
   });
 
+  it("that wait for a connection say so when their time is over", async () => {
+    await using line = await openHttps({
+      options: { http2: true },
+      guard: { resolver: () => new Promise(() => undefined) },
+    });
+    const send = () => line.send({ url: "https://slow.example.com/", timeoutMs: 150 });
+    const timeout = { kind: "error", error: "timeout", detail: "no connection within 150 ms" };
+    expect(await Promise.all([send(), send()])).toEqual([timeout, timeout]);
+  });
+
   it("that wait for a connection which fails go on by themselves", async () => {
     let tries = 0;
     await using receiver = await startHttp2Receiver();

@@ -56,6 +56,8 @@ export interface Peer {
   send(...frames: readonly Uint8Array[]): void;
   /** Sends the same bytes again and again for as long as the client reads. */
   pour(bytes: Uint8Array): void;
+  /** Reads no more. */
+  stall(): void;
   /** Ends the connection. */
   end(): void;
 }
@@ -111,6 +113,7 @@ export async function startFramePeer(options: FramePeerOptions): Promise<FramePe
         socket.on("drain", pour);
         pour();
       },
+      stall: () => void socket.pause(),
       end: () => void socket.end(),
     };
     peer.send(frame(SETTINGS, 0, 0, options.settings ?? ""));

@@ -206,7 +206,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
 
   expire(): void {
     if (this.#status !== 0) return this.#end(this.#response(true));
-    const missing = this.#connection === undefined ? "no access token" : "no connection";
+    const token = this.#request.credentials?.oauth2 === undefined || this.#token !== undefined;
+    const missing = token ? "no connection" : "no access token";
     const what = this.#written ? "no complete response headers" : missing;
     const detail = `${what} within ${this.#request.timeoutMs} ms`;
     this.#end({ kind: "error", error: "timeout", detail });

@@ -20,6 +20,8 @@ export class Wire extends Duplex {
       if (!this.destroyed && take(chunk.length) && !this.push(chunk)) socket.pause();
     });
     socket.once("end", () => void this.push(null));
+    // Nothing is written to a connection that the receiver has ended: Node's session would do so, and fail an assertion.
+    this.once("end", () => this.destroy());
     socket.on("error", (error) => this.destroy(error));
     socket.once("close", () => this.destroy());
   }
