@@ -34,7 +34,8 @@ export interface Admission extends Pick<Backpressure, "began" | "ended"> {
    */
   admit(): number;
   /**
-   * Admits a request whose body has been read. Checks back-pressure only when `admit` was not called just before.
+   * Admits a request whose body has been read. What `admit` has decided just before is not decided again, unless the
+   * event itself may take the last space.
    * @param now ms on the monotonic clock
    * @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused, now or by a rejection
    */
@@ -70,25 +71,23 @@ export function createAdmission(deps: AdmissionDeps): Admission {
     began: backpressure.began,
     ended: backpressure.ended,
     admit() {
-      void backpressure.look();
-      void room.look();
       room.admit();
+      void backpressure.look();
       backpressure.admit();
       return clock.monotonic();
     },
     pass(request, now) {
       const admitted = request.admittedAt !== undefined && now - request.admittedAt < ADMITTED_MS;
+      const measuring = room.look(sizeOf(request));
+      if (admitted) return measuring?.then(room.admit);
+      const looking = backpressure.look();
       const admit = (): void => {
         room.admit();
-        if (!admitted) backpressure.admit();
+        backpressure.admit();
       };
-      const looking = admitted ? undefined : backpressure.look();
-      const measuring = room.look(sizeOf(request));
-      if (looking === undefined && measuring === undefined) {
-        admit();
-        return undefined;
-      }
-      return Promise.all([looking, measuring]).then(admit);
+      if (looking !== undefined || measuring !== undefined) return Promise.all([looking, measuring]).then(admit);
+      admit();
+      return undefined;
     },
     async enter(request, keys) {
       if (ofKeys !== undefined) {

@@ -27,7 +27,10 @@ export interface StorageHeadroom {
    * @param bytes about to be published
    */
   look(bytes?: number): Promise<void> | undefined;
-  /** @throws Problem STORAGE_FULL while too little space is left */
+  /**
+   * While publishing is refused, this reads the space again itself, so that publishing resumes although no event gets in.
+   * @throws Problem STORAGE_FULL while too little space is left
+   */
   admit(): void;
 }
 
@@ -75,17 +78,20 @@ export function createStorageHeadroom(deps: {
     }
   }
 
+  function look(bytes = 0): Promise<void> | undefined {
+    if (storage.room === undefined || deps.reserveBytes === 0) return undefined;
+    used += bytes * BYTES_PER_BYTE;
+    const tight = !full && used > margin;
+    if (!tight && clock.monotonic() - lookedAt < LOOK_MS) return undefined;
+    looking ??= measure();
+    return tight ? looking : undefined;
+  }
+
   return {
-    look(bytes = 0) {
-      if (storage.room === undefined || deps.reserveBytes === 0) return undefined;
-      used += bytes * BYTES_PER_BYTE;
-      const tight = !full && used > margin;
-      if (!tight && clock.monotonic() - lookedAt < LOOK_MS) return undefined;
-      looking ??= measure();
-      return tight ? looking : undefined;
-    },
+    look,
     admit() {
       if (!full) return;
+      void look();
       const detail = "The storage is nearly full. Its last space is kept for accepted events. Publish again later.";
       throw new Problem("STORAGE_FULL", detail, { retryAfter: RETRY_AFTER_S });
     },

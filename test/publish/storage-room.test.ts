@@ -1,5 +1,6 @@
 // Publishing stops while there is still room to finish what was accepted.
 import { describe, expect, it } from "vitest";
+import { createAdmission } from "../../core/publish/admission.ts";
 import { createStorageHeadroom } from "../../core/publish/storage-room.ts";
 import { testClock } from "../support/clock.ts";
 import { quietLog } from "../support/quiet.ts";
@@ -32,7 +33,7 @@ function desk(totalBytes: number, reserveBytes?: number) {
       return false;
     }
   };
-  return { now, room, opens };
+  return { now, storage, clock, room, opens };
 }
 
 describe("the room for what was accepted", () => {
@@ -81,5 +82,58 @@ describe("the room for what was accepted", () => {
     const none = createStorageHeadroom({ storage: { queue }, clock: testClock(), log: quietLog() });
     expect(none.look()).toBeUndefined();
     none.admit();
+  });
+});
+
+describe("an event that was admitted before its body came", () => {
+  function doors() {
+    const { now, storage, clock } = desk(100 * MIB);
+    const admission = createAdmission({
+      storage: {
+        ...storage,
+        range: () => Promise.resolve([]),
+        queue: { ...storage.queue, pending: () => Promise.resolve(0) },
+      },
+      subscriptionCache: { of: () => [] },
+      clock,
+      maxPending: 0,
+      log: quietLog(),
+    });
+    const pass = async (admittedAt?: number): Promise<void> => {
+      const publications = [{ text: "{}", path: "" }];
+      await admission.pass(
+        { publications, source: "test", ...(admittedAt !== undefined && { admittedAt }) },
+        clock.monotonic(),
+      );
+    };
+    return { now, clock, admission, pass };
+  }
+
+  it("is not asked about the room again, unless its body was slow", async () => {
+    const { now, clock, admission, pass } = doors();
+    await pass();
+    await clock.advance(240);
+    const admittedAt = admission.admit();
+    now.freeBytes = 0;
+    await clock.advance(20);
+    // The reading is old by now: the next event begins another one.
+    await pass();
+    await clock.advance(0);
+    expect((await refusal(pass())).code).toBe("STORAGE_FULL");
+    await pass(admittedAt);
+    await clock.advance(40);
+    expect((await refusal(pass(admittedAt))).code).toBe("STORAGE_FULL");
+  });
+
+  it("is taken again once there is room, although no other got in meanwhile", async () => {
+    const { now, clock, admission, pass } = doors();
+    now.freeBytes = 0;
+    await pass().catch(() => undefined);
+    expect(() => admission.admit()).toThrow(/STORAGE_FULL/);
+    now.freeBytes = 100 * MIB;
+    await clock.advance(300);
+    expect(() => admission.admit()).toThrow(/STORAGE_FULL/);
+    await clock.advance(0);
+    await pass(admission.admit());
   });
 });
