@@ -5,7 +5,7 @@ import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import { StartError, refuseOptions } from "../../core/model/errors.ts";
 import { fetchedKeys, fixedKeys, singleKey } from "./jwt/key-set.ts";
 import type { KeySet } from "./jwt/key-set.ts";
-import { CLOCK_TOLERANCE_MS, jwtProblems, MAX_TOKEN_AGE_MS, publicKeyOf } from "./jwt/options.ts";
+import { CLOCK_TOLERANCE_MS, isShort, jwtProblems, MAX_TOKEN_AGE_MS, publicKeyOf } from "./jwt/options.ts";
 import type { JwtOptions } from "./jwt/options.ts";
 import { joseVerify, tokenJudge } from "./token/judge.ts";
 
@@ -53,7 +53,11 @@ export function jwt(options: JwtOptions): JwtPlugin {
 }
 
 function openKeyring({ secret, publicKey, keys, jwksUrl }: JwtOptions, ctx: PluginContext): KeySet {
-  if (secret !== undefined) return singleKey(createSecretKey(Buffer.from(secret)));
+  if (secret !== undefined) {
+    const text = typeof secret === "string" ? secret : ctx.secret("secret");
+    if (isShort(text)) throw new StartError(78, "jwt(): secret must be at least 32 bytes");
+    return singleKey(createSecretKey(Buffer.from(text)));
+  }
   if (keys !== undefined) return fixedKeys(keys);
   if (jwksUrl !== undefined) return fetchedKeys(jwksUrl, ctx);
   const key = publicKeyOf(publicKey);

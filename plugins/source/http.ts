@@ -11,6 +11,7 @@ import { readBody } from "./http/event-body.ts";
 import { idempotencyOf } from "./http/answer-headers.ts";
 import {
   presentedToken,
+  publishToken,
   readTokens,
   shortTokens,
   tokenSecrets,
@@ -54,11 +55,17 @@ const unknown = (options: HttpOptions): readonly FieldError[] =>
     .filter((name) => name !== "tokens")
     .map((path) => ({ path, message: "is not an option" }));
 
-function tokensOf({ tokens }: HttpOptions, { publishToken }: PluginContext): readonly PublishToken[] {
-  if (tokens !== undefined) return readTokens(tokens);
-  const found = tokenProblems([publishToken]);
-  if (publishToken === undefined || found.length > 0) throw new StartError(78, "http() was given no publish token");
-  return readTokens([publishToken]);
+function tokensOf({ tokens }: HttpOptions, { publishToken: own, secret }: PluginContext): readonly PublishToken[] {
+  if (tokens === undefined) {
+    const found = tokenProblems([own]);
+    if (own === undefined || found.length > 0) throw new StartError(78, "http() was given no publish token");
+    return [publishToken(own)];
+  }
+  const read = readTokens(tokens, secret);
+  // Those that were read from elsewhere are judged as those of the config are.
+  const [wrong] = tokenProblems(read);
+  if (wrong !== undefined) throw new StartError(78, `http(): ${wrong.path} ${wrong.message}`);
+  return read.map(({ token, keys }) => publishToken(token, keys));
 }
 
 function createHttpSource(

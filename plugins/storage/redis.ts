@@ -14,7 +14,7 @@ import { sharedCounters } from "./redis/counters.ts";
 import { createExclusiveTurn } from "./redis/exclusive-turn.ts";
 import { large as largeCalls, patienceFor } from "./redis/large.ts";
 import { nodes as createNodes } from "./redis/nodes.ts";
-import { problemsOf } from "./redis/options.ts";
+import { problemsOf, readSecrets } from "./redis/options.ts";
 import type { RedisOptions } from "./redis/options.ts";
 import { sharedQueue } from "./redis/queue.ts";
 import { manyValues, ranges } from "./redis/range.ts";
@@ -61,11 +61,12 @@ export function redisAt(
 }
 
 async function open(
-  options: RedisOptions,
-  { clock, log, metrics }: PluginContext,
+  given: RedisOptions,
+  { clock, log, metrics, secret }: PluginContext,
   serverNow: Now,
   connect: typeof connection,
 ): Promise<Storage> {
+  const options = readSecrets(given, secret);
   const { prefix = "relay", replicas = 0, leaseMs = LEASE_MS } = options;
   const tag = tagOf(prefix);
   const node = randomBytes(9).toString("base64url");

@@ -15,6 +15,7 @@ import { createSecretOptions } from "../../core/runtime/secret-options.ts";
 import { jwt } from "../../plugins/auth/jwt.ts";
 import { http } from "../../plugins/source/http.ts";
 import { redis } from "../../plugins/storage/redis.ts";
+import { pluginContext } from "../support/plugin-context.ts";
 import { idleSource, sourcePlugin } from "../support/plugins.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "relay-secrets-"));
@@ -151,6 +152,73 @@ describe("the value of a secret option", () => {
     for (const one of own) options.of(one);
     const told = `a-publish-token another-token redis-password ${"s".repeat(32)}`;
     expect(options.hide(told)).toBe("[masked] [masked] [masked] [masked]");
+  });
+
+  it("of the relay's own plug-ins may be named, and is masked once it is read", () => {
+    const own = [
+      http({ tokens: [secretFrom({ env: "TOKEN" }), { token: secretFrom({ file: "bound" }), keys: ["key_1"] }] }),
+      redis({ sentinels: [{ host: "s", port: 1 }], password: secretFrom({ env: "REDIS" }) }),
+      jwt({ secret: secretFrom({ env: "JWT" }), algorithms: ["HS256"], issuer: "i", audience: "a" }),
+    ];
+    expect(own.flatMap(({ problems }) => problems)).toEqual([]);
+    writeFileSync(join(folder, "bound"), "a-bound-token\n");
+    const env = { TOKEN: "a-publish-token", REDIS_FILE: join(folder, "url"), JWT: "s".repeat(32) };
+    const options = createSecretOptions({ env, configDir: folder });
+    const read = own.flatMap((one) => Object.keys(one.secrets ?? {}).map((path) => [path, options.of(one)] as const));
+    const values = read.flatMap(([path, secret]) => {
+      try {
+        return [[path, secret(path)]];
+      } catch {
+        return [];
+      }
+    });
+    expect(Object.fromEntries(values)).toEqual({
+      "tokens[0]": "a-publish-token",
+      "tokens[1].token": "a-bound-token",
+      password: "amqp://relay:p%40ssword@rabbit",
+      secret: "s".repeat(32),
+    });
+    expect(options.hide(`a-publish-token a-bound-token ${"s".repeat(32)}`)).toBe("[masked] [masked] [masked]");
+  });
+
+  it("of the relay's own plug-ins that is missing is a problem of the config, with its place", () => {
+    const config = {
+      sources: [http({ tokens: [{ token: secretFrom({ env: "NO_TOKEN" }), keys: ["key_1"] }] })],
+      storage: redis({ url: secretFrom({ env: "NO_REDIS" }) }),
+      auth: jwt({ secret: secretFrom({ env: "NO_JWT" }), algorithms: ["HS256"], issuer: "i", audience: "a" }),
+    };
+    const env = {};
+    const refused = (() => {
+      try {
+        return resolvePlan(config, { ...frame, env });
+      } catch (error) {
+        return (error as ConfigError).problems;
+      }
+    })();
+    expect(refused).toEqual(
+      expect.arrayContaining([
+        { path: "storage.url", message: "neither NO_REDIS nor NO_REDIS_FILE is set" },
+        { path: "sources[0].tokens[0].token", message: "neither NO_TOKEN nor NO_TOKEN_FILE is set" },
+        { path: "auth.secret", message: "neither NO_JWT nor NO_JWT_FILE is set" },
+      ]),
+    );
+  });
+
+  it("that is read from elsewhere is judged as one of the config is", async () => {
+    const context = (secret: string) => pluginContext(systemClock(), folder, { secret: () => secret });
+    const named = secretFrom({ env: "X" });
+    await expect(async () => http({ tokens: [named] }).setup(context("two words"))).rejects.toThrow(
+      "http(): tokens[0] must be a token",
+    );
+    await expect(async () => http({ tokens: [named, named] }).setup(context("a-publish-token"))).rejects.toThrow(
+      "http(): tokens[1] is in the list twice",
+    );
+    await expect(async () =>
+      jwt({ secret: named, algorithms: ["HS256"], issuer: "i", audience: "a" }).setup(context("short")),
+    ).rejects.toThrow("jwt(): secret must be at least 32 bytes");
+    await expect(async () => redis({ url: named }).setup(context("http://host"))).rejects.toThrow(
+      "redis(): url must begin with redis:// or rediss://",
+    );
   });
 
   it("that is short is not hidden, because it would stand in ordinary words", () => {

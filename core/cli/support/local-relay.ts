@@ -3,7 +3,9 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeKeys, mintToken } from "../../runtime/keys/keyring.ts";
+import type { SecretOption } from "../../model/secret-option.ts";
 import type { Plan } from "../../ports/plan.ts";
+import { readSecret } from "../../runtime/secret-options.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_CONFIG, ExitError } from "./exit.ts";
 
@@ -18,7 +20,7 @@ export interface LocalRelayOptions {
 
 /** Options of `jwt({ … })` that signing needs. */
 interface JwtOptions {
-  readonly secret?: string;
+  readonly secret?: SecretOption;
   readonly algorithms: readonly string[];
   readonly issuer: string;
   readonly audience: string | readonly string[];
@@ -37,7 +39,9 @@ export async function signToken(plan: Plan, around: CliEnvironment, wanted: Loca
   const options = "options" in auth ? (auth.options as JwtOptions) : undefined;
   const algorithm = options?.algorithms.find((name) => name.startsWith("HS"));
   if (auth.name === "jwt" && options?.secret !== undefined && algorithm !== undefined) {
-    return signShared(options, options.secret, algorithm, around, wanted);
+    const read = readSecret(options.secret, { env: around.env, configDir: plan.configDir });
+    if ("problem" in read) throw new ExitError(EX_CONFIG, `auth.secret: ${read.problem}`);
+    return signShared(options, read.value, algorithm, around, wanted);
   }
   const message = `tokens for ${auth.name}() are made by its issuer, not here: give --token or RELAY_TOKEN`;
   throw new ExitError(EX_CONFIG, message);

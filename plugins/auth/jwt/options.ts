@@ -1,13 +1,14 @@
 /** The options of `jwt()`, and the check of them. */
 import { createPublicKey } from "node:crypto";
 import type { KeyObject } from "node:crypto";
+import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 
 /** RFC 7517. */
 export type Jwk = Readonly<Record<string, unknown>>;
 
 export interface JwtOptions {
-  /** HMAC secret, at least 32 bytes; for HS256, HS384, HS512. */
-  readonly secret?: string;
+  /** HMAC secret, at least 32 bytes; for HS256, HS384, HS512. It may be `secretFrom({ env: "JWT_SECRET" })`. */
+  readonly secret?: SecretOption;
   /** Public key: PEM (SPKI or certificate) or a JWK. */
   readonly publicKey?: string | Jwk;
   /** Public keys as a list of JWKs, each with a `kid`. */
@@ -103,6 +104,9 @@ function duration(path: string, value: unknown, min: number, max: number, wrong:
     wrong(path, `must be whole milliseconds, ${min} to ${max}`);
 }
 
+/** RFC 7518 wants as many bytes as the hash has. */
+export const isShort = (secret: string): boolean => Buffer.byteLength(secret) < 32;
+
 function keyProblems(
   name: (typeof SOURCES)[number],
   options: JwtOptions,
@@ -110,8 +114,9 @@ function keyProblems(
   wrong: Wrong,
 ): void {
   if (name === "secret") {
-    if (typeof options.secret !== "string" || options.secret === "") wrong(name, "is empty: is its variable set?");
-    else if (Buffer.byteLength(options.secret) < 32) wrong(name, "must be at least 32 bytes");
+    const { secret } = options;
+    if (!isSecretOption(secret)) wrong(name, "is empty: is its variable set?");
+    else if (typeof secret === "string" && isShort(secret)) wrong(name, "must be at least 32 bytes");
   } else if (name === "jwksUrl") {
     if (!isJwksUrl(options.jwksUrl)) wrong(name, "must be an https: URL (http: on loopback only) without credentials");
   } else if (name === "publicKey") {

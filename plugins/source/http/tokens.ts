@@ -3,9 +3,10 @@ import { hash, timingSafeEqual } from "node:crypto";
 import { bearerToken } from "../../../core/model/bearer.ts";
 import { isKeyId } from "../../../core/model/names.ts";
 import { Problem, type FieldError } from "../../../core/model/problem.ts";
+import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 
-/** A token for every key, or for some. */
-export type TokenOption = string | { readonly token: string; readonly keys?: readonly string[] };
+/** A token for every key, or for some. It may be `secretFrom({ env: "PUBLISH_TOKEN" })`. */
+export type TokenOption = SecretOption | { readonly token: SecretOption; readonly keys?: readonly string[] };
 
 export interface PublishToken {
   readonly digest: Buffer;
@@ -37,14 +38,14 @@ export function tokenProblems(tokens: unknown): readonly FieldError[] {
   for (const [i, option] of (tokens as readonly unknown[]).entries()) {
     const path = `tokens[${i}]`;
     const { token, keys, ...rest } = (
-      typeof option === "object" && option !== null ? option : { token: option }
+      typeof option === "object" && option !== null && !isSecretOption(option) ? option : { token: option }
     ) as Readonly<Record<string, unknown>>;
     for (const name of Object.keys(rest)) found.push({ path: `${path}.${name}`, message: "is not an option" });
-    if (typeof token !== "string" || !TOKEN.test(token)) {
+    if (typeof token === "string" ? !TOKEN.test(token) : !isSecretOption(token)) {
       found.push({ path, message: "must be a token: not empty, visible ASCII without spaces" });
-    } else if (seen.has(token)) {
+    } else if (typeof token === "string" && seen.has(token)) {
       found.push({ path, message: "is in the list twice" });
-    } else seen.add(token);
+    } else if (typeof token === "string") seen.add(token);
     if (keys === undefined) continue;
     if (!Array.isArray(keys) || keys.length === 0 || !keys.every((key) => typeof key === "string" && isKeyId(key))) {
       found.push({ path: `${path}.keys`, message: "must be a list of key ids" });
@@ -56,24 +57,33 @@ export function tokenProblems(tokens: unknown): readonly FieldError[] {
 /** A shorter token can be guessed. */
 const SHORT = 16;
 
-/** The tokens that can be guessed. @param tokens without problems */
+/** The tokens that can be guessed, of those that the config holds. @param tokens without problems */
 export const shortTokens = (tokens: readonly TokenOption[] = []): readonly FieldError[] =>
   tokens.flatMap((option, i) => {
-    const token = typeof option === "string" ? option : option.token;
+    const token = isSecretOption(option) ? option : option.token;
     const message = `has fewer than ${SHORT} characters and can be guessed; \`relay keys\` prints a safe one`;
-    return token.length < SHORT ? [{ path: `tokens[${i}]`, message }] : [];
+    return typeof token === "string" && token.length < SHORT ? [{ path: `tokens[${i}]`, message }] : [];
   });
 
 /** The tokens by their paths, so that the relay masks them wherever people read. @param tokens without problems */
-export const tokenSecrets = (tokens: readonly TokenOption[] = []): Readonly<Record<string, string>> =>
+export const tokenSecrets = (tokens: readonly TokenOption[] = []): Readonly<Record<string, SecretOption>> =>
   Object.fromEntries(
     tokens.map((option, i) =>
-      typeof option === "string" ? [`tokens[${i}]`, option] : [`tokens[${i}].token`, option.token],
+      isSecretOption(option) ? [placeOf(option, i), option] : [placeOf(option, i), option.token],
     ),
   );
 
-export const readTokens = (tokens: readonly TokenOption[]): readonly PublishToken[] =>
-  tokens.map((option) => (typeof option === "string" ? publishToken(option) : publishToken(option.token, option.keys)));
+const placeOf = (option: TokenOption, i: number): string => `tokens[${i}]${isSecretOption(option) ? "" : ".token"}`;
+
+/** Reads each token where it is named. @param secret `PluginContext.secret` */
+export const readTokens = (
+  tokens: readonly TokenOption[],
+  secret: (path: string) => string,
+): readonly { readonly token: string; readonly keys?: readonly string[] }[] =>
+  tokens.map((option, i) => {
+    const { token, keys } = isSecretOption(option) ? { token: option } : option;
+    return { token: typeof token === "string" ? token : secret(placeOf(option, i)), keys };
+  });
 
 /**
  * Returns the token that an `Authorization` header presents.

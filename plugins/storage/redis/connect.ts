@@ -1,7 +1,7 @@
 /** Connects to Redis: unstorage's driver makes the ioredis client, with every wait bounded. */
 import type { Cluster, Redis, RedisOptions as ClientOptions } from "ioredis";
 import type { Driver } from "unstorage";
-import type { RedisOptions } from "./options.ts";
+import type { ReadOptions } from "./options.ts";
 
 export type Client = Redis | Cluster;
 
@@ -17,7 +17,7 @@ const AGAIN_MS = 200;
  * commands without a connection, no retries in the client (ours carry a commit id), an answer within `COMMAND_MS`, and
  * a connection that does not answer is dropped and replaced.
  */
-function clientOptions(options: RedisOptions): ClientOptions {
+function clientOptions(options: ReadOptions): ClientOptions {
   const { username, password, tls } = options;
   return {
     lazyConnect: true,
@@ -53,7 +53,7 @@ export interface RedisConnection {
   patient(): Client;
 }
 
-export async function connection(options: RedisOptions, prefix: string): Promise<RedisConnection> {
+export async function connection(options: ReadOptions, prefix: string): Promise<RedisConnection> {
   const { default: redisDriver } = await import("unstorage/drivers/redis");
   const base = `${tagOf(prefix)}:r`;
   const common = clientOptions(options);

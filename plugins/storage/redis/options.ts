@@ -1,4 +1,6 @@
-/** The options of `redis(…)`, and the check of them. */
+/** The options of `redis(…)`, the check of them, and the reading of those that are secret. */
+import { StartError } from "../../../core/model/errors.ts";
+import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 
 export interface RedisNode {
   readonly host: string;
@@ -10,7 +12,7 @@ export interface RedisOptions {
    * One Redis: `redis://user:password@host:port/db`, `rediss://` for TLS. Exactly one of `url`, `sentinels`, `cluster`
    * must be given.
    */
-  readonly url?: string;
+  readonly url?: SecretOption;
   /** The sentinels that know which Redis is the master of `name`. */
   readonly sentinels?: readonly RedisNode[];
   /** Group of the sentinels. @default "mymaster" */
@@ -22,9 +24,9 @@ export interface RedisOptions {
   /** For sentinels and clusters. */
   readonly username?: string;
   /** For sentinels and clusters. */
-  readonly password?: string;
+  readonly password?: SecretOption;
   /** Of the sentinels themselves. */
-  readonly sentinelPassword?: string;
+  readonly sentinelPassword?: SecretOption;
   /**
    * For sentinels and clusters, which have no URL to state it. `ca`: PEM text, in place of the system's authorities.
    */
@@ -40,6 +42,25 @@ export interface RedisOptions {
   readonly leaseMs?: number;
 }
 
+const SECRETS = ["url", "password", "sentinelPassword"] as const;
+type SecretName = (typeof SECRETS)[number];
+
+/** The options with their secrets as text. */
+export type ReadOptions = Omit<RedisOptions, SecretName> & { readonly [Name in SecretName]?: string };
+
+const URL_RULE = "must begin with redis:// or rediss://";
+
+/** @throws StartError 78 when a secret cannot be read, or is no URL where one is needed */
+export function readSecrets(options: RedisOptions, secret: (path: string) => string): ReadOptions {
+  const read: Partial<Record<SecretName, string>> = {};
+  for (const name of SECRETS) {
+    const given = options[name];
+    if (given !== undefined) read[name] = typeof given === "string" ? given : secret(name);
+  }
+  if (read.url !== undefined && !isRedisUrl(read.url)) throw new StartError(78, `redis(): url ${URL_RULE}`);
+  return { ...options, ...read } as ReadOptions;
+}
+
 const PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
 
 export function problemsOf(options: RedisOptions): { readonly path: string; readonly message: string }[] {
@@ -47,8 +68,9 @@ export function problemsOf(options: RedisOptions): { readonly path: string; read
   const ways = (["url", "sentinels", "cluster"] as const).filter((way) => options[way] !== undefined);
   if (ways.length !== 1)
     problems.push({ path: ways[1] ?? "url", message: "needs exactly one of url, sentinels and cluster" });
-  if (options.url !== undefined && !isRedisUrl(options.url))
-    problems.push({ path: "url", message: "must begin with redis:// or rediss://" });
+  const { url } = options;
+  if (url !== undefined && !(typeof url === "string" ? isRedisUrl(url) : isSecretOption(url)))
+    problems.push({ path: "url", message: `${URL_RULE}, or be secretFrom(…)` });
   for (const way of ["sentinels", "cluster"] as const) {
     const nodes = options[way];
     if (nodes === undefined) continue;

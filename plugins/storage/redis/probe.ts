@@ -5,7 +5,7 @@ import type { Log, Metrics } from "../../../core/ports/plugin.ts";
 import type { Durability } from "../../../core/ports/storage.ts";
 import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
-import type { RedisOptions } from "./options.ts";
+import type { ReadOptions } from "./options.ts";
 
 /** Time between two readings, ms. */
 const LOOK_MS = 5_000;
@@ -27,7 +27,7 @@ interface Found extends RedisProbe {
 type Facts = ReadonlyMap<string, string>;
 
 /** @throws StartError 78 when it would lose data by design, or cannot do what the config asks */
-export async function probe(client: Client, options: RedisOptions, log: Log): Promise<RedisProbe> {
+export async function probe(client: Client, options: ReadOptions, log: Log): Promise<RedisProbe> {
   const found = await lookAt(client, options, log);
   const { version, info, config, replicas, durability, appendfsync } = found;
   if (Number.parseInt(version, 10) < 6) throw new StartError(78, `Redis ${version} is too old; 6.0 or newer is needed`);
@@ -54,7 +54,7 @@ export async function probe(client: Client, options: RedisOptions, log: Log): Pr
 }
 
 /** @param log reports that Redis hides its configuration; left out when that is known */
-async function lookAt(client: Client, options: RedisOptions, log?: Log): Promise<Found> {
+async function lookAt(client: Client, options: ReadOptions, log?: Log): Promise<Found> {
   const server = primary(client);
   const info = parseInfo(String(await server.info()));
   const config = await configOf(server, log);
@@ -78,7 +78,7 @@ export interface LiveProbe {
 export function liveProbe(
   first: RedisProbe,
   client: Client,
-  options: RedisOptions,
+  options: ReadOptions,
   deps: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics; readonly calls: Pick<Calls, "ask"> },
 ): LiveProbe {
   const { clock, log, metrics, calls } = deps;
@@ -116,14 +116,14 @@ export function liveProbe(
  * its disk, and replicas have confirmed that they have it. Otherwise a crash or a failover may lose what was
  * acknowledged.
  */
-function judge(appendfsync: string, replicas: number, options: RedisOptions): Durability {
+function judge(appendfsync: string, replicas: number, options: ReadOptions): Durability {
   if (appendfsync !== "always") return "volatile";
   if ((options.replicas ?? 0) > 0) return "replicated";
   const failover = options.sentinels !== undefined || options.cluster !== undefined || replicas > 0;
   return failover ? "volatile" : "fsync";
 }
 
-function report(log: Log, { durability, appendfsync, replicas, config }: Found, options: RedisOptions): void {
+function report(log: Log, { durability, appendfsync, replicas, config }: Found, options: ReadOptions): void {
   const required = Number(config.get("min-replicas-to-write") ?? 0);
   const wait = `commits wait for ${options.replicas ?? 0} of ${replicas} replicas, min-replicas-to-write ${required}`;
   const facts = { durability, detail: `appendfsync ${appendfsync}, ${wait}` };
