@@ -27,6 +27,8 @@ export interface EventCache {
 
 /** Rough cost of an event besides its body. */
 const PER_EVENT = 512;
+/** The part of the bytes that is kept when there are too many. */
+const KEPT = 7 / 8;
 
 /** @param maxBytes of cached bodies. @default 16 MiB */
 export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 16 * 1024 * 1024): EventCache {
@@ -35,12 +37,19 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
   let bytes = 0;
 
   function hold(event: RelayEvent): void {
+    // Nobody asks for it.
+    if (deliveryCount(event) === 0) return;
     const loaded = { event, body: Buffer.from(event.body, "utf8") };
     held.set(event.ordinal, { of: loaded });
     bytes += loaded.body.length + PER_EVENT;
-    while (bytes > maxBytes && held.size > 1) {
-      const [oldest, ticket] = held.entries().next().value as [string, Ticket<CachedEvent>];
-      drop(oldest, ticket);
+    if (bytes > maxBytes) shrink(event.ordinal);
+  }
+
+  /** Drops the oldest, some more than it must: each walk through a map steps over all that was deleted at its front. */
+  function shrink(newest: string): void {
+    for (const [ordinal, ticket] of held) {
+      if (bytes <= maxBytes * KEPT || ordinal === newest) return;
+      drop(ordinal, ticket);
     }
   }
 

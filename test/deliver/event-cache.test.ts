@@ -1,0 +1,68 @@
+// The cache of accepted events: what it holds is not read back, what it does not hold is.
+import { describe, expect, it } from "vitest";
+import { createEventCache } from "../../core/deliver/event-cache.ts";
+import { deliveryBody, encodeEvent, type RelayEvent } from "../../core/model/event.ts";
+import { eventKey } from "../../core/model/keys.ts";
+import { ordinals } from "../../core/model/ids.ts";
+
+const AT = Date.UTC(2026, 0, 1);
+const mint = ordinals(() => AT);
+
+function made(subscriptionIds: readonly string[], data = "1"): RelayEvent {
+  const [ordinal, keyId, type] = [mint(), "key_1", "deposit:paid"];
+  const id = `evt_${ordinal}`;
+  const body = deliveryBody(id, type, keyId, AT, data);
+  return { id, type, keyId, ordinal, createdAt: AT, acceptedAt: AT, subscriptionIds, body };
+}
+
+/** A cache over a storage that has all of these, and the keys that were read from it. */
+function opened(maxBytes: number, events: readonly RelayEvent[]) {
+  const rows = new Map(events.map((event) => [eventKey(event.keyId, event.ordinal), encodeEvent(event)]));
+  const reads: string[] = [];
+  const storage = {
+    getItem: async (key: string) => {
+      reads.push(key);
+      return rows.get(key);
+    },
+  };
+  return { cache: createEventCache(storage, maxBytes), reads };
+}
+
+describe("the cache of accepted events", () => {
+  it("gives an event back without a reading", async () => {
+    const event = made(["sub_1"]);
+    const { cache, reads } = opened(100_000, [event]);
+    cache.put(event);
+    expect((await cache.load("key_1", event.ordinal)).event).toBe(event);
+    expect(reads).toEqual([]);
+  });
+
+  it("holds no event that has no delivery, so that those push none out that has", async () => {
+    const wanted = made(["sub_1"]);
+    const others = Array.from({ length: 1_000 }, () => made([]));
+    const { cache, reads } = opened(100_000, [wanted, ...others]);
+    for (const event of [wanted, ...others]) cache.put(event);
+    expect((await cache.load("key_1", wanted.ordinal)).event).toBe(wanted);
+    expect(reads).toEqual([]);
+  });
+
+  it("holds the newest, and most of what it may", async () => {
+    const events = Array.from({ length: 1_000 }, () => made(["sub_1"]));
+    const cost = Buffer.byteLength((events[0] as RelayEvent).body) + 512;
+    const { cache, reads } = opened(100 * cost, events);
+    for (const event of events) cache.put(event);
+    for (const event of events.toReversed()) await cache.load("key_1", event.ordinal);
+    const held = events.length - reads.length;
+    expect(held).toBeGreaterThanOrEqual(85);
+    expect(held).toBeLessThanOrEqual(100);
+    expect(reads[0]).toBe(eventKey("key_1", (events[events.length - held - 1] as RelayEvent).ordinal));
+  });
+
+  it("holds the newest even where it alone is too large", async () => {
+    const events = [made(["sub_1"]), made(["sub_1"], `"${"x".repeat(5_000)}"`)];
+    const { cache, reads } = opened(1_000, events);
+    for (const event of events) cache.put(event);
+    expect((await cache.load("key_1", (events[1] as RelayEvent).ordinal)).event).toBe(events[1]);
+    expect(reads).toEqual([]);
+  });
+});
