@@ -1,4 +1,5 @@
 /** `fromRedisStream({ url, stream, group })` reads a Redis stream as a member of a consumer group. */
+import type { ConnectionOptions as TlsOptions } from "node:tls";
 import { refuseOptions } from "../../core/model/errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
@@ -26,9 +27,11 @@ export interface RedisStreamOptions extends MessageOptions {
   readonly claimAfterMs?: number;
   /** Most entries that were read and not acknowledged. @default 2_000 */
   readonly maxInFlight?: number;
+  /** Passed to `tls.connect`: `ca`, `cert`, `key`, `servername`. For a URL that begins with `rediss:`. */
+  readonly tls?: TlsOptions;
 }
 
-const OWN = ["url", "stream", "group", "consumer", "dead", "claimAfterMs", "maxInFlight"];
+const OWN = ["url", "stream", "group", "consumer", "dead", "claimAfterMs", "maxInFlight", "tls"];
 const KIND = "redisStream";
 
 /**
@@ -67,7 +70,8 @@ function problemsOf(options: RedisStreamOptions | undefined): readonly FieldErro
 async function open(options: RedisStreamOptions, ctx: PluginContext): Promise<Source> {
   const { hostname } = await import("node:os");
   const { stream, group = "relay", consumer = hostname(), dead = `${stream}:dead`, claimAfterMs = 30_000 } = options;
-  const settings: StreamOptions = { url: ctx.secret("url"), stream, group, consumer, dead, claimAfterMs };
+  const { tls } = options;
+  const settings: StreamOptions = { url: ctx.secret("url"), stream, group, consumer, dead, claimAfterMs, tls };
   const reader = await createStreamReader(settings, ctx.clock);
   const intake = createIntake<Entry>(ctx, {
     reading: readingOf(options, KIND),

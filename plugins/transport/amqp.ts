@@ -10,12 +10,15 @@ import { clientProblems, loadClient } from "./buses/load.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
 import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { Sends } from "./buses/sends.ts";
+import { readTls, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
 
 export interface AmqpOptions {
   /** Name of the connection in URLs: `amqp://<name>/exchange/routing.key`. */
   readonly name: string;
   /** `amqp://user:password@host:port/vhost`, `amqps://` for TLS. */
   readonly url: SecretOption;
+  /** Paths of PEM files, for a URL that begins with `amqps:`. Without it the system's authorities are trusted. */
+  readonly tls?: TlsFiles;
 }
 
 const OWN: readonly (keyof AmqpOptions)[] = ["name", "url"];
@@ -44,11 +47,12 @@ export const toAmqp = (options: AmqpOptions): Plugin<"transport", Transport> => 
   name: `amqp:${options?.name}`,
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { url: options?.url },
-  async setup({ clock, log, secret }) {
+  async setup({ clock, configDir, log, secret }) {
     const { Connection } = await loadClient("toAmqp", PACKAGES, () => import("rabbitmq-client"));
     const { name } = options;
     const sends = new Sends(clock);
     const destination = destinations(`amqp://${name}/`, DESTINATION, RULE);
+    const tls = await readTls(options.tls, configDir);
     const connection = new Connection({
       url: checkedUrl("toAmqp", secret("url"), SCHEMES),
       connectionName: "relay",
@@ -58,6 +62,7 @@ export const toAmqp = (options: AmqpOptions): Plugin<"transport", Transport> => 
       retryLow: AGAIN_MS,
       retryHigh: AGAIN_MOST_MS,
       noDelay: true,
+      ...(tls && { tls }),
     });
     let blocked = false;
     let said = "";
@@ -110,6 +115,11 @@ export const toAmqp = (options: AmqpOptions): Plugin<"transport", Transport> => 
   },
 });
 
-function problemsOf({ name, url }: Partial<AmqpOptions>): readonly OptionProblem[] {
-  return [...nameProblems(name), ...urlProblems("url", url, SCHEMES), ...clientProblems("toAmqp", PACKAGES)];
+function problemsOf({ name, url, tls }: Partial<AmqpOptions>): readonly OptionProblem[] {
+  return [
+    ...nameProblems(name),
+    ...urlProblems("url", url, SCHEMES),
+    ...tlsProblems(tls),
+    ...clientProblems("toAmqp", PACKAGES),
+  ];
 }

@@ -9,6 +9,7 @@ import { Fault } from "./buses/fault.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
 import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { Sends } from "./buses/sends.ts";
+import { readTls, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
 
 export interface RedisStreamOptions {
   /** Name of the connection in URLs: `redis-stream://<name>/deposits`. */
@@ -17,6 +18,8 @@ export interface RedisStreamOptions {
   readonly url: SecretOption;
   /** About how many entries a stream keeps; Redis removes the oldest beyond that. All are kept without it. */
   readonly maxLen?: number;
+  /** Paths of PEM files, for a URL that begins with `rediss:`. Without it the system's authorities are trusted. */
+  readonly tls?: TlsFiles;
 }
 
 const OWN: readonly (keyof RedisStreamOptions)[] = ["name", "url", "maxLen"];
@@ -44,9 +47,10 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
   name: `redis-stream:${options?.name}`,
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { url: options?.url },
-  async setup({ clock, log, secret }) {
+  async setup({ clock, configDir, log, secret }) {
     const { Redis } = await import("ioredis");
     const { name, maxLen } = options;
+    const tls = await readTls(options.tls, configDir);
     const sends = new Sends(clock);
     const destination = destinations(`redis-stream://${name}/`, STREAM, RULE);
     const client = new Redis(checkedUrl("toRedisStream", secret("url"), SCHEMES), {
@@ -59,6 +63,7 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
       retryStrategy: () => AGAIN_MS,
       maxLoadingRetryTime: AGAIN_MS,
       reconnectOnError: (error) => error.message.startsWith("READONLY"),
+      ...(tls && { tls }),
     });
     let said = "";
     client.on("error", ({ message }: Error) => {
@@ -108,8 +113,8 @@ function fieldsOf({ headers, body, messageId }: TransportRequest): (string | Buf
   return fields;
 }
 
-function problemsOf({ name, url, maxLen = 1 }: Partial<RedisStreamOptions>): readonly OptionProblem[] {
-  const problems = [...nameProblems(name), ...urlProblems("url", url, SCHEMES)];
+function problemsOf({ name, url, maxLen = 1, tls }: Partial<RedisStreamOptions>): readonly OptionProblem[] {
+  const problems = [...nameProblems(name), ...urlProblems("url", url, SCHEMES), ...tlsProblems(tls)];
   if (!Number.isSafeInteger(maxLen) || maxLen < 1)
     problems.push({ path: "maxLen", message: "must be a whole number, 1 or more" });
   return problems;

@@ -1,7 +1,7 @@
 /** Real PostgreSQL servers, each with a port and a folder of its own, which a test may kill and start again. */
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { chown, mkdtemp, rm } from "node:fs/promises";
+import { chown, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -40,8 +40,13 @@ function programs(): string {
   return found;
 }
 
+export interface PostgresOptions {
+  /** PEM. Then only TLS and this password let anybody in. */
+  readonly secured?: { readonly cert: string; readonly key: string; readonly ca: string; readonly password: string };
+}
+
 /** Takes some seconds: the files of an empty database are made. */
-export async function startPostgres(): Promise<PostgresServer> {
+export async function startPostgres({ secured }: PostgresOptions = {}): Promise<PostgresServer> {
   const bin = programs();
   const root = process.getuid?.() === 0;
   const under = (command: string, args: readonly string[]): [string, readonly string[]] =>
@@ -50,12 +55,28 @@ export async function startPostgres(): Promise<PostgresServer> {
   const id = (what: string): number => Number(execFileSync("id", [what, USER], { encoding: "utf8" }));
   if (root) await chown(dir, id("-u"), id("-g"));
   const data = join(dir, "data");
+  const password = join(dir, "password");
+  if (secured !== undefined) await writeFile(password, secured.password, { mode: 0o644 });
   const env = { PATH: process.env["PATH"] ?? "", LANG: "C.UTF-8" };
-  const making = ["-D", data, "-U", "relay", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"];
+  const making = [
+    "-D",
+    data,
+    "-U",
+    "relay",
+    ...(secured ? ["--auth=scram-sha-256", `--pwfile=${password}`] : ["--auth=trust"]),
+    "--no-sync",
+    "-E",
+    "UTF8",
+    "--locale=C.UTF-8",
+  ];
   const [initdb, initArgs] = under(join(bin, "initdb"), making);
   await promisify(execFile)(initdb, [...initArgs], { env, cwd: "/" });
   const port = await freePort();
-  const url = `postgres://relay@127.0.0.1:${port}/postgres`;
+  const own = secured === undefined ? undefined : await secure(dir, secured, root);
+  const url =
+    own === undefined
+      ? `postgres://relay@127.0.0.1:${port}/postgres`
+      : `postgres://relay:${encodeURIComponent(own.password)}@127.0.0.1:${port}/postgres?sslmode=verify-full&sslrootcert=${own.caFile}`;
 
   async function connect(): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: url });
@@ -77,6 +98,10 @@ export async function startPostgres(): Promise<PostgresServer> {
   };
 
   const settings = [`port=${port}`, "listen_addresses=127.0.0.1", `unix_socket_directories=${dir}`, "fsync=off"];
+  if (own !== undefined) {
+    settings.push("ssl=on", `ssl_cert_file=${own.certFile}`, `ssl_key_file=${own.keyFile}`);
+    settings.push(`hba_file=${own.hbaFile}`);
+  }
   const [command, args] = under(join(bin, "postgres"), ["-D", data, ...settings.flatMap((one) => ["-c", one])]);
   const ready = async (): Promise<boolean> => (await query("SELECT 1")).length === 1;
   const server = await startServer({ command, args, env, cwd: "/", ready });
@@ -105,4 +130,26 @@ export async function startPostgres(): Promise<PostgresServer> {
       await rm(dir, { recursive: true, force: true, maxRetries: 5 });
     },
   };
+}
+
+/** Writes what a server needs that takes no connection but those over TLS with a password. */
+async function secure(
+  dir: string,
+  { cert, key, ca, password }: NonNullable<PostgresOptions["secured"]>,
+  root: boolean,
+) {
+  const file = (name: string): string => join(dir, name);
+  const files = {
+    certFile: file("cert.pem"),
+    keyFile: file("key.pem"),
+    caFile: file("ca.pem"),
+    hbaFile: file("hba.conf"),
+  };
+  await writeFile(files.certFile, cert);
+  await writeFile(files.caFile, ca);
+  await writeFile(files.hbaFile, "hostssl all all 127.0.0.1/32 scram-sha-256\n");
+  await writeFile(files.keyFile, key, { mode: 0o600 });
+  const id = (what: string): number => Number(execFileSync("id", [what, USER], { encoding: "utf8" }));
+  if (root) await chown(files.keyFile, id("-u"), id("-g"));
+  return { ...files, password };
 }

@@ -1,4 +1,5 @@
 /** Reads a stream on one connection, which waits for entries, and acknowledges on another. */
+import type { ConnectionOptions as TlsOptions } from "node:tls";
 import type { Redis } from "ioredis";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Intake } from "../messages/intake.ts";
@@ -12,6 +13,7 @@ export interface StreamOptions {
   readonly consumer: string;
   readonly dead: string;
   readonly claimAfterMs: number;
+  readonly tls?: TlsOptions | undefined;
 }
 
 export interface StreamReader {
@@ -49,6 +51,7 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
       socketTimeout: BLOCK_MS + ANSWER_MS,
       keepAlive: 10_000,
       retryStrategy: () => null,
+      ...(options.tls && { tls: options.tls }),
     });
     // Without a listener an error event ends the process.
     made.on("error", (error) => (fault = error));
