@@ -8,7 +8,7 @@ export interface NatsOptions extends MessageOptions {
   readonly stream: string;
   /** A durable pull consumer with explicit acknowledgements. It must exist: the relay makes none. */
   readonly consumer: string;
-  /** Most messages that are fetched and not acknowledged. @default 500 */
+  /** Most messages that are fetched and not acknowledged. @default 1_000 */
   readonly maxInFlight?: number;
   /**
    * The subject that a message without a valid event is published to, with the reason in its headers. A stream must take

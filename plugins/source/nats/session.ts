@@ -18,7 +18,7 @@ const PING_MS = 10_000;
 
 export function startNats(ctx: PluginContext, options: NatsOptions, library: NatsLibrary): Source {
   const { clock } = ctx;
-  const { stream, consumer, maxInFlight = 500 } = options;
+  const { stream, consumer, maxInFlight = 1_000 } = options;
   const reading = readingOf(options, "nats");
   const intake = createIntake<NatsMessage>(ctx, {
     reading,
