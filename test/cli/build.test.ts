@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needs } from "../support/needs.ts";
+import { freePort } from "../support/redis.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
@@ -254,6 +255,67 @@ export default defineRelay({ server: { port: 0 }, storage: memory(), sources: [p
     expect(await text(`${url}/parrot`)).toBe("here, here");
     expect(await text(`${url}/late`)).toBe("function");
     await stop();
+  });
+
+  it("starts with an outside config of brokers, whose clients are inside it, and says that they are away", async () => {
+    const cwd = await inFolder("brokers");
+    const port = await freePort();
+    await writeFile(
+      join(cwd, "relay.config.ts"),
+      `import { defineRelay, fromAmqp, fromKafka, fromNats, fromPostgres, fromRedisStream, http, https, memory, toAmqp, toKafka,
+  toNats } from "relaybox";
+const at = "127.0.0.1:${port}";
+export default defineRelay({
+  server: { port: 0 }, storage: memory(), log: { level: "warn" },
+  sources: [
+    http(),
+    fromAmqp({ url: \`amqp://\${at}\`, queue: "relay" }),
+    fromKafka({ brokers: [at], topics: ["orders"], groupId: "relay" }),
+    fromNats({ servers: at, stream: "ORDERS", consumer: "relay" }),
+    fromPostgres({ url: \`postgres://relay@\${at}/shop\`, table: "outbox" }),
+    fromRedisStream({ url: \`redis://\${at}\`, stream: "orders" }),
+  ],
+  transports: [
+    https(),
+    toAmqp({ name: "rabbit", url: \`amqp://\${at}\` }),
+    toKafka({ name: "kafka", brokers: [at] }),
+    toNats({ name: "bus", servers: at }),
+  ],
+});\n`,
+    );
+    const { url, stop } = await start(cwd);
+    // Each of them has been loaded, and tried to connect.
+    const parts = ["source:amqp", "source:kafka", "source:nats", "source:postgres", "source:redisStream"];
+    const all = [...parts, "transport:amqp:rabbit", "transport:kafka:kafka", "transport:nats:bus"];
+    for (;;) {
+      const told = await text(`${url}/readyz`);
+      if (all.every((part) => told.includes(`"${part}":{"ready":false`))) break;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    expect(await stop()).toEqual([0, null]);
+  });
+
+  it("runs several threads", async () => {
+    const cwd = await inFolder("threads");
+    await writeFile(
+      join(cwd, "relay.config.ts"),
+      `import { defineRelay, sqlite } from "relaybox";
+export default defineRelay({ server: { port: 0 }, storage: sqlite(), threads: 2, metrics: { token: "a-token-of-the-test" } });\n`,
+    );
+    const { url, stop } = await start(cwd);
+    const metrics = async (): Promise<string> => {
+      const answer = await fetch(`${url}/metrics`, { headers: { authorization: "Bearer a-token-of-the-test" } });
+      return answer.text();
+    };
+    while (!/^relay_threads 2$/m.test(await metrics())) await new Promise((resolve) => setTimeout(resolve, 50));
+    const token = (await readFile(join(cwd, "data/keys/publish-token"), "utf8")).trim();
+    const answer = await fetch(`${url}/events`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify({ type: "built.in", keyId: "key_1", data: 1 }),
+    });
+    expect(answer.status).toBe(202);
+    expect(await stop()).toEqual([0, null]);
   });
 
   it("does not pretend to be able to build another", async () => {
