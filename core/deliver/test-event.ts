@@ -13,6 +13,8 @@ import { sendMade, transformFailed, type Transforming } from "./transform.ts";
 export interface TestEventSent {
   readonly ordinal: string;
   readonly attempt: Attempt;
+  /** The connection that the subscription's URL names is away. */
+  readonly away: boolean;
 }
 
 export interface SendTestEvent {
@@ -81,7 +83,8 @@ export function createTestEvent(deps: {
       const sent = transmit(subscription, loaded, AbortSignal.any([signal, end.signal]));
       underWay.set(sent, { id, end });
       try {
-        return { ordinal: event.ordinal, attempt: (await sent).attempt };
+        const { attempt, reply } = await sent;
+        return { ordinal: event.ordinal, attempt, away: reply.kind === "unavailable" };
       } finally {
         underWay.delete(sent);
       }

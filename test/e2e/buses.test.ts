@@ -7,6 +7,7 @@ import { testFolder } from "../support/folder.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 import { until } from "../support/until.ts";
 
+const AWAY = "the connection that the URL names is away: deliveries wait until it is back";
 const event = (n: number) => ({ type: "deposits:paid", keyId: "key_1", id: `order:${n}`, data: { n } });
 const batch = (from: number, count: number) => Array.from({ length: count }, (_, i) => event(from + i));
 
@@ -63,6 +64,35 @@ for (const kind of BUSES) {
         const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url, events: ["*"] } });
         expect(made.json, url).toMatchObject({ code: "URL_NOT_ALLOWED", errors: [{ path: "url", message }] });
       }
+    });
+
+    it("fail at once in a test event while the bus is away, and a replay waits until it is back", async ({ skip }) => {
+      await using bus = await kind.start();
+      const { server } = bus;
+      if (server === undefined) return skip("there is no server");
+      await using relay = await startRelay({ transports: [bus.plugin] });
+      const { id } = await subscribe(relay, bus.url);
+      await relay.publish(event(1));
+      await settled(relay, "delivered", 1);
+      await server.kill();
+      const named = `transport:${bus.plugin.name}`;
+      await until(async () => (await relay.call("GET", "/readyz")).json.data.parts[named].ready === false);
+      const tried = await relay.call("POST", `/api-keys/key_1/webhooks/${id}/test`);
+      expect(tried.status).toBe(200);
+      expect(tried.json.data).toMatchObject({ error: "connect", detail: AWAY });
+      // Told by what is known, not by a deadline.
+      expect(tried.json.data.durationMs).toBeLessThan(10_000);
+      const replay = { body: { force: true } };
+      expect((await relay.call("POST", "/api-keys/key_1/events/order:1/replay", replay)).status).toBeLessThan(300);
+      const attempts = async () => {
+        const shown = await relay.call("GET", "/api-keys/key_1/events/order:1");
+        return shown.json.data.deliveries[0].attempts as readonly object[];
+      };
+      // Those of the new cycle.
+      expect(await attempts()).toEqual([]);
+      await server.start();
+      await until(async () => (await attempts()).length > 0);
+      expect(await attempts()).toMatchObject([{ statusCode: 200, cycle: 1, number: 1 }]);
     });
 
     it("outlive a relay that is killed in mid-stream", async () => {

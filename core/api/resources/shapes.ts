@@ -68,7 +68,7 @@ export const attempt = z
     error: z.enum(["dns", "guard", "connect", "tls", "timeout", "reset", "protocol", "token", "transform"]).optional(),
     detail: z.string().optional().meta({
       description:
-        "Which rule of the guard refused, what the OAuth 2 server answered, or why the transform made no body, where `error` is `guard`, `token` or `transform`.",
+        "Which rule of the guard refused, what the OAuth 2 server answered, or why the transform made no body, where `error` is `guard`, `token` or `transform`. Of a test event, that the connection of its URL is away.",
     }),
     responseExcerpt: z.string().optional(),
     responseTruncated: z.boolean().optional(),

@@ -15,7 +15,15 @@ import { findSubscription, WEBHOOK } from "./subscriptions.ts";
 export type TestEventSender = (
   subscription: Subscription,
   signal: AbortSignal,
-) => Promise<{ readonly ordinal: string; readonly attempt: Attempt }>;
+) => Promise<{
+  readonly ordinal: string;
+  readonly attempt: Attempt;
+  /** The connection that the subscription's URL names is away. */
+  readonly away?: boolean;
+}>;
+
+/** In words of its own, which name no address. */
+const AWAY = "the connection that the URL names is away: deliveries wait until it is back";
 
 export function testEventOperations(deps: {
   readonly ping?: TestEventSender | undefined;
@@ -37,8 +45,9 @@ export function testEventOperations(deps: {
         const subscription = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
         const line = { action: "subscription.tested", target: subscription.id } as const;
         await storage.commit([auditChange(keyId, nextOrdinal(), actor, clock.now(), line)]);
-        const { ordinal, attempt } = await ping(subscription, call.signal);
-        return { data: attemptView({ ordinal, subscriptionId: subscription.id }, attempt) };
+        const { ordinal, attempt, away } = await ping(subscription, call.signal);
+        const view = attemptView({ ordinal, subscriptionId: subscription.id }, attempt);
+        return { data: away === true ? { ...view, detail: AWAY } : view };
       },
     }),
   ];

@@ -88,7 +88,7 @@ export const rotatedView = (sub: Subscription, secret: string): unknown => {
 /** Stages whose words name no address; those of others may tell a subscriber of an inner network. */
 const EXPLAINED: ReadonlySet<AttemptError> = new Set(["guard", "token", "transform"]);
 
-export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId">, attempt: Attempt): unknown {
+export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId">, attempt: Attempt): object {
   const { cycle, number, startedAt, durationMs, statusCode, error, detail } = attempt;
   const { responseExcerpt, responseTruncated, transform } = attempt;
   return {
