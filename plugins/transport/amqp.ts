@@ -21,7 +21,7 @@ export interface AmqpOptions {
   readonly tls?: TlsFiles;
 }
 
-const OWN: readonly (keyof AmqpOptions)[] = ["name", "url"];
+const OWN: readonly (keyof AmqpOptions)[] = ["name", "url", "tls"];
 
 /** An exchange, and a routing key that may be left out. The default exchange, which reaches every queue, has no URL. */
 const DESTINATION = /^([A-Za-z0-9][A-Za-z0-9._-]{0,126})(?:\/([A-Za-z0-9._-]{1,255}))?$/;

@@ -22,7 +22,7 @@ export interface RedisStreamOptions {
   readonly tls?: TlsFiles;
 }
 
-const OWN: readonly (keyof RedisStreamOptions)[] = ["name", "url", "maxLen"];
+const OWN: readonly (keyof RedisStreamOptions)[] = ["name", "url", "maxLen", "tls"];
 
 const STREAM = /^([A-Za-z0-9][A-Za-z0-9._:-]{0,199})$/;
 const RULE = "the key of a stream: 1 to 200 letters, digits and . _ : -, such as deposits:paid";

@@ -219,5 +219,7 @@ describe("the files of a transport's TLS", () => {
       ["tls.caFile", "tls.ca"],
       ["tls.caFile", "tls.ca"],
     ]);
+    expect(toAmqp({ name: "bus", url: "amqps://host", tls: files }).problems).toEqual([]);
+    expect(toRedisStream({ name: "bus", url: "rediss://host", tls: files }).problems).toEqual([]);
   });
 });
