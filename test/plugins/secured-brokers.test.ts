@@ -1,31 +1,23 @@
 // Sources and transports over TLS with a login, against real servers whose certificate an authority of the tests issued.
-import { hash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { connect as connectNats } from "@nats-io/transport-node";
 import { connect as connectAmqp } from "amqplib";
-import { Redis } from "ioredis";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { SourcePlugin, TransportPlugin } from "../../core/ports/plan.ts";
 import type { Reply } from "../../core/ports/transport.ts";
 import { fromAmqp } from "../../plugins/source/amqp.ts";
-import { fromNats } from "../../plugins/source/nats.ts";
 import { fromPostgres } from "../../plugins/source/postgres.ts";
-import { fromRedisStream } from "../../plugins/source/redis-stream.ts";
 import { toAmqp } from "../../plugins/transport/amqp.ts";
-import { toNats } from "../../plugins/transport/nats.ts";
 import { toRedisStream } from "../../plugins/transport/redis-stream.ts";
 import { sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { makeAuthority, testAuthority } from "../support/certificates.ts";
 import { testFolder } from "../support/folder.ts";
 import { paid } from "../support/intake.ts";
 import { openSource } from "../support/message-plugin.ts";
-import { startNats } from "../support/nats.ts";
 import { needs } from "../support/needs.ts";
 import { documented, startPostgres } from "../support/postgres.ts";
 import { startRabbit } from "../support/rabbitmq.ts";
-import { freePort, startRedis } from "../support/redis.ts";
+import { freePort } from "../support/redis.ts";
 
 /** `@` and `/` have a meaning in URLs. */
 const PASSWORD = "a p@ss/word";
@@ -136,67 +128,6 @@ describe.skipIf(needs("rabbitmq") !== undefined)("RabbitMQ over amqps with a use
     expect(await unsent(toAmqp({ name: "bus", url, tls: { caFile: otherCaFile } }), to)).toContain("bus is away");
     expect(await unsent(toAmqp({ name: "bus", url: wrong, tls: { caFile } }), to)).toContain("bus is away");
     await model.close();
-  });
-});
-
-describe.skipIf(needs("nats") !== undefined)("NATS over TLS with a user", () => {
-  it("is read and published to, and not without its authority or with another password", async () => {
-    const { caFile, certFile, keyFile } = files;
-    const tlsArgs = ["--tls", "--tlscert", certFile, "--tlskey", keyFile];
-    await using server = await startNats([...tlsArgs, "--user", "relay", "--pass", PASSWORD]);
-    const login = { user: "relay", password: PASSWORD };
-    // The client compares the certificate with the server's name, and takes any address for localhost.
-    const servers = `nats://localhost:${server.port}`;
-    const connection = await connectNats({ servers, user: "relay", pass: PASSWORD, tls: { ca } });
-    const manager = await jetstreamManager(connection);
-    await manager.streams.add({ name: "ORDERS", subjects: ["orders.>"] });
-    await manager.consumers.add("ORDERS", { durable_name: "relay", ack_policy: "explicit" });
-    await jetstream(connection).publish("orders.paid", event);
-    const at = { servers, stream: "ORDERS", consumer: "relay" };
-    expect(await stored(fromNats({ ...at, ...login, tls: { caFile } }))).toEqual(["order-17"]);
-    expect(await refusal(fromNats({ ...at, ...login, tls: { caFile: otherCaFile } }))).toMatch(UNTRUSTED);
-    expect(await refusal(fromNats({ ...at, ...login, password: "wrong", tls: { ca } }))).toMatch(/authorization/i);
-
-    const to = "nats://bus/orders.sent";
-    const bus = { name: "bus", servers, ...login };
-    expect(textOf(await send(toNats({ ...bus, tls: { caFile } }), to))).toContain("200");
-    expect((await manager.streams.info("ORDERS")).state.messages).toBe(2);
-    expect(await unsent(toNats({ ...bus, tls: { caFile: otherCaFile } }), to)).toContain("bus is away");
-    expect(await unsent(toNats({ ...bus, password: "wrong", tls: { caFile } }), to)).toContain("bus is away");
-    await connection.close();
-  });
-});
-
-describe.skipIf(needs("redis") !== undefined)("Redis over rediss with a user of its ACL", () => {
-  it("is read and written to, and not without its authority or with another password", async () => {
-    const port = await freePort();
-    const { caFile, certFile, keyFile } = files;
-    await using _server = await startRedis({
-      config: {
-        ...{ "tls-port": String(port), "tls-ca-cert-file": caFile, "tls-auth-clients": "no" },
-        ...{ "tls-cert-file": certFile, "tls-key-file": keyFile },
-        // What comes without a login may ask whether the server is there, and no more.
-        "user#1": "default on nopass -@all +ping",
-        "user#2": `relay on #${hash("sha256", PASSWORD, "hex")} ~orders* ~deposits* +@all`,
-      },
-    });
-    const url = `rediss://${LOGIN}@127.0.0.1:${port}`;
-    const client = new Redis(url, { tls: { ca } });
-    await client.xadd("orders", "*", "event", event);
-    expect(await stored(fromRedisStream({ url, stream: "orders", tls: { ca } }))).toEqual(["order-17"]);
-    expect(await refusal(fromRedisStream({ url, stream: "orders", tls: { ca: otherCa } }))).toMatch(UNTRUSTED);
-    const wrong = url.replace(LOGIN, "relay:wrong");
-    expect(await refusal(fromRedisStream({ url: wrong, stream: "orders", tls: { ca } }))).toContain("WRONGPASS");
-
-    const to = "redis-stream://bus/deposits";
-    expect(textOf(await send(toRedisStream({ name: "bus", url, tls: { caFile } }), to))).toContain("200");
-    expect(await client.xlen("deposits")).toBe(1);
-    expect(await unsent(toRedisStream({ name: "bus", url, tls: { caFile: otherCaFile } }), to)).toContain(
-      "bus is away",
-    );
-    const forbidden = await send(toRedisStream({ name: "bus", url, tls: { caFile } }), "redis-stream://bus/others");
-    expect(textOf(forbidden)).toContain("NOPERM");
-    client.disconnect();
   });
 });
 
