@@ -4,7 +4,7 @@ import { tidyHeap } from "../../runtime/v8-settings.ts";
 import { VERSION } from "../../model/version.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Log } from "../../ports/plugin.ts";
-import type { Relay } from "../../runtime/compose/compose.ts";
+import type { Relay, SetupContext } from "../../runtime/compose/compose.ts";
 import type { ThreadsDeps } from "../../runtime/threads/supervisor.ts";
 import { isDetailed, type CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
@@ -63,10 +63,7 @@ export async function runRelay(
   reread?: ReturnType<typeof rereader>,
   by?: StartedBy,
 ): Promise<number> {
-  const [{ composeRelay }, { createLog, createMetrics }] = await Promise.all([
-    import("../../runtime/compose/compose.ts"),
-    import("../../runtime/observability/index.ts"),
-  ]);
+  const { createLog, createMetrics } = await import("../../runtime/observability/index.ts");
   const log = createLog(plan.log.level);
   const { transformSpawner } = await import("../support/transform-processes.ts");
   const transforms = by && transformSpawner(by);
@@ -74,7 +71,7 @@ export async function runRelay(
   const threads = by === undefined ? 1 : await threadsOf(plan, log);
   const relay =
     by === undefined || threads === 1
-      ? composeRelay(plan, parts)
+      ? await oneNode(plan, parts)
       : await severalNodes(plan, threads, parts, by, around);
   const runLog = createRunLog(around);
   const asked = Promise.withResolvers<void>();
@@ -136,6 +133,12 @@ async function threadsOf(plan: Plan, log: Log): Promise<number> {
   return 1;
 }
 
+async function oneNode(plan: Plan, parts: SetupContext): Promise<Relay> {
+  const { composeRelay } = await import("../../runtime/compose/compose.ts");
+  return composeRelay(plan, parts);
+}
+
+/** This thread supervises, and loads nothing of a node. */
 async function severalNodes(
   plan: Plan,
   count: number,
