@@ -30,6 +30,8 @@ export interface OrdealOptions {
   readonly without?: readonly string[];
   /** Subscriptions of the kind of event that goes to very many. @default 60 */
   readonly wide?: number;
+  /** Threads of each relay. @default 1 */
+  readonly threads?: number;
   /** What starts a relay. @default the command of this checkout */
   readonly command?: readonly string[];
   /** Whether all receivers but one hang for a while at the end. @default true */
@@ -106,6 +108,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
           storage: expression,
           health,
           env,
+          threads: options.threads,
           command: options.command,
         }),
       );
