@@ -14,11 +14,9 @@ import { holdStorage, type HeldStorage } from "./held-storage.ts";
 import { createMergedMetrics } from "./merged-metrics.ts";
 import { BEAT_MS, worstOf, type ThreadsState } from "./node-thread.ts";
 import { startNodeWorker, type NodeWorker, type Spawn } from "./node-worker.ts";
+import { createSoonEnded } from "./soon-ended.ts";
 import { CLOSING_MS } from "./thread-plan.ts";
 
-/** A thread that lived for this long is replaced at once, ms; one that did not, after a pause that grows. */
-const LIVED_MS = 60_000;
-const MOST_PAUSE_MS = 30_000;
 /** So often in a row may a thread end soon while no other one runs. */
 const MOST_VAIN = 5;
 /** How long the reading of one thread's metrics may take, ms. */
@@ -40,6 +38,7 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
   const workers = new Map<number, NodeWorker>();
   const merged = createMergedMetrics();
   const over = new AbortController();
+  const soonEnded = createSoonEnded();
   let held: HeldStorage | undefined;
   let port: number | undefined;
   let replaced = 0;
@@ -102,7 +101,8 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
       metrics.count("threads_replaced", { reason: hung ? "hung" : "died" });
       replaced++;
       announce();
-      await replace(index, clock.monotonic() - node.began < LIVED_MS ? 1 : 0);
+      soonEnded.ended(index, clock.monotonic() - node.began);
+      await replace(index);
     });
     const began = await node.start();
     node.link.send("reload", reloaded);
@@ -113,21 +113,22 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
   /** Threads whose node has served: those that did not are replaced by who started them. */
   const started = new WeakSet<NodeWorker>();
 
-  /** Starts another thread in place of one that ended, again and again until one serves. @param vain threads before it that ended soon */
-  async function replace(index: number, vain: number): Promise<void> {
-    for (let tries = vain; !over.signal.aborted; tries++) {
-      if (tries >= MOST_VAIN && living().length === 0) {
-        log.error("no thread can be kept alive", { thread: index, count: tries });
+  /** Starts another thread in place of one that ended, again and again until one serves. */
+  async function replace(index: number): Promise<void> {
+    while (!over.signal.aborted) {
+      const times = soonEnded.times(index);
+      if (times >= MOST_VAIN && living().length === 0) {
+        log.error("no thread can be kept alive", { thread: index, count: times });
         return gaveUp();
       }
-      const pauseMs = tries === 0 ? 0 : Math.min(MOST_PAUSE_MS, 1_000 * 2 ** (tries - 1));
       try {
-        await clock.sleep(clock.now() + pauseMs, over.signal);
+        await clock.sleep(clock.now() + soonEnded.pauseMs(index), over.signal);
         await run(index);
         return log.info("a thread has been replaced", { thread: index });
       } catch (error) {
         if (over.signal.aborted) return;
         log.error("a thread cannot start", { thread: index, error: String(error) });
+        soonEnded.ended(index, 0);
         workers.get(index)?.kill();
         await workers.get(index)?.ended;
       }
