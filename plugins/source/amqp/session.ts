@@ -2,7 +2,14 @@
 import type { Channel, ChannelModel, connect as amqpConnect, ConsumeMessage } from "amqplib";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { aborted, connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
+import {
+  aborted,
+  connectedSource,
+  watchBacklog,
+  endsWithin,
+  settleEach,
+  type SessionSurroundings,
+} from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import type { Settled } from "../messages/message.ts";
 import { readingOf } from "../messages/options.ts";
@@ -22,22 +29,23 @@ export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typ
   const reading = readingOf(options, "amqp");
   const url = new URL(ctx.secret("url"));
   if (!url.searchParams.has("heartbeat")) url.searchParams.set("heartbeat", HEARTBEAT_SECONDS);
-  const intake = createIntake<AmqpMessage>(ctx, { reading, maxInFlight: prefetch, settle });
+  const intake = createIntake<AmqpMessage>(ctx, {
+    reading,
+    maxInFlight: prefetch,
+    settle: settleEach(({ settlement }) => settlement, settleOn),
+  });
 
-  async function settle(settled: readonly Settled<AmqpMessage>[]): Promise<void> {
-    const stored = new Map<Settlement, ConsumeMessage[]>();
+  async function settleOn(settlement: Settlement, settled: readonly Settled<AmqpMessage>[]): Promise<void> {
+    const stored: ConsumeMessage[] = [];
     const setAside: Promise<void>[] = [];
     for (const { message, fate } of settled) {
-      const { original, settlement } = message;
-      const together = stored.get(settlement) ?? [];
-      if (fate.kind === "stored") {
-        together.push(original);
-        stored.set(settlement, together);
-      } else if (fate.kind === "returned") settlement.giveBack(original);
+      const { original } = message;
+      if (fate.kind === "stored") stored.push(original);
+      else if (fate.kind === "returned") settlement.giveBack(original);
       else if (deadLetterExchange === undefined) settlement.reject(original);
       else setAside.push(settlement.deadLetter(original, { code: fate.code, detail: fate.detail }));
     }
-    for (const [settlement, messages] of stored) settlement.acknowledge(messages);
+    settlement.acknowledge(stored);
     await Promise.all(setAside);
   }
 

@@ -2,7 +2,14 @@
 import type { Consumer, ConsumerOptions } from "@platformatic/kafka";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
-import { aborted, connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
+import {
+  aborted,
+  connectedSource,
+  watchBacklog,
+  endsWithin,
+  settleEach,
+  type SessionSurroundings,
+} from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import type { Settled } from "../messages/message.ts";
 import { readingOf } from "../messages/options.ts";
@@ -22,18 +29,20 @@ export function startKafka(ctx: PluginContext, options: KafkaOptions, library: K
   const reading = readingOf(options, "kafka");
   const client = clientOptions(ctx, options);
   const deadLetters = createDeadLetters(ctx, options, reading.source, () => new library.Producer(client));
-  const intake = createIntake<KafkaMessage>(ctx, { reading, maxInFlight, settle });
+  const intake = createIntake<KafkaMessage>(ctx, {
+    reading,
+    maxInFlight,
+    settle: settleEach(({ claim }) => claim, settleOn),
+  });
 
-  async function settle(settled: readonly Settled<KafkaMessage>[]): Promise<void> {
-    const done = new Map<Claim, KafkaMessage["original"][]>();
+  async function settleOn(claim: Claim, settled: readonly Settled<KafkaMessage>[]): Promise<void> {
+    const done: KafkaMessage["original"][] = [];
     for (const { message, fate } of settled) {
       if (fate.kind === "returned") continue;
-      if (fate.kind === "poison") await orRestart(message.claim, deadLetters.setAside(message, fate));
-      const together = done.get(message.claim) ?? [];
-      together.push(message.original);
-      done.set(message.claim, together);
+      if (fate.kind === "poison") await orRestart(claim, deadLetters.setAside(message, fate));
+      done.push(message.original);
     }
-    await Promise.all([...done].map(([claim, messages]) => orRestart(claim, claim.end(messages))));
+    await orRestart(claim, claim.end(done));
   }
 
   /** What cannot be noted would hold up the offset of all behind it: the session begins again at what is committed. */

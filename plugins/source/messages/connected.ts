@@ -5,7 +5,7 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
 import type { Intake } from "./intake.ts";
-import type { RawMessage } from "./message.ts";
+import type { RawMessage, Settled } from "./message.ts";
 import { keepConnected } from "./sessions.ts";
 
 /** Where one session stands in the life of its source. */
@@ -84,4 +84,22 @@ export async function endsWithin(clock: Clock, ms: number, work: Promise<unknown
     ms,
     work.catch(() => undefined),
   );
+}
+
+/**
+ * Settles the messages of each connection by themselves: what came on one that is lost cannot be settled and comes again.
+ * Those of a live one must be settled all the same, since its broker sends no more until they are.
+ * @param connectionOf what the message came by
+ * @param settle rejects when a message of the connection could not be settled
+ */
+export function settleEach<Message extends RawMessage, Connection>(
+  connectionOf: (message: Message) => Connection,
+  settle: (connection: Connection, settled: readonly Settled<Message>[]) => Promise<void>,
+): (settled: readonly Settled<Message>[]) => Promise<void> {
+  return async (settled) => {
+    const groups = Map.groupBy(settled, ({ message }) => connectionOf(message));
+    const outcomes = await Promise.allSettled([...groups].map(([connection, own]) => settle(connection, own)));
+    const failed = outcomes.find((outcome) => outcome.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+  };
 }
