@@ -90,6 +90,8 @@ export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typ
       await watching;
       await endsWithin(clock, CLOSE_MS, channel.cancel(consumerTag));
       await settled;
+      // The frames of a connection overtake those of its channels: only a channel that is closed has sent what it was given.
+      await endsWithin(clock, CLOSE_MS, channel.close());
     }
   }
 
@@ -117,7 +119,7 @@ export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typ
     };
   }
 
-  /** Closes a connection, whatever state it is in. What was acknowledged goes out before. */
+  /** Closes a connection, whatever state it is in. */
   async function hangUp(connection: ChannelModel): Promise<void> {
     await endsWithin(clock, CLOSE_MS, connection.close());
     // A broker that does not answer leaves the socket open, and with it the process.
