@@ -52,7 +52,7 @@ export interface Storage extends Omit<Driver, "getItem" | "watch"> {
   range(prefix: string, options?: RangeOptions): Promise<readonly Entry[]>;
   /**
    * Calls `changed` with the `subscription` and `control` keys that a commit of any node touched, soon after it (before
-   * the commit resolves, for commits of this process). A bare `subscription:` or `control:` means that messages were
+   * the commit resolves, or rejects as `uncertain`, for commits of this process). A bare `subscription:` or `control:` means that messages were
    * missed: any key with that prefix may have changed. Returns a function that stops it.
    */
   watch(changed: (keys: readonly string[]) => void): () => void;

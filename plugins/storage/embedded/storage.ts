@@ -47,14 +47,15 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
     }
     const keys = watched(changes);
     if (keys === undefined && taps.size === 0) return done;
+    const told = (certain: boolean): void => {
+      if (keys !== undefined) notify(keys);
+      for (const committed of taps) committed(changes, certain);
+    };
     return done.then(
-      () => {
-        if (keys !== undefined) notify(keys);
-        for (const committed of taps) committed(changes, true);
-      },
+      () => told(true),
       (error: unknown) => {
-        if (error instanceof StorageError && error.fault === "uncertain")
-          for (const committed of taps) committed(changes, false);
+        // It may have happened: what is kept of these records is read again.
+        if (error instanceof StorageError && error.fault === "uncertain") told(false);
         throw error;
       },
     );
