@@ -288,6 +288,21 @@ describe("a route that", () => {
     await hanging;
     expect(log.lines[0]?.fields).toMatchObject({ action: "GET /wild", error: "Error: broken" });
   });
+
+  it("keeps everything that it says of itself, its shortest way through the server among it", () => {
+    const { walls } = surroundings();
+    const handle = () => Promise.resolve({ status: 200, headers: {}, body: "" });
+    const describe = { summary: "x", tag: "x", answers: [] };
+    const route = {
+      method: "POST",
+      path: "/wild",
+      limit: "POST /wild",
+      direct: true,
+      describe,
+    } as const;
+    const [contained] = containRoutes([{ ...route, handle }], wallOf(plugin("source"), walls));
+    expect(contained).toMatchObject(route);
+  });
 });
 
 describe("failures of one plug-in", () => {

@@ -19,7 +19,7 @@ const isOurs = (error: unknown): boolean =>
 
 export function containRoutes(routes: readonly Route[], { inside, note, deadlines }: Wall): readonly Route[] {
   return routes.map((route): Route => {
-    const { method, path, limit, describe } = route;
+    const { method, path } = route;
     const call = `${method} ${path}`;
     const failed = (error: unknown): unknown => {
       if (!isOurs(error)) note(call, error);
@@ -30,10 +30,7 @@ export function containRoutes(routes: readonly Route[], { inside, note, deadline
       throw new Problem("INTERNAL_ERROR", "It took too long. Try again later.");
     };
     return {
-      method,
-      path,
-      ...(limit !== undefined && { limit }),
-      ...(describe !== undefined && { describe }),
+      ...route,
       ...(route.identify !== undefined && {
         identify(request): MaybePromise<Identified> {
           try {
