@@ -6,7 +6,6 @@ import { decodeEvent, deliveryCount, type RelayEvent } from "../model/event.ts";
 import { eventKey } from "../model/keys.ts";
 import { DamagedRecordError } from "../model/errors.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
-import type { Ticket } from "../model/ticket.ts";
 import type { Storage } from "../ports/storage.ts";
 import { readText } from "../records/damage.ts";
 
@@ -33,30 +32,29 @@ const KEPT = 7 / 8;
 /** @param maxBytes of cached bodies. @default 16 MiB */
 export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 16 * 1024 * 1024): EventCache {
   // By ordinal. Ordinals are unique over all keys except with forged clocks, so the key is compared too.
-  const held = new Map<string, Ticket<CachedEvent>>();
+  const held = new Map<string, CachedEvent>();
   let bytes = 0;
 
   function hold(event: RelayEvent): void {
     // Nobody asks for it.
     if (deliveryCount(event) === 0) return;
     const loaded = { event, body: Buffer.from(event.body, "utf8") };
-    held.set(event.ordinal, { of: loaded });
+    held.set(event.ordinal, loaded);
     bytes += loaded.body.length + PER_EVENT;
     if (bytes > maxBytes) shrink(event.ordinal);
   }
 
   /** Drops the oldest, some more than it must: each walk through a map steps over all that was deleted at its front. */
   function shrink(newest: string): void {
-    for (const [ordinal, ticket] of held) {
-      if (bytes <= maxBytes * KEPT || ordinal === newest) return;
-      drop(ordinal, ticket);
+    for (const one of held.values()) {
+      if (bytes <= maxBytes * KEPT || one.event.ordinal === newest) return;
+      drop(one);
     }
   }
 
-  function drop(ordinal: string, ticket: Ticket<CachedEvent>): void {
-    held.delete(ordinal);
-    bytes -= (ticket.of as CachedEvent).body.length + PER_EVENT;
-    ticket.of = undefined;
+  function drop({ event, body }: CachedEvent): void {
+    held.delete(event.ordinal);
+    bytes -= body.length + PER_EVENT;
   }
 
   async function read(keyId: string, ordinal: string): Promise<CachedEvent> {
@@ -70,12 +68,10 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
   return {
     put: hold,
     load(keyId, ordinal) {
-      const ticket = held.get(ordinal);
-      const known = ticket?.of;
-      if (ticket === undefined || known?.event.keyId !== keyId) return read(keyId, ordinal);
-      // Most events have one delivery with one attempt: drop them at once, so that the garbage collector finds them
-      // young.
-      if (deliveryCount(known.event) === 1) drop(ordinal, ticket);
+      const known = held.get(ordinal);
+      if (known?.event.keyId !== keyId) return read(keyId, ordinal);
+      // Most events have one delivery with one attempt, and are not asked for again.
+      if (deliveryCount(known.event) === 1) drop(known);
       return known;
     },
   };
