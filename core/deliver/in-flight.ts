@@ -3,7 +3,6 @@
  */
 import { within } from "../model/within.ts";
 import type { Clock } from "../ports/clock.ts";
-import { LinkedList } from "../model/linked-list.ts";
 import type { Send } from "./send.ts";
 
 export interface InFlight {
@@ -16,17 +15,17 @@ export interface InFlight {
 }
 
 export function createInFlight(send: Send, clock: Clock): InFlight {
-  const lines = new Map<string, LinkedList<Promise<unknown>>>();
+  const lines = new Map<string, Set<Promise<unknown>>>();
   return {
     send(sub, loaded, turn, signal) {
       // An attempt is signed when it begins: later ones use the secrets that are live then.
       const sent = send(sub, loaded, turn, signal);
       let line = lines.get(sub.id);
-      if (line === undefined) lines.set(sub.id, (line = new LinkedList()));
-      const link = line.add(sent);
+      if (line === undefined) lines.set(sub.id, (line = new Set()));
+      line.add(sent);
       const ended = (): void => {
-        line.remove(link);
-        if (line.first === undefined && lines.get(sub.id) === line) lines.delete(sub.id);
+        line.delete(sent);
+        if (line.size === 0 && lines.get(sub.id) === line) lines.delete(sub.id);
       };
       sent.then(ended, ended);
       return sent;

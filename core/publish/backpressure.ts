@@ -1,5 +1,4 @@
 /** Refuses publishing while too many deliveries are pending or the storage is too slow. */
-import { LinkedList, type Link } from "../model/linked-list.ts";
 import { Problem } from "../model/problem.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Queue } from "../ports/storage.ts";
@@ -28,8 +27,8 @@ export interface Backpressure {
   /** Counts deliveries that were just added. */
   added(count: number): void;
   /** Marks the start of a commit. Returns what `ended` takes. */
-  began(): Link<Commit>;
-  ended(commit: Link<Commit>): void;
+  began(): Commit;
+  ended(commit: Commit): void;
 }
 
 /**
@@ -42,7 +41,7 @@ export function createBackpressure(
   maxPending: number,
   unwritten: () => Promise<number> = () => Promise.resolve(0),
 ): Backpressure {
-  const commits = new LinkedList<Commit>();
+  const commits = new Set<Commit>();
   let pending = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let looking: Promise<void> | undefined;
@@ -79,7 +78,7 @@ export function createBackpressure(
           retryAfter: RETRY_AFTER_S,
         });
       }
-      const oldest = commits.first;
+      const [oldest] = commits;
       if (oldest !== undefined && clock.monotonic() - oldest.since > SLOW_COMMIT_MS) {
         throw new Problem("PROVIDER_BACKPRESSURE", "The storage is slow. Publish again later.", {
           retryAfter: RETRY_AFTER_S,
@@ -91,7 +90,11 @@ export function createBackpressure(
       pending += count;
       if (!closed) judge();
     },
-    began: () => commits.add({ since: clock.monotonic() }),
-    ended: (commit) => commits.remove(commit),
+    began() {
+      const commit = { since: clock.monotonic() };
+      commits.add(commit);
+      return commit;
+    },
+    ended: (commit) => void commits.delete(commit),
   };
 }

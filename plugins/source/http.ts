@@ -1,5 +1,4 @@
 /** The http source: `POST /events` with a publish token. */
-import { LinkedList } from "../../core/model/linked-list.ts";
 import { StartError, refuseOptions } from "../../core/model/errors.ts";
 import { Problem, type FieldError } from "../../core/model/problem.ts";
 import { isoTime } from "../../core/model/time.ts";
@@ -75,7 +74,7 @@ function createHttpSource(
 ): Source {
   let accept: Accept | undefined;
   let info: SourceInfo = { durability: "volatile" };
-  const underWay = new LinkedList<Promise<unknown>>();
+  const underWay = new Set<Promise<unknown>>();
 
   function open(): Accept {
     if (accept !== undefined) return accept;
@@ -101,14 +100,14 @@ function createHttpSource(
       source: "http",
       ...(admittedAt !== undefined && { admittedAt }),
     });
-    const link = underWay.add(work);
+    underWay.add(work);
     let accepted: readonly Accepted[];
     try {
       accepted = await work;
     } catch (error) {
       throw error instanceof Problem ? shortened(error) : error;
     } finally {
-      underWay.remove(link);
+      underWay.delete(work);
     }
     const data = body.batch ? `[${accepted.map(textOf).join(",")}]` : textOf(accepted[0] as Accepted);
     return {

@@ -2,7 +2,6 @@
  * Ends waits for plug-ins that never answer. One slow tick watches all of them: a timer for each call would cost more than
  * many of the calls, and a plug-in has deadlines of its own that come first.
  */
-import { LinkedList } from "../../model/linked-list.ts";
 import type { Clock } from "../../ports/clock.ts";
 
 export interface Watched<T> {
@@ -35,12 +34,12 @@ interface Entry {
 const TICKS = 3;
 
 export function createDeadlines(clock: Clock): Deadlines {
-  const entries = new LinkedList<Entry>();
+  const entries = new Set<Entry>();
   let ticking = false;
 
   async function tick(): Promise<void> {
     ticking = true;
-    while (entries.first !== undefined) {
+    while (entries.size > 0) {
       await clock.sleep(clock.now() + TICK_MS);
       const now = clock.monotonic();
       for (const entry of entries) {
@@ -53,12 +52,12 @@ export function createDeadlines(clock: Clock): Deadlines {
   return {
     bound<T>(work: PromiseLike<T> | T, { ms, late, signal, failed }: Watched<T>): Promise<T> {
       return new Promise<T>((resolve, reject) => {
-        const link = entries.add({
+        const entry: Entry = {
           until: clock.monotonic() + ms + SPARE_MS,
           signal,
           over: 0,
           end() {
-            entries.remove(link);
+            entries.delete(entry);
             try {
               if (signal?.aborted) reject(signal.reason as Error);
               else resolve(late());
@@ -66,15 +65,16 @@ export function createDeadlines(clock: Clock): Deadlines {
               reject(error as Error);
             }
           },
-        });
+        };
+        entries.add(entry);
         if (!ticking) void tick();
         Promise.resolve(work).then(
           (value) => {
-            entries.remove(link);
+            entries.delete(entry);
             resolve(value);
           },
           (error: unknown) => {
-            entries.remove(link);
+            entries.delete(entry);
             try {
               reject((failed === undefined ? error : failed(error)) as Error);
             } catch (other) {

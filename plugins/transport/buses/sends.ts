@@ -1,5 +1,4 @@
 /** The sends of one connection that are under way: each ends once, by its reply, its deadline, its caller or the connection. */
-import { LinkedList, type Link } from "../../../core/model/linked-list.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import { AbortListeners, type AbortTarget } from "../https/abort-listeners.ts";
@@ -52,7 +51,7 @@ class OneSend implements Sending, Timed, AbortTarget {
 export class Sends {
   readonly #deadlines: Deadlines;
   readonly #callers = new AbortListeners();
-  readonly #all = new LinkedList<OneSend>();
+  readonly #all = new Set<OneSend>();
 
   constructor(clock: Clock) {
     this.#deadlines = new Deadlines(clock);
@@ -71,13 +70,13 @@ export class Sends {
   ): Promise<Reply> {
     if (signal.aborted) return Promise.reject(signal.reason);
     const sending = new OneSend(request, signal);
-    const deadline: Link<Timed> = this.#deadlines.add(sending, request.timeoutMs);
-    const caller = this.#callers.add(signal, sending);
-    const place = this.#all.add(sending);
+    this.#deadlines.add(sending, request.timeoutMs);
+    this.#callers.add(signal, sending);
+    this.#all.add(sending);
     sending.off = () => {
-      this.#deadlines.remove(deadline, request.timeoutMs);
-      this.#callers.remove(signal, caller);
-      this.#all.remove(place);
+      this.#deadlines.remove(sending, request.timeoutMs);
+      this.#callers.remove(signal, sending);
+      this.#all.delete(sending);
     };
     const fail = (error: unknown): void => sending.end(failed(error));
     try {

@@ -197,7 +197,7 @@ export class Connections {
     const { deadlines, keepAliveMs } = this.#options;
     const busy = (session: Session): void => {
       this.#idle.delete(session);
-      if (session.idling !== undefined) deadlines.remove(session.idling, keepAliveMs);
+      deadlines.remove(session, keepAliveMs);
     };
     return {
       busy,
@@ -215,7 +215,7 @@ export class Connections {
 
   #idles(session: Session): void {
     const { deadlines, keepAliveMs } = this.#options;
-    session.idling = deadlines.add(session, keepAliveMs);
+    deadlines.add(session, keepAliveMs);
     this.#rest(session);
   }
 }

@@ -1,5 +1,4 @@
 /** Watches the deadlines of many attempts with one timer: nearly all attempts end long before theirs. */
-import { LinkedList, type Link } from "../../../core/model/linked-list.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 
 export interface Timed {
@@ -14,28 +13,25 @@ const LONGEST_MS = 1_000;
 
 export class Deadlines {
   readonly #clock: Clock;
-  /** By timeout: with one timeout, attempts end in the order of their beginning, so a list is always sorted. */
-  readonly #lines = new Map<number, LinkedList<Timed>>();
+  /** By timeout: with one timeout, attempts end in the order of their beginning, so a set is always sorted. */
+  readonly #lines = new Map<number, Set<Timed>>();
   readonly #end = new AbortController();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Returns the link that `remove` takes. */
-  add(timed: Timed, timeoutMs: number): Link<Timed> {
+  add(timed: Timed, timeoutMs: number): void {
     timed.endsAt = this.#clock.monotonic() + timeoutMs;
     const line = this.#lines.get(timeoutMs);
-    if (line !== undefined) return line.add(timed);
-    const begun = new LinkedList<Timed>();
-    const link = begun.add(timed);
+    if (line !== undefined) return void line.add(timed);
+    const begun = new Set([timed]);
     this.#lines.set(timeoutMs, begun);
     this.#watch(begun, timeoutMs).catch(() => undefined);
-    return link;
   }
 
-  remove(link: Link<Timed>, timeoutMs: number): void {
-    this.#lines.get(timeoutMs)?.remove(link);
+  remove(timed: Timed, timeoutMs: number): void {
+    this.#lines.get(timeoutMs)?.delete(timed);
   }
 
   /** After this nothing expires any more. */
@@ -44,16 +40,17 @@ export class Deadlines {
     this.#lines.clear();
   }
 
-  async #watch(line: LinkedList<Timed>, timeoutMs: number): Promise<void> {
+  async #watch(line: Set<Timed>, timeoutMs: number): Promise<void> {
     for (;;) {
-      const { first } = line;
+      const [first] = line;
       if (first === undefined) break;
       const left = first.endsAt - this.#clock.monotonic();
       if (left > 0) {
         await this.#clock.sleep(this.#clock.now() + Math.min(left, LONGEST_MS), this.#end.signal);
         continue;
       }
-      line.takeFirst()?.expire();
+      line.delete(first);
+      first.expire();
     }
     this.#lines.delete(timeoutMs);
   }

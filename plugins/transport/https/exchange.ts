@@ -3,7 +3,6 @@
  * allocations.
  */
 import type { Dispatcher } from "undici";
-import type { Link } from "../../../core/model/linked-list.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
 import type { AbortTarget, AbortListeners } from "./abort-listeners.ts";
 import type { Connections } from "./connections.ts";
@@ -45,8 +44,6 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   readonly #shared: Shared;
   readonly #keptBytes: number;
   readonly #done = Promise.withResolvers<Reply>();
-  #deadline: Link<Timed> | undefined;
-  #calling: Link<AbortTarget> | undefined;
   #connection: PooledConnection | undefined;
   /** In place of a connection, where the receiver speaks HTTP/2. */
   #stream: SessionStream | undefined;
@@ -69,8 +66,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   }
 
   start(): Promise<Reply> {
-    this.#deadline = this.#shared.deadlines.add(this, this.#request.timeoutMs);
-    this.#calling = this.#shared.callings.add(this.#signal, this);
+    this.#shared.deadlines.add(this, this.#request.timeoutMs);
+    this.#shared.callings.add(this.#signal, this);
     const oauth2 = this.#request.credentials?.oauth2;
     if (oauth2 === undefined) this.#dispatch(false);
     else this.#authorize(oauth2);
@@ -235,8 +232,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
     if (this.#settled) return;
     this.#settled = true;
     const { deadlines, callings, connections } = this.#shared;
-    if (this.#deadline !== undefined) deadlines.remove(this.#deadline, this.#request.timeoutMs);
-    if (this.#calling !== undefined) callings.remove(this.#signal, this.#calling);
+    deadlines.remove(this, this.#request.timeoutMs);
+    callings.remove(this.#signal, this);
     if (this.#connection !== undefined) {
       this.#dial?.abort();
       connections.drop(this.#connection);

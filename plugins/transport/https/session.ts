@@ -4,7 +4,6 @@
  */
 import type { ClientHttp2Session, connect } from "node:http2";
 import type { Socket } from "node:net";
-import type { Link } from "../../../core/model/linked-list.ts";
 import type { Timed } from "./deadlines.ts";
 import { ClosedByRelay, InvalidResponse, StreamReset } from "./failure.ts";
 import type { Target } from "./place.ts";
@@ -41,7 +40,6 @@ export class Session implements Timed {
   readonly openedAt: number;
   /** While it is idle: monotonic ms at which it is closed, and its place among those that wait for that. */
   endsAt = 0;
-  idling: Link<Timed> | undefined;
   readonly #owner: SessionOwner;
   readonly #wire: Wire;
   readonly #session: ClientHttp2Session;
