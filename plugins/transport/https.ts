@@ -2,7 +2,6 @@
 import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
-import { AbortListeners } from "./https/abort-listeners.ts";
 import { Connections } from "./https/connections.ts";
 import { Deadlines } from "./https/deadlines.ts";
 import { Exchange, type Shared } from "./https/exchange.ts";
@@ -84,11 +83,10 @@ export const https = (options: HttpsOptions = {}): HttpsPlugin => ({
     const deadlines = new Deadlines(clock);
     const kept = { keepAliveMs, maxIdle, maxAgeMs };
     const connections = new Connections({ Client, clock, connect, hosts, http2, connectHttp2, deadlines, ...kept });
-    const callings = new AbortListeners();
     // A fetch of a token serves all attempts that wait for it, so none of them can call it off.
     const uncalled = new AbortController().signal;
     const tokens = new Tokens(clock, (request) => new Exchange(request, uncalled, shared, BODY_BYTES).start());
-    const shared: Shared = { connections, deadlines, callings, tokens };
+    const shared: Shared = { connections, deadlines, tokens };
     return {
       schemes: ["https"],
       takesCredentials: true,

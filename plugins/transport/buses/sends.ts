@@ -1,7 +1,6 @@
 /** The sends of one connection that are under way: each ends once, by its reply, its deadline, its caller or the connection. */
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
-import { AbortListeners, type AbortTarget } from "../https/abort-listeners.ts";
 import { Deadlines, type Timed } from "../https/deadlines.ts";
 import { timedOut } from "./replies.ts";
 
@@ -12,7 +11,7 @@ export interface Sending {
   end(reply: Reply): void;
 }
 
-class OneSend implements Sending, Timed, AbortTarget {
+class OneSend implements Sending, Timed, EventListenerObject {
   endsAt = 0;
   ended = false;
   readonly request: TransportRequest;
@@ -36,7 +35,8 @@ class OneSend implements Sending, Timed, AbortTarget {
     this.end(timedOut(this.request.timeoutMs));
   }
 
-  callOff(): void {
+  /** The caller aborts it. */
+  handleEvent(): void {
     if (this.ended) return;
     this.#over();
     this.done.reject(this.#signal.reason);
@@ -50,7 +50,6 @@ class OneSend implements Sending, Timed, AbortTarget {
 
 export class Sends {
   readonly #deadlines: Deadlines;
-  readonly #callers = new AbortListeners();
   readonly #all = new Set<OneSend>();
 
   constructor(clock: Clock) {
@@ -71,11 +70,11 @@ export class Sends {
     if (signal.aborted) return Promise.reject(signal.reason);
     const sending = new OneSend(request, signal);
     this.#deadlines.add(sending, request.timeoutMs);
-    this.#callers.add(signal, sending);
+    signal.addEventListener("abort", sending);
     this.#all.add(sending);
     sending.off = () => {
       this.#deadlines.remove(sending, request.timeoutMs);
-      this.#callers.remove(signal, sending);
+      signal.removeEventListener("abort", sending);
       this.#all.delete(sending);
     };
     const fail = (error: unknown): void => sending.end(failed(error));

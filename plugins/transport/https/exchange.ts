@@ -1,10 +1,8 @@
 /**
- * One request and its reply. It implements undici's DispatchHandler, the abort target and the deadline itself, to save
- * allocations.
+ * One request and its reply. It implements undici's DispatchHandler, the abort listener and the deadline itself.
  */
 import type { Dispatcher } from "undici";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
-import type { AbortTarget, AbortListeners } from "./abort-listeners.ts";
 import type { Connections } from "./connections.ts";
 import type { Deadlines, Timed } from "./deadlines.ts";
 import { failure, tooLong } from "./failure.ts";
@@ -26,7 +24,6 @@ const EMPTY = new Uint8Array(0);
 export interface Shared {
   readonly connections: Connections;
   readonly deadlines: Deadlines;
-  readonly callings: AbortListeners;
   /** Access tokens of subscriptions with OAuth 2. */
   readonly tokens: {
     take(request: TransportRequest, oauth2: Oauth2): Token | Promise<Token>;
@@ -37,7 +34,7 @@ export interface Shared {
 type Controller = Dispatcher.DispatchController;
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUser, StreamUser, AbortTarget {
+export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUser, StreamUser, EventListenerObject {
   endsAt = 0;
   readonly #request: TransportRequest;
   readonly #signal: AbortSignal;
@@ -67,7 +64,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
 
   start(): Promise<Reply> {
     this.#shared.deadlines.add(this, this.#request.timeoutMs);
-    this.#shared.callings.add(this.#signal, this);
+    this.#signal.addEventListener("abort", this);
     const oauth2 = this.#request.credentials?.oauth2;
     if (oauth2 === undefined) this.#dispatch(false);
     else this.#authorize(oauth2);
@@ -210,7 +207,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
     this.#end({ kind: "error", error: "timeout", detail });
   }
 
-  callOff(): void {
+  /** The caller aborts it. */
+  handleEvent(): void {
     this.#end(undefined, this.#signal.reason);
   }
 
@@ -231,9 +229,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   #end(reply: Reply | undefined, reason?: unknown): void {
     if (this.#settled) return;
     this.#settled = true;
-    const { deadlines, callings, connections } = this.#shared;
+    const { deadlines, connections } = this.#shared;
     deadlines.remove(this, this.#request.timeoutMs);
-    callings.remove(this.#signal, this);
+    this.#signal.removeEventListener("abort", this);
     if (this.#connection !== undefined) {
       this.#dial?.abort();
       connections.drop(this.#connection);
