@@ -13,9 +13,7 @@ const DIGITS = 8;
 /** Where the text begins that the checksum covers. */
 const COVERED = START.length + DIGITS + 2;
 
-const BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
-const hex = (sum: number): string =>
-  `${BYTES[sum >>> 24]}${BYTES[(sum >>> 16) & 255]}${BYTES[(sum >>> 8) & 255]}${BYTES[sum & 255]}`;
+const hex = (sum: number): string => sum.toString(16).padStart(DIGITS, "0");
 
 /** Puts the checksum in front. @param rest the text of a record after its opening brace */
 export const withChecksum = (rest: string): string => `${START}${hex(crc32(rest))}",${rest}`;

@@ -17,44 +17,35 @@ const BACK_MS = 1_000;
 export function ordinals(now: () => number): () => string {
   let time = -1;
   let timeText = "";
-  let pool = randomBytes(16 * 256);
-  let at = 0;
-  const random = new Uint8Array(16);
-  let prefix = "";
+  let random = new Uint8Array(16);
   return () => {
     const current = Math.max(0, now());
     if (current > time || current < time - BACK_MS) {
       time = current;
       timeText = encodeTime(time);
-      if (at === pool.length) {
-        pool = randomBytes(pool.length);
-        at = 0;
-      }
-      for (let i = 0; i < 16; i++) random[i] = (pool[at + i] as number) & 31;
-      at += 16;
-      prefix = timeText + text(random, 0, 12);
-    } else if (increment(random)) {
-      prefix = timeText + text(random, 0, 12);
-    }
-    return prefix + text(random, 12, 16);
+      random = randomDigits(16);
+    } else increment(random);
+    return timeText + text(random);
   };
 }
 
-/** Adds one. Returns whether the first twelve digits changed, so that their text must be rebuilt. */
-function increment(digits: Uint8Array): boolean {
+const randomDigits = (count: number): Uint8Array<ArrayBuffer> => randomBytes(count).map((byte) => byte & 31);
+
+/** Adds one. */
+function increment(digits: Uint8Array): void {
   for (let i = 15; i >= 0; i--) {
     if ((digits[i] as number) < 31) {
       digits[i] = (digits[i] as number) + 1;
-      return i < 12;
+      return;
     }
     digits[i] = 0;
   }
   throw new Error("all ids of this millisecond are used up");
 }
 
-function text(digits: Uint8Array, from: number, to: number): string {
+function text(digits: Uint8Array): string {
   let out = "";
-  for (let i = from; i < to; i++) out += ALPHABET[digits[i] as number];
+  for (const digit of digits) out += ALPHABET[digit];
   return out;
 }
 
@@ -90,8 +81,4 @@ export function eventOrdinal(eventId: string): string | undefined {
 }
 
 /** Makes a prefixed random id (`sub_…`, `req_…`) of 128 bits. */
-export function randomId(prefix: string): string {
-  const bytes = randomBytes(26);
-  for (let i = 0; i < 26; i++) bytes[i] = (bytes[i] as number) & 31;
-  return `${prefix}_${text(bytes, 0, 26)}`;
-}
+export const randomId = (prefix: string): string => `${prefix}_${text(randomDigits(26))}`;

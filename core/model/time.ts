@@ -1,19 +1,7 @@
 /** Reads and writes times: RFC 3339 in, ISO 8601 in UTC with milliseconds out. */
 
-let lastMs = Number.NaN;
-let lastText = "";
-
-/**
- * Returns ISO 8601 text, UTC, with milliseconds. An event's time is written several times in a row, so the last text is
- * kept.
- */
-export function isoTime(ms: number): string {
-  if (ms !== lastMs) {
-    lastText = new Date(ms).toISOString();
-    lastMs = ms;
-  }
-  return lastText;
-}
+/** Returns ISO 8601 text, UTC, with milliseconds. */
+export const isoTime = (ms: number): string => new Date(ms).toISOString();
 
 const LONGEST = 64;
 const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))$/i;
