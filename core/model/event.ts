@@ -47,15 +47,9 @@ export const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
 /** Encodes the record: one line of JSON about the event, its checksum first, then the delivery body unchanged. */
 export function encodeEvent(event: RelayEvent): string {
-  const { id, type, ordinal, keyId, createdAt, acceptedAt, subscriptionIds: subs, wide, traceparent } = event;
-  // As in the body: the alphabets of ids, names and ordinals need no JSON escapes.
-  const list = subs.length === 0 ? "[]" : `["${subs.join('","')}"]`;
-  const trace = traceparent === undefined ? "" : `,"traceparent":${JSON.stringify(traceparent)}`;
-  const from = wide === undefined ? "" : `,"wide":{"snapshot":"${wide.snapshot}","count":${wide.count}}`;
-  const who = `"id":"${id}","type":"${type}","keyId":"${keyId}","ordinal":"${ordinal}"`;
-  return withChecksum(
-    `${who},"createdAt":${createdAt},"acceptedAt":${acceptedAt},"subs":${list}${from}${trace}}\n${event.body}`,
-  );
+  const { id, type, keyId, ordinal, createdAt, acceptedAt, subscriptionIds: subs, wide, traceparent } = event;
+  const head = JSON.stringify({ id, type, keyId, ordinal, createdAt, acceptedAt, subs, wide, traceparent });
+  return withChecksum(`${head.slice(1)}\n${event.body}`);
 }
 
 /**

@@ -31,19 +31,13 @@ function decoded(kind: "delivery" | "attempts", text: string, first: string, key
   }
 }
 
-/**
- * Encodes JSON, its checksum first. Written by hand, because every attempt needs one: ids, names and ordinals need no
- * escapes.
- */
+/** Encodes JSON, its checksum first. */
 export function encodeDelivery(delivery: Delivery): string {
   const { keyId, eventId, ordinal, subscriptionId, status, reason, cycle, generation, attempts } = delivery;
-  const who = `"keyId":"${keyId}","eventId":"${eventId}","ordinal":"${ordinal}","subscriptionId":"${subscriptionId}"`;
-  const how = reason === undefined ? `"status":"${status}"` : `"status":"${status}","reason":"${reason}"`;
-  const made = attempts.length === 1 ? encodeAttempt(attempts[0] as Attempt) : attempts.map(encodeAttempt).join(",");
-  const next = delivery.nextAttemptAt === undefined ? "" : `"nextAttemptAt":${delivery.nextAttemptAt},`;
-  return withChecksum(
-    `${who},${how},"cycle":${cycle},"generation":${generation},"attempts":[${made}],${next}"updatedAt":${delivery.updatedAt}}`,
-  );
+  const { nextAttemptAt, updatedAt } = delivery;
+  const who = { keyId, eventId, ordinal, subscriptionId };
+  const how = { status, reason, cycle, generation, attempts, nextAttemptAt, updatedAt };
+  return withChecksum(JSON.stringify({ ...who, ...how }).slice(1));
 }
 
 /** Encodes the attempts of an ended cycle, with the delivery that they belong to. */
@@ -61,21 +55,6 @@ export function decodeAttempts(text: string, key: string): readonly Attempt[] {
   if (key !== attemptsKey(subscriptionId, ordinal, cycle)) throw new DamagedRecordError("attempts", "misplaced", key);
   return attempts;
 }
-
-/** Written by hand only where there is nothing but a status: other text needs escapes. */
-function encodeAttempt(attempt: Attempt): string {
-  const { cycle, number, startedAt, durationMs, statusCode } = attempt;
-  if (statusCode === undefined || hasSaid(attempt)) return JSON.stringify(attempt);
-  const when = `"startedAt":${startedAt},"durationMs":${durationMs}`;
-  return `{"cycle":${cycle},"number":${number},${when},"statusCode":${statusCode}}`;
-}
-
-const hasSaid = ({ error, detail, responseExcerpt, responseTruncated, transform }: Attempt): boolean =>
-  error !== undefined ||
-  detail !== undefined ||
-  responseExcerpt !== undefined ||
-  responseTruncated !== undefined ||
-  transform !== undefined;
 
 /** Returns the delivery as it is before its first attempt, when no record of it exists. */
 export const freshDelivery = (due: Due, eventId: string): Delivery => ({

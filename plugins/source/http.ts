@@ -109,11 +109,13 @@ function createHttpSource(
     } finally {
       underWay.delete(work);
     }
-    const data = body.batch ? `[${accepted.map(textOf).join(",")}]` : textOf(accepted[0] as Accepted);
     return {
       status: 202,
       headers: { "Content-Type": "application/json", "Relay-Durability": info.durability },
-      body: `{"data":${data},"meta":{"timestamp":"${isoTime(clock.now())}"}}`,
+      body: JSON.stringify({
+        data: body.batch ? accepted : accepted[0],
+        meta: { timestamp: isoTime(clock.now()) },
+      }),
     };
   }
 
@@ -142,10 +144,6 @@ function createHttpSource(
     },
   };
 }
-
-/** The alphabets of ids, names and times need no JSON escapes. */
-const textOf = ({ id, type, keyId, createdAt, deliveries, duplicate }: Accepted): string =>
-  `{"id":"${id}","type":"${type}","keyId":"${keyId}","createdAt":"${createdAt}","deliveries":${deliveries},"duplicate":${duplicate}}`;
 
 /** A batch can have thousands of problems: the first ones are listed, the others counted. */
 function shortened(problem: Problem): Problem {
