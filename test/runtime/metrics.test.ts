@@ -148,6 +148,8 @@ describe("the figures of a working relay", () => {
       "retention_lag_seconds",
       "plugin_faults",
       "attempts_put_off",
+      "transforms",
+      "transform_seconds",
     ];
     expect(Object.keys(METRIC_TABLE).filter((name) => !fed(name) && !atRest.includes(name))).toEqual([]);
     expect(text).toContain('relay_source_lag_seconds{source="spool"} 0');

@@ -58,6 +58,7 @@ const TURN = { cycle: 0, number: 1 };
 interface Rig extends AsyncDisposable {
   readonly transforms: Transforms;
   readonly log: ReturnType<typeof quietLog>;
+  readonly metrics: ReturnType<typeof quietMetrics>;
   readonly pids: readonly number[];
   run(name: string, data?: unknown, subscriptionId?: string, signal?: AbortSignal): Promise<Result>;
 }
@@ -88,6 +89,7 @@ function rig(limits: Partial<TransformLimits> = {}, from: SpawnTransforms = spaw
   return {
     transforms,
     log,
+    metrics,
     pids,
     async run(name, data = { n: 1 }, id = "sub_1", signal = NEVER) {
       const text = deliveryBody(
@@ -128,6 +130,15 @@ describe("a transform", () => {
     expect(own.pids).toEqual([]);
     for (let i = 1; i <= 5; i++) expect(await own.run("count")).toEqual({ body: { runs: i } });
     expect(own.pids).toHaveLength(1);
+  });
+
+  it("is counted by what became of its runs", async () => {
+    await using own = rig();
+    for (const name of ["count", "count", "throws"]) await own.run(name);
+    expect([...own.metrics.counted]).toEqual([
+      ["transforms made", 2],
+      ["transforms failed", 1],
+    ]);
   });
 
   it.each([
