@@ -122,7 +122,7 @@ for (const kind of BUSES) {
     // A server starts twice in it; RabbitMQ takes minutes for that on a busy machine.
     it(
       "wait for a bus that is killed in mid-stream, and use up no attempts",
-      { timeout: 900_000 },
+      { timeout: 400_000 },
       async ({ skip }) => {
         await using bus = await kind.start();
         const { server } = bus;

@@ -294,9 +294,10 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
   // RabbitMQ starts twice in it, which takes minutes on a busy machine.
   it(
     "stores every message once when the server is killed in mid-stream and started again",
-    { timeout: 900_000 },
+    { timeout: 400_000 },
     async () => {
       const queue = await newQueue();
+      await server.kept(queue);
       const total = 3_000;
       const { source, desk } = await openSource(fromAmqp(options(queue, { prefetch: 50 })));
       await send(
