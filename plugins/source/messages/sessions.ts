@@ -9,7 +9,7 @@ const LONGEST_WAIT_MS = 10_000;
 /**
  * Resolves once the source stops and the session has ended.
  * @param session works until the signal aborts or upstream fails, and calls `connected` once it can work. It may resolve
- * or reject; it leaves nothing open.
+ * or reject; it leaves nothing open. The signal is its own, so that its listeners go with it.
  */
 export async function keepConnected(
   { stopping, away }: Pick<Intake<RawMessage>, "stopping" | "away">,
@@ -18,14 +18,19 @@ export async function keepConnected(
 ): Promise<void> {
   let failures = 0;
   while (!stopping.aborted) {
+    const ending = new AbortController();
+    const end = (): void => ending.abort(stopping.reason);
+    stopping.addEventListener("abort", end, { once: true });
     try {
-      await session(stopping, () => {
+      await session(ending.signal, () => {
         failures = 0;
         away(undefined);
       });
     } catch (error) {
       if (stopping.aborted) return;
       away(reasonOf(error));
+    } finally {
+      stopping.removeEventListener("abort", end);
     }
     const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(failures++, 16));
     await clock.sleep(clock.now() + waitMs, stopping).catch(() => undefined);
