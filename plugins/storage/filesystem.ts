@@ -2,8 +2,10 @@
  * `filesystem({ dir })` stores one plain JSON file per record, which a person can read and back up, behind a journal.
  */
 import { join, resolve } from "node:path";
+import { refuseOptions } from "../../core/model/errors.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
+import { embeddedProblems } from "./embedded/options.ts";
 import { embedded } from "./embedded/storage.ts";
 import type { EmbeddedOptions, EmbeddedStore } from "./embedded/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
@@ -15,7 +17,7 @@ import type { OpenedStore } from "./filesystem/open-store.ts";
 export interface FilesystemOptions extends EmbeddedOptions {
   /** Folder of the records; relative to the config file. @default "files" in the data folder */
   readonly dir?: string;
-  /** Most records in one folder; a fuller one is split. May change from start to start. @default 1_000 */
+  /** Most records in one folder; a fuller one is split. 2 to 1_000_000, and may change from start to start. @default 1_000 */
   readonly perFolder?: number;
 }
 
@@ -29,10 +31,13 @@ export interface FilesystemOptions extends EmbeddedOptions {
  * To back it up, copy the whole folder of a stopped relay; a copy taken while it runs mixes several moments.
  */
 export function filesystem(options: FilesystemOptions = {}): Plugin<"storage", Storage> {
+  const problems = embeddedProblems(options, { perFolder: [2, 1_000_000] }, ["dir"]);
   return {
     kind: "storage",
     name: "filesystem",
+    problems,
     async setup(ctx) {
+      refuseOptions(problems);
       const given = options.dir === undefined ? join(ctx.dataDir, "files") : resolve(ctx.configDir, options.dir);
       const dir = prepareFolder(given, ctx.log);
       const lock = await lockFolder(dir);

@@ -1,17 +1,21 @@
 /** `memory()` keeps everything in this process, and loses it with it. For tests, trials and data that may be lost. */
-import { ConflictError } from "../../core/model/errors.ts";
+import { ConflictError, refuseOptions } from "../../core/model/errors.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { unmet } from "./embedded/conditions.ts";
 import { sortedMap } from "./embedded/sorted-map.ts";
+import { embeddedProblems } from "./embedded/options.ts";
 import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
 
 /** @param options.window most due lines that wait in the queue. @default 10_000 */
 export function memory(options: EmbeddedOptions = {}): Plugin<"storage", Storage> {
+  const problems = embeddedProblems(options);
   return {
     kind: "storage",
     name: "memory",
+    problems,
     async setup({ clock }) {
+      refuseOptions(problems);
       const map = sortedMap();
       return embedded(
         {

@@ -1,11 +1,13 @@
 /** `sqlite()` is the embedded default: one file, one writing thread, every commit synced before it resolves. */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { refuseOptions } from "../../core/model/errors.ts";
 import { makeDurableFolder, syncFolder } from "../../core/ports/folder.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
 import { diskRoom } from "./embedded/free-space.ts";
+import { embeddedProblems } from "./embedded/options.ts";
 import { embedded, type EmbeddedOptions } from "./embedded/storage.ts";
 import { openReader } from "./sqlite/reader.ts";
 import { openWriter } from "./sqlite/writer.ts";
@@ -13,7 +15,7 @@ import { openWriter } from "./sqlite/writer.ts";
 export interface SqliteOptions extends EmbeddedOptions {
   /** Folder of the database, relative to the config file. @default the relay's data folder */
   readonly dir?: string;
-  /** Memory for pages, in all. @default 16_384 */
+  /** Memory for pages, in all: 256 to 4_194_304. @default 16_384 */
   readonly cacheKiB?: number;
 }
 
@@ -22,11 +24,14 @@ const FILE = "relay.db";
 
 /** Keeps everything in one SQLite database. @throws StartError 75 when another process uses the folder, 78 when its data is not ours */
 export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> {
+  const problems = embeddedProblems(options, { cacheKiB: [256, 4_194_304] }, ["dir"]);
   const { dir, cacheKiB = 16_384 } = options;
   return {
     kind: "storage",
     name: "sqlite",
+    problems,
     async setup({ clock, metrics, dataDir, configDir }) {
+      refuseOptions(problems);
       const folder = dir === undefined ? dataDir : resolve(configDir, dir);
       makeDurableFolder(folder);
       const lock = await lockFolder(folder);

@@ -2,6 +2,8 @@
 import type { Driver } from "unstorage";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
+import { refuseOptions } from "../../core/model/errors.ts";
+import { embeddedProblems } from "./embedded/options.ts";
 import { embedded } from "./embedded/storage.ts";
 import type { EmbeddedOptions } from "./embedded/storage.ts";
 import { openDriver } from "./unstorage/store.ts";
@@ -11,17 +13,18 @@ import { openDriver } from "./unstorage/store.ts";
  *
  * - Durability is `volatile`: nobody knows whether a driver's write is on a disk when it resolves.
  * - A commit is all or nothing only if the driver writes one item completely or not at all; two processes on the same
- * data
- *   overwrite each other unnoticed.
+ *   data overwrite each other unnoticed.
  * - All keys (not the values) are held in memory, and listed at start.
  * - What the driver drops by itself, as a cache does, is gone; the log reports it when it is missed.
  */
 export function unstorage(driver: Driver, options: EmbeddedOptions = {}): Plugin<"storage", Storage> {
+  const problems = [...problemsOf(driver), ...embeddedProblems(options)];
   return {
     kind: "storage",
     name: "unstorage",
-    problems: problemsOf(driver),
+    problems,
     async setup({ clock, log }) {
+      refuseOptions(problems);
       const name = driver.name ?? "unnamed";
       const store = await openDriver(driver, log);
       log.warn(

@@ -2,6 +2,7 @@
  * Reads the settings of traces from the options, and for what they leave out from the environment, under
  * OpenTelemetry's own names (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
  */
+import { unknownOptions } from "../../../core/model/field-errors.ts";
 
 export interface OtlpOptions {
   /** Where spans go, whole: `https://collector.internal:4318/v1/traces`. @default OTEL_EXPORTER_OTLP_ENDPOINT and `/v1/traces` */
@@ -35,6 +36,19 @@ export interface SettingProblem {
   readonly path: string;
   readonly message: string;
 }
+
+const NAMES = Object.keys({
+  url: 0,
+  headers: 0,
+  timeoutMs: 0,
+  batch: 0,
+  queue: 0,
+  delayMs: 0,
+  ratio: 0,
+  parentBased: 0,
+  resource: 0,
+  env: 0,
+} satisfies Record<keyof OtlpOptions, 0>);
 
 class WrongSetting extends Error {
   readonly path: string;
@@ -101,6 +115,8 @@ function endpoint(env: Environment): string {
 /** The options that were given; each is judged as its variable is. */
 function checked(options: OtlpOptions): Partial<TraceSettings> {
   const given = Object.entries(options).filter(([name, value]) => name !== "env" && value !== undefined);
+  const [unknown] = unknownOptions(options, NAMES);
+  if (unknown !== undefined) throw wrong(unknown.path, unknown.message);
   const set = Object.fromEntries(given);
   if (options.url !== undefined) set["url"] = url("url", options.url);
   for (const name of ["timeoutMs", "batch", "queue", "delayMs"] as const) {

@@ -26,7 +26,7 @@ export interface EmbeddedStore extends KeyValue {
 }
 
 export interface EmbeddedOptions {
-  /** Most due lines that wait in memory. @default 10_000 */
+  /** Most due lines that wait in memory: 16 to 1_000_000. @default 10_000 */
   readonly window?: number;
 }
 

@@ -1,5 +1,6 @@
 /** The options of `redis(…)`, the check of them, and the reading of those that are secret. */
 import { StartError } from "../../../core/model/errors.ts";
+import { unknownOptions } from "../../../core/model/field-errors.ts";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
 
 export interface RedisNode {
@@ -42,6 +43,21 @@ export interface RedisOptions {
   readonly leaseMs?: number;
 }
 
+/** Each of them: a type that lacks one does not compile. */
+const NAMES = Object.keys({
+  url: 0,
+  sentinels: 0,
+  name: 0,
+  cluster: 0,
+  username: 0,
+  password: 0,
+  sentinelPassword: 0,
+  tls: 0,
+  prefix: 0,
+  replicas: 0,
+  leaseMs: 0,
+} satisfies Record<keyof RedisOptions, 0>);
+
 const SECRETS = ["url", "password", "sentinelPassword"] as const;
 type SecretName = (typeof SECRETS)[number];
 
@@ -64,7 +80,7 @@ export function readSecrets(options: RedisOptions, secret: (path: string) => str
 const PREFIX = /^[A-Za-z0-9_.:-]{1,64}$/;
 
 export function problemsOf(options: RedisOptions): { readonly path: string; readonly message: string }[] {
-  const problems: { path: string; message: string }[] = [];
+  const problems: { path: string; message: string }[] = [...unknownOptions(options, NAMES)];
   const ways = (["url", "sentinels", "cluster"] as const).filter((way) => options[way] !== undefined);
   if (ways.length !== 1)
     problems.push({ path: ways[1] ?? "url", message: "needs exactly one of url, sentinels and cluster" });
