@@ -8,19 +8,35 @@ import { Violation } from "./violation.ts";
 
 const KINDS: readonly SimKind[] = ["single", "filesystem", "several", "redis"];
 
-const { values } = parseArgs({
-  options: {
-    storage: { type: "string", default: "single" },
-    seeds: { type: "string", default: "1000" },
-    from: { type: "string", default: "1" },
-    story: { type: "boolean", default: false },
-  },
-});
+const USAGE = `usage: npm run simulate -- [--storage ${KINDS.join("|")}] [--seeds N] [--from S] [--story]\n`;
+
+function given() {
+  try {
+    return parseArgs({
+      options: {
+        storage: { type: "string", default: "single" },
+        seeds: { type: "string", default: "1000" },
+        from: { type: "string", default: "1" },
+        story: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    });
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n${USAGE}`);
+    process.exit(64);
+  }
+}
+
+const { values } = given();
+if (values.help) {
+  process.stdout.write(USAGE);
+  process.exit(0);
+}
 const kind = KINDS.find((one) => one === values.storage);
 const count = Number(values.seeds);
 const from = Number(values.from);
 if (kind === undefined || !Number.isInteger(count) || !Number.isInteger(from)) {
-  process.stderr.write(`usage: npm run simulate -- [--storage ${KINDS.join("|")}] [--seeds N] [--from S] [--story]\n`);
+  process.stderr.write(USAGE);
   process.exit(64);
 }
 

@@ -1,8 +1,9 @@
 // `npm run torture -- [--storage sqlite|filesystem|redis|all] [--seconds N] [--kills N] [--seed S] [--lanes N] [--wide N]
-// [--threads N] [--built] [--json]`: a relay is killed, stopped, starved and lied to for a while, and its records are then held against
-// what was promised. Ends with 1 when a promise was broken. The seed makes the choices; what happens between them is up to
-// the machine. `--lanes`: so many relays at once, which share the kills. `--wide`: subscriptions of one kind of event.
-// `--threads`: so many nodes in the process of each relay, on sqlite or filesystem. `--built`: the single executable, which starts twice as fast, is built first.
+// [--threads N] [--built] [--json]`: a relay is killed, stopped, starved and lied to for a while, and its records are then
+// held against what was promised. Ends with 1 when a promise was broken. The seed makes the choices; what happens between
+// them is up to the machine. `--lanes`: so many relays at once, which share the kills. `--wide`: subscriptions of one kind
+// of event. `--threads`: so many nodes in the process of each relay, on sqlite or filesystem. `--built`: the single
+// executable, which starts twice as fast, is built first.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,37 +26,53 @@ interface Given {
   readonly json: boolean;
 }
 
+const USAGE = `usage: npm run torture -- [--storage ${STORAGES.join("|")}|all] [--seconds N] [--kills N] [--seed S] [--lanes N] [--wide N] [--threads N] [--built] [--json]`;
+
+function usage(problem?: string): never {
+  if (problem !== undefined) console.error(problem);
+  console.error(USAGE);
+  process.exit(64);
+}
+
+function parsed() {
+  try {
+    return parseArgs({
+      options: {
+        storage: { type: "string", default: "sqlite" },
+        seconds: { type: "string", default: "60" },
+        kills: { type: "string" },
+        seed: { type: "string" },
+        lanes: { type: "string", default: "1" },
+        wide: { type: "string", default: "60" },
+        threads: { type: "string", default: "1" },
+        built: { type: "boolean", default: false },
+        json: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    });
+  } catch (error) {
+    return usage((error as Error).message);
+  }
+}
+
 function given(): Given {
-  const { values } = parseArgs({
-    options: {
-      storage: { type: "string", default: "sqlite" },
-      seconds: { type: "string", default: "60" },
-      kills: { type: "string" },
-      seed: { type: "string" },
-      lanes: { type: "string", default: "1" },
-      wide: { type: "string", default: "60" },
-      threads: { type: "string", default: "1" },
-      built: { type: "boolean", default: false },
-      json: { type: "boolean", default: false },
-    },
-  });
+  const { values } = parsed();
+  if (values.help) {
+    console.log(USAGE);
+    process.exit(0);
+  }
   const storages = values.storage === "all" ? STORAGES : STORAGES.filter((name) => name === values.storage);
   const whole = (text: string): number => (/^\d{1,9}$/.test(text) ? Number(text) : Number.NaN);
   const seconds = whole(values.seconds);
   const kills = values.kills === undefined ? undefined : whole(values.kills);
   const seed = values.seed === undefined ? Math.floor(Math.random() * 1e9) : whole(values.seed);
   const [lanes, wide, threads] = [whole(values.lanes), whole(values.wide), whole(values.threads)];
-  if (
+  const wrong =
     storages.length === 0 ||
     lanes === 0 ||
     threads === 0 ||
-    [seconds, kills ?? 0, seed, lanes, wide, threads].some(Number.isNaN)
-  ) {
-    console.error(
-      `usage: npm run torture -- [--storage ${STORAGES.join("|")}|all] [--seconds N] [--kills N] [--seed S] [--lanes N] [--wide N] [--threads N] [--built] [--json]`,
-    );
-    process.exit(64);
-  }
+    [seconds, kills ?? 0, seed, lanes, wide, threads].some(Number.isNaN);
+  if (wrong) usage();
   return { storages, seconds, kills, seed, lanes, wide, threads, built: values.built, json: values.json };
 }
 
