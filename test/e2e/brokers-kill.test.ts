@@ -49,7 +49,7 @@ async function rabbit(): Promise<Broker> {
     return { model, channel: await model.createConfirmChannel() };
   }
   await withChannel((channel) => channel.assertQueue("orders", { durable: true }));
-  await server.kept("orders");
+  await server.restart();
   return {
     server,
     imports: ["fromAmqp"],

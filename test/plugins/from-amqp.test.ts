@@ -11,7 +11,7 @@ import { ledger, openSource, sourceContext } from "../support/message-plugin.ts"
 import { needs } from "../support/needs.ts";
 import { quietLog } from "../support/quiet.ts";
 import { startRabbit, type RabbitServer } from "../support/rabbitmq.ts";
-import { until } from "../support/until.ts";
+import { eventually, until } from "../support/until.ts";
 
 const missing = needs("rabbitmq");
 const fsync = { durability: "fsync" } as const;
@@ -297,7 +297,9 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
     { timeout: 400_000 },
     async () => {
       const queue = await newQueue();
-      await server.kept(queue);
+      await model.close();
+      await server.restart();
+      await dial();
       const total = 3_000;
       const { source, desk } = await openSource(fromAmqp(options(queue, { prefetch: 50 })));
       await send(
@@ -310,11 +312,14 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
       await server.kill();
       const before = desk.told.length;
       expect(before).toBeLessThan(total);
-      await until(() => source.readiness?.() !== undefined);
+      await eventually("the source notices", () => source.readiness?.() !== undefined, 60_000);
       await server.start();
       await dial();
-      await until(async () => desk.told.length >= total && (await waiting(queue)) === 0);
-      expect(source.readiness?.()).toBeUndefined();
+      await eventually("the source is connected", () => source.readiness?.() === undefined, 60_000);
+      const state = () => `${desk.told.length} of ${total}, ${source.readiness?.() ?? "ready"}`;
+      await eventually("all are stored", () => desk.told.length >= total, 120_000).catch(async (error: Error) => {
+        throw new Error(`${error.message}: ${state()}, ${await waiting(queue)} in the queue`);
+      });
       await source.stop();
       await until(async () => (await waiting(queue)) === 0);
       const seen = ledger(desk.told);

@@ -82,9 +82,7 @@ const rabbit: BusKind = {
     await client.exchangeDeclare({ exchange: "deposits", type: "topic", durable: true });
     await client.queueDeclare({ queue: "paid", durable: true });
     await client.queueBind({ queue: "paid", exchange: "deposits", routingKey: "deposits.*" });
-    // Definitions come to the disk in their order.
-    await client.queueDeclare({ queue: "declared-last", durable: true });
-    await server.kept("declared-last");
+    await server.restart();
     const found: Arrived[] = [];
     // Each is acknowledged when it has been taken in, so that a kill takes none away.
     client

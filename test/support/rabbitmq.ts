@@ -1,20 +1,19 @@
 /** Real RabbitMQ servers, each with a port, a node name and a folder of its own, which a test may kill and start again. */
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findProgram } from "./needs.ts";
-import { freePort } from "./redis.ts";
-import { until } from "./until.ts";
+import { freePort } from "../../tools/free-port.ts";
 import { greet, startServer, type ServerProcess } from "./server-process.ts";
 
 export interface RabbitServer extends ServerProcess {
   readonly port: number;
   readonly url: string;
   /**
-   * Resolves once the definition of a durable queue is on disk. RabbitMQ confirms the declaration some seconds before, and
-   * a kill in between takes the queue with it, and all its messages.
+   * Ends it in order, and starts it again. Call it between a declaration and a kill: RabbitMQ confirms a durable queue some
+   * seconds before its definition is on disk, and a kill in between takes the queue with it, and all its messages.
    */
-  kept(queue: string): Promise<void>;
+  restart(): Promise<void>;
 }
 
 export interface RabbitOptions {
@@ -76,21 +75,12 @@ export async function startRabbit(options: RabbitOptions = {}): Promise<RabbitSe
   return {
     port,
     url: `amqp://guest:guest@127.0.0.1:${port}`,
-    async kept(queue) {
-      const folder = join(dir, "data", `relay${port}@localhost`);
-      await until(async () => {
-        for (const name of ["LATEST.LOG", "rabbit_durable_queue.DCL", "rabbit_durable_queue.DCD"]) {
-          const bytes = await readFile(join(folder, name)).catch(() => undefined);
-          if (bytes?.includes(queue) === true) return true;
-        }
-        return false;
-      });
-    },
     get pid() {
       return server.pid;
     },
     kill: server.kill,
     start: server.start,
+    restart: server.restart,
     pause: server.pause,
     resume: server.resume,
     async [Symbol.asyncDispose]() {

@@ -19,6 +19,8 @@ export interface ServerProcess extends AsyncDisposable {
   kill(): Promise<void>;
   /** Begins again on the same port and data; for one that was killed. */
   start(): Promise<void>;
+  /** Ends it as an operator would (SIGTERM), and starts it again: what it was told before is on its disk. */
+  restart(): Promise<void>;
   /** SIGSTOP and SIGCONT: it is there and does not answer. */
   pause(): void;
   resume(): void;
@@ -29,9 +31,12 @@ process.on("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
 
+/** RabbitMQ takes up to 90 s on a busy machine. */
+const START_MS = 180_000;
+
 /**
  * Starts it, and resolves when it serves.
- * @throws Error with the end of its output when it ends before that
+ * @throws Error with the end of its output when it ends before that, or does not serve within three minutes
  */
 export async function startServer(server: ServerCommand): Promise<ServerProcess> {
   let child: ChildProcess;
@@ -46,7 +51,9 @@ export async function startServer(server: ServerCommand): Promise<ServerProcess>
     const keep = (chunk: Buffer): void => void (output = (output + chunk.toString()).slice(-4_000));
     child.stdout?.on("data", keep);
     child.stderr?.on("data", keep);
+    const end = performance.now() + START_MS;
     for (;;) {
+      if (performance.now() > end) throw new Error(`${command} does not serve after ${START_MS} ms: ${output}`);
       if (ended(child)) throw new Error(`${command} ended with ${child.exitCode ?? child.signalCode}: ${output}`);
       if (await server.ready().catch(() => false)) return;
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -62,6 +69,13 @@ export async function startServer(server: ServerCommand): Promise<ServerProcess>
     await gone;
   }
 
+  async function restart(): Promise<void> {
+    const gone = once(child, "exit");
+    child.kill("SIGTERM");
+    await gone;
+    await start();
+  }
+
   await start();
   return {
     get pid() {
@@ -69,6 +83,7 @@ export async function startServer(server: ServerCommand): Promise<ServerProcess>
     },
     kill,
     start,
+    restart,
     pause: () => void child.kill("SIGSTOP"),
     resume: () => void child.kill("SIGCONT"),
     [Symbol.asyncDispose]: kill,
