@@ -4,8 +4,8 @@ import type { DeliveryDeps } from "./dependencies.ts";
 type PauseDeps = Pick<DeliveryDeps, "retryAfter" | "storage" | "clock" | "log">;
 
 /**
- * Pauses the subscription, ms. The result and its next time are stored already, so a failure here must not undo them. This node still observes the
- * pause, and sets it again when it turns the next delivery away.
+ * Pauses the subscription, ms. The result and its next time are stored already, so a failure here must not undo them.
+ * This node still observes the pause, and sets it again when it turns the next delivery away.
  * @param answeredAt monotonic ms: the receiver asked when it answered, and storing the result may have taken long
  */
 export async function setPause(

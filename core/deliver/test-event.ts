@@ -52,7 +52,7 @@ export function createTestEvent(deps: {
     return { id, type, keyId, ordinal, createdAt: at, acceptedAt: at, subscriptionIds: [subscriptionId], body };
   }
 
-  /** Makes the body where there is a transform. One that cannot be run now is asked for again, for a while. */
+  /** Returns the body that is sent. Where too many wait for a transform, it asks again for a while. */
   async function make(sub: Subscription, loaded: CachedEvent, signal: AbortSignal): Promise<CachedEvent | SentAttempt> {
     if (sub.transform === undefined) return loaded;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
