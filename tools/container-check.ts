@@ -2,11 +2,11 @@
 // no capabilities, not root. Publishes and receives, restarts, kills, and moves to fresh containers with the same data.
 // Needs root, and the programs that `node tools/setup.mjs container` installs; without them it ends with 77.
 import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { NoEngine, openEngine, type Container } from "./container/engine.ts";
 import { openReceiver } from "./container/receiver.ts";
+import { freePort } from "./free-port.ts";
 
 const TAG = "localhost/relaybox:check";
 const KEY = "key_container";
@@ -142,12 +142,4 @@ async function healthy(port: number): Promise<void> {
     if (Date.now() > until) throw new Error("the container does not become healthy");
     await new Promise((done) => setTimeout(done, 50));
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
 }

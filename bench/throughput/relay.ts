@@ -2,9 +2,9 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { freePort } from "../../tools/free-port.ts";
 import { nowMs } from "./event.ts";
 
 const COMMAND = resolve(import.meta.dirname, "../../core/cli/relay.mjs");
@@ -144,12 +144,4 @@ async function healthy(url: string): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
 }

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needs } from "../support/needs.ts";
-import { freePort } from "../support/redis.ts";
+import { freePort } from "../../tools/free-port.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);

@@ -23,7 +23,8 @@ import { runCommand, startCommand } from "../support/command.ts";
 import { startNameServer } from "../support/nameserver.ts";
 import { needs } from "../support/needs.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { freePort, startRedis } from "../support/redis.ts";
+import { freePort } from "../../tools/free-port.ts";
+import { startRedis } from "../support/redis.ts";
 import { TEST_KEYS } from "../support/relay.ts";
 
 const base = mkdtempSync(join(tmpdir(), "relay-doctor-"));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCommand, startCommand, type Running } from "../support/command.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { freePort } from "../support/redis.ts";
+import { freePort } from "../../tools/free-port.ts";
 
 let folder: string;
 let relay: Running;

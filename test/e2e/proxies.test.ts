@@ -4,12 +4,13 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { writeFileSync } from "node:fs";
 import { createServer as createHttp } from "node:http";
 import { createRequire } from "node:module";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Agent, request } from "undici";
 import { describe, expect, it } from "vitest";
+import { freePort } from "../../tools/free-port.ts";
 import { ask } from "../support/ask.ts";
 import type { Got } from "../support/ask.ts";
 import { sendRaw, startUpstream } from "../support/gateway.ts";
@@ -197,14 +198,6 @@ const answers = (port: number): Promise<boolean> =>
     });
     socket.once("error", () => tell(false));
   });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => void server.listen(0, "127.0.0.1", listening));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => void server.close(closed));
-  return port;
-}
 
 /** YAML as plain data. */
 const yaml = (text: string): unknown =>

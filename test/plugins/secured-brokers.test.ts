@@ -17,7 +17,7 @@ import { openSource } from "../support/message-plugin.ts";
 import { needs } from "../support/needs.ts";
 import { documented, startPostgres } from "../support/postgres.ts";
 import { startRabbit } from "../support/rabbitmq.ts";
-import { freePort } from "../support/redis.ts";
+import { freePort } from "../../tools/free-port.ts";
 
 /** `@` and `/` have a meaning in URLs. */
 const PASSWORD = "a p@ss/word";

@@ -7,7 +7,7 @@ import { describeTransport, type FarRequest } from "../conformance/transport.ts"
 import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";
 import { startRabbit, type RabbitServer } from "../support/rabbitmq.ts";
-import { freePort } from "../support/redis.ts";
+import { freePort } from "../../tools/free-port.ts";
 
 const missing = needs("rabbitmq");
 

@@ -7,7 +7,7 @@ import { toKafka, type KafkaOptions } from "../../plugins/transport/kafka.ts";
 import { describeTransport, type FarRequest } from "../conformance/transport.ts";
 import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needsKafka, startKafka, type KafkaServer } from "../support/kafka.ts";
-import { freePort } from "../support/redis.ts";
+import { freePort } from "../../tools/free-port.ts";
 
 const missing = needsKafka();
 

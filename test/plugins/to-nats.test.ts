@@ -9,7 +9,7 @@ import { describeTransport } from "../conformance/transport.ts";
 import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";
 import { startNats, type NatsServer } from "../support/nats.ts";
-import { freePort } from "../support/redis.ts";
+import { freePort } from "../../tools/free-port.ts";
 import { tcpShim } from "../support/tcp-shim.ts";
 
 const missing = needs("nats");

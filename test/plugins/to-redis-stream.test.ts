@@ -6,7 +6,8 @@ import { toRedisStream, type RedisStreamOptions } from "../../plugins/transport/
 import { describeTransport } from "../conformance/transport.ts";
 import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";
-import { freePort, startRedis, type RedisServer } from "../support/redis.ts";
+import { freePort } from "../../tools/free-port.ts";
+import { startRedis, type RedisServer } from "../support/redis.ts";
 
 const missing = needs("redis");
 

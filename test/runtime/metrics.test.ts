@@ -10,7 +10,7 @@ import { METRIC_TABLE, promName } from "../../core/runtime/observability/metric-
 import { systemClock } from "../../core/runtime/clock.ts";
 import { watchedStorage } from "../../core/runtime/storage-watch.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { freePort } from "../support/redis.ts";
+import { freePort } from "../../tools/free-port.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 
 const TOKEN = "metrics-token-of-the-tests";

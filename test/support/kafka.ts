@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { findProgram } from "./needs.ts";
-import { freePort } from "./redis.ts";
+import { freePort } from "../../tools/free-port.ts";
 import { startServer, type ServerProcess } from "./server-process.ts";
 
 export interface KafkaServer extends ServerProcess {
@@ -82,6 +82,7 @@ export async function startKafka(settings: Readonly<Record<string, string>> = {}
     },
     kill: server.kill,
     start: server.start,
+    restart: server.restart,
     pause: server.pause,
     resume: server.resume,
     async [Symbol.asyncDispose]() {

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findProgram } from "./needs.ts";
-import { freePort } from "./redis.ts";
+import { freePort } from "../../tools/free-port.ts";
 import { greet, startServer, type ServerProcess } from "./server-process.ts";
 
 export interface NatsServer extends ServerProcess {
@@ -30,6 +30,7 @@ export async function startNats(args: readonly string[] = []): Promise<NatsServe
     },
     kill: server.kill,
     start: server.start,
+    restart: server.restart,
     pause: server.pause,
     resume: server.resume,
     async [Symbol.asyncDispose]() {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
-import { freePort } from "./redis.ts";
+import { freePort } from "../../tools/free-port.ts";
 import { startServer, type ServerProcess } from "./server-process.ts";
 
 export interface PostgresServer extends ServerProcess {

@@ -2,7 +2,8 @@
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { findProgram, freePort, sleep, start, type Started } from "./process.ts";
+import { freePort } from "../free-port.ts";
+import { findProgram, sleep, start, type Started } from "./process.ts";
 
 export interface RedisServer {
   /** Of the line, by which everybody else knows it. */

@@ -2,7 +2,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { makeKeys, mintToken } from "../../core/runtime/keys/keyring.ts";
-import { freePort, sleep, start, type Started } from "./process.ts";
+import { freePort } from "../free-port.ts";
+import { sleep, start, type Started } from "./process.ts";
 
 /** The command of this checkout. */
 export const COMMAND = [process.execPath, resolve(import.meta.dirname, "../../core/cli/relay.mjs")] as const;

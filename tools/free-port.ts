@@ -1,0 +1,24 @@
+/** Ports for servers that are killed and started again on the same port: for tests, benches and tools. */
+import { createServer } from "node:net";
+
+/**
+ * Below the ranges that systems take the ports of outgoing connections from (Linux from 32768, others from 49152). Above,
+ * a connection can take the port while its server is away, even one to that very port, which then reaches itself.
+ */
+const [LOWEST, HIGHEST] = [10_000, 32_000];
+
+/** Returns a port of 127.0.0.1 that nobody listens on just now. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST));
+    if (await isFree(port)) return port;
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once("error", () => resolve(false));
+    server.listen({ port, host: "127.0.0.1", exclusive: true }, () => server.close(() => resolve(true)));
+  });
+}
