@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { makeAuthority } from "../../core/cli/support/certificates.ts";
 import type { Random } from "./random.ts";
+import { TIMEOUT_MS } from "./relay.ts";
 import { makeSubject, MOODS, signatureFault, type Entry, type Mood, type Subject } from "./subject.ts";
 
 /** What should not have happened, unless a fault of that time excuses it. */
@@ -49,8 +50,10 @@ export async function openReceivers(random: Random): Promise<Receivers> {
     requests++;
     const id = String(headers["webhook-id"]);
     const where = `${id} at ${subject.number}`;
-    const fault = signatureFault(subject, body, headers, now - LAG_MS);
-    if (fault !== undefined) doubts.push({ text: `${where} ${fault}`, from: now - LAG_MS, to: now });
+    // An attempt is signed when it begins, and may wait for its connection until it times out.
+    const signedAt = now - TIMEOUT_MS - LAG_MS;
+    const fault = signatureFault(subject, body, headers, signedAt);
+    if (fault !== undefined) doubts.push({ text: `${where} ${fault}`, from: signedAt, to: now });
     const number = Number(headers["x-relay-attempt"]);
     const cycle = Number(headers["x-relay-replay"] ?? 0);
     if (!(number >= 1 && number <= 5)) wrong.push(`${where}: attempt ${number}`);
