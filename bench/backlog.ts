@@ -1,8 +1,7 @@
 // A million deliveries pending for one dead subscriber: what a start, another subscriber and publishing feel of it.
 // Two relays, one on an empty store and one with the backlog, take turns in short rounds; the one whose turn it is not
 // stands still. What the machine does beside falls on both, and the verdict is the median of the rounds' ratios.
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { makeAuthority } from "../core/cli/support/certificates.ts";
@@ -11,9 +10,10 @@ import { redis } from "../plugins/storage/redis.ts";
 import { sqlite } from "../plugins/storage/sqlite.ts";
 import { fill } from "./backlog/fill.ts";
 import { context, endServers, redisServer } from "./queue/surroundings.ts";
+import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { KEY_ID, nowMs } from "./throughput/event.ts";
 import type { FromReceiver, PublishReply, PublishRequest } from "./throughput/messages.ts";
-import { cpuMicroseconds, endAll, median, memoryOf, own, type Peer, start } from "./throughput/process.ts";
+import { cpuMicroseconds, median, memoryOf, own, type Peer, start } from "./throughput/process.ts";
 import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
 
 const { values: options } = parseArgs({
@@ -30,8 +30,6 @@ const { values: options } = parseArgs({
     profile: { type: "string" },
   },
 });
-const within = (text: string, least: number, most: number, otherwise: number): number =>
-  Math.min(Math.max(Number(text) || otherwise, least), most);
 const seconds = within(options.seconds, 1, 60, 3);
 const rounds = within(options.rounds, 1, 100, 4);
 const pending = within(options.pending, 1, 10_000_000, 1_000_000);
@@ -47,9 +45,8 @@ const DEAD_KEY = "key_dead";
 const WARM_S = 1;
 /** What must be reached. */
 const LIMITS = { rssMb: 400, firstDeliveryMs: 5_000, ratio: 0.8 };
-
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
-const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
+/** Redis takes minutes to be filled with a million. */
+const LONGEST_S = 3_600;
 
 interface World {
   readonly receiver: Peer;
@@ -202,18 +199,13 @@ async function measure(folder: string) {
   };
 }
 
-const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
-let met = false;
-try {
-  const result = await measure(folder);
-  met = result.met;
-  if (options.json) console.log(JSON.stringify(result));
-  else for (const [name, value] of Object.entries(result)) console.log(`${name.padEnd(22)}${String(value)}`);
-} catch (error) {
-  console.error(error);
-} finally {
-  endAll();
-  await endServers();
-  await rm(folder, { recursive: true, force: true });
-}
-process.exit(met ? 0 : 1);
+await benchRun({
+  longestS: LONGEST_S,
+  json: options.json,
+  measure,
+  met: ({ met }) => met,
+  print(result) {
+    for (const [name, value] of Object.entries(result)) console.log(`${name.padEnd(22)}${String(value)}`);
+  },
+  end: endServers,
+});

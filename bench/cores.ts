@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { quarterCores, type QuarterCores } from "./cores/quarter-cores.ts";
+import { say } from "./throughput/bench-run.ts";
 import { KEY_ID } from "./throughput/event.ts";
 import type { FromReceiver } from "./throughput/messages.ts";
 import { endAll, median, own, start } from "./throughput/process.ts";
@@ -27,7 +28,6 @@ const seconds = Math.min(Math.max(Number(options.seconds) || 10, 1), 120);
 const rounds = Math.min(Math.max(Number(options.rounds) || 3, 1), 20);
 const connections = Math.min(Math.max(Number(options.connections) || 64, 1), 512);
 const counts = options.threads.split(",").map(Number);
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 async function measure(threads: number) {
   const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));

@@ -1,14 +1,12 @@
 // What a healthy receiver feels of a thousand hostile subscriptions: its latencies at ten events a second, first without
 // them and then beside them, in one run, on one real relay with SQLite. Half of them stand on the healthy one's key.
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { MOODS, type FromHostile } from "./isolation/hostile.ts";
+import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { KEY_ID, publication } from "./throughput/event.ts";
 import type { FromReceiver } from "./throughput/messages.ts";
-import { endAll, own, percentile, start, type Peer } from "./throughput/process.ts";
+import { own, percentile, start, type Peer } from "./throughput/process.ts";
 import { prepare, type RelayUnderTest } from "./throughput/relay.ts";
 
 const { values: options } = parseArgs({
@@ -19,8 +17,6 @@ const { values: options } = parseArgs({
     hostile: { type: "string", default: "1000" },
   },
 });
-const within = (text: string, least: number, most: number, otherwise: number): number =>
-  Math.min(Math.max(Math.floor(Number(text)) || otherwise, least), most);
 const seconds = within(options.seconds, 5, 600, 40);
 const hostile = within(options.hostile, 10, 10_000, 1_000);
 /** Events a second for the healthy receiver. */
@@ -35,9 +31,6 @@ const ORIGINS = 10;
 const OTHER_KEYS = 10;
 /** What must be reached. */
 const LIMITS = { ratio: 2, p99Ms: 250 };
-
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
-const round = (value: number): number => Number(value.toFixed(1));
 
 interface Latency {
   readonly events: number;
@@ -75,8 +68,8 @@ async function measure(receiver: Peer, relay: RelayUnderTest, forSeconds: number
   return {
     events,
     refused: sent.length - events,
-    p50: round(percentile(fromSent, 50)),
-    p99: round(percentile(fromSent, 99)),
+    p50: round(percentile(fromSent, 50), 1),
+    p99: round(percentile(fromSent, 99), 1),
   };
 }
 
@@ -144,31 +137,17 @@ async function run(folder: string) {
     seconds,
     alone,
     beside,
-    ratio: round(ratio),
+    ratio: round(ratio, 1),
     met: ratio <= LIMITS.ratio && beside.p99 <= LIMITS.p99Ms && beside.refused === 0,
   };
 }
 
-const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
-// It ends by itself, whatever hangs.
-const deadline = setTimeout(
-  () => {
-    say("the benchmark did not end in time: events did not arrive");
-    endAll();
-    process.exit(1);
-  },
-  (2 * seconds + SETTLE_S + 120 + hostile / 10) * 1_000,
-);
-process.once("SIGTERM", () => {
-  endAll();
-  process.exit(1);
-});
-let met = false;
-try {
-  const result = await run(folder);
-  met = result.met;
-  if (options.json) console.log(JSON.stringify(result));
-  else {
+await benchRun({
+  longestS: 2 * seconds + SETTLE_S + 120 + hostile / 10,
+  json: options.json,
+  measure: run,
+  met: ({ met }) => met,
+  print(result) {
     const row = (name: string, { events, refused, p50, p99 }: Latency): void =>
       console.log(`${name.padEnd(36)} p50 ${p50}, p99 ${p99} (${events} events, ${refused} refused)`);
     row("publish sent → receiver alone, ms", result.alone);
@@ -176,13 +155,6 @@ try {
     console.log(
       `hostile requests: ${JSON.stringify(result.hostileRequests)}, at most ${result.hostileMostOpen} at once`,
     );
-    console.log(`p99 is ${result.ratio} times as long: ${met ? "as it should be" : "too long"}`);
-  }
-} catch (error) {
-  say(error instanceof Error ? error.message : String(error));
-} finally {
-  clearTimeout(deadline);
-  endAll();
-  await rm(folder, { recursive: true, force: true });
-}
-process.exit(met ? 0 : 1);
+    console.log(`p99 is ${result.ratio} times as long: ${result.met ? "as it should be" : "too long"}`);
+  },
+});

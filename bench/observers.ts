@@ -1,7 +1,7 @@
 // What being watched costs: the relay with log and figures beside one without either, in turns, in one run. Each round has
 // processes of its own: V8 compiles one a little better than the next, by some percent, for as long as it lives.
-import { mkdtemp, rm } from "node:fs/promises";
-import { availableParallelism, tmpdir } from "node:os";
+import { mkdtemp } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { makeAuthority } from "../core/cli/support/certificates.ts";
@@ -9,9 +9,10 @@ import type { Clock } from "../core/ports/clock.ts";
 import type { Storage } from "../core/ports/storage.ts";
 import { createMetrics } from "../core/runtime/observability/index.ts";
 import { watchedStorage } from "../core/runtime/storage-watch.ts";
+import { benchRun, round, say } from "./throughput/bench-run.ts";
 import { KEY_ID } from "./throughput/event.ts";
 import type { FromReceiver, PublishReply, PublishRequest } from "./throughput/messages.ts";
-import { cpuMicroseconds, endAll, median, own, type Peer, start } from "./throughput/process.ts";
+import { cpuMicroseconds, median, own, type Peer, start } from "./throughput/process.ts";
 import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
 
 const { values: options } = parseArgs({
@@ -29,9 +30,6 @@ const CONNECTIONS = 64;
 /** Until V8 has compiled what is hot. */
 const WARM_SECONDS = 8;
 const BARE = join(import.meta.dirname, "observers/bare.ts");
-
-const round = (value: number, digits = 1): number => Number(value.toFixed(digits));
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 type Figures = Extract<FromReceiver, { kind: "figures" }>;
 interface Subject {
@@ -127,11 +125,11 @@ async function measure(folder: string) {
     rounds,
     watched: {
       eventsPerSecond: round(ofAll("full", "eventsPerSecond"), 0),
-      cpuMicroseconds: round(ofAll("full", "cpuPerEvent")),
+      cpuMicroseconds: round(ofAll("full", "cpuPerEvent"), 1),
     },
     blind: {
       eventsPerSecond: round(ofAll("bare", "eventsPerSecond"), 0),
-      cpuMicroseconds: round(ofAll("bare", "cpuPerEvent")),
+      cpuMicroseconds: round(ofAll("bare", "cpuPerEvent"), 1),
     },
     cpuRatio: round(cpu, 3),
     throughputRatio: round(throughput, 3),
@@ -139,20 +137,11 @@ async function measure(folder: string) {
   };
 }
 
-const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
-const deadline = setTimeout(
-  () => {
-    say("the benchmark did not end in time");
-    endAll();
-    process.exit(1);
-  },
-  ((seconds * 8 + WARM_SECONDS * 4 + 10) * rounds + 30) * 1_000,
-);
-let failed = false;
-try {
-  const result = await measure(folder);
-  if (options.json) console.log(JSON.stringify(result));
-  else {
+await benchRun({
+  longestS: (seconds * 8 + WARM_SECONDS * 4 + 10) * rounds + 30,
+  json: options.json,
+  measure,
+  print(result) {
     const row = (name: string, value: string): void => console.log(`${name.padEnd(46)} ${value}`);
     const { watched, blind } = result;
     row(
@@ -163,13 +152,5 @@ try {
     row("throughput, watched : blind", String(result.throughputRatio));
     row("CPU an event, watched : blind", String(result.cpuRatio));
     row("watching the storage, µs a commit (in both)", String(result.storageWatchMicroseconds));
-  }
-} catch (error) {
-  failed = true;
-  say(error instanceof Error ? error.message : String(error));
-} finally {
-  clearTimeout(deadline);
-  endAll();
-  await rm(folder, { recursive: true, force: true });
-}
-process.exit(failed ? 1 : 0);
+  },
+});

@@ -7,6 +7,7 @@ import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { sqlite } from "../plugins/storage/sqlite.ts";
 import { context, endServers } from "./queue/surroundings.ts";
 import { fill, leftOf } from "./retention/fill.ts";
+import { round, say } from "./throughput/bench-run.ts";
 import { KEY_ID, nowMs } from "./throughput/event.ts";
 import type { FromReceiver, PublishReply, PublishRequest } from "./throughput/messages.ts";
 import { endAll, own, start } from "./throughput/process.ts";
@@ -28,9 +29,6 @@ const CONNECTIONS = 64;
 const RATIO = 2;
 /** Every second, so that a measurement need not wait for a minute. */
 const JOBS = `jobs: [relay.retention({ schedule: "* * * * * *", deliveredAfterMs: 86_400_000 })],`;
-
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
-const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
 
 async function measure(folder: string) {
   const authority = await makeAuthority(Date.now());

@@ -1,17 +1,16 @@
 // What a message of each source costs beside one of the `http` source: the rate at which a full upstream is stored, in turns
 // with batches over HTTP, in one run on one relay. Then the lag of each, from upstream to the first attempt, at a steady rate.
-import { mkdtemp, rm } from "node:fs/promises";
-import { availableParallelism, tmpdir } from "node:os";
-import { join } from "node:path";
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { events, publishBatches } from "./brokers/batches.ts";
 import { METRICS, reached, readCounters } from "./brokers/counters.ts";
 import { startServers } from "./brokers/servers.ts";
 import { UPSTREAMS, type Upstream } from "./brokers/upstreams.ts";
+import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { KEY_ID, nowMs, publication } from "./throughput/event.ts";
 import type { FromReceiver } from "./throughput/messages.ts";
-import { cpuMicroseconds, endAll, median, own, percentile, start } from "./throughput/process.ts";
+import { cpuMicroseconds, median, own, percentile, start } from "./throughput/process.ts";
 import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
 import { pass, type Figures, type World } from "./throughput/rounds.ts";
 
@@ -30,8 +29,6 @@ const { values: options } = parseArgs({
     profile: { type: "string" },
   },
 });
-const within = (text: string, least: number, most: number, otherwise: number): number =>
-  Math.min(Math.max(Math.floor(Number(text)) || otherwise, least), most);
 const count = within(options.events, 500, 100_000, 10_000);
 const rounds = within(options.rounds, 1, 20, 5);
 const seconds = within(options.seconds, 1, 60, 8);
@@ -41,9 +38,6 @@ const CONNECTIONS = 64;
 const STORED_ONLY = "key_stored";
 /** A round that is not done by then has failed. */
 const ROUND_MS = 120_000;
-
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
-const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
 
 interface Turn {
   readonly perSecond: number;
@@ -206,24 +200,4 @@ function print({ sources, ...about }: Awaited<ReturnType<typeof measure>>): void
   for (const [name, why] of Object.entries(about.missing)) console.log(`${name} was not measured: ${why}`);
 }
 
-const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
-// It ends by itself, whatever hangs.
-const deadline = setTimeout(() => {
-  say("the benchmark did not end in time");
-  endAll();
-  process.exit(1);
-}, 900_000);
-let failed = false;
-try {
-  const result = await measure(folder);
-  if (options.json) console.log(JSON.stringify(result));
-  else print(result);
-} catch (error) {
-  failed = true;
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-} finally {
-  clearTimeout(deadline);
-  endAll();
-  await rm(folder, { recursive: true, force: true });
-}
-process.exit(failed ? 1 : 0);
+await benchRun({ longestS: 900, json: options.json, measure, print });

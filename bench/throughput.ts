@@ -1,14 +1,13 @@
 // The main job measured beside the raw loop, in one run: publish over HTTP, store with fsync, sign, deliver over TLS, check.
 // Every process is real and of its own; all of them share the machine's cores. What is printed are medians of rounds that
 // are spread over two processes of the relay.
-import { mkdtemp, rm } from "node:fs/promises";
-import { availableParallelism, tmpdir } from "node:os";
-import { join } from "node:path";
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { makeAuthority } from "../core/cli/support/certificates.ts";
+import { benchRun, round, say } from "./throughput/bench-run.ts";
 import { KEY_ID, publication } from "./throughput/event.ts";
 import type { FromReceiver } from "./throughput/messages.ts";
-import { endAll, median, memoryOf, own, percentile, start } from "./throughput/process.ts";
+import { median, memoryOf, own, percentile, start } from "./throughput/process.ts";
 import { prepare } from "./throughput/relay.ts";
 import { pass, type Round, takeRounds, type World } from "./throughput/rounds.ts";
 
@@ -32,9 +31,6 @@ const connections = Math.min(Math.max(Number(options.connections) || 64, 1), 512
 const STEADY = 1_000;
 /** The relay is measured as it runs for months: until then V8 is still compiling what is hot. */
 const WARM_SECONDS = 15;
-
-const round = (value: number, digits = 1): number => Number(value.toFixed(digits));
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 async function measure(folder: string) {
   const authority = await makeAuthority(Date.now());
@@ -101,22 +97,28 @@ async function measure(folder: string) {
       middle(({ raw }) => raw.perSecond),
       0,
     ),
-    rawCpuMicrosecondsPerRequest: round(middle(({ raw }) => raw.cpu)),
+    rawCpuMicrosecondsPerRequest: round(
+      middle(({ raw }) => raw.cpu),
+      1,
+    ),
     ratio: round(
       middle(({ ratio }) => ratio),
       3,
     ),
     ratioLeast: round(Math.min(...ratios), 3),
     ratioMost: round(Math.max(...ratios), 3),
-    cpuMicrosecondsPerEvent: round(middle(({ full }) => full.cpu)),
+    cpuMicrosecondsPerEvent: round(
+      middle(({ full }) => full.cpu),
+      1,
+    ),
     steadyPerSecond: STEADY,
     publishToReceiverMs: latency(steady.figures.fromSent),
     acceptToReceiverMs: latency(steady.figures.fromAccepted),
     firstStartMs: round(firstStartMs, 0),
     secondStartMs: round(running.startMs, 0),
-    idleRssMb: round(idle.rss),
-    idleAnonymousMb: round(idle.anonymous),
-    busyRssMb: round(busy.rss),
+    idleRssMb: round(idle.rss, 1),
+    idleAnonymousMb: round(idle.anonymous, 1),
+    busyRssMb: round(busy.rss, 1),
   };
 }
 
@@ -142,27 +144,4 @@ function print(result: Awaited<ReturnType<typeof measure>>): void {
   );
 }
 
-const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
-// It ends by itself, whatever hangs.
-const deadline = setTimeout(
-  () => {
-    say("the benchmark did not end in time");
-    endAll();
-    process.exit(1);
-  },
-  (2 * rounds * (seconds * 4 + 10) + 240) * 1_000,
-);
-let failed = false;
-try {
-  const result = await measure(folder);
-  if (options.json) console.log(JSON.stringify(result));
-  else print(result);
-} catch (error) {
-  failed = true;
-  say(error instanceof Error ? error.message : String(error));
-} finally {
-  clearTimeout(deadline);
-  endAll();
-  await rm(folder, { recursive: true, force: true });
-}
-process.exit(failed ? 1 : 0);
+await benchRun({ longestS: 2 * rounds * (seconds * 4 + 10) + 240, json: options.json, measure, print });

@@ -1,18 +1,17 @@
 // What a delivery of each transport costs beside one over HTTPS: events are published in batches over HTTP, and the rate is
 // that at which they come to an end, in turns, in one run on one relay. What arrived is read back and its signature checked.
 import { createHmac } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { availableParallelism, tmpdir } from "node:os";
-import { join } from "node:path";
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { makeAuthority } from "../core/cli/support/certificates.ts";
 import { events, publishBatches } from "./brokers/batches.ts";
 import { METRICS, reached, readCounters } from "./brokers/counters.ts";
 import { FARS, type Far } from "./brokers/fars.ts";
 import { startServers } from "./brokers/servers.ts";
+import { benchRun, round, say, within } from "./throughput/bench-run.ts";
 import { ENDING, KEY_ID, nowMs } from "./throughput/event.ts";
 import type { FromReceiver } from "./throughput/messages.ts";
-import { cpuMicroseconds, endAll, median, own, type Peer, start } from "./throughput/process.ts";
+import { cpuMicroseconds, median, own, type Peer, start } from "./throughput/process.ts";
 import { prepare, type RelayUnderTest, type RunningRelay } from "./throughput/relay.ts";
 import type { Figures } from "./throughput/rounds.ts";
 
@@ -29,17 +28,12 @@ const { values: options } = parseArgs({
     profile: { type: "string" },
   },
 });
-const within = (text: string, least: number, most: number, otherwise: number): number =>
-  Math.min(Math.max(Math.floor(Number(text)) || otherwise, least), most);
 const count = within(options.events, 500, 100_000, 10_000);
 const rounds = within(options.rounds, 1, 20, 5);
 const CONNECTIONS = 64;
 /** A round that is not done by then has failed. */
 const ROUND_MS = 120_000;
 const DELIVERED = 'relay_deliveries_total{outcome="delivered"}';
-
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
-const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
 
 /** A destination with the key whose events go there. */
 interface Lane {
@@ -166,24 +160,4 @@ function print({ transports, missing, ...about }: Awaited<ReturnType<typeof meas
   for (const [name, why] of Object.entries(missing)) console.log(`${name} was not measured: ${why}`);
 }
 
-const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
-// It ends by itself, whatever hangs.
-const deadline = setTimeout(() => {
-  say("the benchmark did not end in time");
-  endAll();
-  process.exit(1);
-}, 900_000);
-let failed = false;
-try {
-  const result = await measure(folder);
-  if (options.json) console.log(JSON.stringify(result));
-  else print(result);
-} catch (error) {
-  failed = true;
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-} finally {
-  clearTimeout(deadline);
-  endAll();
-  await rm(folder, { recursive: true, force: true });
-}
-process.exit(failed ? 1 : 0);
+await benchRun({ longestS: 900, json: options.json, measure, print });
