@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { needs } from "../support/needs.ts";
+import { until } from "../support/until.ts";
 import { freePort } from "../../tools/free-port.ts";
 
 const root = resolve(import.meta.dirname, "../..");
@@ -287,11 +288,10 @@ export default defineRelay({
     // Each of them has been loaded, and tried to connect.
     const parts = ["source:amqp", "source:kafka", "source:nats", "source:postgres", "source:redisStream"];
     const all = [...parts, "transport:amqp:rabbit", "transport:kafka:kafka", "transport:nats:bus"];
-    for (;;) {
+    await until(async () => {
       const told = await text(`${url}/readyz`);
-      if (all.every((part) => told.includes(`"${part}":{"ready":false`))) break;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+      return all.every((part) => told.includes(`"${part}":{"ready":false`));
+    });
     expect(await stop()).toEqual([0, null]);
   });
 
@@ -307,7 +307,7 @@ export default defineRelay({ server: { port: 0 }, storage: sqlite(), threads: 2,
       const answer = await fetch(`${url}/metrics`, { headers: { authorization: "Bearer a-token-of-the-test" } });
       return answer.text();
     };
-    while (!/^relay_threads 2$/m.test(await metrics())) await new Promise((resolve) => setTimeout(resolve, 50));
+    await until(async () => /^relay_threads 2$/m.test(await metrics()));
     const token = (await readFile(join(cwd, "data/keys/publish-token"), "utf8")).trim();
     const answer = await fetch(`${url}/events`, {
       method: "POST",

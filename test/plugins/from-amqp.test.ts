@@ -212,6 +212,26 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
     expect(await waiting(queue)).toBe(1);
   });
 
+  it("says in /readyz that messages cannot be set aside, and goes on once they can", { timeout: 60_000 }, async () => {
+    const queue = await newQueue();
+    await channel.assertExchange("late", "fanout");
+    const poison = ["{", "{", "{"];
+    await send(queue, poison);
+    const source = fromAmqp(options(queue, { deadLetterExchange: "late", prefetch: poison.length }));
+    const { source: started, desk } = await openSource(source);
+    await started.start(desk.intake.accept, fsync);
+    await until(() => started.readiness?.()?.startsWith("3 messages cannot be set aside: the exchange late") === true);
+    await send(queue, [paid()]);
+    expect(desk.told).toEqual([]);
+    const letters = await newQueue();
+    await channel.bindQueue(letters, "late", "");
+    await until(() => desk.told.length === 1);
+    expect(started.readiness?.()).toBeUndefined();
+    expect(await waiting(letters)).toBe(poison.length);
+    await started.stop();
+    expect(await waiting(queue)).toBe(0);
+  });
+
   it("takes no more messages than prefetch says while nothing can be stored", async () => {
     const queue = await newQueue();
     await send(
