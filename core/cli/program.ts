@@ -18,6 +18,7 @@ const FILES: Readonly<Record<string, () => Promise<{ readonly commands: readonly
   init: () => import("./commands/init.ts"),
   check: () => import("./commands/check.ts"),
   demo: () => import("./commands/demo.ts"),
+  dev: () => import("./commands/dev.ts"),
   publish: () => import("./commands/publish.ts"),
   subscriptions: () => import("./commands/subscriptions.ts"),
   events: () => import("./commands/events.ts"),

@@ -25,6 +25,7 @@ describe("the command line", () => {
       "listen",
       "keys",
       "demo",
+      "dev",
     ])
       expect(asked.stdout).toContain(`\n  ${name}`);
     expect(nothing).toMatchObject({ code: 64, stdout: "" });

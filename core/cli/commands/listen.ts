@@ -1,16 +1,14 @@
 /** `relay listen`: a TLS receiver on this machine that checks signatures and prints what arrives. */
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import type { CliEnvironment } from "../support/environment.ts";
-import { paint } from "../support/environment.ts";
-import { makeAuthority, openAuthority } from "../support/certificates.ts";
-import type { Authority } from "../support/certificates.ts";
+import { arrivalJson, arrivalText, readStatuses } from "../support/arrival-lines.ts";
+import { keptAuthority } from "../support/kept-authority.ts";
+import { stopAsked } from "../support/stop-asked.ts";
 import type { Command } from "../support/command.ts";
 import { EX_OK, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
-import { printable } from "../support/output.ts";
 import { startReceiver } from "../support/receiver.ts";
-import type { Arrival } from "../support/receiver.ts";
 
 const HOST = "127.0.0.1";
 
@@ -48,7 +46,7 @@ const listen: Command = {
       secrets: () => named.flatMap((text) => secretsOf(text, around)),
       answer: () => statuses[Math.min(answered++, statuses.length - 1)] ?? 200,
       arrived: (arrival, status) =>
-        around.print(given.flag("json") ? asJson(arrival, status) : asText(arrival, status, around)),
+        around.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, around)),
     }).catch((error: NodeJS.ErrnoException) => {
       throw new ExitError(EX_UNAVAILABLE, `cannot listen on ${HOST}:${port} (${error.code ?? error.message})`, {
         cause: error,
@@ -67,17 +65,6 @@ const listen: Command = {
   },
 };
 
-/** Resolves at the first SIGINT or SIGTERM. */
-function stopAsked(): Promise<void> {
-  return new Promise((resolve) => {
-    const stop = (): void => {
-      process.off("SIGINT", stop).off("SIGTERM", stop);
-      resolve();
-    };
-    process.on("SIGINT", stop).on("SIGTERM", stop);
-  });
-}
-
 /**
  * The secrets that an option names. A file is read at each delivery: it may be written after the start, or again by a
  * rotation. It may hold the whole answer of `relay subscriptions create`.
@@ -94,78 +81,7 @@ function secretsOf(text: string, around: CliEnvironment): readonly string[] {
   }
 }
 
-function readStatuses(texts: readonly string[]): readonly number[] {
-  const wrong = texts.find((text) => !/^[2-5]\d\d$/.test(text));
-  if (wrong !== undefined) throw usage(`--status: ${wrong} is no status from 200 to 599`);
-  return texts.map(Number);
-}
-
 const defaultFolder = ({ env }: CliEnvironment): string =>
   join(env["XDG_DATA_HOME"] ?? join(homedir(), ".local", "share"), "relay", "listen");
-
-/** The authority kept in the folder, made at the first call, and again before it ends. */
-async function keptAuthority(folder: string, { clock }: CliEnvironment): Promise<Authority> {
-  const [caFile, keyFile] = [join(folder, "ca.pem"), join(folder, "ca-key.pem")];
-  try {
-    if (existsSync(caFile) && existsSync(keyFile)) {
-      const { X509Certificate } = await import("node:crypto");
-      const ca = readFileSync(caFile, "utf8");
-      const endsAt = Date.parse(new X509Certificate(ca).validTo);
-      // Its certificates are valid for 30 days.
-      if (endsAt - clock.now() > 31 * 86_400_000)
-        return await openAuthority(ca, readFileSync(keyFile, "utf8"), clock.now());
-    }
-    const authority = await makeAuthority(clock.now(), "Relay listen");
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    writeFileSync(keyFile, authority.caKey, { mode: 0o600 });
-    chmodSync(keyFile, 0o600);
-    writeFileSync(caFile, authority.ca);
-    return authority;
-  } catch (error) {
-    throw new ExitError(
-      EX_UNAVAILABLE,
-      `cannot keep a certificate authority in ${folder}: ${(error as Error).message}`,
-      {
-        cause: error,
-      },
-    );
-  }
-}
-
-const header = ({ headers }: Arrival, name: string): string => String(headers[name] ?? "");
-
-function asText(arrival: Arrival, status: number, { stdout }: CliEnvironment): string {
-  const { verdict, attempt } = arrival;
-  const colour = verdict === "verified" ? "green" : verdict === "refused" ? "red" : "yellow";
-  const words = { verified: "signature verified", refused: "SIGNATURE WRONG", unchecked: "signature not checked" };
-  const head = [
-    new Date(arrival.at).toISOString(),
-    header(arrival, "x-relay-event") || `${arrival.method} ${arrival.path}`,
-    header(arrival, "webhook-id"),
-    attempt > 0 ? `attempt ${attempt}` : "",
-  ].filter((part) => part !== "");
-  const replay = header(arrival, "x-relay-replay");
-  if (replay !== "") head.push(`replay ${replay}`);
-  const body = arrival.body.toString("utf8");
-  return `${printable(head.join("  "))}  ${paint(stdout, colour, words[verdict])}  answered ${status}\n  ${printable(body)}`;
-}
-
-/** One line, with control characters escaped as JSON has it. */
-function asJson(arrival: Arrival, status: number): string {
-  const line = JSON.stringify({
-    at: new Date(arrival.at).toISOString(),
-    event: header(arrival, "x-relay-event") || undefined,
-    id: header(arrival, "webhook-id") || undefined,
-    attempt: arrival.attempt || undefined,
-    replay: header(arrival, "x-relay-replay") || undefined,
-    signature: arrival.verdict,
-    answered: status,
-    method: arrival.method,
-    path: arrival.path,
-    headers: arrival.headers,
-    body: arrival.body.toString("utf8"),
-  });
-  return printable(line);
-}
 
 export const commands: readonly Command[] = [listen];

@@ -1,4 +1,4 @@
-/** A webhook receiver over TLS for `listen` and `demo`: it checks every signature and reports each request. */
+/** A webhook receiver over TLS for `listen`, `dev` and `demo`: it checks every signature and reports each request. */
 import { createServer } from "node:https";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -30,8 +30,8 @@ export interface ReceiverOptions {
   readonly clock: Clock;
   /** Secrets that may have signed what arrives at a path. */
   secrets(path: string): readonly string[];
-  /** The status to answer with. */
-  answer(arrival: Arrival): number;
+  /** Returns the status to answer with. It must not throw. */
+  answer(arrival: Arrival): number | Promise<number>;
   /** Called after each answer was decided. */
   arrived(arrival: Arrival, status: number): void;
 }
@@ -50,7 +50,7 @@ const MAX_BODY = 1_048_576;
 export async function startReceiver(options: ReceiverOptions): Promise<LocalReceiver> {
   const { certificate, host, port, clock } = options;
   const server = createServer(certificate, (request, response) => {
-    void readBody(request).then((body) => {
+    void readBody(request).then(async (body) => {
       if (body === undefined) return void response.writeHead(413, { connection: "close" }).end();
       const path = request.url ?? "/";
       const verdict = judge(body, request.headers, options.secrets(path), clock.now());
@@ -63,7 +63,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<LocalRece
         verdict,
         attempt: Number(request.headers["x-relay-attempt"] ?? 0) || 0,
       };
-      const status = verdict === "refused" ? 401 : options.answer(arrival);
+      const status = verdict === "refused" ? 401 : await options.answer(arrival);
       options.arrived(arrival, status);
       response.writeHead(status).end();
     });

@@ -2,18 +2,21 @@
 import { spawn } from "node:child_process";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
-import type { CliEnvironment } from "../support/environment.ts";
+import type { CliEnvironment } from "./environment.ts";
 
 export interface RelayProcess {
   /** Resolves to the relay's URL. @throws Error when it ends before */
   readonly listening: Promise<string>;
-  /** What it wrote so far. */
+  /** Resolves to its exit code, however it ends. */
+  readonly ended: Promise<number | string>;
+  /** The end of what it wrote so far. */
   output(): string;
   /** Asks it to stop and resolves to its exit code; by force after some seconds. May be called twice. */
   stop(): Promise<number | string>;
 }
 
 const STOP_MS = 12_000;
+const MOST_TEXT = 100_000;
 
 export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironment): RelayProcess {
   // This shell's settings are for another relay.
@@ -24,7 +27,7 @@ export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironme
   let text = "";
   const listening = Promise.withResolvers<string>();
   const take = (chunk: string): void => {
-    text += chunk;
+    text = (text + chunk).slice(-MOST_TEXT);
     const found = /listening at (http[^\s"]+)["\n]/.exec(text);
     if (found?.[1] !== undefined) listening.resolve(found[1]);
   };
@@ -42,6 +45,7 @@ export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironme
   void ended.then(() => process.off("exit", orphan));
   return {
     listening: listening.promise,
+    ended,
     output: () => text,
     async stop() {
       child.kill("SIGTERM");
