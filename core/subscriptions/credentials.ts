@@ -19,9 +19,13 @@ type Stored = Pick<Subscription, "clientCertificate" | "oauth2">;
 
 const CREDENTIALS = ["clientCertificate", "oauth2"] as const;
 
-/** Names the credentials that are given, for the audit trail. */
-export function givenDetail(fields: CredentialFields): { readonly detail?: string } {
-  const names = CREDENTIALS.filter((name) => fields[name] !== undefined && fields[name] !== null);
+/** Names the credentials that are given, and a secret of the caller's own, for the audit trail. */
+export function givenDetail(fields: CredentialFields & { readonly secret?: string | null }): {
+  readonly detail?: string;
+} {
+  const names = ([...CREDENTIALS, "secret"] as const).filter(
+    (name) => fields[name] !== undefined && fields[name] !== null,
+  );
   return names.length === 0 ? {} : { detail: names.join(" ") };
 }
 

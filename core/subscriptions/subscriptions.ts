@@ -64,6 +64,7 @@ export interface WithSecret {
 
 /** All methods throw Problem for errors of the caller, and StorageError when nothing can be stored. */
 export interface Subscriptions {
+  /** @param fields its `secret` has been judged */
   create(keyId: string, fields: SubscriptionFields, actor: Actor): Promise<WithSecret>;
   update(keyId: string, id: string, patch: SubscriptionPatch, actor: Actor): Promise<Subscription>;
   /**
@@ -89,12 +90,10 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const audit = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">): Change =>
     auditChange(keyId, ordinal(), actor, clock.now(), line);
 
-  function newSecret(
-    keyId: string,
-    id: string,
-    version: number,
-  ): { readonly plain: string; readonly stored: SealedSecret } {
-    const plain = `whsec_${randomBytes(32).toString("base64")}`;
+  type Made = { readonly plain: string; readonly stored: SealedSecret };
+
+  function newSecret(keyId: string, id: string, version: number, given?: string | null): Made {
+    const plain = given ?? `whsec_${randomBytes(32).toString("base64")}`;
     return {
       plain,
       stored: { version, sealed: keys.seal(plain, secretAad(keyId, id, version)), createdAt: clock.now() },
@@ -132,7 +131,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const fields = await checked(given);
       const url = await allowed(fields.url);
       const id = randomId("sub");
-      const secret = newSecret(keyId, id, 1);
+      const secret = newSecret(keyId, id, 1, fields.secret);
       const made = await retryOnConflict(async () => {
         const [count, known] = await storage.getMany([subscriptionCountKey(keyId), apiKeyKey(keyId)]);
         const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);

@@ -25,6 +25,8 @@ interface Options extends CredentialFields {
 export interface SubscriptionFields extends Options {
   readonly url: string;
   readonly events: readonly string[];
+  /** In clear text. The relay makes one where there is none. */
+  readonly secret?: string | null;
 }
 
 export interface SubscriptionPatch extends Options {

@@ -12,6 +12,7 @@ import { TEST_KEYS } from "../support/relay.ts";
 
 const PASSWORD = "canary-password-" + randomBytes(9).toString("hex");
 const HEADER = "canary-header-" + randomBytes(9).toString("hex");
+const OWN = "whsec_" + randomBytes(24).toString("base64");
 const METRICS = "canary-metrics-" + randomBytes(9).toString("hex");
 
 let folder: string;
@@ -83,11 +84,13 @@ describe("secrets of a subscription and of accounts", () => {
     const made = await relay.call("POST", hooks, {
       url: receiver.url("/ok"),
       events: ["*"],
+      secret: OWN,
       headers: { "X-Api-Key": HEADER, Authorization: `Bearer ${HEADER}-bearer` },
     });
     expect(made.status).toBe(201);
     id = made.json.data.id as string;
-    keep("first secret", made.json.data.secret as string);
+    answers.push(JSON.stringify(made.json));
+    keep("first secret", OWN);
     keep("authorization header", `${HEADER}-bearer`);
     await relay.publish({ type: "a:b", keyId: "key_1", id: "one", data: { plain: true } });
     await receiver.waitFor(1);
@@ -146,7 +149,13 @@ describe("secrets of a subscription and of accounts", () => {
           "POST",
           hooks,
           owner,
-          JSON.stringify({ url: secret, events: [secret], retry: secret, headers: { "X-A": `${secret}\u0001` } }),
+          JSON.stringify({
+            url: secret,
+            events: [secret],
+            retry: secret,
+            secret,
+            headers: { "X-A": `${secret}\u0001` },
+          }),
         ),
         raw("POST", hooks, owner, JSON.stringify({ url: `https://${secret}@hooks.example.com/`, events: ["*"] })),
         raw(

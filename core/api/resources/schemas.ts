@@ -7,6 +7,7 @@ import { filter } from "./filter-schema.ts";
 import { deliveryStatuses, eventStatuses } from "./statuses.ts";
 import { number, whole } from "./number-fields.ts";
 import { retry } from "./retry-field.ts";
+import { ownSecret } from "./secret-field.ts";
 
 /** For the documentation: `isEventPattern` decides. */
 const EVENT_PATTERN = "^(?:[A-Za-z0-9_-]+|\\*)(?:[:.](?:[A-Za-z0-9_-]+|\\*))*$";
@@ -136,6 +137,7 @@ export const createBody = (schemes: readonly string[]) =>
       ...options,
       headers: newHeaders.nullable().optional(),
       oauth2: newOauth2.nullable().optional(),
+      secret: ownSecret.nullable().optional(),
     })
     .meta({ id: "SubscriptionCreate" });
 

@@ -41,8 +41,13 @@ const options = {
 };
 const secret = z.string().meta({ description: "The signing secret. Shown once, here." });
 
+/** What the request gave is not answered. */
+const madeSecret = z.string().optional().meta({
+  description: "The signing secret that the relay made, shown once, here. Left out where the request gave one.",
+});
+
 export const createdSubscription = z
-  .strictObject({ ...named, secret, status, createdAt: time, ...options })
+  .strictObject({ ...named, secret: madeSecret, status, createdAt: time, ...options })
   .meta({ id: "CreatedSubscription" });
 export const listedSubscription = z
   .strictObject({ ...subscription, createdAt: time, ...options })

@@ -55,7 +55,9 @@ export function subscriptionOperations(deps: {
         const warnings = others
           .filter(({ url }) => url === subscription.url)
           .map(({ id }) => `${id} has the same URL: an event that both want is sent to it twice`);
-        return { data: createdView(subscription, secret), warnings, headers: { Location: location } };
+        // A secret that the caller gave is known there: it is not sent over the wire, and into a log behind it, again.
+        const shown = typeof body.secret === "string" ? undefined : secret;
+        return { data: createdView(subscription, shown), warnings, headers: { Location: location } };
       },
     }),
     operation({

@@ -53,8 +53,8 @@ const oauth2View = ({ tokenUrl, clientId, scope, audience }: StoredOauth2) => ({
   audience,
 });
 
-/** In the order of the interface: `secret` stands before `status`. */
-export const createdView = (sub: Subscription, secret: string): unknown => {
+/** In the order of the interface: `secret` stands before `status`. @param secret the one that the relay made */
+export const createdView = (sub: Subscription, secret: string | undefined): unknown => {
   const { status, ...rest } = basics(sub);
   return { ...rest, secret, status, createdAt: isoTime(sub.createdAt), ...optional(sub) };
 };

@@ -20,7 +20,7 @@ export type FilterTested = z.infer<typeof filterTested>;
 
 /** A subscription with its new secret. */
 export type Secreted = Subscription &
-  Pick<z.infer<typeof api.createdSubscription>, "secret"> &
+  Pick<z.infer<typeof api.rotatedSubscription>, "secret"> &
   Partial<Pick<z.infer<typeof api.rotatedSubscription>, "previousSecretExpiresAt">> & {
     /** What may not have been meant. */
     readonly warnings?: readonly string[] | undefined;
