@@ -1,4 +1,5 @@
 // Commands that ask the API, against a relay and a receiver that run as commands too.
+import { randomBytes } from "node:crypto";
 import { createServer } from "node:http";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -65,6 +66,32 @@ describe("against a running relay", () => {
     const table = (await run("subscriptions", "list", "--key", "key_1")).stdout.split("\n");
     expect(table[0]).toMatch(/^ID +STATUS +URL +EVENTS$/);
     expect(table[1]).toContain(`${receiverUrl}/a`);
+  });
+
+  it("takes a secret from a file, stdin or the environment, never as an argument, and does not print it", async () => {
+    const secret = `whsec_${randomBytes(32).toString("base64")}`;
+    writeFileSync(join(folder, "secret"), `${secret}\n`);
+    const hook = ["subscriptions", "create", `${receiverUrl}/own`, "--key", "key_0", "--events", "a:b", "--secret"];
+    const env = { RELAY_URL: url, MOVED: secret };
+    for (const from of ["@secret", "-", "env:MOVED"]) {
+      const made = await runCommand([...hook, from], { cwd: folder, env, input: `${secret}\n` });
+      expect(made.code, made.stderr).toBe(0);
+      expect(made.stdout).not.toMatch(/^secret/m);
+      expect(made.stdout + made.stderr).not.toContain(secret);
+    }
+    for (const [from, said] of [
+      [secret, "--secret takes @file, - for stdin, or env:NAME"],
+      ["@nowhere", "a file that cannot be read (ENOENT)"],
+      ["env:NOWHERE", "an environment variable that is not set"],
+    ] as const) {
+      const refused = await runCommand([...hook, from], { cwd: folder, env });
+      expect(refused).toMatchObject({ code: 64, stdout: "", stderr: expect.stringContaining(said) });
+      expect(refused.stderr).not.toContain(secret);
+    }
+    const weak = await runCommand([...hook, "-"], { cwd: folder, env, input: "too-short" });
+    expect(weak).toMatchObject({ code: 64, stderr: expect.stringContaining("secret: must be whsec_ and then base64") });
+    for (const { id } of await data<{ id: string }[]>("subscriptions", "list", "--key", "key_0"))
+      await run("subscriptions", "delete", id, "--key", "key_0");
   });
 
   it("publishes from an option, a file and stdin, byte for byte, and shows what became of it", async () => {
@@ -219,7 +246,7 @@ describe("against a running relay", () => {
   });
 
   it("lists the keys that are in use, and says what the id of a key looks like", async () => {
-    expect(await run("api-keys")).toMatchObject({ code: 0, stdout: "key_1\nkey_2\nkey_3\nkey_4\n" });
+    expect(await run("api-keys")).toMatchObject({ code: 0, stdout: "key_0\nkey_1\nkey_2\nkey_3\nkey_4\n" });
     const wrong = await run("subscriptions", "list", "--key", "my key");
     expect(wrong).toMatchObject({ code: 64, stdout: "" });
     expect(wrong.stderr).toContain('--key: "my key" is no id of an API key: it has 1 to 64 letters');

@@ -7,6 +7,7 @@ import type { Command, Given, Option } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
 import { fields, json, printable, printTable } from "../support/output.ts";
+import { readSecretOption } from "../support/secret-option.ts";
 import { FIELD_OPTIONS, fieldOptions } from "../support/subscription-options.ts";
 import { record, rows } from "../support/response-shape.ts";
 import type { Shape } from "../support/response-shape.ts";
@@ -50,6 +51,10 @@ const EVENTS: Option = {
   about: "event names, comma-separated; * stands for a part",
   many: true,
 };
+const SECRET: Option = {
+  flags: "--secret <from>",
+  about: "a secret that the receiver has already: @file, - for stdin, or env:NAME (a fresh one is made and printed)",
+};
 const DESCRIPTION: Option = { flags: "--description <text>", about: "a note for people" };
 
 const webhooks = (given: Given): string => `/api-keys/${encodeURIComponent(given.key())}/webhooks`;
@@ -74,17 +79,19 @@ const list: Command = {
 
 const create: Command = {
   usage: "subscriptions create <url>",
-  about: "subscribe a URL to events; prints its secret once",
-  options: [EVENTS, DESCRIPTION, ...FIELD_OPTIONS, ...COMMON],
+  about: "subscribe a URL to events; prints once the secret that it makes",
+  options: [EVENTS, SECRET, DESCRIPTION, ...FIELD_OPTIONS, ...COMMON],
   examples: [
     "relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid",
     'relay subscriptions create https://example.com/hook --key key_1 --events "*" --retry attempts=3 --rate-limit 10',
+    "relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid --secret @secret",
   ],
   async run(given, around) {
     const events = given.list("events");
     if (events === undefined) throw usage("--events is missing");
     const description = given.text("description");
-    const body = { url: given.args[0], events, description, ...fieldOptions(given, around) };
+    const secret = await readSecretOption("secret", given.text("secret"), around);
+    const body = { url: given.args[0], events, secret, description, ...fieldOptions(given, around) };
     const path = webhooks(given);
     const api = await openApi(given, around);
     const answer = await api.ask("POST", path, body);
