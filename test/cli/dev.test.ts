@@ -3,11 +3,13 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { createServer as createTcp, type AddressInfo } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, it } from "vitest";
 import { publicationOf } from "../../core/cli/dev/publication.ts";
 import { runCommand, startCommand, type Running } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
+import { until } from "../support/until.ts";
 
 const start = (cwd: string, ...args: string[]): Running => startCommand(["dev", "--port", "0", ...args], { cwd });
 
@@ -60,11 +62,11 @@ describe("relay dev", { timeout: 120_000 }, () => {
   it("passes deliveries on to a server of one's own, byte for byte, and tries again while it is away", async () => {
     const cwd = testFolder();
     const arrived: { readonly body: string; readonly headers: IncomingHttpHeaders }[] = [];
-    const server = createServer(async (request, response) => {
-      let body = "";
-      for await (const chunk of request) body += String(chunk);
-      arrived.push({ body, headers: request.headers });
-      response.writeHead(arrived.length === 1 ? 503 : 204).end();
+    const server = createServer((request, response) => {
+      void text(request).then((body) => {
+        arrived.push({ body, headers: request.headers });
+        response.writeHead(arrived.length === 1 ? 503 : 204).end();
+      });
     });
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
@@ -87,6 +89,20 @@ describe("relay dev", { timeout: 120_000 }, () => {
     } finally {
       server.close();
     }
+  });
+
+  it("leaves no relay behind when it is killed", async () => {
+    const cwd = testFolder();
+    await using dev = start(cwd);
+    await ready(dev);
+    const [, url = ""] = /relay is at (http\S+),/.exec(dev.stderr()) ?? [];
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    dev.kill("SIGKILL");
+    await until(() =>
+      fetch(`${url}/healthz`)
+        .then(() => false)
+        .catch(() => true),
+    );
   });
 
   it("says why it cannot start", async () => {

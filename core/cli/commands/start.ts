@@ -23,6 +23,10 @@ const start: Command = {
     { flags: "--host <host>", about: "address to listen on (RELAY_HOST)" },
     { flags: "--port <port>", about: "port to listen on, 0 for any free one (RELAY_PORT)" },
     { flags: "--log-level <level>", about: "trace, debug, info, warn, error or silent (RELAY_LOG_LEVEL)" },
+    {
+      flags: "--until-stdin-ends",
+      about: "stop when the standard input ends: for a program that starts a relay of its own",
+    },
   ],
   async run(given, around) {
     // Copied now, because reading the config adds to the process's own.
@@ -30,6 +34,7 @@ const start: Command = {
     const host = given.text("host");
     const port = given.whole("port", 0, 65_535);
     const logLevel = given.text("log-level");
+    if (given.flag("until-stdin-ends")) stopWithStdin(around);
     try {
       const { plan, file, flags } = await loadFor(given, around, {
         ...(host !== undefined && { host }),
@@ -44,6 +49,20 @@ const start: Command = {
     }
   },
 };
+
+/** Asks the process to stop when its standard input ends, as it does when the process that started it is killed. */
+function stopWithStdin({ stdin }: CliEnvironment): void {
+  let asked = false;
+  const note = (): void => void (asked = true);
+  process.once("SIGTERM", note).once("SIGINT", note);
+  const ended = (): void => {
+    // A second signal would end it at once.
+    if (!asked) process.kill(process.pid, "SIGTERM");
+  };
+  stdin.once("end", ended).once("error", ended).resume();
+  // A file, such as /dev/null, has none.
+  if ("unref" in stdin) stdin.unref();
+}
 
 /** The process ends this long after `shutdownMs`, even if something still keeps it alive. */
 const STUCK_MS = 500;

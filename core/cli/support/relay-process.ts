@@ -23,7 +23,9 @@ export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironme
   const clean = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("RELAY_")));
   // A single executable is its own entry.
   const entry = isSea() ? [] : [fileURLToPath(new URL("../relay.mjs", import.meta.url))];
-  const child = spawn(process.execPath, [...entry, ...args], { env: clean, stdio: ["ignore", "pipe", "pipe"] });
+  // Its input ends with this process, also when that is killed, and the relay then.
+  const child = spawn(process.execPath, [...entry, ...args, "--until-stdin-ends"], { env: clean, stdio: "pipe" });
+  child.stdin.on("error", () => undefined);
   let text = "";
   const listening = Promise.withResolvers<string>();
   const take = (chunk: string): void => {
@@ -48,7 +50,8 @@ export function spawnRelay(args: readonly string[], { env, clock }: CliEnvironme
     ended,
     output: () => text,
     async stop() {
-      child.kill("SIGTERM");
+      // Not a signal: Ctrl+C has sent one already, and a second one would end the relay at once.
+      child.stdin.end();
       const over = new AbortController();
       const force = clock
         .sleep(clock.now() + STOP_MS, over.signal)
