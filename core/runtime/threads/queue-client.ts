@@ -2,7 +2,7 @@
 import { StorageError } from "../../model/errors.ts";
 import { Waiters } from "../../model/waiters.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Lease, Queue, QueueDepth } from "../../ports/storage.ts";
+import type { ClaimRequest, Lease, Queue, QueueDepth } from "../../ports/storage.ts";
 import { flat } from "./flat-changes.ts";
 import type { Link } from "./link.ts";
 import {
@@ -15,10 +15,15 @@ import {
   type SettleCall,
 } from "./storage-calls.ts";
 
+/** Turns of the event loop in which a node that was woken claims. */
+const GIVEN_TURNS = 4;
+
 export interface QueueClient {
   readonly port: Queue;
   /** Something may be claimed. */
   wakeUp(): void;
+  /** Leases for this node, which waited: the next claim takes them. */
+  given(leases: readonly Lease[]): void;
   /** Leases of the subscription are lost. */
   cancelled(subscriptionId: string): void;
   /** Ends every wait; nothing is claimed any more. */
@@ -35,6 +40,10 @@ export function queueClient(deps: {
   /** Tokens of the leases of this node. */
   const held = new Map<string, string>();
   const waiters = new Waiters();
+  /** Leases that no claim has taken yet. */
+  let given: Lease[] = [];
+  let claims = 0;
+  let last: ClaimRequest | undefined;
   // What was due before this node came is not announced again.
   let notified = true;
   let closed = false;
@@ -52,18 +61,43 @@ export function queueClient(deps: {
     for (const lease of leases) held.set(leaseName(lease), lease.token);
   }
 
+  /** Takes as many of the given leases as there is room for. */
+  function takeGiven(room: number): readonly Lease[] {
+    if (given.length === 0) return [];
+    const taken = given.splice(0, Math.max(0, room));
+    if (given.length > 0) wakeUp();
+    return taken;
+  }
+
+  /** Leases that are not claimed soon go back: this node no longer waits. */
+  async function giveBack(turns: number): Promise<void> {
+    for (let i = 0; i < turns; i++) await new Promise((turned) => setImmediate(turned));
+    if (claims > 0) return;
+    for (const lease of given.splice(0)) port.release(lease).catch(() => undefined);
+  }
+
   const port: Queue = {
     add(dues) {
       if (dues.length > 0) link.send("add", dues);
     },
-    claim({ limit, perSubscription, busy }) {
+    async claim(request) {
       notified = false;
-      if (closed) return Promise.reject(new StorageError("unavailable", "the storage is closed"));
-      const call: ClaimCall = [limit, perSubscription, [...busy]];
-      return link.call<readonly Lease[]>("claim", call, claimed);
+      if (closed) throw new StorageError("unavailable", "the storage is closed");
+      last = request;
+      if (given.length > 0) return takeGiven(request.limit);
+      claims++;
+      try {
+        const leases = await link.call<ClaimAnswer>("claim", callOf(request), claimed);
+        // Given while the claim was on its way.
+        return given.length === 0 ? leases : [...leases, ...takeGiven(request.limit - leases.length)];
+      } finally {
+        claims--;
+      }
     },
     wake(signal) {
-      return notified || closed ? Promise.resolve() : waiters.wait(signal);
+      if (notified || closed || signal.aborted) return Promise.resolve();
+      if (last !== undefined) link.send("wait", ...callOf(last));
+      return waiters.wait(signal);
     },
     extend(lease) {
       const call: ExtendCall = [leaseName(lease), lease.token];
@@ -94,13 +128,22 @@ export function queueClient(deps: {
   return {
     port,
     wakeUp,
+    given(leases) {
+      claimed(leases);
+      given.push(...leases);
+      wakeUp();
+      void giveBack(closed ? 0 : GIVEN_TURNS);
+    },
     cancelled(subscriptionId) {
       const prefix = `${subscriptionId} `;
       for (const name of held.keys()) if (name.startsWith(prefix)) held.delete(name);
     },
     close() {
       closed = true;
+      void giveBack(0);
       wakeUp();
     },
   };
 }
+
+const callOf = ({ limit, perSubscription, busy }: ClaimRequest): ClaimCall => [limit, perSubscription, [...busy]];

@@ -46,7 +46,7 @@ export type SettleCall = readonly [name: string, token: string, changes: FlatCha
 export type ReleaseCall = readonly [name: string, token: string, dueAt: number | undefined];
 /** `undefined` where the thread has lost it already. */
 export type ExtendCall = readonly [name: string, token: string];
-/** A claim. `busy` crosses as pairs: it may be a view of several maps, of which a copy would be empty. */
+/** A claim, or what a node that waits may be given. `busy` crosses as pairs: it may be a view of several maps, of which a copy would be empty. */
 export type ClaimCall = readonly [limit: number, perSubscription: number, busy: readonly (readonly [string, number])[]];
 export type ClaimAnswer = readonly Lease[];
 

@@ -1,5 +1,5 @@
 /** A storage that another thread of this process holds: the storage port over a message port, for one node. */
-import type { Durability, RangeOptions, Storage } from "../../ports/storage.ts";
+import type { Durability, Lease, RangeOptions, Storage } from "../../ports/storage.ts";
 import type { Change } from "../../ports/storage.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Take, WindowResult } from "../../model/windows.ts";
@@ -44,6 +44,7 @@ export async function openStorageClient(port: LinkPort, clock: Clock): Promise<S
     tapped: (id: number, changes: FlatChanges, certain: boolean) => taps.get(id)?.(unflat(changes), certain),
     beat: (now: Durability) => void (durability = now),
     wake: () => queue.wakeUp(),
+    given: (leases: readonly Lease[]) => queue.given(leases),
     cancelled: (subscriptionId: string) => queue.cancelled(subscriptionId),
   };
   let heardAt = clock.monotonic();

@@ -5,14 +5,16 @@
 import { ConflictError } from "../../model/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
-import type { Storage } from "../../ports/storage.ts";
+import type { ClaimRequest, Storage } from "../../ports/storage.ts";
 import type { Take, WindowResult } from "../../model/windows.ts";
 import { within } from "../../model/within.ts";
 import { flat, unflat } from "./flat-changes.ts";
+import { createHandOut } from "./hand-out.ts";
 import { heldLeases, type HeldLeases } from "./held-leases.ts";
 import { createLink, type Link, type LinkPort } from "./link.ts";
 import {
   CANCEL_MS,
+  FRESH_MS,
   OPTIONAL_CALLS,
   PLAIN_CALLS,
   PLAIN_QUEUE_CALLS,
@@ -52,27 +54,25 @@ export function createStorageHost(deps: {
   const { storage, clock, log } = deps;
   const { queue, counters } = storage;
   const clients = new Set<Client>();
-  const closing = new AbortController();
   /** Grows with each commit that changes a subscription: a node that knows an older one has not heard of it yet. */
   let epoch = 0;
   let served = 0;
   let durability = storage.durability;
-  let claimed = Promise.withResolvers<void>();
 
   const unwatch = storage.watch((keys) => {
     if (keys.some((key) => key.startsWith(SUBSCRIPTIONS))) epoch++;
     for (const { link } of clients) link.send("changed", keys, epoch);
   });
 
-  /** Passes each signal of the queue on to all threads, and waits for the next one only after a claim. */
-  async function passWakes(): Promise<void> {
-    while (!closing.signal.aborted) {
-      await queue.wake(closing.signal);
-      claimed = Promise.withResolvers();
-      for (const { link } of clients) link.send("wake");
-      await claimed.promise;
-    }
-  }
+  const handOut = createHandOut<Client>({
+    queue,
+    lives: ({ heardAt }) => clock.monotonic() - heardAt < FRESH_MS,
+    give(client, leases) {
+      client.leases.claimed(leases);
+      client.link.send("given", leases);
+    },
+    wake: ({ link }) => link.send("wake"),
+  });
 
   async function commit([changes, knows]: CommitCall): Promise<void> {
     if (knows !== undefined && knows < epoch) throw new ConflictError([SUBSCRIPTIONS]);
@@ -80,10 +80,7 @@ export function createStorageHost(deps: {
   }
 
   async function claim(client: Client, ...call: ClaimCall): Promise<readonly unknown[]> {
-    const [limit, perSubscription, busy] = call;
-    const claiming = queue.claim({ limit, perSubscription, busy: new Map(busy) });
-    claimed.resolve();
-    const leases = await claiming;
+    const leases = await handOut.claim(client, requestOf(call));
     client.leases.claimed(leases);
     return leases;
   }
@@ -133,8 +130,12 @@ export function createStorageHost(deps: {
     ...passedOn(queue, PLAIN_QUEUE_CALLS),
     facts,
     commit: (_, ...call: CommitCall) => commit(call),
-    add: (_, dues: Parameters<typeof queue.add>[0]) => queue.add(dues),
+    add(client, dues: Parameters<typeof queue.add>[0]) {
+      handOut.wrote(client, dues);
+      queue.add(dues);
+    },
     claim,
+    wait: (client, ...call: ClaimCall) => handOut.waits(client, requestOf(call)),
     settle: ({ leases }, ...[name, token, changes, then]: SettleCall) =>
       leases.settle(name, token, unflat(changes), then),
     release: ({ leases }, ...[name, token, dueAt]: ReleaseCall) => leases.release(name, token, dueAt),
@@ -155,6 +156,7 @@ export function createStorageHost(deps: {
 
   async function left(client: Client): Promise<void> {
     if (!clients.delete(client)) return;
+    handOut.left(client);
     client.link.end();
     for (const stop of client.taps) stop?.();
     await client.leases
@@ -164,7 +166,6 @@ export function createStorageHost(deps: {
       );
   }
 
-  void passWakes();
   return {
     serve(port) {
       const client: Client = {
@@ -187,13 +188,18 @@ export function createStorageHost(deps: {
     },
     close() {
       unwatch();
-      closing.abort();
-      claimed.resolve();
+      handOut.close();
       for (const { link } of clients) link.end();
       clients.clear();
     },
   };
 }
+
+const requestOf = ([limit, perSubscription, busy]: ClaimCall): ClaimRequest => ({
+  limit,
+  perSubscription,
+  busy: new Map(busy),
+});
 
 /** Those methods of a target, as calls of a thread. */
 function passedOn<T extends object>(
