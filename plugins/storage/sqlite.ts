@@ -3,7 +3,7 @@ import { chmodSync, closeSync, existsSync, openSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { refuseOptions } from "../../core/model/errors.ts";
 import { makeDurableFolder, syncFolder } from "../../core/ports/folder.ts";
-import type { Plugin } from "../../core/ports/plugin.ts";
+import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
 import { diskRoom } from "./embedded/free-space.ts";
@@ -19,6 +19,8 @@ export interface SqliteOptions extends EmbeddedOptions {
   readonly cacheKiB?: number;
 }
 
+/** Memory for pages of a further thread's reads, most of which find what was just written. */
+const READS_KIB = 2_048;
 /** Name of the database in its folder; its log and index stand next to it. */
 const FILE = "relay.db";
 
@@ -26,13 +28,24 @@ const FILE = "relay.db";
 export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> {
   const problems = embeddedProblems(options, { cacheKiB: [256, 4_194_304] }, ["dir"]);
   const { dir, cacheKiB = 16_384 } = options;
+  const folderOf = ({ dataDir, configDir }: Pick<PluginContext, "dataDir" | "configDir">): string =>
+    dir === undefined ? dataDir : resolve(configDir, dir);
   return {
     kind: "storage",
     name: "sqlite",
     problems,
-    async setup({ clock, metrics, dataDir, configDir }) {
+    async reads(ctx) {
+      const reader = await openReader(join(folderOf(ctx), FILE), Math.min(READS_KIB, cacheKiB >> 1));
+      return {
+        getMany: async (keys) => reader.getMany(keys),
+        range: async (prefix, range) => reader.range(prefix, range),
+        close: reader.close,
+      };
+    },
+    async setup(ctx) {
       refuseOptions(problems);
-      const folder = dir === undefined ? dataDir : resolve(configDir, dir);
+      const { clock, metrics } = ctx;
+      const folder = folderOf(ctx);
       makeDurableFolder(folder);
       const lock = await lockFolder(folder);
       const path = join(folder, FILE);

@@ -1,6 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
-import type { Storage } from "../../core/ports/storage.ts";
+import type { Storage, StorageReads } from "../../core/ports/storage.ts";
+import { filesystem } from "../../plugins/storage/filesystem.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { describeStorage, type StorageHarness } from "../conformance/storage.ts";
@@ -14,13 +15,13 @@ const folder = testFolder();
 const hosts = new Map<Storage, { readonly hosted: HostedStorage; readonly again: () => Promise<Storage> }>();
 
 /** A node on a storage of its own; its end is the end of the storage too. */
-async function open(setup: () => Promise<Storage>): Promise<Storage> {
-  const hosted = hostStorage(await setup(), clock);
+async function open(setup: () => Promise<Storage>, reads?: () => Promise<StorageReads | undefined>): Promise<Storage> {
+  const hosted = hostStorage(await setup(), clock, reads);
   const node = await hosted.connect();
   const { dispose } = node;
   let closing: Promise<void> | undefined;
   node.dispose = () => (closing ??= dispose().then(() => hosted.close()));
-  hosts.set(node, { hosted, again: () => open(setup) });
+  hosts.set(node, { hosted, again: () => open(setup, reads) });
   return node;
 }
 
@@ -59,7 +60,12 @@ describeStorage("sqlite() in another thread", {
   ...harness,
   async open() {
     const dir = mkdtempSync(join(folder, "db-"));
-    return open(async () => sqlite({ dir }).setup(pluginContext(clock, folder)));
+    const plugin = sqlite({ dir });
+    const ctx = pluginContext(clock, folder);
+    return open(
+      async () => plugin.setup(ctx),
+      async () => plugin.reads?.(ctx),
+    );
   },
   async reopen(node) {
     const { again } = hostedOf(node);
@@ -68,4 +74,21 @@ describeStorage("sqlite() in another thread", {
   },
   runs: 10,
   backlog: 12_000,
+});
+
+describeStorage("filesystem() in another thread", {
+  ...harness,
+  async open() {
+    const dir = mkdtempSync(join(folder, "files-"));
+    return open(async () => filesystem({ dir }).setup(pluginContext(clock, folder)));
+  },
+  async reopen(node) {
+    const { again } = hostedOf(node);
+    await node.dispose();
+    return again();
+  },
+  runs: 5,
+  backlog: 11_000,
+  // A file a row.
+  publisherSubscriptions: 0,
 });

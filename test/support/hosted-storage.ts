@@ -3,7 +3,7 @@ import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { createStorageHost, type StorageHost } from "../../core/runtime/threads/storage-host.ts";
 import { openStorageClient } from "../../core/runtime/threads/storage-client.ts";
-import type { Storage } from "../../core/ports/storage.ts";
+import type { Storage, StorageReads } from "../../core/ports/storage.ts";
 import type { TestClock } from "./clock.ts";
 import { quietLog } from "./quiet.ts";
 
@@ -19,8 +19,15 @@ export interface HostedStorage {
   close(): Promise<void>;
 }
 
-/** @param clock the host's; the nodes' signs of life go by the system's, as a test clock would stop at each of them */
-export function hostStorage(inner: Storage, clock: TestClock): HostedStorage {
+/**
+ * @param reads opens what a node reads by itself
+ * @param clock the host's; the nodes' signs of life go by the system's, as a test clock would stop at each of them
+ */
+export function hostStorage(
+  inner: Storage,
+  clock: TestClock,
+  reads?: () => Promise<StorageReads | undefined>,
+): HostedStorage {
   const host = createStorageHost({ storage: inner, clock, log: quietLog() });
   const ends = new Map<Storage, () => Promise<void>>();
   const ports: MessagePort[] = [];
@@ -31,7 +38,7 @@ export function hostStorage(inner: Storage, clock: TestClock): HostedStorage {
       const { port1, port2 } = new MessageChannel();
       ports.push(port1, port2);
       const left = host.serve(port1);
-      const node = await openStorageClient(port2, systemClock());
+      const node = await openStorageClient(port2, systemClock(), await reads?.());
       ends.set(node, left);
       return node;
     },

@@ -20,7 +20,7 @@ export type OptionalCall = (typeof OPTIONAL_CALLS)[number];
 
 /** Members of the storage that are passed on as they are. */
 export const PLAIN_CALLS = [
-  ...(["getMany", "range", "status", "hasItem", "getItem", "getItems"] as const),
+  ...(["getMany", "range", "status", "getItems"] as const),
   ...(["setItem", "setItems", "removeItem", "getKeys", "clear", "room", "time", "verify"] as const),
 ] as const satisfies readonly (keyof Storage)[];
 

@@ -1,5 +1,5 @@
 /** A storage that another thread of this process holds: the storage port over a message port, for one node. */
-import type { Durability, Lease, RangeOptions, Storage } from "../../ports/storage.ts";
+import type { Durability, Lease, RangeOptions, Storage, StorageReads } from "../../ports/storage.ts";
 import type { Change } from "../../ports/storage.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Take, WindowResult } from "../../model/windows.ts";
@@ -12,8 +12,11 @@ import { BEAT_MS, type CommitCall, type OptionalCall, type StorageFacts } from "
 const isNewEvent = (change: Change): boolean =>
   change.op === "put" && change.if === null && change.key.startsWith("event:");
 
-/** Opens the storage that the other side of `port` serves. */
-export async function openStorageClient(port: LinkPort, clock: Clock): Promise<Storage> {
+/**
+ * Opens the storage that the other side of `port` serves.
+ * @param reads where this thread can read without the other one
+ */
+export async function openStorageClient(port: LinkPort, clock: Clock, reads?: StorageReads): Promise<Storage> {
   const watchers = new Set<(keys: readonly string[]) => void>();
   const actors = new Set<(message: string) => Promise<unknown>>();
   const taps = new Map<number, (changes: readonly Change[], certain: boolean) => void>();
@@ -81,6 +84,10 @@ export async function openStorageClient(port: LinkPort, clock: Clock): Promise<S
   const optional = <T>(name: OptionalCall): { readonly [K in OptionalCall]?: () => Promise<T> } =>
     facts.has.includes(name) ? { [name]: plain<T>(name) } : {};
 
+  const getMany: Storage["getMany"] = reads?.getMany ?? ((keys) => link.call("getMany", [keys]));
+  const range: Storage["range"] =
+    reads?.range ?? ((prefix: string, options?: RangeOptions) => link.call("range", [prefix, options]));
+
   async function dispose(): Promise<void> {
     await Promise.allSettled(underWay);
     closing.abort(new Error("closed"));
@@ -89,6 +96,7 @@ export async function openStorageClient(port: LinkPort, clock: Clock): Promise<S
     // What was sent before this, without an answer, has arrived when this is answered.
     await link.call("answers", [false]).catch(() => undefined);
     link.end();
+    reads?.close();
   }
 
   return {
@@ -96,16 +104,18 @@ export async function openStorageClient(port: LinkPort, clock: Clock): Promise<S
     get durability() {
       return durability;
     },
-    hasItem: plain<boolean>("hasItem"),
-    getItem: plain<string | undefined>("getItem"),
-    getItems: plain<{ key: string; value: string | null }[]>("getItems"),
     setItem: (...args) => track(plain<void>("setItem")(...args)),
     setItems: (...args) => track(plain<void>("setItems")(...args)),
     removeItem: (...args) => track(plain<void>("removeItem")(...args)),
-    getKeys: plain<string[]>("getKeys"),
     clear: plain<void>("clear"),
-    getMany: (keys) => link.call("getMany", [keys]),
-    range: (prefix: string, options?: RangeOptions) => link.call("range", [prefix, options]),
+    getMany,
+    range,
+    async hasItem(key) {
+      return (await getMany([key]))[0] !== undefined;
+    },
+    getItem: async (key) => (await getMany([key]))[0],
+    getItems: plain<{ key: string; value: string | null }[]>("getItems"),
+    getKeys: plain<string[]>("getKeys"),
     commit(changes) {
       const call: CommitCall = [flat(changes), changes.some(isNewEvent) ? epoch : undefined];
       return track(link.call<void>("commit", call));

@@ -39,5 +39,5 @@ export function threadPlan(
 
 const elsewhere = (storage: Plan["storage"], port: MessagePort, clock: Clock): Plan["storage"] => ({
   ...storage,
-  setup: () => openStorageClient(port, clock),
+  setup: async (ctx) => openStorageClient(port, clock, await storage.reads?.(ctx)),
 });
