@@ -175,6 +175,28 @@ describe("nodes in threads, on one storage", () => {
     expect(await claim(two.queue)).toHaveLength(2);
   });
 
+  it("a line that a thread adds so late that another has delivered it is not given to anybody again", async () => {
+    const { clock, one, two } = await twoNodes();
+    const late = due("a", 1, clock.now());
+    await one.commit([lineOf(late)]);
+    await two.queue.sweep();
+    const lease = await claimOne(two.queue);
+    await two.queue.settle(lease, [endOf(lease)]);
+    one.queue.add([late]);
+    expect(await claim(one.queue)).toEqual([]);
+    expect(await two.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
+  });
+
+  it("the deliveries of a new event are due with its commit, also when its thread stands still right after", async () => {
+    const { clock, one, two } = await twoNodes();
+    const line = due("a", 1, clock.now());
+    await one.commit([{ op: "put", key: "event:key:1:1", value: "{}", if: null }, lineOf(line)]);
+    const lease = await claimOne(two.queue);
+    await two.queue.settle(lease, [endOf(lease)]);
+    one.queue.add([line]);
+    expect(await claim(one.queue)).toEqual([]);
+  });
+
   it("what a node added is given to another when it has ended, or when it does not wait", async () => {
     const { clock, hosted, one, two } = await twoNodes();
     const never = new AbortController();

@@ -1,5 +1,6 @@
 /** The queue of a storage that another thread holds. It knows the leases of this node, so that each attempt asks nobody. */
 import { StorageError } from "../../model/errors.ts";
+import { dueKey } from "../../model/keys.ts";
 import { Waiters } from "../../model/waiters.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ClaimRequest, Lease, Queue, QueueDepth } from "../../ports/storage.ts";
@@ -18,8 +19,13 @@ import {
 /** Turns of the event loop in which a node that was woken claims. */
 const GIVEN_TURNS = 4;
 
+/** Each is forgotten when its commit's caller adds it, right after; some never are. */
+const MOST_KNOWN = 10_000;
+
 export interface QueueClient {
   readonly port: Queue;
+  /** The other side has added these lines itself, with the commit that wrote them. */
+  added(keys: readonly string[]): void;
   /** Something may be claimed. */
   wakeUp(): void;
   /** Leases for this node, which waited: the next claim takes them. */
@@ -42,6 +48,8 @@ export function queueClient(deps: {
   const waiters = new Waiters();
   /** Leases that no claim has taken yet. */
   let given: Lease[] = [];
+  /** Keys of lines that the other side has added. */
+  const known = new Set<string>();
   let claims = 0;
   let last: ClaimRequest | undefined;
   // What was due before this node came is not announced again.
@@ -78,7 +86,8 @@ export function queueClient(deps: {
 
   const port: Queue = {
     add(dues) {
-      if (dues.length > 0) link.send("add", dues);
+      const rest = dues.filter((due) => !known.delete(dueKey(due)));
+      if (rest.length > 0) link.send("add", rest);
     },
     async claim(request) {
       notified = false;
@@ -127,6 +136,11 @@ export function queueClient(deps: {
 
   return {
     port,
+    added(keys) {
+      // A line that is added twice is found out there.
+      if (known.size > MOST_KNOWN) known.clear();
+      for (const key of keys) known.add(key);
+    },
     wakeUp,
     given(leases) {
       claimed(leases);

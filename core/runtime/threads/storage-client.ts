@@ -12,6 +12,9 @@ import { BEAT_MS, type CommitCall, type OptionalCall, type StorageFacts } from "
 const isNewEvent = (change: Change): boolean =>
   change.op === "put" && change.if === null && change.key.startsWith("event:");
 
+/** A due line that is written; the other side adds those of new events to the queue. */
+const isLine = ({ op, key }: Change): boolean => op === "put" && key.startsWith("due:");
+
 /**
  * Opens the storage that the other side of `port` serves.
  * @param reads where this thread can read without the other one
@@ -117,8 +120,10 @@ export async function openStorageClient(port: LinkPort, clock: Clock, reads?: St
     getItems: plain<{ key: string; value: string | null }[]>("getItems"),
     getKeys: plain<string[]>("getKeys"),
     commit(changes) {
-      const call: CommitCall = [flat(changes), changes.some(isNewEvent) ? epoch : undefined];
-      return track(link.call<void>("commit", call));
+      if (!changes.some(isNewEvent)) return track(link.call<void>("commit", [flat(changes), undefined]));
+      const call: CommitCall = [flat(changes), epoch];
+      const added = (): void => queue.added(changes.filter(isLine).map(({ key }) => key));
+      return track(link.call<void>("commit", call, added));
     },
     watch(listener) {
       // A new function for each call, so that the same listener may watch twice.

@@ -2,10 +2,12 @@
  * Serves one storage to the nodes of one process, each in a thread of its own. It is to them what Redis is to nodes in
  * several processes: leases, limits and the due index are decided here, and a change is announced to all of them.
  */
+import type { Due } from "../../model/delivery.ts";
 import { ConflictError } from "../../model/errors.ts";
+import { dueKey, dueValue, parseDue } from "../../model/keys.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
-import type { ClaimRequest, Storage } from "../../ports/storage.ts";
+import type { Change, ClaimRequest, Storage } from "../../ports/storage.ts";
 import type { Take, WindowResult } from "../../model/windows.ts";
 import { within } from "../../model/within.ts";
 import { flat, unflat } from "./flat-changes.ts";
@@ -54,6 +56,7 @@ export function createStorageHost(deps: {
   const { storage, clock, log } = deps;
   const { queue, counters } = storage;
   const clients = new Set<Client>();
+  const adding = new Set<Promise<void>>();
   /** Grows with each commit that changes a subscription: a node that knows an older one has not heard of it yet. */
   let epoch = 0;
   let served = 0;
@@ -74,12 +77,30 @@ export function createStorageHost(deps: {
     wake: ({ link }) => link.send("wake"),
   });
 
-  async function commit([changes, knows]: CommitCall): Promise<void> {
+  async function commit(client: Client, [flatChanges, knows]: CommitCall): Promise<void> {
     if (knows !== undefined && knows < epoch) throw new ConflictError([SUBSCRIPTIONS]);
-    await storage.commit(unflat(changes));
+    const changes = unflat(flatChanges);
+    await storage.commit(changes);
+    if (knows !== undefined) addNow(client, linesOf(changes));
+  }
+
+  function addNow(client: Client, dues: readonly Due[]): void {
+    handOut.wrote(client, dues);
+    queue.add(dues);
+  }
+
+  /** Adds those that are still stored: a thread that stood still meanwhile tells of lines which others have delivered. */
+  async function add(client: Client, dues: readonly Due[]): Promise<void> {
+    const values = await storage.getMany(dues.map(dueKey));
+    addNow(
+      client,
+      dues.filter((due, i) => values[i] === dueValue(due)),
+    );
   }
 
   async function claim(client: Client, ...call: ClaimCall): Promise<readonly unknown[]> {
+    // What the same thread has added before is found.
+    if (adding.size > 0) await Promise.all(adding);
     const leases = await handOut.claim(client, requestOf(call));
     client.leases.claimed(leases);
     return leases;
@@ -129,10 +150,12 @@ export function createStorageHost(deps: {
     ...passedOn(storage, PLAIN_CALLS),
     ...passedOn(queue, PLAIN_QUEUE_CALLS),
     facts,
-    commit: (_, ...call: CommitCall) => commit(call),
-    add(client, dues: Parameters<typeof queue.add>[0]) {
-      handOut.wrote(client, dues);
-      queue.add(dues);
+    commit: (client, ...call: CommitCall) => commit(client, call),
+    add(client, dues: readonly Due[]) {
+      // What could not be read waits for the next sweep.
+      const done = add(client, dues).catch(() => undefined);
+      adding.add(done);
+      void done.then(() => adding.delete(done));
     },
     claim,
     wait: (client, ...call: ClaimCall) => handOut.waits(client, requestOf(call)),
@@ -194,6 +217,12 @@ export function createStorageHost(deps: {
     },
   };
 }
+
+/** The due lines that new events have written. */
+const linesOf = (changes: readonly Change[]): readonly Due[] =>
+  changes.flatMap((change) =>
+    change.op === "put" && change.key.startsWith("due:") ? [parseDue(change.key, change.value)] : [],
+  );
 
 const requestOf = ([limit, perSubscription, busy]: ClaimCall): ClaimRequest => ({
   limit,
