@@ -8,6 +8,7 @@ import { MOODS, simNet } from "./network.ts";
 import { startNode, type NodeTraits, type SimNode } from "./node.ts";
 import { checkEnd, checkRows, type KnownSubscription, type Published } from "./oracle.ts";
 import { checkOverdue, DEADLINE_MS } from "./schedule.ts";
+import { simThreads } from "./threads.ts";
 import type { SimRedis } from "./redis-server.ts";
 import { CALL_MS, LEASE_MS, simShared, type SimShared } from "./shared-storage.ts";
 import { Violation } from "./violation.ts";
@@ -28,8 +29,11 @@ const SKEW_MS = 2_000;
 /** After the last thing happened, everything is to be at rest within this. */
 const REST_MS = 6 * 3_600_000;
 
-/** One node on the model of a disk, or with the real `filesystem()`; several on a model of the shared store, or on a real Redis. */
-export type SimKind = "single" | "filesystem" | "several" | "redis";
+/**
+ * One node on the model of a disk, or with the real `filesystem()`; several threads on the model of a disk; several nodes on a
+ * model of the shared store, or on a real Redis.
+ */
+export type SimKind = "single" | "filesystem" | "threads" | "several" | "redis";
 /** What is real in a simulated world, by kind. */
 export interface SimReal {
   readonly redis?: SimRedis;
@@ -57,17 +61,19 @@ export function simulate(seed: number, kind: SimKind, telling = false, real: Sim
 async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Promise<Ran> {
   const { random, say } = world;
   const net = simNet(world, kind === "redis" ? ["1", "30", "soon"] : ["1", "30", "600", "soon"]);
-  const alone = kind === "single" || kind === "filesystem";
+  /** One process, in which a lease lasts until its holder ends. */
+  const alone = kind === "single" || kind === "filesystem" || kind === "threads";
+  const modelled =
+    kind === "single" || kind === "threads"
+      ? simDisk(world, {
+          early: random.chance(0.5),
+          syncMs: random.pick([1, 20, 400]),
+          readMs: random.pick([0, 0, 5]),
+        })
+      : undefined;
+  const threads = kind === "threads" ? simThreads(world, modelled as SimDisk) : undefined;
   const disk: SimDisk | FolderDisk | undefined =
-    kind === "filesystem"
-      ? (folder as SimFolder).enter(world)
-      : kind === "single"
-        ? simDisk(world, {
-            early: random.chance(0.5),
-            syncMs: random.pick([1, 20, 400]),
-            readMs: random.pick([0, 0, 5]),
-          })
-        : undefined;
+    threads ?? (kind === "filesystem" ? (folder as SimFolder).enter(world) : modelled);
   // How a real server moves on is seen once a second of the world: its waits are shorter, its seeds as many as can be.
   const real = kind === "redis" ? await (redis as SimRedis).enter(world) : undefined;
   const shared: SimShared | undefined = disk === undefined ? (real ?? simShared(world)) : undefined;
@@ -95,7 +101,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   // Some lives have crowds: every event to more than one subscription is stored as a wide one, and written by pages.
   const crowds = random.chance(0.3);
   if (crowds) traits.fanout = { perEvent: 1, few: random.pick([0, 1]), page: random.pick([1, 2, 250]) };
-  const names = alone ? ["n1"] : ["n1", "n2", "n3"].slice(0, random.int(2, 3));
+  const names = alone && threads === undefined ? ["n1"] : ["n1", "n2", "n3"].slice(0, random.int(2, 3));
   const nodes = new Map<string, SimNode>();
   const published = new Map<string, Published>();
   const subscriptions = new Map<string, KnownSubscription>();
@@ -119,7 +125,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   async function start(name: string): Promise<void> {
     for (;;) {
       if (nodes.has(name)) return;
-      const own = world.life(name, random.int(-SKEW_MS, SKEW_MS));
+      const own = world.life(name, threads?.skewMs() ?? random.int(-SKEW_MS, SKEW_MS));
       try {
         say(`${name} starts`);
         const storage = await (disk ?? (shared as SimShared)).open(own);
@@ -179,7 +185,8 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
       say(`the clock of ${name} is stepped`);
       const ms = random.pick([-3_600_000, -2_000, 2_000, 90_000]);
       steps.push({ at: world.now(), ms });
-      own.step(ms);
+      if (threads === undefined) own.step(ms);
+      else threads.step(ms);
     } else if (disk !== undefined) {
       say("the disk is sick");
       disk.sick = random.pick([0.1, 0.9]);
