@@ -47,7 +47,7 @@ export function queueClient(deps: {
   const held = new Map<string, string>();
   const waiters = new Waiters();
   /** Leases that no claim has taken yet. */
-  let given: Lease[] = [];
+  const given: Lease[] = [];
   /** Keys of lines that the other side has added. */
   const known = new Set<string>();
   let claims = 0;

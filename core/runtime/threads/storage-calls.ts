@@ -25,13 +25,7 @@ export const PLAIN_CALLS = [
 ] as const satisfies readonly (keyof Storage)[];
 
 /** Members of the queue that are passed on as they are. */
-export const PLAIN_QUEUE_CALLS = [
-  "pause",
-  "hold",
-  "sweep",
-  "depth",
-  "pending",
-] as const satisfies readonly (keyof Queue)[];
+export const PLAIN_QUEUE_CALLS = ["pause", "hold", "sweep", "pending"] as const satisfies readonly (keyof Queue)[];
 
 /** Names a lease among those of one thread. */
 export const leaseName = ({ subscriptionId, ordinal }: Pick<Due, "subscriptionId" | "ordinal">): string =>

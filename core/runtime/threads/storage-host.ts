@@ -4,12 +4,12 @@
  */
 import type { Due } from "../../model/delivery.ts";
 import { ConflictError } from "../../model/errors.ts";
-import { dueKey, dueValue, parseDue } from "../../model/keys.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log } from "../../ports/plugin.ts";
-import type { Change, ClaimRequest, Storage } from "../../ports/storage.ts";
+import type { ClaimRequest, Storage } from "../../ports/storage.ts";
 import type { Take, WindowResult } from "../../model/windows.ts";
 import { within } from "../../model/within.ts";
+import { createAddedLines } from "./added-lines.ts";
 import { flat, unflat } from "./flat-changes.ts";
 import { createHandOut } from "./hand-out.ts";
 import { heldLeases, type HeldLeases } from "./held-leases.ts";
@@ -56,7 +56,6 @@ export function createStorageHost(deps: {
   const { storage, clock, log } = deps;
   const { queue, counters } = storage;
   const clients = new Set<Client>();
-  const adding = new Set<Promise<void>>();
   /** Grows with each commit that changes a subscription: a node that knows an older one has not heard of it yet. */
   let epoch = 0;
   let served = 0;
@@ -77,30 +76,18 @@ export function createStorageHost(deps: {
     wake: ({ link }) => link.send("wake"),
   });
 
+  const lines = createAddedLines<Client>(storage, handOut.wrote);
+
   async function commit(client: Client, [flatChanges, knows]: CommitCall): Promise<void> {
     if (knows !== undefined && knows < epoch) throw new ConflictError([SUBSCRIPTIONS]);
     const changes = unflat(flatChanges);
     await storage.commit(changes);
-    if (knows !== undefined) addNow(client, linesOf(changes));
-  }
-
-  function addNow(client: Client, dues: readonly Due[]): void {
-    handOut.wrote(client, dues);
-    queue.add(dues);
-  }
-
-  /** Adds those that are still stored: a thread that stood still meanwhile tells of lines which others have delivered. */
-  async function add(client: Client, dues: readonly Due[]): Promise<void> {
-    const values = await storage.getMany(dues.map(dueKey));
-    addNow(
-      client,
-      dues.filter((due, i) => values[i] === dueValue(due)),
-    );
+    if (knows !== undefined) lines.committed(client, changes);
   }
 
   async function claim(client: Client, ...call: ClaimCall): Promise<readonly unknown[]> {
     // What the same thread has added before is found.
-    if (adding.size > 0) await Promise.all(adding);
+    await lines.done();
     const leases = await handOut.claim(client, requestOf(call));
     client.leases.claimed(leases);
     return leases;
@@ -108,6 +95,7 @@ export function createStorageHost(deps: {
 
   /** Resolves when every thread knows that leases of the subscription are lost, or asks before it uses one. */
   async function cancel(from: Client, subscriptionId: string): Promise<void> {
+    await lines.done();
     await queue.cancel(subscriptionId);
     const told: Promise<unknown>[] = [];
     for (const client of clients) {
@@ -151,11 +139,10 @@ export function createStorageHost(deps: {
     ...passedOn(queue, PLAIN_QUEUE_CALLS),
     facts,
     commit: (client, ...call: CommitCall) => commit(client, call),
-    add(client, dues: readonly Due[]) {
-      // What could not be read waits for the next sweep.
-      const done = add(client, dues).catch(() => undefined);
-      adding.add(done);
-      void done.then(() => adding.delete(done));
+    add: (client, dues: readonly Due[]) => lines.later(client, dues),
+    async depth() {
+      await lines.done();
+      return queue.depth();
     },
     claim,
     wait: (client, ...call: ClaimCall) => handOut.waits(client, requestOf(call)),
@@ -217,12 +204,6 @@ export function createStorageHost(deps: {
     },
   };
 }
-
-/** The due lines that new events have written. */
-const linesOf = (changes: readonly Change[]): readonly Due[] =>
-  changes.flatMap((change) =>
-    change.op === "put" && change.key.startsWith("due:") ? [parseDue(change.key, change.value)] : [],
-  );
 
 const requestOf = ([limit, perSubscription, busy]: ClaimCall): ClaimRequest => ({
   limit,

@@ -1,0 +1,50 @@
+/** Adds to the queue the due lines that threads have written, in the order in which they come. */
+import type { Due } from "../../model/delivery.ts";
+import { dueKey, dueValue, parseDue } from "../../model/keys.ts";
+import type { Change, Storage } from "../../ports/storage.ts";
+
+export interface AddedLines<Node> {
+  /** Adds the lines of a commit that has just been made. */
+  committed(node: Node, changes: readonly Change[]): void;
+  /**
+   * Adds those that are still stored: a thread that stood still after its commit tells of lines which others may have
+   * delivered since. What cannot be read waits for the next sweep.
+   */
+  later(node: Node, dues: readonly Due[]): void;
+  /** Resolves when all of them are in the queue. */
+  done(): Promise<unknown> | undefined;
+}
+
+/** @param wrote is called with the lines that a node has written, before they are added */
+export function createAddedLines<Node>(
+  storage: Pick<Storage, "queue" | "getMany">,
+  wrote: (node: Node, dues: readonly Due[]) => void,
+): AddedLines<Node> {
+  const adding = new Set<Promise<void>>();
+
+  function add(node: Node, dues: readonly Due[]): void {
+    wrote(node, dues);
+    storage.queue.add(dues);
+  }
+
+  async function addStored(node: Node, dues: readonly Due[]): Promise<void> {
+    const values = await storage.getMany(dues.map(dueKey));
+    add(
+      node,
+      dues.filter((due, i) => values[i] === dueValue(due)),
+    );
+  }
+
+  return {
+    committed: (node, changes) => add(node, changes.flatMap(lineOf)),
+    later(node, dues) {
+      const done = addStored(node, dues).catch(() => undefined);
+      adding.add(done);
+      void done.then(() => adding.delete(done));
+    },
+    done: () => (adding.size > 0 ? Promise.all(adding) : undefined),
+  };
+}
+
+const lineOf = (change: Change): readonly Due[] =>
+  change.op === "put" && change.key.startsWith("due:") ? [parseDue(change.key, change.value)] : [];
