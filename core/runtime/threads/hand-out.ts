@@ -95,6 +95,8 @@ export function createHandOut<Node>(deps: {
       return (asker === undefined ? undefined : shares.get(asker)) ?? [];
     } finally {
       for (const [node, wait] of served) end(node, wait, shares?.get(node), shares?.size);
+      // The queue may have signalled meanwhile: those that wait on are served.
+      asked.resolve();
     }
   }
 
