@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { withFanouts } from "../../core/deliver/fanout-slots.ts";
 import { createSlots } from "../../core/deliver/slots.ts";
 import { ConflictError, LeaseLostError } from "../../core/model/errors.ts";
-import type { Lease, Storage } from "../../core/ports/storage.ts";
+import type { Storage } from "../../core/ports/storage.ts";
 import { memory } from "../../plugins/storage/memory.ts";
 import { claim, claimOne, due, endOf, enqueue, lineOf } from "../conformance/queue.ts";
 import { testClock } from "../support/clock.ts";
@@ -133,114 +133,6 @@ describe("nodes in threads, on one storage", () => {
     const later = await hosted.connect();
     expect(one.counters.restore).toBeDefined();
     expect(later.counters.restore).toBeUndefined();
-  });
-
-  it("what a node adds is given to that node, and no other one is woken", async () => {
-    const { clock, one, two } = await twoNodes();
-    const never = new AbortController();
-    for (const node of [one, two]) expect(await claim(node.queue)).toEqual([]);
-    let others = 0;
-    void two.queue.wake(never.signal).then(() => others++);
-    for (let n = 0; n < 5; n++) {
-      const woken = one.queue.wake(never.signal);
-      await enqueue(one, due("a", n, clock.now()));
-      await woken;
-      const lease = await claimOne(one.queue);
-      await one.queue.settle(lease, [endOf(lease)]);
-      expect(await claim(one.queue)).toEqual([]);
-    }
-    await two.queue.depth();
-    expect(others).toBe(0);
-  });
-
-  it("what the node that adds it has no room for is given to another that waits", async () => {
-    const { clock, one, two } = await twoNodes();
-    const never = new AbortController();
-    const nodes = [one, two];
-    for (const node of nodes) expect(await claim(node.queue, { perSubscription: 1 })).toEqual([]);
-    const woken = nodes.map((node) => node.queue.wake(never.signal));
-    await enqueue(one, ...[1, 2, 3, 4].map((n) => due("a", n, clock.now())));
-    const firsts = nodes.map(async ({ queue }, i) => {
-      await woken[i];
-      return claim(queue, { perSubscription: 1 });
-    });
-    const leases = (await Promise.all(firsts)).flat();
-    expect(new Set(leases.map(({ ordinal }) => ordinal)).size).toBe(2);
-    const [first] = leases;
-    const busy = new Map([["sub_a", 1]]);
-    for (const node of nodes) expect(await claim(node.queue, { perSubscription: 1, busy })).toEqual([]);
-    const again = two.queue.wake(never.signal);
-    await one.queue.settle(first as Lease, [endOf(first as Lease)]);
-    await again;
-    expect(await claim(two.queue)).toHaveLength(2);
-  });
-
-  it("a line that a thread adds so late that another has delivered it is not given to anybody again", async () => {
-    const { clock, one, two } = await twoNodes();
-    const late = due("a", 1, clock.now());
-    await one.commit([lineOf(late)]);
-    await two.queue.sweep();
-    const lease = await claimOne(two.queue);
-    await two.queue.settle(lease, [endOf(lease)]);
-    one.queue.add([late]);
-    expect(await claim(one.queue)).toEqual([]);
-    expect(await two.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
-  });
-
-  it("the deliveries of a new event are due with its commit, also when its thread stands still right after", async () => {
-    const { clock, one, two } = await twoNodes();
-    const line = due("a", 1, clock.now());
-    await one.commit([{ op: "put", key: "event:key:1:1", value: "{}", if: null }, lineOf(line)]);
-    const lease = await claimOne(two.queue);
-    await two.queue.settle(lease, [endOf(lease)]);
-    one.queue.add([line]);
-    expect(await claim(one.queue)).toEqual([]);
-  });
-
-  it("what a node added is given to another when it has ended, or when it does not wait", async () => {
-    const { clock, hosted, one, two } = await twoNodes();
-    const never = new AbortController();
-    expect(await claim(two.queue)).toEqual([]);
-    const woken = two.queue.wake(never.signal);
-    await enqueue(one, due("a", 1, clock.now()));
-    await woken;
-    await claimOne(two.queue);
-    const again = two.queue.wake(never.signal);
-    await enqueue(one, due("a", 2, clock.now() + 1_000));
-    await one.queue.depth();
-    await hosted.end(one);
-    await clock.advance(1_000);
-    await again;
-    await claimOne(two.queue);
-  });
-
-  it("what is given to a node that no longer waits goes to another", async () => {
-    const { clock, one, two } = await twoNodes();
-    for (const node of [one, two]) expect(await claim(node.queue)).toEqual([]);
-    const stop = new AbortController();
-    const stopped = one.queue.wake(stop.signal);
-    // It is given a delivery after it has stopped to wait.
-    await two.queue.depth();
-    stop.abort();
-    await stopped;
-    const woken = two.queue.wake(new AbortController().signal);
-    await enqueue(one, due("a", 1, clock.now()));
-    await woken;
-    await claimOne(two.queue);
-  });
-
-  it("a node that gave no sign of life for a while is given nothing", async () => {
-    const { clock, one, two } = await twoNodes();
-    for (const node of [one, two]) expect(await claim(node.queue)).toEqual([]);
-    const never = new AbortController();
-    void one.queue.wake(never.signal);
-    await enqueue(one, due("a", 1, clock.now() + 10_000));
-    const woken = two.queue.wake(never.signal);
-    await one.queue.depth();
-    await clock.advance(10_000);
-    // Both are silent for long now. Each is woken, and who lives claims.
-    await woken;
-    await claimOne(two.queue);
   });
 
   it("a node with enough of a subscription under way is given none of it", async () => {

@@ -1,0 +1,42 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { memory } from "../../plugins/storage/memory.ts";
+import { claim, claimOne, due, endOf, enqueue, lineOf } from "../conformance/queue.ts";
+import { testClock } from "../support/clock.ts";
+import { hostStorage, type HostedStorage } from "../support/hosted-storage.ts";
+import { pluginContext } from "../support/plugin-context.ts";
+
+const open: HostedStorage[] = [];
+afterEach(async () => {
+  for (const hosted of open.splice(0)) await hosted.close();
+});
+
+async function twoNodes() {
+  const clock = testClock();
+  const hosted = hostStorage(await memory().setup(pluginContext(clock, "/nonexistent")), clock);
+  open.push(hosted);
+  return { clock, one: await hosted.connect(), two: await hosted.connect() };
+}
+
+describe("due lines that a thread adds late", () => {
+  it("a line that a thread adds so late that another has delivered it is not given to anybody again", async () => {
+    const { clock, one, two } = await twoNodes();
+    const late = due("a", 1, clock.now());
+    await one.commit([lineOf(late)]);
+    await two.queue.sweep();
+    const lease = await claimOne(two.queue);
+    await two.queue.settle(lease, [endOf(lease)]);
+    one.queue.add([late]);
+    expect(await claim(one.queue)).toEqual([]);
+    expect(await two.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
+  });
+
+  it("the deliveries of a new event are due with its commit, also when its thread stands still right after", async () => {
+    const { clock, one, two } = await twoNodes();
+    const line = due("a", 1, clock.now());
+    await one.commit([{ op: "put", key: "event:key:1:1", value: "{}", if: null }, lineOf(line)]);
+    const lease = await claimOne(two.queue);
+    await two.queue.settle(lease, [endOf(lease)]);
+    one.queue.add([line]);
+    expect(await claim(one.queue)).toEqual([]);
+  });
+});
