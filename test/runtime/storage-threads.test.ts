@@ -59,6 +59,20 @@ describe("nodes in threads, on one storage", () => {
     expect(await claimOne(two.queue)).toMatchObject(keep);
   });
 
+  it("what a thread held for a retry is due at its time, also when the clock was set back meanwhile", async () => {
+    const { clock, hosted, one, two } = await twoNodes();
+    await enqueue(one, due("a", 1, clock.now()));
+    const lease = await claimOne(one.queue);
+    const keep = due("a", 1, clock.now() + 20_000, { attempts: 1, waitMs: 20_000 });
+    await one.queue.settle(lease, [endOf(lease), lineOf(keep)], { keep });
+    await clock.step(-3_600_000);
+    await hosted.end(one);
+    await clock.advance(19_999);
+    expect(await claim(two.queue)).toEqual([]);
+    await clock.advance(1);
+    expect(await claimOne(two.queue)).toMatchObject(keep);
+  });
+
   it("a result that was on its way when its thread ended is stored once, and its delivery is given to nobody", async () => {
     const { clock, hosted, one, two } = await twoNodes();
     await enqueue(one, due("a", 1, clock.now()));

@@ -17,12 +17,12 @@ export interface HeldLeases {
 
 interface Held {
   readonly lease: Lease;
-  /** When its line is due, epoch ms: later than the claim where a wait is held. */
+  /** When its line is due, monotonic ms: later than the claim where a wait is held. The wall clock may be set meanwhile. */
   dueAt: number;
   settling: Promise<void> | undefined;
 }
 
-export function heldLeases(queue: Queue, clock: Pick<Clock, "now">): HeldLeases {
+export function heldLeases(queue: Queue, clock: Pick<Clock, "now" | "monotonic">): HeldLeases {
   const held = new Map<string, Held>();
   let ended = false;
 
@@ -39,10 +39,12 @@ export function heldLeases(queue: Queue, clock: Pick<Clock, "now">): HeldLeases 
     await one.settling?.catch(() => undefined);
     if (held.get(name) !== one) return;
     held.delete(name);
-    await queue.release(one.lease, one.dueAt > clock.now() ? one.dueAt : undefined);
+    const left = Math.ceil(one.dueAt - clock.monotonic());
+    await queue.release(one.lease, left > 0 ? clock.now() + left : undefined);
   }
 
   async function settled(name: string, one: Held, changes: readonly Change[], then: Then): Promise<void> {
+    const dueAt = then?.keep === undefined ? 0 : clock.monotonic() + then.keep.dueAt - clock.now();
     try {
       await queue.settle(one.lease, changes, then);
     } catch (error) {
@@ -52,7 +54,7 @@ export function heldLeases(queue: Queue, clock: Pick<Clock, "now">): HeldLeases 
       one.settling = undefined;
     }
     if (then?.keep === undefined) forget(name, one);
-    else one.dueAt = then.keep.dueAt;
+    else one.dueAt = dueAt;
   }
 
   return {
