@@ -14,7 +14,7 @@ async function twoNodes() {
   const clock = testClock();
   const hosted = hostStorage(await memory().setup(pluginContext(clock, "/nonexistent")), clock);
   open.push(hosted);
-  return { clock, one: await hosted.connect(), two: await hosted.connect() };
+  return { clock, inner: hosted.inner, one: await hosted.connect(), two: await hosted.connect() };
 }
 
 describe("due lines that a thread adds late", () => {
@@ -38,5 +38,27 @@ describe("due lines that a thread adds late", () => {
     await two.queue.settle(lease, [endOf(lease)]);
     one.queue.add([line]);
     expect(await claim(one.queue)).toEqual([]);
+  });
+
+  it("a line that is settled while it is looked up is not given to anybody again", async () => {
+    const { clock, inner, one, two } = await twoNodes();
+    const late = due("a", 1, clock.now());
+    await enqueue(two, late);
+    const lease = await claimOne(two.queue);
+    const { getMany } = inner;
+    const [asked, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    inner.getMany = async (keys) => {
+      const values = await getMany(keys);
+      asked.resolve();
+      await go.promise;
+      return values;
+    };
+    one.queue.add([late]);
+    await asked.promise;
+    inner.getMany = getMany;
+    await two.queue.settle(lease, [endOf(lease)]);
+    go.resolve();
+    expect(await claim(one.queue)).toEqual([]);
+    expect(await two.queue.depth()).toMatchObject({ waiting: 0, leased: 0 });
   });
 });

@@ -2,6 +2,7 @@
 import type { Due } from "../../model/delivery.ts";
 import { dueKey, dueValue, parseDue } from "../../model/keys.ts";
 import type { Change, Storage } from "../../ports/storage.ts";
+import { leaseName } from "./storage-calls.ts";
 
 export interface AddedLines<Node> {
   /** Adds the lines of a commit that has just been made. */
@@ -11,16 +12,24 @@ export interface AddedLines<Node> {
    * delivered since. What cannot be read waits for the next sweep.
    */
   later(node: Node, dues: readonly Due[]): void;
+  /** A line of this name has been leased, so it is in the queue. It may be settled before it is looked up. */
+  lent(name: string): void;
   /** Resolves when all of them are in the queue. */
   done(): Promise<unknown> | undefined;
 }
 
-/** @param wrote is called with the lines that a node has written, before they are added */
+/**
+ * @param wrote is called with the lines that a node has written, before they are added
+ * @param leased whether anybody holds a lease of this name
+ */
 export function createAddedLines<Node>(
   storage: Pick<Storage, "queue" | "getMany">,
   wrote: (node: Node, dues: readonly Due[]) => void,
+  leased: (name: string) => boolean,
 ): AddedLines<Node> {
   const adding = new Set<Promise<void>>();
+  /** Lines that are being looked up. One that is leased meanwhile is taken out of each. */
+  const lookedUp = new Set<Map<string, Due>>();
 
   function add(node: Node, dues: readonly Due[]): void {
     wrote(node, dues);
@@ -28,11 +37,19 @@ export function createAddedLines<Node>(
   }
 
   async function addStored(node: Node, dues: readonly Due[]): Promise<void> {
-    const values = await storage.getMany(dues.map(dueKey));
-    add(
-      node,
-      dues.filter((due, i) => values[i] === dueValue(due)),
-    );
+    const lines = new Map(dues.map((due) => [leaseName(due), due]));
+    for (const name of lines.keys()) if (leased(name)) lines.delete(name);
+    const asked = [...lines.values()];
+    lookedUp.add(lines);
+    try {
+      const values = await storage.getMany(asked.map(dueKey));
+      add(
+        node,
+        asked.filter((due, i) => values[i] === dueValue(due) && lines.get(leaseName(due)) === due),
+      );
+    } finally {
+      lookedUp.delete(lines);
+    }
   }
 
   return {
@@ -41,6 +58,9 @@ export function createAddedLines<Node>(
       const done = addStored(node, dues).catch(() => undefined);
       adding.add(done);
       void done.then(() => adding.delete(done));
+    },
+    lent(name) {
+      for (const lines of lookedUp) lines.delete(name);
     },
     done: () => (adding.size > 0 ? Promise.all(adding) : undefined),
   };

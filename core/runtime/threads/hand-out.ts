@@ -31,17 +31,19 @@ interface Wait {
 }
 
 /**
+ * @param deps.lent is told the name of each lease that a claim brings, before anything else happens to it
  * @param deps.lives whether a node gave a sign of life lately: one that may hang is woken and given nothing
  * @param deps.give hands leases to a node that waited
  * @param deps.wake tells a node that waited to claim by itself
  */
 export function createHandOut<Node>(deps: {
   readonly queue: Pick<Queue, "claim" | "wake" | "release">;
+  readonly lent: (name: string) => void;
   readonly lives: (node: Node) => boolean;
   readonly give: (node: Node, leases: readonly Lease[]) => void;
   readonly wake: (node: Node) => void;
 }): HandOut<Node> {
-  const { queue, lives, give, wake } = deps;
+  const { queue, lent, lives, give, wake } = deps;
   const waits = new Map<Node, Wait>();
   const writers = new Map<string, Node>();
   const closing = new AbortController();
@@ -60,6 +62,7 @@ export function createHandOut<Node>(deps: {
     const spare: Lease[] = [];
     for (const lease of await claiming) {
       const name = leaseName(lease);
+      lent(name);
       const writer = writers.get(name);
       writers.delete(name);
       const node = rooms.take(lease.subscriptionId, writer !== undefined && requests.has(writer) ? writer : asker);
@@ -68,7 +71,7 @@ export function createHandOut<Node>(deps: {
       else shares.set(node as Node, [lease]);
     }
     // One node has room for one more delivery, and another one for one more of its subscription, but none for both.
-    await Promise.all(spare.map((lease) => queue.release(lease)));
+    await Promise.allSettled(spare.map((lease) => queue.release(lease)));
     return shares;
   }
 
@@ -133,7 +136,10 @@ export function createHandOut<Node>(deps: {
       waits.delete(node);
       return serve(node, request);
     },
-    left: (node) => void waits.delete(node),
+    left(node) {
+      waits.delete(node);
+      for (const [name, writer] of writers) if (writer === node) writers.delete(name);
+    },
     close() {
       closing.abort();
       asked.resolve();

@@ -6,6 +6,8 @@ import { leaseName, type Then } from "./storage-calls.ts";
 
 export interface HeldLeases {
   claimed(leases: readonly Lease[]): void;
+  /** Whether it is held, also while it is settled or given back. */
+  has(name: string): boolean;
   /** @throws LeaseLostError as `Queue.settle` */
   settle(name: string, token: string, changes: readonly Change[], then: Then): Promise<void>;
   release(name: string, token: string, dueAt: number | undefined): Promise<void>;
@@ -58,6 +60,7 @@ export function heldLeases(queue: Queue, clock: Pick<Clock, "now" | "monotonic">
   }
 
   return {
+    has: (name) => held.has(name),
     claimed(leases) {
       for (const lease of leases) {
         const name = leaseName(lease);

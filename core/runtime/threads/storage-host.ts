@@ -9,7 +9,7 @@ import type { Log } from "../../ports/plugin.ts";
 import type { ClaimRequest, Storage } from "../../ports/storage.ts";
 import type { Take, WindowResult } from "../../model/windows.ts";
 import { within } from "../../model/within.ts";
-import { createAddedLines } from "./added-lines.ts";
+import { createAddedLines, type AddedLines } from "./added-lines.ts";
 import { flat, unflat } from "./flat-changes.ts";
 import { createHandOut } from "./hand-out.ts";
 import { heldLeases, type HeldLeases } from "./held-leases.ts";
@@ -56,6 +56,8 @@ export function createStorageHost(deps: {
   const { storage, clock, log } = deps;
   const { queue, counters } = storage;
   const clients = new Set<Client>();
+  /** The leases of the clients, and of those that have ended until all are given back. */
+  const holders = new Set<HeldLeases>();
   /** Grows with each commit that changes a subscription: a node that knows an older one has not heard of it yet. */
   let epoch = 0;
   let served = 0;
@@ -68,6 +70,7 @@ export function createStorageHost(deps: {
 
   const handOut = createHandOut<Client>({
     queue,
+    lent: (name) => lines.lent(name),
     lives: ({ heardAt }) => clock.monotonic() - heardAt < FRESH_MS,
     give(client, leases) {
       client.leases.claimed(leases);
@@ -76,7 +79,9 @@ export function createStorageHost(deps: {
     wake: ({ link }) => link.send("wake"),
   });
 
-  const lines = createAddedLines<Client>(storage, handOut.wrote);
+  const lines: AddedLines<Client> = createAddedLines<Client>(storage, handOut.wrote, (name) =>
+    holders.values().some((leases) => leases.has(name)),
+  );
 
   async function commit(client: Client, [flatChanges, knows]: CommitCall): Promise<void> {
     if (knows !== undefined && knows < epoch) throw new ConflictError([SUBSCRIPTIONS]);
@@ -173,7 +178,8 @@ export function createStorageHost(deps: {
       .end()
       .catch((error: unknown) =>
         log.warn("leases of a thread that ended were not given back", { error: String(error) }),
-      );
+      )
+      .finally(() => holders.delete(client.leases));
   }
 
   return {
@@ -194,6 +200,7 @@ export function createStorageHost(deps: {
         answers: false,
       };
       clients.add(client);
+      holders.add(client.leases);
       return () => left(client);
     },
     close() {
