@@ -104,4 +104,15 @@ describe("deliveries handed out to threads", () => {
     await woken;
     await claimOne(two.queue);
   });
+
+  it("a node that comes to wait after another one could not take a delivery is given it", async () => {
+    const { clock, one, two } = await twoNodes();
+    expect(await claim(two.queue)).toEqual([]);
+    await enqueue(one, due("a", 1, clock.now()));
+    // The signal comes before the node waits, and a claim of the other one ends it.
+    await one.queue.depth();
+    expect(await claim(one.queue, { perSubscription: 1, busy: new Map([["sub_a", 1]]) })).toEqual([]);
+    await two.queue.wake(new AbortController().signal);
+    await claimOne(two.queue);
+  });
 });

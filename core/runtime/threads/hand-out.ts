@@ -47,6 +47,9 @@ export function createHandOut<Node>(deps: {
   const waits = new Map<Node, Wait>();
   const writers = new Map<string, Node>();
   const closing = new AbortController();
+  /** How many signals of the queue had come when a claim was last made for each node: a later one is news to it. */
+  const seen = new Map<Node, number>();
+  let signals = 0;
   let asked = Promise.withResolvers<void>();
 
   /** Claims for all of these at once and shares out what it gets: what nobody of them wrote goes to `asker` first. */
@@ -56,6 +59,7 @@ export function createHandOut<Node>(deps: {
   ): Promise<ReadonlyMap<Node, Lease[]>> {
     const rooms = createRooms(requests);
     const shares = new Map<Node, Lease[]>();
+    for (const node of requests.keys()) seen.set(node, signals);
     const claiming = queue.claim(rooms.all);
     // The queue may signal again from here on.
     asked.resolve();
@@ -98,8 +102,8 @@ export function createHandOut<Node>(deps: {
       return (asker === undefined ? undefined : shares.get(asker)) ?? [];
     } finally {
       for (const [node, wait] of served) end(node, wait, shares?.get(node), shares?.size);
-      // The queue may have signalled meanwhile: those that wait on are served.
       asked.resolve();
+      serveMissed();
     }
   }
 
@@ -113,10 +117,21 @@ export function createHandOut<Node>(deps: {
     else if (still && over) wake(node);
   }
 
+  /**
+   * Serves nodes that were not waiting when the queue signalled. Another node's claim has ended that signal, but left what
+   * that node had no room for.
+   */
+  function serveMissed(): void {
+    for (const [node, { served }] of waits) {
+      if (!served && seen.get(node) !== signals) return void serve().catch(() => undefined);
+    }
+  }
+
   /** Serves after each signal of the queue, once for all that one turn of the event loop adds. */
   async function run(): Promise<void> {
     while (!closing.signal.aborted) {
       await queue.wake(closing.signal);
+      signals++;
       await new Promise((turned) => setImmediate(turned));
       if ([...waits.values()].some(({ served }) => !served)) await serve().catch(() => undefined);
       else await (asked = Promise.withResolvers()).promise;
@@ -131,6 +146,7 @@ export function createHandOut<Node>(deps: {
     waits(node, request) {
       waits.set(node, { request, served: false });
       asked.resolve();
+      serveMissed();
     },
     claim(node, request) {
       waits.delete(node);
@@ -138,6 +154,7 @@ export function createHandOut<Node>(deps: {
     },
     left(node) {
       waits.delete(node);
+      seen.delete(node);
       for (const [name, writer] of writers) if (writer === node) writers.delete(name);
     },
     close() {
