@@ -1,5 +1,7 @@
 import { mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { afterEach } from "vitest";
 import type { Storage, StorageReads } from "../../core/ports/storage.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
 import { memory } from "../../plugins/storage/memory.ts";
@@ -76,10 +78,17 @@ describeStorage("sqlite() in another thread", {
   backlog: 12_000,
 });
 
+const fileFolders: string[] = [];
+// After each law: all of them together are hundreds of thousands of files.
+afterEach(async () => {
+  for (const dir of fileFolders.splice(0)) await rm(dir, { recursive: true, force: true });
+});
+
 describeStorage("filesystem() in another thread", {
   ...harness,
   async open() {
     const dir = mkdtempSync(join(folder, "files-"));
+    fileFolders.push(dir);
     return open(async () => filesystem({ dir }).setup(pluginContext(clock, folder)));
   },
   async reopen(node) {
