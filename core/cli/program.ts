@@ -83,7 +83,7 @@ async function run(argv: readonly string[], around: CliEnvironment): Promise<num
     const args = values
       .flat()
       .filter((value) => value !== undefined)
-      .map(String);
+      .map((value) => String(unmark(value)));
     result = command.run(readGiven(args, options), around);
   });
   try {
@@ -151,8 +151,8 @@ const nameOf = (text: string): string => text.replace(/ *[<[].*/, "");
 const takesValue = (flags: string): boolean => flags.includes("<");
 
 /**
- * Joins each value to its option and marks it as text. Otherwise cac reads `007` as 7, refuses `-` as a value, and takes
- * the argument behind a plain option for its value. The option's type removes the mark.
+ * Joins each value to its option and marks it as text. Otherwise cac reads `007` as 7, refuses `-` as a value or
+ * an argument, and takes the argument behind a plain option for its value. The option's type removes the mark.
  */
 function mark(argv: readonly string[], options: readonly Option[]): string[] {
   const valued = new Set(options.filter(({ flags }) => takesValue(flags)).map(({ flags }) => flags.split(" ")[0]));
@@ -162,7 +162,8 @@ function mark(argv: readonly string[], options: readonly Option[]): string[] {
     const arg = argv[i] as string;
     if (arg === "--") return [...out, ...argv.slice(i)];
     const [name = "", ...rest] = arg.split("=");
-    if (plain.has(arg)) out.push(arg.startsWith("--no-") ? arg : `${arg}=true`);
+    if (arg === "-") out.push(`${MARK}-`);
+    else if (plain.has(arg)) out.push(arg.startsWith("--no-") ? arg : `${arg}=true`);
     else if (!valued.has(name)) out.push(arg);
     else if (rest.length > 0) out.push(`${name}=${MARK}${rest.join("=")}`);
     else if (isValue(argv[i + 1])) out.push(`${name}=${MARK}${argv[++i]}`);

@@ -1,6 +1,7 @@
 /** `relay subscriptions …`: lists, creates and changes the subscriptions of an API key, through the API. */
 import type { CliEnvironment } from "../support/environment.ts";
 import { commands as filters } from "./filters.ts";
+import { commands as imports } from "./import.ts";
 import { openApi } from "../support/client.ts";
 import type { ApiAnswer } from "../support/client.ts";
 import type { Command, Given, Option } from "../support/command.ts";
@@ -229,4 +230,4 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
   return EX_OK;
 }
 
-export const commands: readonly Command[] = [list, create, update, remove, rotate, test, ...filters];
+export const commands: readonly Command[] = [list, create, update, remove, rotate, test, ...filters, ...imports];

@@ -42,6 +42,10 @@ class RefusedError extends ExitError {
   }
 }
 
+/** Whether the relay refused this request alone: its fields, its URL or the room for it; not the caller, and not for now. */
+export const isRefusal = (error: ExitError): boolean =>
+  error instanceof RefusedError && [400, 409, 413, 422].includes(error.status);
+
 /** A problem answer as one readable error: title, detail, every field. */
 export function problem(status: number, body: object, retryAfter: string | null): RefusedError {
   const {

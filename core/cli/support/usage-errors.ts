@@ -10,7 +10,7 @@ import type { Command } from "./command.ts";
 export function usageError(error: unknown, { usage: line, options = [] }: Command, name: string): unknown {
   if (!(error instanceof Error) || error.name !== "CACError") return error;
   const { message } = error;
-  const quoted = [...message.matchAll(/`([^`]*)`/g)].map(([, text = ""]) => text);
+  const quoted = [...message.matchAll(/`([^`]*)`/g)].map(([, text = ""]) => text.replaceAll("\u0001", ""));
   // cac joins the words of an option's name.
   const first = (quoted[0] ?? "").replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   const known = options.map(({ flags }) => flags.split(" ")[0] as string);

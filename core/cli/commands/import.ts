@@ -1,0 +1,162 @@
+/** `relay subscriptions import`: creates the subscriptions of a file, one after the other, through the API. */
+import { readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { text as readText } from "node:stream/consumers";
+import { convoy } from "../import/convoy.ts";
+import { readEntries, type Entry } from "../import/entries.ts";
+import type { Format, Translated } from "../import/format.ts";
+import { ours } from "../import/ours.ts";
+import { createPresent, type Present } from "../import/present.ts";
+import { svix } from "../import/svix.ts";
+import { openApi, type Api } from "../support/client.ts";
+import { API_OPTIONS, JSON_OPTION, KEY_OPTION, type Command } from "../support/command.ts";
+import type { CliEnvironment } from "../support/environment.ts";
+import { EX_OK, EX_REFUSED, ExitError, usage } from "../support/exit.ts";
+import { printable, printableLines } from "../support/output.ts";
+import { isRefusal } from "../support/refusal.ts";
+import { record, rows } from "../support/response-shape.ts";
+
+interface Listed {
+  readonly id: string;
+  readonly url: string;
+  readonly events: readonly string[];
+  readonly secret?: string;
+}
+const LISTED = { id: "text", url: "text", events: "list" } as const;
+
+const FORMATS: Readonly<Record<string, Format>> = { relay: ours, svix, convoy };
+const MOST_BYTES = 67_108_864;
+/** Fields of a subscription that hold what others must not read. */
+const SECRETS = ["secret", "headers", "oauth2", "clientCertificate"];
+
+interface Result {
+  readonly place: string;
+  readonly result: "created" | "would create" | "exists" | "left out" | "failed";
+  readonly url?: string | undefined;
+  readonly id?: string;
+  /** The one that the relay made, where the file has none. */
+  readonly secret?: string | undefined;
+  readonly why?: string;
+  readonly errors?: readonly string[];
+  /** Fields that are not carried over. */
+  readonly notes?: readonly string[] | undefined;
+}
+
+const importFile: Command = {
+  usage: "subscriptions import <file>",
+  about: "create the subscriptions of a file (- for stdin): a JSON list, or an object a line; what is there is skipped",
+  options: [
+    { flags: "--format <format>", about: `what the file holds: ${Object.keys(FORMATS).join(", ")} (relay)` },
+    { flags: "--dry-run", about: "check the file and show what would be done; writes nothing" },
+    KEY_OPTION,
+    { ...JSON_OPTION, about: "print a line of JSON for each entry" },
+    ...API_OPTIONS,
+  ],
+  examples: [
+    "relay subscriptions import subscriptions.json --key key_1 --dry-run",
+    "relay subscriptions import endpoints.json --key key_1 --format svix",
+  ],
+  async run(given, around) {
+    const name = given.text("format") ?? "relay";
+    const format = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
+    if (format === undefined) throw usage(`--format must be one of ${Object.keys(FORMATS).join(", ")}`);
+    const path = `/api-keys/${encodeURIComponent(given.key())}/webhooks`;
+    const file = given.args[0] ?? "";
+    const entries = readEntries(await readFile(file, around)).map((entry) => ({
+      entry,
+      made: translate(entry, format),
+    }));
+    warnOfReaders(file, entries, around);
+    const api = await openApi(given, around);
+    const present = createPresent(rows<Listed>(await api.ask("GET", path), LISTED));
+    const print = given.flag("json")
+      ? (one: Result) => around.print(printable(JSON.stringify(one)))
+      : printerOf(around);
+    const counts = new Map<Result["result"], number>();
+    for (const { entry, made } of entries) {
+      const one = await settle(entry.place, made, present, given.flag("dry-run") ? undefined : { api, path });
+      counts.set(one.result, (counts.get(one.result) ?? 0) + 1);
+      print(one);
+    }
+    const sums = [...counts].map(([result, count]) => `${count} ${result}`);
+    around.say(`relay: ${sums.length === 0 ? "the file has no entries" : sums.join(", ")}`);
+    return counts.has("failed") ? EX_REFUSED : EX_OK;
+  },
+};
+
+function translate({ fields }: Entry, format: Format): Translated {
+  return fields === undefined ? { errors: ["is not a JSON object"] } : format(fields);
+}
+
+/**
+ * Does what one entry asks for. A crash between the request and its answer costs nothing: the next run finds what was made.
+ * @param relay where to create it; `undefined` in a dry run
+ * @throws ExitError where no other entry would fare better: no answer, or no right to this key
+ */
+async function settle(
+  place: string,
+  made: Translated,
+  present: Present,
+  relay: { readonly api: Api; readonly path: string } | undefined,
+): Promise<Result> {
+  if ("leftOut" in made) return { place, result: "left out", url: made.url, why: made.leftOut };
+  if ("errors" in made) return { place, result: "failed", url: made.url, errors: made.errors };
+  const { body } = made;
+  const notes = made.notes?.length === 0 ? undefined : made.notes;
+  const url = typeof body["url"] === "string" ? body["url"] : undefined;
+  // Loaded here, because the schema library is large, and no other command of this group needs it.
+  const errors = (await import("../import/check.ts")).bodyErrors(body);
+  if (errors.length > 0) return { place, result: "failed", url, errors };
+  const there = present.find(body);
+  if (there !== undefined) return { place, result: "exists", url, id: there };
+  const named = body as unknown as Listed;
+  if (relay === undefined) {
+    present.add(named, place);
+    return { place, result: "would create", url, notes };
+  }
+  try {
+    const { id, secret, ...rest } = record<Listed>(await relay.api.ask("POST", relay.path, body), LISTED);
+    present.add(named, id);
+    present.add(rest, id);
+    return { place, result: "created", url, id, secret, notes };
+  } catch (error) {
+    if (error instanceof ExitError && isRefusal(error))
+      return { place, result: "failed", url, errors: [error.message] };
+    if (!(error instanceof ExitError)) throw error;
+    const hint = `stopped at ${place}; run it again: what is there is skipped`;
+    throw new ExitError(error.exitCode, `${error.message}\n${hint}`, { cause: error });
+  }
+}
+
+async function readFile(file: string, { cwd, stdin }: CliEnvironment): Promise<string> {
+  if (file === "-") return readText(stdin);
+  try {
+    if (statSync(resolve(cwd, file)).size > MOST_BYTES) throw usage("the file is larger than 64 MiB: split it");
+    return readFileSync(resolve(cwd, file), "utf8");
+  } catch (error) {
+    if (error instanceof ExitError) throw error;
+    throw usage(`the file cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"}): ${file}`);
+  }
+}
+
+/** Warns where other users of the machine can read secrets in the file. Windows has no such bits. */
+function warnOfReaders(file: string, entries: readonly { readonly made: Translated }[], around: CliEnvironment): void {
+  if (file === "-" || process.platform === "win32") return;
+  const secret = entries.some(({ made }) => "body" in made && SECRETS.some((name) => made.body[name] !== undefined));
+  if (secret && (statSync(resolve(around.cwd, file)).mode & 0o044) !== 0)
+    around.say(
+      `relay: warning: others can read ${printable(file)}, which holds secrets: chmod 600, and delete it in the end`,
+    );
+}
+
+const printerOf =
+  ({ print, say }: CliEnvironment) =>
+  ({ place, result, url, id, secret, why, errors, notes }: Result): void => {
+    const line = [result, place, id, url && printable(url), why].filter((part) => part !== undefined).join("  ");
+    print(line);
+    if (secret !== undefined) print(`  secret  ${secret}`);
+    for (const one of errors ?? []) say(`relay: ${place}: ${printableLines(one)}`);
+    if (notes !== undefined) say(`relay: ${place}: not carried over: ${printable(notes.join(", "))}`);
+  };
+
+export const commands: readonly Command[] = [importFile];

@@ -1,0 +1,51 @@
+/**
+ * Splits a file of subscriptions into its entries, each with the place that a message can name. The file is JSON (a list, or
+ * the answer of an API with the list in it) or NDJSON (one object a line). No message repeats what the file says, because it
+ * holds secrets.
+ */
+import { EX_DATAERR, ExitError } from "../support/exit.ts";
+
+export interface Entry {
+  /** `item 3` of a list, `line 3` of NDJSON. */
+  readonly place: string;
+  /** `undefined` where the line is no JSON object. */
+  readonly fields: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** @throws ExitError 65 for a text that has no entry at all */
+export function readEntries(text: string): readonly Entry[] {
+  const content = text.replace(/^\uFEFF/, "");
+  const whole = parsed(content);
+  const list = whole === undefined ? undefined : listOf(whole);
+  if (list !== undefined) return list.map((value, i) => ({ place: `item ${i + 1}`, fields: objectOf(value) }));
+  const entries = content
+    .split(/\r?\n/)
+    .map((line, i) => ({ line, place: `line ${i + 1}` }))
+    .filter(({ line }) => line.trim() !== "")
+    .map(({ line, place }) => ({ place, fields: objectOf(parsed(line)) }));
+  if (entries.length > 0 && entries.every(({ fields }) => fields === undefined))
+    throw new ExitError(EX_DATAERR, "the file is neither a JSON list nor NDJSON: one JSON object a line");
+  return entries;
+}
+
+/** The entries of a list, of `{data: […]}` (Relaybox, Svix) and of `{data: {content: […]}}` (Convoy). */
+function listOf(value: unknown): readonly unknown[] | undefined {
+  if (Array.isArray(value)) return value;
+  const data = objectOf(value)?.["data"];
+  if (Array.isArray(data)) return data;
+  const content = objectOf(data)?.["content"];
+  return Array.isArray(content) ? content : undefined;
+}
+
+export const objectOf = (value: unknown): Readonly<Record<string, unknown>> | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Readonly<Record<string, unknown>>)
+    : undefined;
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

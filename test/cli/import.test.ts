@@ -1,0 +1,198 @@
+// `relay subscriptions import`, against a relay and a receiver that checks signatures.
+import { randomBytes } from "node:crypto";
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Webhook } from "standardwebhooks";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runCommand, startCommand, type Ran, type Running } from "../support/command.ts";
+import { testAuthority } from "../support/certificates.ts";
+import { testFolder } from "../support/folder.ts";
+import { startReceiver, type Receiver } from "../support/receiver.ts";
+
+let folder: string;
+let relay: Running;
+let receiver: Receiver;
+let url: string;
+beforeAll(async () => {
+  folder = testFolder();
+  receiver = await startReceiver();
+  writeFileSync(join(folder, "ca.pem"), (await testAuthority()).ca);
+  const config = `import { defineRelay } from "relaybox";
+export default defineRelay({ server: { port: 0 }, guard: { allow: ["127.0.0.1:*"], ca: "./ca.pem" },
+  limits: { "*": false }, abuse: false, subscriptions: { perKey: 4 } });`;
+  writeFileSync(join(folder, "relay.config.ts"), config);
+  relay = startCommand(["start"], { cwd: folder });
+  url = (await relay.waitFor(/listening at (http[^\s"]+)["\n]/))[1] ?? "";
+});
+afterAll(async () => {
+  await relay?.[Symbol.asyncDispose]();
+  await receiver?.[Symbol.asyncDispose]();
+});
+
+const run = (args: readonly string[], input?: string): Promise<Ran> =>
+  runCommand(["subscriptions", ...args], {
+    cwd: folder,
+    env: { RELAY_URL: url },
+    ...(input !== undefined && { input }),
+  });
+function file(name: string, text: string, mode = 0o600): string {
+  writeFileSync(join(folder, name), text);
+  chmodSync(join(folder, name), mode);
+  return name;
+}
+const secret = (): string => `whsec_${randomBytes(32).toString("base64")}`;
+const listed = async (key: string): Promise<Record<string, unknown>[]> =>
+  JSON.parse((await run(["list", "--key", key, "--json"])).stdout) as Record<string, unknown>[];
+const results = ({ stdout }: Ran): Record<string, unknown>[] =>
+  stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+describe("an import", () => {
+  it("creates what the list of another relay names, with the secrets that the receivers have", async () => {
+    const [own, hook] = [secret(), receiver.url("/moved")];
+    const options = { description: "books", retry: { attempts: 3, delaysMs: [1_000, 2_000] }, timeoutMs: 2_000 };
+    const from = [
+      {
+        id: "sub_old",
+        url: hook,
+        events: ["a:b"],
+        status: "active",
+        createdAt: "2026-01-01T00:00:00.000Z",
+        secret: own,
+      },
+      { id: "sub_off", url: hook, events: ["a:c"], status: "disabled", disabledReason: "endpoint_gone" },
+      { id: "sub_plain", url: receiver.url("/plain"), events: ["*"], status: "active", ...options },
+    ];
+    const name = file("moved.json", JSON.stringify({ data: from }));
+    const dry = await run(["import", name, "--key", "key_moved", "--dry-run"]);
+    expect(dry).toMatchObject({ code: 0, stderr: "relay: 2 would create, 1 left out\n" });
+    expect(dry.stdout).toContain(`would create  item 1  ${hook}\n`);
+    expect(dry.stdout).toContain(`left out  item 2  ${hook}  is disabled\n`);
+    expect(await listed("key_moved")).toEqual([]);
+    const done = await run(["import", name, "--key", "key_moved"]);
+    expect(done).toMatchObject({ code: 0, stderr: "relay: 2 created, 1 left out\n" });
+    expect(done.stdout + done.stderr).not.toContain(own);
+    // The relay has made this one: it is shown once.
+    expect(done.stdout).toMatch(/^created {2}item 3 {2}sub_\S+ {2}\S+\/plain\n {2}secret {2}whsec_\S{44}$/m);
+    const [first, second] = await listed("key_moved");
+    expect(second).toMatchObject(options);
+    expect((await run(["test", String(first?.["id"]), "--key", "key_moved"])).code).toBe(0);
+    const got = receiver.requests.find(({ path }) => path === "/moved");
+    new Webhook(own).verify(got?.body ?? "", got?.headers as Record<string, string>);
+  });
+
+  it("skips what is there already, so that it may be run again", async () => {
+    const [one, two] = [receiver.url("/one"), receiver.url("/two")];
+    const lines = [
+      { url: one, events: ["a:b", "a:c"], secret: secret() },
+      { url: one, events: ["a:c", "a:b", "a:c"], secret: secret() },
+      { url: two, events: ["a:b"], secret: secret() },
+    ];
+    const text = lines.map((line) => JSON.stringify(line)).join("\n");
+    const first = results(await run(["import", "-", "--key", "key_again", "--json"], text));
+    expect(first.map((line) => [line["place"], line["result"]])).toEqual([
+      ["line 1", "created"],
+      ["line 2", "exists"],
+      ["line 3", "created"],
+    ]);
+    expect(first[1]?.["id"]).toBe(first[0]?.["id"]);
+    const again = await run(["import", "-", "--key", "key_again", "--json"], text);
+    expect(again).toMatchObject({ code: 0, stderr: "relay: 3 exists\n" });
+    expect(await listed("key_again")).toHaveLength(2);
+    const dry = await run(["import", "-", "--key", "key_again", "--dry-run"], text);
+    expect(dry.stderr).toBe("relay: 3 exists\n");
+  });
+
+  it("names each bad line with its place and goes on, and ends with 1", async () => {
+    const weak = `whsec_${randomBytes(8).toString("base64")}`;
+    const text = [
+      JSON.stringify({ url: receiver.url("/good"), events: ["a:b"] }),
+      "",
+      `{"url": "${weak}`,
+      JSON.stringify({ url: receiver.url("/weak"), events: ["a:b"], secret: weak }),
+      JSON.stringify({ url: "http://hooks.example.com/", events: ["a b"], colour: "red" }),
+      JSON.stringify({ url: receiver.url("/headers"), events: ["a:b"], headers: { "X-Token": null } }),
+      JSON.stringify({ url: "https://10.0.0.1/refused-by-the-guard", events: ["a:b"] }),
+      JSON.stringify({ url: receiver.url("/last"), events: ["a:b"] }),
+    ].join("\n");
+    const done = await run(["import", "-", "--key", "key_bad"], text);
+    expect(done.code).toBe(1);
+    expect(done.stderr).toContain("relay: line 3: is not a JSON object\n");
+    expect(done.stderr).toContain("relay: line 4: secret: must hold 24 to 64 bytes after decoding, and holds 8");
+    expect(done.stderr).toContain("relay: line 5: colour: is not known\n");
+    expect(done.stderr).toMatch(/^relay: line 5: url: must start with https:\/\//m);
+    expect(done.stderr).toMatch(/^relay: line 5: events\[0\]: /m);
+    expect(done.stderr).toContain("relay: line 6: headers: need a value each\n");
+    expect(done.stderr).toMatch(/^relay: line 7: .*422 URL_NOT_ALLOWED/m);
+    expect(done.stderr).toContain("relay: 2 created, 5 failed\n");
+    expect(done.stdout + done.stderr).not.toContain(weak);
+    expect((await listed("key_bad")).map((one) => one["url"])).toEqual([receiver.url("/good"), receiver.url("/last")]);
+  });
+
+  it("says at which line the key was full, and what is not tried when the caller has no right to it", async () => {
+    const text = Array.from({ length: 6 }, (_, n) => JSON.stringify({ url: receiver.url(`/${n}`), events: ["a:b"] }));
+    const full = await run(["import", "-", "--key", "key_full"], text.join("\n"));
+    expect(full.code).toBe(1);
+    expect(full.stderr).toMatch(/^relay: line 5: .*409 SUBSCRIPTION_LIMIT_REACHED/m);
+    expect(full.stderr).toContain("relay: 4 created, 2 failed\n");
+    const foreign = await run(["import", "-", "--key", "key_full", "--token", "wrong"], text.join("\n"));
+    expect(foreign).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("401 UNAUTHENTICATED") });
+  });
+
+  it("warns of a file with secrets that others can read", async () => {
+    const line = { url: receiver.url("/open"), events: ["a:b"] };
+    const dry = async (name: string): Promise<string> =>
+      (await run(["import", name, "--key", "key_open", "--dry-run"])).stderr;
+    const held = JSON.stringify([{ ...line, secret: secret() }]);
+    expect(await dry(file("open.json", held, 0o644))).toContain("warning: others can read open.json");
+    expect(await dry(file("closed.json", held, 0o600))).not.toContain("warning");
+    expect(await dry(file("plain.json", JSON.stringify([line]), 0o644))).not.toContain("warning");
+  });
+
+  it("says what is wrong with the command line or the whole file, without a word of it", async () => {
+    const none = ["--key", "key_none"];
+    expect(await run(["import", "nowhere.json", ...none])).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining("the file cannot be read (ENOENT): nowhere.json"),
+    });
+    const broken = await run(["import", "-", ...none], '[{"url": "https://a.example/", "secret": "whsec_canary"}');
+    expect(broken).toMatchObject({ code: 65, stderr: expect.stringContaining("neither a JSON list nor NDJSON") });
+    expect(broken.stderr).not.toContain("canary");
+    expect(await run(["import", "-", ...none, "--format", "hook0"], "[]")).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining("--format must be one of relay, svix, convoy"),
+    });
+    expect(await run(["import", "-", ...none], "")).toMatchObject({
+      code: 0,
+      stderr: "relay: the file has no entries\n",
+    });
+  });
+
+  it("takes endpoints of Svix with their secrets", async () => {
+    const bare = randomBytes(24).toString("base64");
+    const page = {
+      data: [
+        {
+          id: "ep_1",
+          url: receiver.url("/svix"),
+          description: "",
+          filterTypes: null,
+          metadata: {},
+          version: 1,
+          key: bare,
+        },
+      ],
+      iterator: "iterator_1",
+      done: true,
+    };
+    const done = await run(["import", "-", "--key", "key_svix", "--format", "svix"], JSON.stringify(page));
+    expect(done).toMatchObject({ code: 0, stderr: "relay: 1 created\n" });
+    const [made] = await listed("key_svix");
+    expect(made).toMatchObject({ events: ["*"] });
+    expect((await run(["test", String(made?.["id"]), "--key", "key_svix"])).code).toBe(0);
+    const got = receiver.requests.find(({ path }) => path === "/svix");
+    new Webhook(bare).verify(got?.body ?? "", got?.headers as Record<string, string>);
+  });
+});
