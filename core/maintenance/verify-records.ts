@@ -10,6 +10,7 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Entry } from "../ports/storage.ts";
 import { readEvent, readRecord, unlessDamaged } from "../records/damage.ts";
 import { decodeAttempts, decodeDelivery, parseFailed } from "../records/delivery-records.ts";
+import { checkHeld, checkPassed, checkSequence, checkWaiting } from "./verify-order.ts";
 import {
   checkFanout,
   checkFanoutLine,
@@ -81,12 +82,13 @@ function attemptsOf(cycle: number, attempts: readonly Attempt[]): string | undef
 
 async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const delivery = decodeDelivery(value, key);
-  const { subscriptionId, ordinal, keyId, status, nextAttemptAt, cycle } = delivery;
+  const { subscriptionId, ordinal, keyId, status, nextAttemptAt, cycle, order } = delivery;
   const dueAt = nextAttemptAt ?? 0;
-  const [event, failed, due] = await storage.getMany([
+  const [event, failed, due, waiting] = await storage.getMany([
     keys.eventKey(keyId, ordinal),
     keys.failedKey(subscriptionId, ordinal),
     keys.dueKey({ subscriptionId, dueAt, ordinal }),
+    ...(order === undefined ? [] : [keys.waitingKey(subscriptionId, order, ordinal)]),
   ]);
   if (event === undefined)
     return (await isRemoving(storage, keyId, ordinal)) ? undefined : "belongs to an event that does not exist";
@@ -96,7 +98,10 @@ async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<
       ? "has failed, but is not in the index of failed deliveries"
       : `is ${status}, but is in the index of failed deliveries`;
   if (status === "pending" && nextAttemptAt === undefined) return "is pending, but has no due time";
-  if (status === "pending" && due === undefined) return "is pending, but is not in the due index";
+  if (status === "pending" && (due ?? waiting) === undefined)
+    return order === undefined
+      ? "is pending, but is not in the due index"
+      : "is pending, but is neither in the due index nor waits for its turn";
   return attemptsOf(cycle, delivery.attempts);
 }
 
@@ -188,6 +193,10 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   fanout: checkFanout,
   snapshot: checkSnapshot,
   members: checkMembers,
+  sequence: checkSequence,
+  passed: checkPassed,
+  waiting: checkWaiting,
+  held: checkHeld,
   eventid: checkEventId,
   expiry: ({ key }) => (Number.isFinite(keys.parseExpiryKey(key).at) ? undefined : "has no time"),
   audit: ({ value }) => void JSON.parse(value),

@@ -21,6 +21,7 @@ export type AuditAction =
   | "backup.taken"
   | "secrets.rekeyed"
   | "event.replayed"
+  | "delivery.skipped"
   | "deliveries.replayed"
   | "account.created"
   | "account.removed"

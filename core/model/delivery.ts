@@ -22,12 +22,25 @@ export interface Delivery {
   readonly cycle: number;
   /** The subscription's generation when this cycle began; see `Subscription.generation`. */
   readonly generation: number;
+  /** Set for a delivery that goes in order. */
+  readonly order?: SequencePlace;
   /** Attempts of the current cycle. Those of earlier cycles are in records of their own. */
   readonly attempts: readonly Attempt[];
-  /** Epoch ms; present while pending. It is also the time in the delivery's due line. */
+  /**
+   * Epoch ms; present while pending. It is also the time in the delivery's due line, which one that goes in order gets
+   * when its turn comes.
+   */
   readonly nextAttemptAt?: number;
   /** Epoch ms. */
   readonly updatedAt: number;
+}
+
+/** Where a delivery stands in the order of its subscription. */
+export interface SequencePlace {
+  /** The sequence: deliveries of one sequence go one after another, different ones side by side. */
+  readonly sequence: number;
+  /** Lower ones go first. 0: not placed yet, to be placed at the end. */
+  readonly place: number;
 }
 
 /** A line of the due index: just enough to claim a delivery and to know the number of its next attempt. */
@@ -47,6 +60,8 @@ export interface Due {
    * version 1.
    */
   readonly waitMs?: number;
+  /** Set for a delivery that goes in order: others of its sequence wait until it ends. */
+  readonly order?: SequencePlace;
   /** The line's text, when it cannot be read. Its key, generation, cycle and attempts are unknown then. */
   readonly damaged?: string;
 }

@@ -4,7 +4,7 @@
  * Key ids may hold `:`, which separates parts, so it is written `~` in keys. All times are 13 digits of epoch ms, so
  * that keys sort by time.
  */
-import type { Due } from "./delivery.ts";
+import type { Due, SequencePlace } from "./delivery.ts";
 
 const part = (text: string): string => (text.includes(":") ? text.replaceAll(":", "~") : text);
 const whole = (text: string): string => text.replaceAll("~", ":");
@@ -27,18 +27,20 @@ export const attemptsOf = (subscriptionId: string, ordinal: string): string => `
 export const failedKey = (subscriptionId: string, ordinal: string): string => `failed:${subscriptionId}:${ordinal}`;
 export const failedOf = (subscriptionId: string): string => `failed:${subscriptionId}:`;
 
-/** `due:<sub>:<due at>:<ordinal>` → `<key> <generation> <cycle> <attempts> [<wait ms>]`: the due index. */
+/** `due:<sub>:<due at>:<ordinal>` → `<key> <generation> <cycle> <attempts> [<wait ms>] [@<sequence>.<place>]`: the due index. */
 export const dueKey = (due: Pick<Due, "subscriptionId" | "dueAt" | "ordinal">): string =>
   `due:${due.subscriptionId}:${time(due.dueAt)}:${due.ordinal}`;
 export const duesOf = (subscriptionId: string): string => `due:${subscriptionId}:`;
 /** Encodes the line's text; for a damaged line, returns the text as it was read. */
-export function dueValue({ keyId, generation, cycle, attempts, waitMs, damaged }: Due): string {
+export function dueValue({ keyId, generation, cycle, attempts, waitMs, order, damaged }: Due): string {
   if (damaged !== undefined) return damaged;
   const text = `${keyId} ${generation} ${cycle} ${attempts}`;
-  return waitMs === undefined ? text : `${text} ${waitMs}`;
+  const whole = waitMs === undefined ? text : `${text} ${waitMs}`;
+  return order === undefined ? whole : `${whole} @${order.sequence}.${order.place}`;
 }
 const DUE_KEY = /^due:([^:]+):(\d{13,16}):([^:]+)$/;
-const DUE_VALUE = /^([A-Za-z0-9][A-Za-z0-9_:-]{0,63}) (\d{1,15}) (\d{1,15}) (\d{1,15})(?: (\d{1,15}))?$/;
+const DUE_VALUE =
+  /^([A-Za-z0-9][A-Za-z0-9_:-]{0,63}) (\d{1,15}) (\d{1,15}) (\d{1,15})(?: (\d{1,15}))?(?: @(\d{1,3})\.(\d{1,15}))?$/;
 /**
  * Reads a due line. The key gives its subscription and time. When only the text is not one that `dueValue` makes, it
  * returns a line with `damaged` set, so that the delivery can still be ended.
@@ -49,7 +51,7 @@ export function parseDue(key: string, value: string): Due {
   if (at === null) throw new SyntaxError("the key is not that of a due line");
   const [, subscriptionId = "", dueAt, ordinal = ""] = at;
   const said = DUE_VALUE.exec(value);
-  const [, keyId = "", generation = 0, cycle = 0, attempts = 0, wait] = said ?? [];
+  const [, keyId = "", generation = 0, cycle = 0, attempts = 0, wait, sequence, place] = said ?? [];
   const due: Due = {
     subscriptionId,
     keyId,
@@ -59,9 +61,48 @@ export function parseDue(key: string, value: string): Due {
     cycle: Number(cycle),
     attempts: Number(attempts),
     waitMs: wait === undefined ? undefined : Number(wait),
+    order: sequence === undefined ? undefined : { sequence: Number(sequence), place: Number(place) },
   };
   return said !== null && dueValue(due) === value ? due : { ...due, damaged: value };
 }
+
+const sequenceText = (sequence: number): string => String(sequence).padStart(2, "0");
+const placeText = (place: number): string => String(place).padStart(15, "0");
+/**
+ * `sequence:<key>:<sub>:<sequence>` → `<busy or idle> <how many deliveries have entered it>`. Busy: one delivery of it
+ * is in the due index or held, and the others wait.
+ */
+export const sequenceKey = (keyId: string, subscriptionId: string, sequence: number): string =>
+  `sequence:${part(keyId)}:${subscriptionId}:${sequenceText(sequence)}`;
+export const sequencesOf = (keyId: string, subscriptionId?: string): string =>
+  `${SEQUENCES}${part(keyId)}:${subscriptionId === undefined ? "" : `${subscriptionId}:`}`;
+export const SEQUENCES = "sequence:";
+/** `passed:<key>:<sub>:<sequence>` → how many deliveries have left that sequence. */
+export const passedKey = (keyId: string, subscriptionId: string, sequence: number): string =>
+  `passed:${part(keyId)}:${subscriptionId}:${sequenceText(sequence)}`;
+/** Returns the `passed` key that belongs to a `sequence` key. */
+export const passedKeyOf = (key: string): string => `passed:${key.slice(SEQUENCES.length)}`;
+/** `waiting:<sub>:<sequence>:<place>:<ordinal>` → `<due at> <text of its due line>`: a delivery that waits for its turn. */
+export const waitingKey = (subscriptionId: string, { sequence, place }: SequencePlace, ordinal: string): string =>
+  `${waitingOf(subscriptionId, sequence)}${placeText(place)}:${ordinal}`;
+export const waitingOf = (subscriptionId: string, sequence: number): string =>
+  `waiting:${subscriptionId}:${sequenceText(sequence)}:`;
+export const waitingValue = (due: Due): string => `${due.dueAt} ${dueValue(due)}`;
+/** @returns the due line that the delivery gets when its turn comes @throws SyntaxError when it cannot be read */
+export function parseWaiting(key: string, value: string): Due {
+  const [, subscriptionId = "", , , ordinal = ""] = key.split(":");
+  const space = value.indexOf(" ");
+  const dueAt = Number(value.slice(0, space));
+  const due = parseDue(dueKey({ subscriptionId, dueAt, ordinal }), value.slice(space + 1));
+  if (space < 1 || due.damaged !== undefined || due.order === undefined)
+    throw new SyntaxError("the text is not that of a waiting delivery");
+  return due;
+}
+/** `held:<sub>:<sequence>` → `<key> <ordinal> <place> <since> <event id>`: a failed delivery that holds up its sequence. */
+export const heldKey = (subscriptionId: string, sequence: number): string =>
+  `held:${subscriptionId}:${sequenceText(sequence)}`;
+export const heldOf = (subscriptionId: string): string => `held:${subscriptionId}:`;
+export const HELD = "held:";
 
 /**
  * Names the queue in which the wide events of a key wait for their fan-out. Its lines stand in the due index like those

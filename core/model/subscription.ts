@@ -1,11 +1,14 @@
 /** A subscription: a URL, event names, a status and a secret, owned by one API key. */
 import type { StoredClientCertificate, StoredOauth2 } from "./credentials.ts";
-import type { Filter } from "./filter.ts";
+import type { Filter, FilterPath } from "./filter.ts";
 import { matchesPattern } from "./names.ts";
 
 export type SubscriptionStatus = "active" | "disabled";
 /** Why the relay disabled it: the endpoint answered 410, or it only failed for days. Absent when a person did. */
 export type DisabledReason = "endpoint_gone" | "endpoint_failing";
+
+/** `skip`: the next delivery goes. `hold`: they wait until the failed one is replayed or skipped. */
+export type OnFailed = "skip" | "hold";
 
 /** When a failed attempt is made again: after waits that grow, or after waits that are listed. */
 export type RetryOptions = Backoff | RetrySchedule;
@@ -92,6 +95,12 @@ export interface Subscription {
   readonly filter?: Filter;
   /** Name of the transform that makes its bodies. Absent: each body is the event itself. */
   readonly transform?: string;
+  /** Set when its deliveries go one after another. */
+  readonly ordered?: true;
+  /** The path of the value by which they are ordered: deliveries of different values do not wait for each other. */
+  readonly orderBy?: FilterPath;
+  /** What a failed delivery does to those behind it. @default "skip" */
+  readonly onFailed?: OnFailed;
   readonly status: SubscriptionStatus;
   readonly disabledReason?: DisabledReason;
   readonly createdAt: number;

@@ -34,9 +34,9 @@ function decoded(kind: "delivery" | "attempts", text: string, first: string, key
 /** Encodes JSON, its checksum first. */
 export function encodeDelivery(delivery: Delivery): string {
   const { keyId, eventId, ordinal, subscriptionId, status, reason, cycle, generation, attempts } = delivery;
-  const { nextAttemptAt, updatedAt } = delivery;
+  const { order, nextAttemptAt, updatedAt } = delivery;
   const who = { keyId, eventId, ordinal, subscriptionId };
-  const how = { status, reason, cycle, generation, attempts, nextAttemptAt, updatedAt };
+  const how = { status, reason, cycle, generation, order, attempts, nextAttemptAt, updatedAt };
   return withChecksum(JSON.stringify({ ...who, ...how }).slice(1));
 }
 
@@ -65,6 +65,7 @@ export const freshDelivery = (due: Due, eventId: string): Delivery => ({
   status: "pending",
   cycle: due.cycle,
   generation: due.generation,
+  order: due.order,
   attempts: [],
   nextAttemptAt: due.dueAt,
   updatedAt: due.dueAt,
@@ -80,6 +81,7 @@ export const dueOf = (delivery: Delivery, dueAt: number): Due => ({
   cycle: delivery.cycle,
   attempts: delivery.attempts.length,
   waitMs: Math.max(0, dueAt - delivery.updatedAt),
+  order: delivery.order,
 });
 
 export const putDelivery = (delivery: Delivery): Change => ({
@@ -134,23 +136,14 @@ export const movedChanges = (from: Due, to: Due, delivery: Delivery): readonly C
 ];
 
 /**
- * Begins a new cycle: the attempts of the last one move to a record of their own, and the delivery is due at `dueAt`.
+ * Begins a new cycle: the attempts of the last one move to a record of their own. Its line is written beside it.
  * @param was the record's current text, or `null` without one; the commit is refused if it changed meanwhile
- * @param stale a line of the old cycle that is still in the due index
  */
-export function replayChanges(
-  delivery: Delivery,
-  was: string | null,
-  next: Delivery,
-  dueAt: number,
-  stale?: Due,
-): readonly Change[] {
+export function replayChanges(delivery: Delivery, was: string | null, next: Delivery): readonly Change[] {
   const changes: Change[] = [
     { op: "put", key: deliveryKey(next.subscriptionId, next.ordinal), value: encodeDelivery(next), if: was },
     { op: "delete", key: failedKey(next.subscriptionId, next.ordinal) },
   ];
-  if (stale !== undefined) changes.push(dropDue(stale));
-  changes.push(putDue(dueOf(next, dueAt)));
   changes.push({ op: "put", key: replayedKey(next.keyId, next.ordinal), value: "" });
   if (delivery.attempts.length > 0) {
     changes.push({

@@ -15,6 +15,8 @@ export interface FanoutMember {
   readonly generation: number;
   /** True when it was disabled then: its delivery has failed from the start. */
   readonly disabled: boolean;
+  /** True when it was ordered then: its delivery was written with the event. */
+  readonly ordered?: true;
 }
 
 /** A subscription that an event goes to. For an event with a list of its own, only the id is known. */
@@ -26,14 +28,20 @@ export const PAGE_MEMBERS = 250;
 const MEMBERS_HELD = 50_000;
 
 export const encodeMembers = (members: readonly FanoutMember[]): string =>
-  members.map(({ id, generation, disabled }) => `${id} ${generation}${disabled ? " disabled" : ""}`).join("\n");
+  members
+    .map(
+      ({ id, generation, disabled, ordered }) =>
+        `${id} ${generation}${disabled ? " disabled" : ordered === true ? " ordered" : ""}`,
+    )
+    .join("\n");
 
 /** @throws SyntaxError when the text is not a page made by `encodeMembers` */
 export function decodeMembers(text: string): readonly FanoutMember[] {
   return text.split("\n").map((line) => {
     const [id = "", generation = "", state] = line.split(" ");
     if (!id || !/^\d+$/.test(generation)) throw new SyntaxError("the text is not a page of a snapshot");
-    return { id, generation: Number(generation), disabled: state === "disabled" };
+    const member = { id, generation: Number(generation), disabled: state === "disabled" };
+    return state === "ordered" ? { ...member, ordered: true } : member;
   });
 }
 

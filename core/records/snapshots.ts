@@ -26,9 +26,11 @@ const TRIES = 16;
 export interface Fanout {
   /** Active subscriptions: one delivery each, due at once. */
   readonly due: readonly Subscription[];
+  /** Active subscriptions that are ordered: one delivery each, due when its turn comes. Absent when there are none. */
+  readonly ordered?: readonly Subscription[];
   /** Disabled subscriptions: one delivery each that has already failed, kept for replay. */
   readonly failed: readonly Subscription[];
-  /** Ids of both, in the order of the subscriptions. */
+  /** Ids of all of them, in the order of the subscriptions. */
   readonly ids: readonly string[];
 }
 
@@ -121,9 +123,10 @@ function snapshotOf(keyId: string, fan: Fanout): Snapshot {
   return { keyId, fan, wide: { snapshot: snapshotId(pagesOf(fan)), count: fan.ids.length } };
 }
 
-function pagesOf({ due, failed, ids }: Fanout): readonly string[] {
+function pagesOf({ due, ordered = [], failed, ids }: Fanout): readonly string[] {
   const byId = new Map<string, FanoutMember>();
   for (const { id, generation } of due) byId.set(id, { id, generation, disabled: false });
+  for (const { id, generation } of ordered) byId.set(id, { id, generation, disabled: false, ordered: true });
   for (const { id, generation } of failed) byId.set(id, { id, generation, disabled: true });
   const pages: string[] = [];
   for (let from = 0; from < ids.length; from += PAGE_MEMBERS) {

@@ -1,0 +1,51 @@
+/** Checks the rows of ordered subscriptions: who waits, and that each sequence that is busy has somebody whose turn it is. */
+import * as keys from "../model/keys.ts";
+import type { Entry } from "../ports/storage.ts";
+import { unlessDamaged } from "../records/damage.ts";
+import { decodeDelivery } from "../records/delivery-records.ts";
+import { parseHeld } from "../records/sequences.ts";
+import type { Readable } from "./verify-wide.ts";
+
+/** Most due lines of one subscription that are read to find the head of a sequence: one for each sequence. */
+const PAGE = 500;
+
+export async function checkSequence({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const [, , subscriptionId = "", sequence = ""] = key.split(":");
+  if (!/^(?:busy|idle) \d+$/.test(value)) return "cannot be read";
+  const [first] = await storage.range(keys.waitingOf(subscriptionId, Number(sequence)), { limit: 1 });
+  if (value.startsWith("idle")) return first === undefined ? undefined : "is idle, but deliveries wait in it";
+  const held = await storage.getItem(keys.heldKey(subscriptionId, Number(sequence)));
+  if (held !== undefined) return undefined;
+  for (let after: string | undefined; ;) {
+    const lines: readonly Entry[] = await storage.range(keys.duesOf(subscriptionId), { after, limit: PAGE });
+    for (const line of lines) {
+      const due = keys.parseDue(line.key, line.value);
+      if (due.damaged !== undefined || due.order?.sequence === Number(sequence)) return undefined;
+    }
+    if (lines.length < PAGE) return "is busy, but it is nobody's turn";
+    after = lines.at(-1)?.key;
+  }
+}
+
+export const checkPassed = ({ value }: Entry): string | undefined =>
+  /^\d+$/.test(value) ? undefined : "cannot be read";
+
+export async function checkWaiting({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const due = keys.parseWaiting(key, value);
+  const { subscriptionId, ordinal, order } = due;
+  if (order === undefined || keys.waitingKey(subscriptionId, order, ordinal) !== key) return "stands at another place";
+  const text = await storage.getItem(keys.deliveryKey(subscriptionId, ordinal));
+  if (text === undefined) return "belongs to a delivery that does not exist";
+  const delivery = unlessDamaged(() => decodeDelivery(text));
+  if (delivery === undefined) return undefined;
+  if (delivery.status !== "pending") return `waits, but its delivery is ${delivery.status}`;
+  return delivery.cycle === due.cycle && delivery.order?.place === order.place
+    ? undefined
+    : "disagrees with its delivery";
+}
+
+export async function checkHeld({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  const { keyId, subscriptionId, sequence } = parseHeld(key, value);
+  const row = await storage.getItem(keys.sequenceKey(keyId, subscriptionId, sequence));
+  return row?.startsWith("busy ") === true ? undefined : "holds up a sequence that is not busy";
+}
