@@ -15,6 +15,7 @@ import type { Change, Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
 import { endDamaged } from "./end-damaged.ts";
 import { endFailed } from "./end-failed.ts";
+import { settleEnd } from "./end-turn.ts";
 import { isExpectedEnd, NotDelivered } from "./not-delivered.ts";
 import type { CachedEvent } from "./event-cache.ts";
 import { judge } from "./outcome.ts";
@@ -30,8 +31,7 @@ import { endedBy, FRESH_MS } from "../records/ended-by.ts";
 
 /** The most attempts that any policy may ask for. */
 const MOST_ATTEMPTS = 5;
-
-/** One object per delivery. It has methods on the prototype, so that a delivery makes no closures for them. */
+/** One object per delivery, with methods on the prototype, because closures cost more. */
 export class DeliveryRun {
   readonly #lease: Lease;
   readonly #signal: AbortSignal;
@@ -99,7 +99,7 @@ export class DeliveryRun {
     const ended = endedBy(sub, generation);
     if (ended !== undefined) {
       const over = { ...delivery, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() };
-      await this.#settle(endedChanges(this.#line, over));
+      await this.#settleEnd(endedChanges(this.#line, over), over);
       return metrics.count("deliveries", { outcome: ended.status });
     }
     for (const gate of this.#deps.gates) {
@@ -153,7 +153,7 @@ export class DeliveryRun {
         const slot = this.#slot;
         const early = slot?.giveEarly() === true;
         try {
-          await this.#settle(deliveredChanges(this.#line, now));
+          await this.#settleEnd(deliveredChanges(this.#line, now), now);
         } finally {
           if (early) slot?.stored();
         }
@@ -172,7 +172,8 @@ export class DeliveryRun {
         this.#delivery = now = { ...tried, nextAttemptAt: outcome.at };
         const next = dueOf(now, outcome.at);
         const held = outcome.at - now.updatedAt <= holdMs && this.#hold();
-        await this.#settle(movedChanges(this.#line, next, now), held ? { keep: next } : { next });
+        const then = held ? { keep: next } : { next };
+        await settle(this.#lease, movedChanges(this.#line, next, now), then, this.#signal, this.#deps);
         this.#line = next;
         report(sub, now, made, outcome, event.traceparent);
         await this.#pause(outcome.pauseMs);
@@ -183,13 +184,17 @@ export class DeliveryRun {
     if (outcome.kind === "exhausted") await this.#pause(outcome.pauseMs);
   }
 
-  #settle(changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }): Promise<void> {
-    return settle(this.#lease, changes, then, this.#signal, this.#deps);
+  #settleEnd(changes: readonly Change[], delivery: Delivery): Promise<void> {
+    return settleEnd({ lease: this.#lease, line: this.#line, delivery }, changes, this.#signal, this.#deps);
   }
 
   #end(sub: Subscription, failed: Delivery): Promise<void> {
-    const at = { lease: this.#lease, line: this.#line };
-    return endFailed(at, { sub, loaded: this.#loaded as CachedEvent, failed }, this.#signal, this.#deps);
+    return endFailed(
+      { lease: this.#lease, line: this.#line },
+      { sub, loaded: this.#loaded as CachedEvent, failed },
+      this.#signal,
+      this.#deps,
+    );
   }
 
   async #pause(asked: number | undefined): Promise<void> {

@@ -20,7 +20,7 @@ export type AttemptGate = (sub: Subscription, ordinal: string) => MaybePromise<n
 
 /** What all deliveries share. */
 export interface DeliveryDeps {
-  readonly storage: Pick<Storage, "getItem" | "range" | "queue">;
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "queue">;
   readonly subscriptionCache: SubscriptionCache;
   readonly recipients: Pick<Recipients, "has">;
   readonly eventCache: EventCache;

@@ -12,6 +12,7 @@ import { readEvent, readText, unlessDamagedLater } from "../records/damage.ts";
 import { everyEntry } from "../records/subscription-cache.ts";
 import { endFailed } from "./end-failed.ts";
 import { decodeDelivery, dropDue, dueOf, endedChanges, freshDelivery, putDue } from "../records/delivery-records.ts";
+import { settleEnd } from "./end-turn.ts";
 import { handOver, settle } from "./settle.ts";
 import { endedBy } from "../records/ended-by.ts";
 
@@ -59,7 +60,7 @@ async function end(
   if (record !== undefined && (error.kind === "due" || keyId !== line.keyId)) {
     const next = record.nextAttemptAt === undefined ? undefined : dueOf(record, record.nextAttemptAt);
     if (record.status !== "pending" || next === undefined) {
-      await settle(lease, [dropDue(line)], undefined, signal, deps);
+      await settleEnd({ lease, line, delivery: record }, [dropDue(line)], signal, deps);
       return "the due line was dropped: its delivery has ended";
     }
     if (dueKey(next) !== dueKey(line) || dueValue(next) !== dueValue(line)) {
@@ -70,7 +71,7 @@ async function end(
   const text = await unlessDamagedLater(readText(storage, "event", eventKey(keyId, ordinal)));
   const found = readEvent(keyId, ordinal, text);
   if (record === undefined && !found.damaged && !(await deps.recipients.has(found.event, subscriptionId))) {
-    await settle(lease, [dropDue(line)], undefined, signal, deps);
+    await settleEnd({ lease, line }, [dropDue(line)], signal, deps);
     return "the due line was dropped: its event has no such delivery";
   }
   const generation = line.damaged === undefined ? line.generation : (sub?.generation ?? 0);
@@ -80,7 +81,7 @@ async function end(
   if (ended.reason === "record_damaged" && sub !== undefined) {
     const loaded = { event: found.event, body: new Uint8Array() };
     await endFailed({ lease, line }, { sub, loaded, failed: over }, signal, deps);
-  } else await settle(lease, endedChanges(line, over), undefined, signal, deps);
+  } else await settleEnd({ lease, line, delivery: over }, endedChanges(line, over), signal, deps);
   metrics.count("deliveries", { outcome: ended.reason === "record_damaged" ? "damaged" : ended.status });
   return record === undefined && error.kind === "delivery"
     ? `the delivery is ${ended.status}: ${ended.reason}; its attempts are lost`

@@ -7,7 +7,7 @@ import type { CachedEvent } from "./event-cache.ts";
 import type { Operational } from "../publish/accept.ts";
 import { persist } from "../records/persist.ts";
 import { endedChanges } from "../records/delivery-records.ts";
-import { settle } from "./settle.ts";
+import { settleEnd } from "./end-turn.ts";
 
 /**
  * Stores a failure together with its operational event. Building that event needs reads; if they fail, the result is
@@ -28,7 +28,8 @@ export async function endFailed(
     missed = true;
     log.warn("a failure is stored before its operational event", { subscriptionId: sub.id, error: String(error) });
   }
-  await settle(lease, [...endedChanges(line, failed), ...(event?.changes ?? [])], undefined, signal, deps);
+  const changes = [...endedChanges(line, failed), ...(event?.changes ?? [])];
+  await settleEnd({ lease, line, failedFor: sub, delivery: failed }, changes, signal, deps);
   event?.committed();
   if (!missed) return;
   await persist(() => failureEvent.late(sub, loaded, failed), signal, { clock, log }).catch((error: unknown) =>

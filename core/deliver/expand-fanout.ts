@@ -112,6 +112,7 @@ export function createExpand(deps: ExpandDeps): Deliver {
       const from = lease.damaged === undefined ? lease.attempts : await firstUnwritten(event, all);
       members = all.slice(from, from + page);
       for (const member of members) {
+        if (member.ordered === true) continue;
         if (member.disabled) addFailed(changes, event, member);
         else addDue(changes, dues, event, member);
       }

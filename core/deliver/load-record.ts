@@ -9,14 +9,15 @@ import { readText } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 
 /**
- * @returns `undefined` when only the acceptance has been written: no attempt and no replay
+ * @returns `undefined` when only the acceptance has been written: no attempt and no replay. One that goes in order has a
+ * record from then on
  * @throws DamagedRecordError when line or record is damaged, or they contradict each other (which a simultaneous replay
  * can also cause); StorageError
  */
 export function loadRecord(line: Due, storage: Pick<Storage, "getItem">): MaybePromise<Delivery | undefined> {
-  const { ordinal, attempts, cycle, dueAt } = line;
+  const { ordinal, attempts, cycle, dueAt, order } = line;
   if (line.damaged !== undefined) throw new DamagedRecordError("due", "unreadable", dueKey(line));
-  if (attempts === 0 && cycle === 0 && dueAt === ordinalTime(ordinal)) return undefined;
+  if (attempts === 0 && cycle === 0 && dueAt === ordinalTime(ordinal) && order === undefined) return undefined;
   return recordOf(line, storage);
 }
 

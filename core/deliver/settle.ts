@@ -8,6 +8,7 @@ import type { Change, Lease, Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
 import { persist, persistAfter } from "../records/persist.ts";
 import { decodeDelivery, dueOf } from "../records/delivery-records.ts";
+import { isSequenceConflict } from "../records/sequences.ts";
 
 export interface SettleDeps {
   readonly storage: Pick<Storage, "getItem" | "queue">;
@@ -33,7 +34,8 @@ async function settleAfter(first: unknown, ...args: Settling): Promise<void> {
   try {
     await persistAfter(first, () => deps.storage.queue.settle(lease, changes, then), signal, deps);
   } catch (error) {
-    if (!(error instanceof ConflictError) || !(await isOurs(...args))) throw error;
+    // About a sequence only: the line is as it was claimed, so the commit did not happen.
+    if (!(error instanceof ConflictError) || isSequenceConflict(error) || !(await isOurs(...args))) throw error;
   }
 }
 

@@ -12,8 +12,8 @@ import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent } from "./write-event
 import type { FanoutBounds, NewEvent, Writing } from "./write-event.ts";
 import { holds, subscriptionsOf } from "./fanout.ts";
 import { createFilteredFanouts, type FanoutOf } from "./filtered-fanouts.ts";
-import type { Fanout } from "../records/snapshots.ts";
 import type { Narrowed } from "./apply-filters.ts";
+import { createPlacing, ORDER_ROUNDS } from "./ordered.ts";
 import { createSeenEventTypes } from "./seen-event-types.ts";
 import { answerOf, ownsAll, parseEvents, type ParsedEvent } from "./parse-events.ts";
 import {
@@ -26,8 +26,9 @@ import {
   type StoredAnswer,
 } from "./idempotency.ts";
 import { rememberedSet } from "../records/remembered-set.ts";
-import { createSnapshots } from "../records/snapshots.ts";
+import { createSnapshots, type Fanout } from "../records/snapshots.ts";
 import { commitOnce, storageProblem } from "../records/commit-once.ts";
+import { isSequenceConflict } from "../records/sequences.ts";
 
 export interface PublisherDeps extends AdmissionDeps {
   readonly storage: AdmissionDeps["storage"] &
@@ -74,6 +75,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   const bounds = deps.fanout ?? FANOUT_BOUNDS;
   const names = createSeenEventTypes(storage);
   const admission = createAdmission(deps);
+  const placing = createPlacing(storage);
 
   const accept: Accept = async (request) => {
     const began = clock.monotonic();
@@ -109,6 +111,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     const twice = repeatedIdsWithin(drafts);
     let stored = NOTHING_STORED;
     let was: string | null = null;
+    let lostPlaces = 0;
     for (let round = 0; round < ROUNDS; round++) {
       const writing = nothingWritten();
       const found = subscriptionsOf(subscriptionCache, drafts);
@@ -123,8 +126,12 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         writing.changes.unshift(...rememberRequest(idempotency, accepted, clock.now(), was));
       }
       if (writing.snapshots.size > 0) writing.changes.push(...(await snapshots.ready(writing.snapshots)));
+      const endTurn = writing.ordered === undefined ? undefined : await placing.place(writing, writing.ordered);
       // The subscriptions changed meanwhile. From here to the storage nothing can come between.
-      if (!holds(subscriptionCache, byKey)) continue;
+      if (!holds(subscriptionCache, byKey)) {
+        endTurn?.();
+        continue;
+      }
       const commit = admission.began();
       try {
         const fresh = writing.changes.length === 0 || (await commitOnce(storage, writing.changes));
@@ -132,9 +139,11 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         return accepted;
       } catch (error) {
         if (!(error instanceof ConflictError)) throw error;
+        if (isSequenceConflict(error) && ++lostPlaces < ORDER_ROUNDS) round--;
         snapshots.forget(writing.snapshots);
       } finally {
         admission.ended(commit);
+        endTurn?.();
       }
       if (idempotency !== undefined) {
         const before = await recallRequest(storage, idempotency, clock.now());
@@ -192,13 +201,14 @@ export function createPublisher(deps: PublisherDeps): Publisher {
    * Runs after the commit. A crash before it costs nothing: the next sweep finds the due lines. It may announce old
    * ones.
    */
-  function announce({ events, dues, filtered }: Writing, fresh = true): void {
+  function announce({ events, dues, waiting, filtered }: Writing, fresh = true): void {
     names.written(events);
     for (const { subscriptionIds } of filtered) metrics.count("filtered", undefined, subscriptionIds.length);
     if (deps.accepted !== undefined) for (const event of events) deps.accepted(event);
-    if (dues.length === 0 || !fresh) return;
-    storage.queue.add(dues);
+    if (!fresh) return;
+    if (dues.length > 0) storage.queue.add(dues);
     admission.added(dues);
+    if (waiting !== undefined) admission.added(waiting);
   }
 
   function logAccepted({ requestId, source, traceparent }: AcceptRequest, one: Accepted, durationMs: number): void {

@@ -5,6 +5,7 @@ import type { Log } from "../ports/plugin.ts";
 import type { AcceptRequest } from "../ports/source.ts";
 import type { Storage } from "../ports/storage.ts";
 import { deliveriesOfLine, unwritten } from "../records/new-delivery.ts";
+import { countWaiting } from "../records/sequences.ts";
 import type { Subscribers } from "./fanout.ts";
 import { createKeyBackpressure } from "./key-backpressure.ts";
 import { createBackpressure, type Backpressure } from "./backpressure.ts";
@@ -12,7 +13,7 @@ import { createStorageHeadroom } from "./storage-room.ts";
 import { createCommitTurns, weightOf } from "./commit-turns.ts";
 
 export interface AdmissionDeps {
-  readonly storage: Pick<Storage, "room" | "nodes" | "range"> & {
+  readonly storage: Pick<Storage, "room" | "nodes" | "range" | "getMany"> & {
     readonly queue: Pick<Storage["queue"], "depth" | "pending">;
   };
   readonly subscriptionCache: Subscribers;
@@ -53,7 +54,11 @@ export function createAdmission(deps: AdmissionDeps): Admission {
   const { storage, subscriptionCache, clock, maxPendingPerKey: most = 0 } = deps;
   const { queue, nodes } = storage;
   const room = createStorageHeadroom(deps);
-  const backpressure = createBackpressure(queue, clock, deps.maxPending, () => unwritten(storage));
+  const unqueued = async (keyId?: string): Promise<number> => {
+    const [later, waiting] = await Promise.all([unwritten(storage, keyId), countWaiting(storage, keyId)]);
+    return later + waiting;
+  };
+  const backpressure = createBackpressure(queue, clock, deps.maxPending, () => unqueued());
   const turns = createCommitTurns(clock);
   const ofKeys =
     most > 0
@@ -63,7 +68,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
           clock,
           most,
           shared: nodes !== undefined,
-          unwritten: (keyId) => unwritten(storage, keyId),
+          unwritten: unqueued,
         })
       : undefined;
 

@@ -86,8 +86,10 @@ export function narrow(fan: Fanout, filters: Filters, verdicts: string): Narrowe
   const out = new Set<string>();
   for (const [i, { of }] of filters.entries()) if (verdicts[i] === "0") for (const { id } of of) out.add(id);
   const stays = ({ id }: { readonly id: string }): boolean => !out.has(id);
+  const ordered = fan.ordered?.filter(stays) ?? [];
   return {
     due: fan.due.filter(stays),
+    ...(ordered.length > 0 && { ordered }),
     failed: fan.failed.filter(stays),
     ids: fan.ids.filter((id) => !out.has(id)),
     filteredOut: [...out],

@@ -3,6 +3,7 @@
  * once, at acceptance.
  */
 import type { MaybePromise } from "../model/maybe-promise.ts";
+import { OPERATIONAL } from "../model/names.ts";
 import { wants, type Subscription } from "../model/subscription.ts";
 import type { Fanout } from "../records/snapshots.ts";
 import { filtersOf, narrow, type Filters, type Narrowed } from "./apply-filters.ts";
@@ -16,8 +17,12 @@ export interface TypeFanout extends Fanout {
 export function fanout(type: string, subscriptions: readonly Subscription[]): TypeFanout {
   const interested = subscriptions.filter((sub) => sub.deletedAt === undefined && wants(sub, type));
   const filters = filtersOf(interested);
+  // Operational events are stored with other changes, which must not depend on their place.
+  const inOrder = (sub: Subscription): boolean => sub.ordered === true && !type.startsWith(OPERATIONAL);
+  const ordered = interested.filter((sub) => sub.status === "active" && inOrder(sub));
   return {
-    due: interested.filter((sub) => sub.status === "active"),
+    due: interested.filter((sub) => sub.status === "active" && !inOrder(sub)),
+    ...(ordered.length > 0 && { ordered }),
     failed: interested.filter((sub) => sub.status === "disabled"),
     ids: interested.map((sub) => sub.id),
     ...(filters !== undefined && { filters }),

@@ -5,6 +5,8 @@
 import type { Due } from "../model/delivery.ts";
 import { deliveryBody, encodeEvent, type RelayEvent } from "../model/event.ts";
 import { dueKey, dueValue, eventKey, fanoutKey } from "../model/keys.ts";
+import { sequenceOf } from "../model/order.ts";
+import type { Subscription } from "../model/subscription.ts";
 import type { Change } from "../ports/storage.ts";
 import { openFanout } from "../records/fanout-row.ts";
 import { addDue, addFailed, fanoutLine } from "../records/new-delivery.ts";
@@ -45,8 +47,18 @@ export interface Writing {
   readonly snapshots: Set<Snapshot>;
   /** Subscriptions that get none of an event because of their filters. */
   readonly filtered: FilteredOut[];
+  /** Deliveries that go in order, without their places. Absent when there are none. */
+  ordered?: OrderedDelivery[];
+  /** Lines of those whose turn has not come. */
+  waiting?: readonly Due[];
   /** How many deliveries the commit writes itself. */
   written: number;
+}
+
+export interface OrderedDelivery {
+  readonly event: RelayEvent;
+  readonly sub: Subscription;
+  readonly sequence: number;
 }
 
 export interface FilteredOut {
@@ -88,6 +100,10 @@ export function writeEvent(writing: Writing, made: NewEvent, fan: Fanout, snapsh
     body,
   };
   events.push(event);
+  if (fan.ordered !== undefined) {
+    const waiting = (writing.ordered ??= []);
+    for (const sub of fan.ordered) waiting.push({ event, sub, sequence: sequenceOf(sub, type, made.data) });
+  }
   // Created only once, even if a commit that seemed lost arrives late: by then the event may have been delivered.
   changes.push({ op: "put", key: eventKey(keyId, ordinal), value: encodeEvent(event), if: null });
   if (snapshot !== undefined) {

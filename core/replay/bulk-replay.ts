@@ -8,7 +8,8 @@ import type { Clock } from "../ports/clock.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged } from "../records/damage.ts";
 import { reopening } from "../records/fanout-row.ts";
-import { decodeDelivery, dueOf, parseFailed, replayChanges, type Failed } from "../records/delivery-records.ts";
+import { decodeDelivery, parseFailed, type Failed } from "../records/delivery-records.ts";
+import { commitOf, withOrder, type Replayed } from "./replay-order.ts";
 import { replayedEventId } from "./read-delivery.ts";
 
 export interface ReplayFailedOptions {
@@ -78,7 +79,7 @@ export function createBulkReplay(deps: {
       ordinals.map((ordinal) => deliveryKey(sub.id, ordinal)),
     );
     const changes: Change[] = [];
-    const moved: Delivery[] = [];
+    const moved: Replayed[] = [];
     const rest: ReplayPosition[] = [];
     for (const [i, ordinal] of ordinals.entries()) {
       const text = texts[i];
@@ -92,21 +93,22 @@ export function createBulkReplay(deps: {
         continue;
       }
       const dueAt = dueOfNth(moved.length);
-      const next = replayedDelivery(delivery, sub, dueAt, clock.now());
-      moved.push(next);
-      for (const change of replayChanges(delivery, text, next, dueAt)) changes.push(change);
+      const next = await withOrder(storage, sub, replayedDelivery(delivery, sub, dueAt, clock.now()));
+      moved.push({ delivery, was: text, next, dueAt });
       for (const change of opened) changes.push(change);
     }
     let count = moved.length;
     try {
       if (count > 0) {
+        const { changes: more, dues } = await commitOf(storage, moved);
+        for (const change of more) changes.push(change);
         await storage.commit(changes);
-        storage.queue.add(moved.map((next) => dueOf(next, next.nextAttemptAt as number)));
+        storage.queue.add(dues);
       }
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
       count = 0;
-      for (const { eventId, ordinal } of moved) rest.push({ eventId, ordinal });
+      for (const { next } of moved) rest.push({ eventId: next.eventId, ordinal: next.ordinal });
     }
     for (const place of rest) if (await move(sub, place, dueOfNth(count))) count++;
     return count;

@@ -11,7 +11,9 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { reopened, reopening } from "../records/fanout-row.ts";
 import { locateEvent } from "../records/find-event.ts";
 import { createRecipients, everyRecipientId, type Recipients } from "../records/recipients.ts";
-import { dueOf, freshDelivery, replayChanges } from "../records/delivery-records.ts";
+import { freshDelivery } from "../records/delivery-records.ts";
+import { isSequenceConflict } from "../records/sequences.ts";
+import { commitOf, lineKeys, withOrder } from "./replay-order.ts";
 import {
   createBulkReplay,
   replayedDelivery,
@@ -44,8 +46,8 @@ export interface Replay {
   failed(options: ReplayFailedOptions): Promise<BulkReplayed>;
 }
 
-/** More than replays of one wide event are likely to race: each changes its row. */
-const TRIES = 16;
+/** More than replays of one wide event, or of one sequence, are likely to race: each changes its row. */
+const TRIES = 64;
 
 export function createReplay(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
@@ -68,10 +70,11 @@ export function createReplay(deps: {
     if (text !== undefined && known === undefined) return undefined;
     if (known !== undefined && known.status !== "pending") return { delivery: known, text: text as string };
     const at = known?.nextAttemptAt ?? ordinalTime(ordinal);
-    const key = dueKey({ subscriptionId, dueAt: at, ordinal });
-    const value = await storage.getItem(key);
-    const line = value === undefined ? undefined : parseDue(key, value);
-    if (known !== undefined) return { delivery: known, text: text as string, line };
+    const keys = known === undefined ? [dueKey({ subscriptionId, dueAt: at, ordinal })] : lineKeys(known, at);
+    const [value, waiting] = await storage.getMany(keys);
+    const line = value === undefined ? undefined : parseDue(keys[0] as string, value);
+    const waits = waiting === undefined ? undefined : { key: keys[1] as string, value: waiting };
+    if (known !== undefined) return { delivery: known, text: text as string, line, waits };
     return line && { delivery: freshDelivery({ ...line, keyId }, eventId), text: null, line };
   }
 
@@ -87,11 +90,12 @@ export function createReplay(deps: {
       if (current === undefined || !replayable(current.delivery, sub, options.force === true)) return false;
       const opened = await reopening(storage, sub.keyId, at.ordinal);
       if (opened === undefined) return false;
-      const { delivery, text, line } = current;
-      const next = replayedDelivery(delivery, sub, dueAt, clock.now());
+      const { delivery, text, line: stale, waits } = current;
+      const next = await withOrder(storage, sub, replayedDelivery(delivery, sub, dueAt, clock.now()));
+      const { changes, dues } = await commitOf(storage, [{ delivery, was: text, next, dueAt, stale, waits }]);
       try {
-        await storage.commit([...replayChanges(delivery, text, next, dueAt, line), ...opened, ...(options.also ?? [])]);
-        storage.queue.add([dueOf(next, dueAt)]);
+        await storage.commit([...changes, ...opened, ...(options.also ?? [])]);
+        storage.queue.add(dues);
         return true;
       } catch (error) {
         // Changed meanwhile: read again.
@@ -114,21 +118,26 @@ export function createReplay(deps: {
       attempts: 0,
     };
     const listed: RelayEvent = { ...event, subscriptionIds: [...event.subscriptionIds, sub.id] };
-    const next: Delivery = { ...freshDelivery(line, event.id), cycle: 1, updatedAt: dueAt };
-    try {
-      await storage.commit([
-        { op: "put", key: eventKey(event.keyId, event.ordinal), value: encodeEvent(listed), if: text },
-        ...replayChanges(next, null, next, dueAt),
-        ...reopened(event),
-        ...also,
-      ]);
-    } catch (error) {
-      if (error instanceof ConflictError)
-        throw new Problem("CONFLICT", "Another replay of this event came first. Read the event again.");
-      throw error;
+    const made: Delivery = { ...freshDelivery(line, event.id), cycle: 1, updatedAt: dueAt };
+    const next = await withOrder(storage, sub, made);
+    for (let tries = 0; ; tries++) {
+      const { changes, dues } = await commitOf(storage, [{ delivery: next, was: null, next, dueAt }]);
+      try {
+        await storage.commit([
+          { op: "put", key: eventKey(event.keyId, event.ordinal), value: encodeEvent(listed), if: text },
+          ...changes,
+          ...reopened(event),
+          ...also,
+        ]);
+      } catch (error) {
+        if (isSequenceConflict(error) && tries < TRIES) continue;
+        if (error instanceof ConflictError)
+          throw new Problem("CONFLICT", "Another replay of this event came first. Read the event again.");
+        throw error;
+      }
+      storage.queue.add(dues);
+      return true;
     }
-    storage.queue.add([dueOf(next, dueAt)]);
-    return true;
   }
 
   return {
@@ -169,6 +178,8 @@ interface Current {
   readonly delivery: Delivery;
   readonly text: string | null;
   readonly line?: Due;
+  /** Its row while it waits for its turn. */
+  readonly waits?: { readonly key: string; readonly value: string };
 }
 
 function replayable(delivery: Delivery, sub: Subscription, force: boolean): boolean {

@@ -87,8 +87,11 @@ export function createJudge(deps: {
         }
         const parsed: Due | undefined = due === undefined ? undefined : parseDue(line, due);
         const sub = await subscriptionCache.get(event.keyId, id);
-        const status =
-          delivery !== undefined && delivery.status !== "pending"
+        // One that goes in order leaves its sequence first, even when it ended with its subscription.
+        const inOrder = delivery?.order !== undefined && delivery.status === "pending";
+        const status = inOrder
+          ? "pending"
+          : delivery !== undefined && delivery.status !== "pending"
             ? delivery.status
             : (endedBy(sub, delivery?.generation ?? parsed?.generation ?? 0)?.status ?? "pending");
         return { status, changes, endedAt: delivery?.updatedAt ?? event.acceptedAt };

@@ -7,7 +7,8 @@ import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, unlessDamaged } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
-import { EVERY, type Buckets, type StatsCollector } from "./collect.ts";
+import { countWaiting } from "../records/sequences.ts";
+import { EVERY, MOST_PENDING, type Buckets, type StatsCollector } from "./collect.ts";
 import { GRAINS, startOf } from "./rollups.ts";
 import type { EndpointHealth } from "../model/endpoint-health.ts";
 import { quantileMs } from "./latency-histogram.ts";
@@ -77,7 +78,7 @@ export interface StatsQuery {
 
 export function createStatsQuery(deps: {
   readonly collector: Pick<StatsCollector, "read" | "pending">;
-  readonly storage: Pick<Storage, "range">;
+  readonly storage: Pick<Storage, "range" | "getMany">;
   readonly subscriptionCache: SubscriptionCache;
   readonly health: { state(subscriptionId: string): EndpointHealth };
   readonly clock: Pick<Clock, "now">;
@@ -95,10 +96,12 @@ export function createStatsQuery(deps: {
   }
 
   async function glance(subscription: Subscription, counts: Counts | undefined): Promise<SubscriptionStats> {
-    const { id } = subscription;
+    const { id, keyId } = subscription;
     const [newest] = await storage.range(deliveriesOf(id), { reverse: true, limit: 1 });
     const last = newest && lastOf(subscription, newest);
-    return { subscription, ...sums(counts), backlog: await collector.pending(id), health: health.state(id), last };
+    const waiting = subscription.ordered === true ? await countWaiting(storage, keyId, id) : 0;
+    const backlog = Math.min(MOST_PENDING, (await collector.pending(id)) + waiting);
+    return { subscription, ...sums(counts), backlog, health: health.state(id), last };
   }
 
   /** Of a damaged record only the place is known. */

@@ -1,5 +1,6 @@
 /** Checks and seals the credentials of a subscription: its client certificate and its OAuth 2 client. */
 import { createSecureContext } from "node:tls";
+import { checkOrdering } from "./ordering.ts";
 import { certificateFacts, keyPairProblem } from "../model/certificate.ts";
 import { clientKeyAad, clientSecretAad } from "../model/credentials.ts";
 import type { ClientCertificate, Oauth2 } from "../model/credentials.ts";
@@ -89,8 +90,9 @@ function sealOauth2(
   return { oauth2: { ...rest, sealedSecret: kept.sealedSecret } };
 }
 
-/** @throws Problem VALIDATION_FAILED for credentials that exclude each other, or that the URL's transport does not take */
+/** @throws Problem VALIDATION_FAILED for fields that exclude or need each other, or that the URL's transport does not take */
 export function checkTogether(sub: Subscription, takesCredentials: (url: string) => boolean = () => true): void {
+  checkOrdering(sub);
   const names = CREDENTIALS.filter((name) => sub[name] !== undefined);
   if (names.length > 0 && !takesCredentials(sub.url))
     throw invalid(names.map((path) => ({ path, message: "is only for https: URLs" })));

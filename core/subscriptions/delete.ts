@@ -10,7 +10,9 @@ import type { Change, Storage } from "../ports/storage.ts";
 import type { Actor, AuditLine } from "../records/audit-trail.ts";
 import { retryOnConflict } from "../records/optimistic-update.ts";
 import type { OptimisticUpdate } from "../records/optimistic-update.ts";
+import { skipAllHeld } from "../records/sequences.ts";
 import { decodeSubscription, liveOf } from "../records/subscription-cache.ts";
+import { forgetSequences } from "./ordering.ts";
 
 export interface DeletionDeps {
   readonly storage: Storage;
@@ -46,6 +48,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
         { op: "put", key: subscriptionKey(keyId, id), value: tombstone, if: text },
         { op: "put", key: subscriptionCountKey(keyId), value: String(Math.max(0, live - 1)), if: count ?? null },
         { op: "put", key: expiryKey(at + TOMBSTONE_MS, subscriptionKey(keyId, id)), value: "" },
+        ...(await forgetSequences(storage, now, at)),
         audit(keyId, actor, { action: "subscription.deleted", target: id }),
       ]);
       return tombstone;
@@ -54,6 +57,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
     // nodes.
     const ends = await Promise.allSettled([abort(id), storage.queue.cancel(id)]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
+    await skipAllHeld(storage, id);
     const { ending: _ending, ...ended } = decodeSubscription(ending);
     const change = { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(ended), if: ending } as const;
     await storage.commit([change]).catch((error: unknown) => {

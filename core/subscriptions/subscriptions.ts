@@ -4,16 +4,17 @@ import { ordinals, randomId } from "../model/ids.ts";
 import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
-import { secretAad } from "../model/subscription.ts";
-import type { DisabledReason, RetryOptions, SealedSecret, Subscription } from "../model/subscription.ts";
+import { secretAad, type DisabledReason, type RetryOptions } from "../model/subscription.ts";
+import type { SealedSecret, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { auditChange, RELAY } from "../records/audit-trail.ts";
-import type { Actor, AuditLine } from "../records/audit-trail.ts";
+import { auditChange, RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
 import { retryOnConflict, createOptimisticUpdate } from "../records/optimistic-update.ts";
-import { createDeletion } from "./delete.ts";
+import { skipAllHeld } from "../records/sequences.ts";
 import { liveOf } from "../records/subscription-cache.ts";
+import { createDeletion } from "./delete.ts";
+import { checkRoomForOrdered } from "./ordering.ts";
 import type { CheckedUrl } from "./check-url.ts";
 import { checkCredentials, checkTogether, givenDetail, sealCredentials } from "./credentials.ts";
 import { checkEvents, checkTransform, fieldsOf, patched, sealHeaders } from "./update.ts";
@@ -105,9 +106,8 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     if (verdict.ok) return verdict.href;
     const opened = `To let the relay call it, its operator sets guard: { allow: ["${verdict.allow}"] } in relay.config.ts.`;
     const detail = `Give a URL that the relay may call.${verdict.allow === undefined ? "" : ` ${opened}`}`;
-    throw new Problem("URL_NOT_ALLOWED", detail, {
-      errors: [{ path, message: verdict.message, reason: verdict.reason }],
-    });
+    const errors = [{ path, message: verdict.message, reason: verdict.reason }];
+    throw new Problem("URL_NOT_ALLOWED", detail, { errors });
   }
 
   /** Returns the fields with a token URL that the relay may call, after a check of the credentials. */
@@ -118,8 +118,9 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     return { ...fields, oauth2: { ...oauth2, tokenUrl: await allowed(oauth2.tokenUrl, "oauth2.tokenUrl") } };
   }
 
-  /** Forgets a receiver's pause, circuit breaker and failures. */
+  /** Forgets a receiver's pause, breaker and failures, and what a crash left held. */
   async function revive(id: string): Promise<void> {
+    await skipAllHeld(storage, id);
     await storage.queue.pause(id, 0);
     await deps.revive?.(id);
   }
@@ -155,6 +156,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           ...sealCredentials(keys, { keyId, id }, fields, {}),
         };
         checkTogether(subscription, deps.takesCredentials);
+        await checkRoomForOrdered(storage, subscription);
         const changes: Change[] = [
           { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(subscription), if: null },
           { op: "put", key: subscriptionCountKey(keyId), value: String(live + 1), if: count ?? null },
@@ -178,6 +180,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const revived = now.status === "disabled" && patch.status === "active";
       if (revived) await revive(id);
       const url = patch.url === undefined ? undefined : await allowed(patch.url);
+      if (now.ordered !== true) await checkRoomForOrdered(storage, { keyId, id, ordered: patch.ordered });
       const { was, next } = await revise(keyId, id, (now) => {
         const next = patched(deps, now, { ...patch, url }, clock.now());
         checkTogether(next, deps.takesCredentials);
@@ -186,6 +189,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       });
       if (!revived && was.status === "disabled" && next.status === "active") await revive(id);
       await deps.known?.(id);
+      if (next.status === "disabled") await skipAllHeld(storage, id);
       return next;
     },
 
@@ -243,6 +247,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       if (revised !== undefined && revised.was !== revised.next) {
         deps.metrics?.count("subscriptions_disabled", { reason });
         event?.committed();
+        await skipAllHeld(storage, id);
       }
     },
   };

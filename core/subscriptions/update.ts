@@ -1,10 +1,10 @@
 /** Computes what an update makes of a subscription. Pure, except for the sealing of header values. */
-import type { Filter } from "../model/filter.ts";
+import type { Filter, FilterPath } from "../model/filter.ts";
 import { isEventPattern, matchesPattern, OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import type { FieldError } from "../model/problem.ts";
 import { DEFAULT_RETRY, headerAad, scheduleOf } from "../model/subscription.ts";
-import type { RetryOptions, RetrySettings, Subscription, SubscriptionStatus } from "../model/subscription.ts";
+import type { OnFailed, RetryOptions, RetrySettings, Subscription, SubscriptionStatus } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
 import { sealCredentials, type CredentialFields } from "./credentials.ts";
 
@@ -18,6 +18,10 @@ interface Options extends CredentialFields {
   /** Its shape and bounds have been checked. */
   readonly filter?: Filter | null;
   readonly transform?: string | null;
+  /** `false` clears it, like `null`. */
+  readonly ordered?: boolean | null;
+  readonly orderBy?: FilterPath | null;
+  readonly onFailed?: OnFailed | null;
   /** Values in clear text. In an update `null` keeps a value, and a name that is left out is removed. */
   readonly headers?: Readonly<Record<string, string | null>> | null;
 }
@@ -35,16 +39,28 @@ export interface SubscriptionPatch extends Options {
   readonly status?: SubscriptionStatus;
 }
 
-const PLAIN = ["description", "rateLimit", "timeoutMs", "retry", "filter", "transform"] as const;
+const PLAIN = [
+  "description",
+  "rateLimit",
+  "timeoutMs",
+  "retry",
+  "filter",
+  "transform",
+  "ordered",
+  "orderBy",
+  "onFailed",
+] as const;
 
 type Plain = Pick<Subscription, (typeof PLAIN)[number]>;
 
 /** Returns the optional fields that are set. @param retry the relay's policy, for what a retry policy leaves out */
 export function fieldsOf(fields: Options, retry: RetryOptions): Plain {
   const out: Record<string, unknown> = {};
-  for (const name of PLAIN) if (fields[name] !== undefined && fields[name] !== null) out[name] = fields[name];
+  for (const name of PLAIN) if (isSet(fields[name])) out[name] = fields[name];
   return { ...(out as Plain), ...(fields.retry && { retry: wholeRetry(fields.retry, retry) }) };
 }
+
+const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
 
 /**
  * A first delay beyond the relay's longest one raises that, unless a longest one is given, because it was asked for.
@@ -145,7 +161,8 @@ export function patched(
   const stored = staysAt(now, patch) ? { clientCertificate, oauth2 } : {};
   const status = patch.status ?? now.status;
   const kept: Record<string, unknown> = { ...rest };
-  for (const name of PLAIN) if (patch[name] === null) delete kept[name];
+  for (const name of PLAIN) if (patch[name] === null || patch[name] === false) delete kept[name];
+  if (patch.ordered === null || patch.ordered === false) for (const name of ["orderBy", "onFailed"]) delete kept[name];
   return {
     ...(kept as unknown as typeof rest),
     ...fieldsOf(patch, retry),
