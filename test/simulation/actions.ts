@@ -1,9 +1,11 @@
 /** What is asked of a simulated relay: events, subscriptions, changes of them, replays. Each is drawn by the world's own dice. */
 import { Problem } from "../../core/model/problem.ts";
+import { skipAllHeld } from "../../core/records/sequences.ts";
 import { FILTER } from "./filters.ts";
 import { MOODS, type SimNet } from "./network.ts";
 import type { SimNode } from "./node.ts";
 import type { KnownSubscription, Published } from "./oracle.ts";
+import { ORDER_BY, type Ordering } from "./order.ts";
 import type { World } from "./world.ts";
 
 const ACTOR = { sub: "tester" };
@@ -39,6 +41,8 @@ export interface Deeds {
   change(sub: KnownSubscription): Promise<void>;
   replay(): Promise<void>;
   replayAll(sub: KnownSubscription): Promise<void>;
+  /** Lets those behind a held delivery go on. */
+  skip(subscriptionId: string): Promise<void>;
 }
 
 export function deeds({ world, net, nodes, published, subscriptions, unknownSecret, healed }: DeedsIn): Deeds {
@@ -113,7 +117,19 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
     const keyId = random.pick(KEYS);
     const type = random.pick(TYPES);
     const filtered = random.chance(0.3);
-    const fields = { url: "https://receiver.example/hook", events: [type], filter: filtered ? FILTER : undefined };
+    const ordering: Ordering | undefined = random.chance(0.4)
+      ? { by: random.chance(0.3), hold: random.chance(0.4), releasedAt: [] }
+      : undefined;
+    const fields = {
+      url: "https://receiver.example/hook",
+      events: [type],
+      filter: filtered ? FILTER : undefined,
+      ...(ordering !== undefined && {
+        ordered: true,
+        ...(ordering.by && { orderBy: ORDER_BY }),
+        onFailed: ordering.hold ? ("hold" as const) : ("skip" as const),
+      }),
+    };
     const made = await ask((node) => node.parts.subscriptions.create(keyId, fields, ACTOR));
     if (made === undefined) return;
     const { subscription, secret } = made.value;
@@ -128,6 +144,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
       goneAt: Infinity,
       enabledAt: -1,
       filters: [{ filtered, from: -Infinity, until: Infinity, answered: true }],
+      ordering,
     });
     if (random.chance(0.6) && !healed()) net.moods.set(subscription.id, random.pick(MOODS));
   }
@@ -138,6 +155,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
     if (healed()) return;
     say(`${what} ${sub.id}`);
     const asked = world.now();
+    if (what !== "rotate" && what !== "filter") sub.ordering?.releasedAt.push(asked);
     if (what === "delete") sub.goneAt = Math.min(sub.goneAt, asked);
     const over = Infinity;
     try {
@@ -208,5 +226,13 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
     }).catch((error: unknown) => say(`replay failed: ${String(error)}`));
   }
 
-  return { publish, subscribe, change, replay, replayAll };
+  async function skip(id: string): Promise<void> {
+    subscriptions.get(id)?.ordering?.releasedAt.push(world.now());
+    await ask(async ({ parts }) => {
+      const skipped = await skipAllHeld(parts.storage, id);
+      if (skipped.length > 0) say(`skip ${skipped.map(({ eventId }) => eventId).join(" ")} at ${id}`);
+    }).catch((error: unknown) => say(`skipping failed: ${String(error)}`));
+  }
+
+  return { publish, subscribe, change, replay, replayAll, skip };
 }

@@ -12,6 +12,7 @@ import type { RetryOptions } from "../../core/model/subscription.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { included, type FilterSpan } from "./filters.ts";
 import type { Seen } from "./network.ts";
+import { checkSequences, type Ordering } from "./order.ts";
 import { recipientsOf, writtenSoFar } from "./recipients.ts";
 import { schedule } from "./schedule.ts";
 import { fail } from "./violation.ts";
@@ -53,6 +54,7 @@ export interface KnownSubscription {
   enabledAt: number;
   /** What filters it had, the newest last. */
   readonly filters: FilterSpan[];
+  readonly ordering?: Ordering | undefined;
 }
 
 /** Indexes and records agree. True at every moment of what is stored, for commits are all or nothing. */
@@ -89,10 +91,12 @@ export function checkRows(rows: SortedMap): void {
     )
       fail(`${key} → ${value} disagrees with its record ${text}`);
   }
+  const waiting = checkSequences(rows);
   for (const { key, value } of all("delivery:")) {
     const { subscriptionId, ordinal, status, cycle, attempts, reason } = decodeDelivery(value);
     const name = `${subscriptionId}:${ordinal}`;
-    if (status === "pending" && !dues.has(name)) fail(`${key} is pending, but not in the due index`);
+    if (status === "pending" && !dues.has(name) && !waiting.has(name))
+      fail(`${key} is pending, but neither due nor waiting for its turn`);
     const failed = rows.get(keys.failedKey(subscriptionId, ordinal));
     if ((status === "failed") !== (failed !== undefined))
       fail(`${key} is ${status}, its line of failed ones: ${failed}`);
@@ -159,6 +163,8 @@ export function checkEnd(witness: Witness): void {
   const { rows, published, subscriptions, seen } = witness;
   const [line] = rows.range("due:", { limit: 1 });
   if (line !== undefined) fail(`${line.key} is still due`);
+  const [behind] = rows.range("waiting:", { limit: 1 });
+  if (behind !== undefined) fail(`${behind.key} still waits`);
   const byId = new Map<string, string>();
   const refs = new Set<string>();
   for (const { key, value } of rows.range("event:", { limit: 1_000_000 })) {

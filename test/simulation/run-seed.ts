@@ -7,6 +7,7 @@ import type { FolderDisk, SimFolder } from "./folder-disk.ts";
 import { MOODS, simNet } from "./network.ts";
 import { startNode, type NodeTraits, type SimNode } from "./node.ts";
 import { checkEnd, checkRows, type KnownSubscription, type Published } from "./oracle.ts";
+import { checkOrder } from "./order.ts";
 import { checkOverdue, DEADLINE_MS } from "./schedule.ts";
 import { simThreads } from "./threads.ts";
 import type { SimRedis } from "./redis-server.ts";
@@ -19,6 +20,8 @@ export interface Ran {
   readonly tookMs: number;
   readonly requests: number;
   readonly accepted: number;
+  /** Deliveries that were sent in order. */
+  readonly turns: number;
   /** The same for the same seed. */
   readonly digest: string;
   readonly story: readonly string[];
@@ -112,7 +115,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   let healed = false;
   let broken: Error | undefined;
 
-  const { publish, subscribe, change, replay, replayAll } = deeds({
+  const { publish, subscribe, change, replay, replayAll, skip } = deeds({
     ...{ world, net, nodes, published, subscriptions, unknownSecret },
     healed: () => healed,
   });
@@ -174,6 +177,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
     else if (n <= 50) task(() => change(sub ?? (subs[0] as KnownSubscription)).catch(() => undefined));
     else if (n <= 56) task(replay);
     else if (n <= 60 && sub !== undefined) task(() => replayAll(sub));
+    else if (n <= 62 && sub !== undefined && sub.ordering?.hold === true) task(() => skip(sub.id));
     else if (n <= 64) task(() => subscribe().catch(() => undefined));
     else if (n <= 74 && sub !== undefined) net.moods.set(sub.id, random.pick(MOODS));
     else if (n <= 82) crash(name);
@@ -233,13 +237,17 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   };
   const deadline = healedAt + REST_MS;
   let rows = await rowsNow();
-  for (; rows.count("due:") > 0 && world.now() < deadline && broken === undefined; rows = await rowsNow()) {
+  const busy = (): boolean => rows.count("due:") + rows.count("waiting:") > 0;
+  for (; busy() && world.now() < deadline && broken === undefined; rows = await rowsNow()) {
+    // Also of those whose making was never answered.
+    for (const { key } of rows.range("held:", { limit: 1_000 })) task(() => skip(key.split(":")[1] as string));
     await world.run(world.now() + 20_000, over);
     checkOverdue({ rows: await rowsNow(), sent: net.sent, retry: traits.retry, now: world.now(), ...due });
   }
   if (broken !== undefined) throw broken;
   checkRows(rows);
   const grace = alone ? 0 : CALL_MS;
+  const turns = checkOrder({ rows, published, subscriptions, sent: net.sent });
   for (const id of unknownSecret) subscriptions.get(id)?.secrets.splice(0);
   checkEnd({
     rows,
@@ -260,9 +268,10 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
           forgotten.some((at) => at >= first.sentAt - CALL_MS && at <= again.sentAt))),
   });
   const accepted = [...published.values()].filter((event) => event.accepted.size > 0).length;
+  say(`${turns} turns in order`);
   const digest = `${world.now()} ${net.seen.length} ${accepted} ${random.next()}`;
   for (const { life: one } of nodes.values()) one.kill();
-  return { tookMs: world.now(), requests: net.seen.length, accepted, digest, story: world.story };
+  return { tookMs: world.now(), requests: net.seen.length, accepted, turns, digest, story: world.story };
 
   function over(): boolean {
     return broken !== undefined;

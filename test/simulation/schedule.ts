@@ -32,6 +32,8 @@ export interface Overdue {
 /** When all is well, a claim that was lost comes back within its lease, and nothing waits much longer than that. */
 const OVERDUE_MS = 10_000;
 const JITTER = 0.1;
+/** All that is held is skipped this often. */
+const SKIP_MS = 20_000;
 
 /**
  * All has been well for a while: whatever is due was attempted within the longest lease and some seconds. What was never
@@ -42,11 +44,14 @@ export function checkOverdue(at: Overdue): void {
   const { rows, sent, retry, now, healedAt, leaseMs, breakerMs, replayMs, gone } = at;
   const rests = new Map<string, number>();
   const tried = new Map<string, number>();
+  /** Of an ordered one, the next has its turn when the one before has ended. */
+  const turns = new Map<string, number>();
   for (const one of sent) {
     const { subscriptionId, eventId, number, sentAt, node, asked = 0, answered = 0 } = one;
     // Judged when its deadline was over, at the latest; by a node that stood still, when it went on.
     const judged = Math.max(sentAt, node.frozenUntil()) + DEADLINE_MS;
     const rest = judged + (answered >= 200 && answered < 300 ? asked : Math.max(asked, breakerMs));
+    turns.set(subscriptionId, Math.max(turns.get(subscriptionId) ?? 0, judged + leaseMs + SKIP_MS));
     rests.set(subscriptionId, Math.max(rests.get(subscriptionId) ?? 0, rest));
     const wait = Math.max(asked, waitMs(number, retry) * (1 + JITTER));
     // What a process that is dead wrote by a clock that was ahead, nothing tells from a time that is right; but the wait
@@ -55,10 +60,11 @@ export function checkOverdue(at: Overdue): void {
     tried.set(`${subscriptionId} ${eventId}`, judged + wait + ahead);
   }
   for (const { key, value } of rows.range("due:", { limit: 1_000_000 })) {
-    const { subscriptionId, keyId, ordinal, attempts, cycle } = keys.parseDue(key, value);
+    const { subscriptionId, keyId, ordinal, attempts, cycle, order } = keys.parseDue(key, value);
     if (gone(subscriptionId)) continue;
     const { id } = decodeEvent(rows.get(keys.eventKey(keyId, ordinal)) as string);
-    const wait = attempts > 0 ? (tried.get(`${subscriptionId} ${id}`) ?? 0) : cycle > 0 ? healedAt + replayMs : 0;
+    const turn = order === undefined ? 0 : (turns.get(subscriptionId) ?? 0);
+    const wait = attempts > 0 ? (tried.get(`${subscriptionId} ${id}`) ?? 0) : cycle > 0 ? healedAt + replayMs : turn;
     const late = now - Math.max(healedAt, wait, rests.get(subscriptionId) ?? 0) - leaseMs - OVERDUE_MS;
     if (late > 0) fail(`${key} → ${value} is overdue by ${Math.round(late)} ms`);
   }

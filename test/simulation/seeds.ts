@@ -10,23 +10,25 @@ const only = process.env["SEED"];
 export async function seeds(
   kind: SimKind,
   count: number,
-): Promise<{ readonly requests: number; readonly accepted: number }> {
+): Promise<{ readonly requests: number; readonly accepted: number; readonly turns: number }> {
   await using redis = kind === "redis" ? await openSimRedis() : undefined;
   await using folder = kind === "filesystem" ? await openSimFolder() : undefined;
   const real = { redis, folder };
   if (only !== undefined) {
     const { story, ...rest } = await simulate(Number(only), kind, true, real);
     process.stderr.write(`${story.join("\n")}\n`);
-    return { requests: rest.requests + count, accepted: rest.accepted + count };
+    return { requests: rest.requests + count, accepted: rest.accepted + count, turns: rest.turns + count };
   }
   let requests = 0;
   let accepted = 0;
+  let turns = 0;
   for (let seed = 1; seed <= count; seed++) {
     const ran = await simulate(seed, kind, false, real);
     requests += ran.requests;
     accepted += ran.accepted;
+    turns += ran.turns;
   }
-  return { requests, accepted };
+  return { requests, accepted, turns };
 }
 
 /** The same seed makes the same world, to its last request. */
