@@ -23,6 +23,8 @@ const MANAGEMENT = {
   [`POST ${HOOK}/filter/test`]: row(60, 10),
   [`GET ${HOOK}/deliveries`]: row(60, 10),
   [`POST ${HOOK}/replay`]: row(10, 3),
+  [`GET ${HOOK}/order`]: row(60, 10),
+  [`POST ${HOOK}/skip`]: row(10, 3),
   "GET /api-keys/{keyId}/events": row(60, 10),
   "GET /api-keys/{keyId}/events/{eventId}": row(60, 10),
   "GET /api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts": row(60, 10),

@@ -187,6 +187,40 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     expect(complaints).toEqual([]);
   });
 
+  it("are ordered; the page shows what a failed delivery holds up, and skips it", async () => {
+    const keyId = freshKey();
+    await using own = await startReceiver({ script: [500] });
+    const retry = { attempts: 1 };
+    const { id } = await subscribe(keyId, "", { url: own.url(), description: "In order", retry });
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "In order");
+    await page.getByRole("button", { name: "Edit" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Order").selectOption("hold");
+    await dialog.getByLabel("In order for each").fill("account");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("must be type, or begin with data").first().waitFor();
+    await dialog.getByLabel("In order for each").fill("data.account");
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("one after another for each data.account; a failed one holds up those behind it").waitFor();
+
+    for (const n of [1, 2]) await relay.publish({ type: "deposit:paid", keyId, data: { account: "a", n } });
+    await own.waitFor(1);
+    await expect
+      .poll(async () => (await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}/order`)).json.data.held)
+      .toHaveLength(1);
+    await screen.go(`k/${keyId}/subscriptions`, "Subscriptions");
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "In order");
+    await page.getByText("1 waiting for their turn.").waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Skip" }).click();
+    await page.getByText("0 waiting for their turn.").waitFor();
+    await own.waitFor(2);
+    expect(complaints).toEqual([]);
+  });
+
   it("are edited; what is left alone stays, stored header values too, and moving the origin warns", async () => {
     const keyId = freshKey();
     const headers = { "X-Token": "stored value", "X-Old": "to be removed" };

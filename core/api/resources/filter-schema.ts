@@ -20,7 +20,8 @@ const pathFault = (path: FilterPath): string | undefined => {
   return undefined;
 };
 
-const path = z
+/** A path, of a condition or of the value by which deliveries are ordered. */
+export const path = z
   .union([text, z.array(text).min(1).max(nodes)], { error: 'must be text such as "data.amount", or a list of names' })
   .superRefine((given, ctx) => {
     const message = pathFault(given);

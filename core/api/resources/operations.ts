@@ -23,6 +23,7 @@ import type { TestEventSender } from "./test-event.ts";
 import type { Receivers } from "./expected-receivers.ts";
 import { rekeyOperations } from "./rekey.ts";
 import type { RekeyAll } from "./rekey.ts";
+import { orderOperations } from "./order.ts";
 import { filterTestOperations } from "./filter-test.ts";
 import { liveFeedOperations } from "./live-feed.ts";
 import type { Feed } from "./live-feed.ts";
@@ -66,6 +67,7 @@ export function createOperations(deps: OperationsDeps): readonly AnyOperation[] 
     ...filterTestOperations(shared),
     ...eventOperations(shared),
     ...deliveryOperations(shared),
+    ...orderOperations(shared),
     ...attemptOperations(shared),
     ...catalogueOperations(shared),
     ...auditOperations(shared),

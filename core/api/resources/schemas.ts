@@ -3,7 +3,7 @@ import { z } from "zod";
 import { isReservedHeader } from "../../model/header-names.ts";
 import { isEventPattern } from "../../model/names.ts";
 import { TRANSFORM_NAME } from "../../model/transform.ts";
-import { filter } from "./filter-schema.ts";
+import { filter, path } from "./filter-schema.ts";
 import { deliveryStatuses, eventStatuses } from "./statuses.ts";
 import { number, whole } from "./number-fields.ts";
 import { retry } from "./retry-field.ts";
@@ -103,6 +103,12 @@ const oauth2 = z
   .strictObject({ ...oauth2Fields, clientSecret: visible(1_024).nullable() })
   .meta({ description: `${OAUTH2} In an update null keeps it, where the token URL keeps its origin.` });
 
+const ORDERED =
+  "Deliveries go one after another, in the order in which their events were accepted. `false` and `null` clear it, with the two below.";
+const ORDER_BY =
+  "The path of a value in the event, such as `data.account`: only deliveries of equal values wait for each other.";
+const ON_FAILED =
+  "What a failed delivery does: with `skip` the next one goes, with `hold` those behind it wait until it is replayed or skipped. `skip` when left out.";
 const options = {
   description: z.string().max(1_000).nullable().optional(),
   rateLimit: z
@@ -122,6 +128,9 @@ const options = {
     .nullable()
     .optional()
     .meta({ description: "A transform of the relay's config, which makes the body of each delivery." }),
+  ordered: z.boolean().nullable().optional().meta({ description: ORDERED }),
+  orderBy: path.nullable().optional().meta({ description: ORDER_BY }),
+  onFailed: z.enum(["skip", "hold"]).nullable().optional().meta({ description: ON_FAILED }),
 };
 /** Nothing is stored yet at a create: there is no value that `null` could keep. */
 const newHeaders = headers.refine(

@@ -37,6 +37,9 @@ const options = {
     .optional(),
   filter: shownFilter.optional(),
   transform: z.string().optional(),
+  ordered: z.literal(true).optional(),
+  orderBy: z.union([z.string(), z.array(z.string())]).optional(),
+  onFailed: z.enum(["skip", "hold"]).optional(),
   disabledReason: z.enum(["endpoint_gone", "endpoint_failing"]).optional(),
 };
 const secret = z.string().meta({ description: "The signing secret. Shown once, here." });
@@ -95,9 +98,23 @@ const delivery = {
   reason: reason.optional(),
   cycle: z.int(),
   attempts: z.array(attempt),
+  inOrder: z
+    .literal(true)
+    .optional()
+    .meta({ description: "It goes in order. Before its first attempt it may wait for its turn." }),
   nextAttemptAt: time.optional(),
   updatedAt: time,
 };
+export const orderShown = z
+  .strictObject({
+    ordered: z.boolean(),
+    waiting: z.int().meta({ description: "Deliveries that wait for their turn." }),
+    held: z
+      .array(z.strictObject({ eventId: z.string(), deliveryId: z.string(), since: time }))
+      .meta({ description: "Failed deliveries that hold up those behind them." }),
+  })
+  .meta({ id: "Order" });
+export const skipped = z.strictObject({ skipped: z.int() }).meta({ id: "Skipped" });
 export const eventDelivery = z.strictObject(delivery).meta({ id: "EventDelivery" });
 export const listedDelivery = z.strictObject({ eventId: z.string(), ...delivery }).meta({ id: "Delivery" });
 

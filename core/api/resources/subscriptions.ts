@@ -89,7 +89,7 @@ export function subscriptionOperations(deps: {
       tag,
       body: updateBody(schemes),
       reply: { status: 200, data: updatedSubscription },
-      problems: ["URL_NOT_ALLOWED", "CONFLICT"],
+      problems: ["SUBSCRIPTION_LIMIT_REACHED", "URL_NOT_ALLOWED", "CONFLICT"],
       async handle({ keyId, params, body, actor }) {
         return { data: updatedView(await subscriptions.update(keyId, params["subscriptionId"] ?? "", body, actor)) };
       },

@@ -12,18 +12,8 @@ const basics = ({ id, url, events, status }: Subscription) => ({ id, url, events
 
 /** The optional fields that are set. Values of headers are never shown. */
 function optional(sub: Subscription): Record<string, unknown> {
-  const {
-    description,
-    rateLimit,
-    timeoutMs,
-    retry,
-    headers,
-    clientCertificate,
-    oauth2,
-    filter,
-    transform,
-    disabledReason,
-  } = sub;
+  const { description, rateLimit, timeoutMs, retry, headers, clientCertificate, oauth2, disabledReason } = sub;
+  const { filter, transform, ordered, orderBy, onFailed } = sub;
   const names = headers && Object.fromEntries(Object.keys(headers).map((name) => [name, null]));
   return {
     description,
@@ -35,6 +25,9 @@ function optional(sub: Subscription): Record<string, unknown> {
     oauth2: oauth2 && oauth2View(oauth2),
     filter,
     transform,
+    ordered,
+    orderBy,
+    onFailed,
     disabledReason,
   };
 }
@@ -107,7 +100,9 @@ export function attemptView(delivery: Pick<Delivery, "ordinal" | "subscriptionId
 }
 
 export function deliveryView({ delivery, attempts }: DeliveryDetail): Record<string, unknown> {
-  const { ordinal, subscriptionId, status, reason, cycle, nextAttemptAt, updatedAt } = delivery;
+  const { ordinal, subscriptionId, status, reason, cycle, nextAttemptAt, order, updatedAt } = delivery;
+  // Before the first attempt of one that goes in order, its time says nothing about its turn.
+  const timed = nextAttemptAt !== undefined && (order === undefined || attempts.length > 0);
   return {
     id: deliveryId(ordinal, subscriptionId),
     subscriptionId,
@@ -115,7 +110,8 @@ export function deliveryView({ delivery, attempts }: DeliveryDetail): Record<str
     reason,
     cycle,
     attempts: attempts.map((attempt) => attemptView(delivery, attempt)),
-    nextAttemptAt: nextAttemptAt === undefined ? undefined : isoTime(nextAttemptAt),
+    inOrder: order === undefined ? undefined : true,
+    nextAttemptAt: timed ? isoTime(nextAttemptAt) : undefined,
     updatedAt: isoTime(updatedAt),
   };
 }

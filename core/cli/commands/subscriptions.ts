@@ -2,6 +2,7 @@
 import type { CliEnvironment } from "../support/environment.ts";
 import { commands as filters } from "./filters.ts";
 import { commands as imports } from "./import.ts";
+import { commands as orders } from "./order.ts";
 import { openApi } from "../support/client.ts";
 import type { ApiAnswer } from "../support/client.ts";
 import type { Command, Given, Option } from "../support/command.ts";
@@ -36,6 +37,9 @@ interface Shown {
   readonly oauth2?: { readonly tokenUrl?: string; readonly clientId?: string };
   readonly filter?: Readonly<Record<string, unknown>>;
   readonly transform?: string;
+  readonly ordered?: boolean;
+  readonly orderBy?: string | readonly string[];
+  readonly onFailed?: string;
 }
 
 interface Sent {
@@ -190,6 +194,9 @@ const certificateText = ({ subject, fingerprint, notAfter }: NonNullable<Shown["
 const status = (one: Shown): string =>
   one.disabledReason === undefined ? one.status : `${one.status} (${one.disabledReason})`;
 
+const ordering = ({ orderBy, onFailed = "skip" }: Shown): string =>
+  `${orderBy === undefined ? "all" : `by ${[orderBy].flat().join(".")}`}, a failed one: ${onFailed}`;
+
 function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
   const one = record<Shown>(answer, SHOWN);
   if (given.flag("json")) around.print(json(one));
@@ -215,6 +222,7 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
         ["oauth2", one.oauth2 && `${one.oauth2.clientId ?? "?"} at ${one.oauth2.tokenUrl ?? "?"}`],
         ["filter", one.filter && JSON.stringify(one.filter)],
         ["transform", one.transform],
+        ["ordered", one.ordered === true ? ordering(one) : undefined],
         ["created", one.createdAt],
         ["updated", one.updatedAt],
         ["secret", one.secret],
@@ -230,4 +238,5 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
   return EX_OK;
 }
 
-export const commands: readonly Command[] = [list, create, update, remove, rotate, test, ...filters, ...imports];
+const MORE = [...filters, ...imports, ...orders];
+export const commands: readonly Command[] = [list, create, update, remove, rotate, test, ...MORE];

@@ -22,6 +22,9 @@ export const FIELD_OPTIONS: readonly Option[] = [
   { flags: "--rate-limit <n>", about: "most attempts a second" },
   { flags: "--filter <json>", about: "conditions on type and data: JSON or @file" },
   { flags: "--transform <name>", about: "a transform of the relay's config, which makes the bodies" },
+  { flags: "--ordered <yes or no>", about: "one delivery after another, in the order of acceptance: yes or no" },
+  { flags: "--order-by <path>", about: "wait only for deliveries with the same value there, such as data.account" },
+  { flags: "--on-failed <what>", about: "what a failed one does to those behind it: skip or hold" },
   { flags: "--timeout-ms <ms>", about: "how long one attempt may take, 1000 to 30000" },
   { flags: "--client-cert <file>", about: "PEM file of the client certificate that is shown to the receiver" },
   { flags: "--client-key <file>", about: "PEM file of its private key" },
@@ -42,11 +45,20 @@ export function fieldOptions(given: Given, { cwd }: CliEnvironment): Readonly<Re
     oauth2: clearable(given.text("oauth2"), (text) => jsonOf("oauth2", text, cwd)),
     filter: clearable(given.text("filter"), (text) => jsonOf("filter", text, cwd)),
     transform: clearable(given.text("transform"), (name) => name),
+    ordered: yesOrNo("ordered", given.text("ordered")),
+    orderBy: clearable(given.text("order-by"), (text) => (text.startsWith("[") ? jsonOf("order-by", text, cwd) : text)),
+    onFailed: clearable(given.text("on-failed"), (text) => text),
   };
 }
 
 const clearable = <T>(text: string | undefined, read: (text: string) => T): T | null | undefined =>
   text === undefined ? undefined : text === NONE ? null : read(text);
+
+function yesOrNo(option: string, text: string | undefined): boolean | undefined {
+  if (text === undefined) return undefined;
+  if (text !== "yes" && text !== "no") throw usage(`--${option} must be yes or no`);
+  return text === "yes";
+}
 
 function numeric(option: string, text: string): number {
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text);

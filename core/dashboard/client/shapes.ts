@@ -38,4 +38,5 @@ export type Delivery = z.infer<typeof api.eventDelivery> & Partial<Pick<z.infer<
 export type RelayEvent = z.infer<typeof api.listedEvent>;
 export type EventDetail = z.infer<typeof api.shownEvent>;
 export type AuditLine = z.infer<typeof api.auditLine>;
+export type Order = z.infer<typeof api.orderShown>;
 export type Replayed = z.infer<typeof api.bulkReplayed>;

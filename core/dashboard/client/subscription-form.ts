@@ -8,6 +8,7 @@ import { errorOf, Field, Select } from "./fields.ts";
 import { filterText, readFilter } from "./filter-test.ts";
 import { type HeaderLine, HeadersInput, headerRow, headersOf } from "./headers-input.ts";
 import { notice, problem, showToast, useAction, useLoad } from "./elements.ts";
+import { ORDER, orderFields, orderOf, pathText } from "./order.ts";
 import type { Secreted, Subscription } from "./shapes.ts";
 
 interface FormProps {
@@ -24,6 +25,17 @@ const milliseconds = (text: string): number | undefined => {
   const seconds = numeric(text);
   return seconds === undefined ? undefined : seconds * 1_000;
 };
+/** Optional fields: one that was set and is empty now is cleared. */
+const CLEARED = [
+  "description",
+  "rateLimit",
+  "timeoutMs",
+  "retry",
+  "headers",
+  "filter",
+  "transform",
+  ...ORDER,
+] as const;
 const shown = (value: number | undefined): string => (value === undefined ? "" : String(value));
 const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url);
 
@@ -38,6 +50,8 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   const { data: known = [] } = useLoad(loadTransforms, []);
   const transforms = [...new Set([...known, transform])].filter((name) => name !== "");
   const [description, setDescription] = useState(one?.description ?? "");
+  const [order, setOrder] = useState(one?.ordered === true ? (one.onFailed ?? "skip") : "none");
+  const [orderBy, setOrderBy] = useState(pathText(one?.orderBy));
   const [rate, setRate] = useState(shown(one?.rateLimit?.perSecond));
   const [seconds, setSeconds] = useState(shown(one?.timeoutMs === undefined ? undefined : one.timeoutMs / 1_000));
   const [headers, setHeaders] = useState<readonly HeaderLine[]>(
@@ -79,13 +93,14 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       headers: headersOf(headers),
       filter: readFilter(filter),
       transform: transform || undefined,
+      ...orderOf(order, orderBy),
     };
     if (one === undefined) {
       const { data, meta } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: wanted });
       return saved({ ...data, warnings: meta.warnings });
     }
-    // What was set and is empty now is cleared. An unchanged URL is left out: it need not be checked again.
-    for (const name of ["description", "rateLimit", "timeoutMs", "retry", "headers", "filter", "transform"] as const)
+    // An unchanged URL is left out: it need not be checked again.
+    for (const name of CLEARED)
       if (wanted[name] === undefined && one[name] !== undefined) wanted[name] = null;
     if (wanted["url"] === one.url) delete wanted["url"];
     const { data } = await ask<Subscription>("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), {
@@ -137,6 +152,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
             hint: "Makes the body of each delivery. The operator of the relay writes them.",
             error: errorOf(error, "transform"),
           }),
+        ...orderFields({ order, setOrder, orderBy, setOrderBy, error }),
         Field({
           label: "Description",
           value: description,

@@ -20,6 +20,7 @@ import {
   When,
 } from "./elements.ts";
 import { FilterTest, filterText } from "./filter-test.ts";
+import { OrderCard, orderText } from "./order.ts";
 import { to } from "./route.ts";
 import { SecretOnce } from "./secret.ts";
 import type { Glance, Secreted } from "./shapes.ts";
@@ -131,6 +132,7 @@ const Open = part(
           ),
         el.div({ class: "two" }, Standing({ one }), Settings({ one })),
         TestEvent({ keyId, id: one.id }),
+        one.ordered === true && OrderCard({ keyId, one }),
         FilterTest({ keyId, one }),
         doing === "edit" &&
           SubscriptionForm({
@@ -194,6 +196,7 @@ const Settings = part(({ one }: { readonly one: Glance }) =>
       one.filter !== undefined && line("Filter", el.pre({ tabIndex: 0 }, filterText(one.filter))),
       one.transform !== undefined && line("Transform", el.code(null, one.transform)),
       one.description !== undefined && line("Description", one.description),
+      line("Order", orderText(one)),
       line(
         "Pace",
         one.rateLimit === undefined ? "as fast as it answers" : `at most ${one.rateLimit.perSecond} a second`,

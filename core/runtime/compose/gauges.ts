@@ -1,7 +1,9 @@
 /** Gauges that are read when Prometheus asks for the metrics: backlog, leases, readiness, space. */
 import { statfs } from "node:fs/promises";
 import { isReady, type HealthPart } from "../../api/resources/health.ts";
+import { HELD } from "../../model/keys.ts";
 import { VERSION } from "../../model/version.ts";
+import { countWaiting } from "../../records/sequences.ts";
 import type { RelayMetrics } from "../observability/index.ts";
 import type { DeliveryPath } from "./parts.ts";
 
@@ -15,6 +17,9 @@ export interface GaugeDeps {
   /** Lines of the log that were lost. */
   readonly dropped: () => number;
 }
+
+/** Held deliveries that are counted; there is seldom one. */
+const MOST_HELD = 1_000;
 
 /** Refreshes the gauges before each reading from now on. A gauge that cannot be read keeps its last value. */
 export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps): void {
@@ -32,6 +37,10 @@ export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps):
     metrics.gauge("backlog", waiting);
     const lateMs = oldestDueAt === undefined ? 0 : Math.max(0, clock.now() - oldestDueAt);
     metrics.gauge("oldest_due_seconds", lateMs / 1_000);
+  });
+  metrics.onRead(async () => {
+    metrics.gauge("ordered_waiting", await countWaiting(storage));
+    metrics.gauge("ordered_held", (await storage.range(HELD, { limit: MOST_HELD })).length);
   });
   metrics.onRead(async () => {
     const ready = isReady(await readiness());

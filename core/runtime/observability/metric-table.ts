@@ -164,6 +164,8 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
   },
 
   backlog: { kind: "gauge", help: "Deliveries waiting, as far as the queue knows or can count cheaply" },
+  ordered_waiting: { kind: "gauge", help: "Deliveries of ordered subscriptions that wait for their turn" },
+  ordered_held: { kind: "gauge", help: "Failed deliveries that hold up those behind them" },
   retention_lag_seconds: { kind: "gauge", help: "How far retention is behind what it may remove; 0 when it is done" },
   oldest_due_seconds: { kind: "gauge", help: "Age of the oldest delivery that is due, not paused and not under way" },
   subscriptions_paused: {

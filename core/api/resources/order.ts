@@ -1,0 +1,70 @@
+/** The order of a subscription: what waits for its turn, what holds it up, and skipping that. */
+import { z } from "zod";
+import { deliveryId } from "../../model/delivery.ts";
+import { isoTime } from "../../model/time.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Storage } from "../../ports/storage.ts";
+import { auditChange } from "../../records/audit-trail.ts";
+import { countWaiting, heldOfSubscription, skipHeld } from "../../records/sequences.ts";
+import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
+import { operation } from "../http/operation.ts";
+import type { AnyOperation } from "../http/operation.ts";
+import { orderShown, skipped } from "./shapes.ts";
+import { findSubscription, WEBHOOK } from "./subscriptions.ts";
+
+const tag = "Deliveries";
+const body = z
+  .strictObject({
+    eventId: z.string().max(128).optional().meta({ description: "Only the held delivery of this event." }),
+  })
+  .meta({ id: "Skip" });
+
+export function orderOperations(deps: {
+  readonly subscriptionCache: SubscriptionCache;
+  readonly storage: Pick<Storage, "getMany" | "range" | "commit" | "queue">;
+  readonly clock: Pick<Clock, "now">;
+  readonly ordinal: () => string;
+}): readonly AnyOperation[] {
+  const { subscriptionCache, storage, clock, ordinal } = deps;
+  return [
+    operation({
+      method: "GET",
+      path: `${WEBHOOK}/order`,
+      summary: "Show what of an ordered subscription waits for its turn, and what holds it up",
+      tag,
+      reply: { status: 200, data: orderShown },
+      async handle({ keyId, params }) {
+        const sub = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
+        const held = await heldOfSubscription(storage, sub.id);
+        const view = held.map(({ eventId, ordinal: at, since }) => ({
+          eventId,
+          deliveryId: deliveryId(at, sub.id),
+          since: isoTime(since),
+        }));
+        const waiting = await countWaiting(storage, keyId, sub.id);
+        return { data: { ordered: sub.ordered === true, waiting, held: view } };
+      },
+    }),
+    operation({
+      method: "POST",
+      path: `${WEBHOOK}/skip`,
+      summary: "Skip failed deliveries that hold up those behind them; they stay failed and replayable",
+      tag,
+      body,
+      bodyOptional: true,
+      reply: { status: 200, data: skipped },
+      problems: ["CONFLICT"],
+      async handle({ keyId, params, body: { eventId }, actor }) {
+        const sub = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
+        let count = 0;
+        for (const held of await heldOfSubscription(storage, sub.id)) {
+          if (eventId !== undefined && held.eventId !== eventId) continue;
+          const line = { action: "delivery.skipped", target: sub.id, detail: held.eventId } as const;
+          const audited = auditChange(keyId, ordinal(), actor, clock.now(), line);
+          if (await skipHeld(storage, held, [audited])) count++;
+        }
+        return { data: { skipped: count } };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,113 @@
+/** Shows the order of a subscription: what waits for its turn, and what holds it up, with a button to skip that. */
+import { ask, path } from "./api.ts";
+import { el, part } from "./dom.ts";
+import { errorOf, Field, Select } from "./fields.ts";
+import { notice, problem, showToast, useAction, useLoad, When } from "./elements.ts";
+import { count } from "./format.ts";
+import { to } from "./route.ts";
+import type { Order, Subscription } from "./shapes.ts";
+
+/** An order path as it is edited: a list of names stands as JSON. */
+export const pathText = (given: Subscription["orderBy"]): string =>
+  given === undefined ? "" : typeof given === "string" ? given : JSON.stringify(given);
+
+/** The fields of a subscription that say how it is ordered. */
+export const ORDER = ["ordered", "orderBy", "onFailed"] as const;
+const ORDERS = [
+  ["none", "none: several at once"],
+  ["skip", "in order of acceptance; a failed one is passed"],
+  ["hold", "in order of acceptance; a failed one holds up those behind it"],
+] as const;
+
+/** Returns the fields that `order`, a value of the form's list, and the path mean. @throws Error as `readPath` does */
+export const orderOf = (order: string, orderBy: string): Readonly<Record<(typeof ORDER)[number], unknown>> =>
+  order === "none"
+    ? { ordered: undefined, orderBy: undefined, onFailed: undefined }
+    : { ordered: true, orderBy: readPath(orderBy), onFailed: order };
+
+interface OrderFields {
+  readonly order: string;
+  readonly setOrder: (order: string) => void;
+  readonly orderBy: string;
+  readonly setOrderBy: (path: string) => void;
+  readonly error: Parameters<typeof errorOf>[0];
+}
+
+export const orderFields = ({ order, setOrder, orderBy, setOrderBy, error }: OrderFields): readonly unknown[] => [
+  Select({
+    label: "Order",
+    value: order,
+    options: ORDERS,
+    change: setOrder,
+    hint: "In order, a delivery goes when the one before it is delivered or failed.",
+  }),
+  order !== "none" &&
+    Field({
+      label: "In order for each",
+      value: orderBy,
+      change: setOrderBy,
+      optional: true,
+      hint: ["A path, such as ", el.code(null, "data.account"), ". Empty: one order for all."],
+      error: errorOf(error, "orderBy"),
+    }),
+];
+
+/** Returns the path of a field; `undefined` when it is empty. @throws Error when it is a list that is not JSON */
+export function readPath(text: string): unknown {
+  const given = text.trim();
+  if (!given.startsWith("[")) return given === "" ? undefined : given;
+  try {
+    return JSON.parse(given) as unknown;
+  } catch {
+    throw new Error("The path is not JSON.");
+  }
+}
+
+/** The order in words. */
+export const orderText = ({ ordered, orderBy, onFailed = "skip" }: Subscription): string => {
+  if (ordered !== true) return "none: several at once";
+  const by = orderBy === undefined ? "one after another" : `one after another for each ${pathText(orderBy)}`;
+  return `${by}; a failed one ${onFailed === "hold" ? "holds up those behind it" : "is passed"}`;
+};
+
+interface OrderProps {
+  readonly keyId: string;
+  readonly one: Subscription;
+}
+
+export const OrderCard = part(({ keyId, one }: OrderProps) => {
+  const route = path("/api-keys/{}/webhooks/{}", [keyId, one.id]);
+  const { data, error, again } = useLoad(
+    async (signal) => (await ask<Order>("GET", `${route}/order`, { signal })).data,
+    [keyId, one.id],
+  );
+  const skip = useAction(async () => {
+    const { data: done } = await ask<{ readonly skipped: number }>("POST", `${route}/skip`);
+    showToast(done.skipped === 0 ? "Nothing is held any more" : `Skipped ${count(done.skipped)}`);
+    again();
+  });
+  if (data === undefined) return error === undefined ? undefined : problem(error);
+  return el.section(
+    { class: "card", "aria-labelledby": "order" },
+    el.h2({ id: "order" }, "Order"),
+    el.p(null, `${count(data.waiting)} waiting for their turn.`),
+    data.held.length > 0 &&
+      notice(
+        "warn",
+        el.p(null, "These failed deliveries hold up those behind them. Replay them, or skip them."),
+        el.ul(
+          null,
+          ...data.held.map(({ eventId, since }) =>
+            el.li(
+              { key: eventId },
+              el.a({ href: to(["k", keyId, "events", eventId]) }, el.code(null, eventId)),
+              " ",
+              When({ at: since }),
+            ),
+          ),
+        ),
+        el.button({ type: "button", disabled: skip.busy, onClick: skip.run }, "Skip"),
+      ),
+    problem(skip.error ?? error),
+  );
+});
