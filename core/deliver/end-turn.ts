@@ -3,7 +3,8 @@ import type { Delivery, Due } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Lease, Storage } from "../ports/storage.ts";
 import { persist } from "../records/persist.ts";
-import { holdUp, isSequenceConflict, passOn, type OrderedDue } from "../records/sequences.ts";
+import { holdUp } from "../records/held.ts";
+import { isSequenceConflict, passOn, type OrderedDue } from "../records/sequences.ts";
 import { settle, type SettleDeps } from "./settle.ts";
 
 export interface EndDeps extends SettleDeps {

@@ -3,7 +3,7 @@ import * as keys from "../model/keys.ts";
 import type { Entry } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
-import { parseHeld } from "../records/sequences.ts";
+import { parseHeld } from "../records/held.ts";
 import type { Readable } from "./verify-wide.ts";
 
 /** Most due lines of one subscription that are read to find the head of a sequence: one for each sequence. */

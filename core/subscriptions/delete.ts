@@ -10,7 +10,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import type { Actor, AuditLine } from "../records/audit-trail.ts";
 import { retryOnConflict } from "../records/optimistic-update.ts";
 import type { OptimisticUpdate } from "../records/optimistic-update.ts";
-import { skipAllHeld } from "../records/sequences.ts";
+import { skipAllHeld } from "../records/held.ts";
 import { decodeSubscription, liveOf } from "../records/subscription-cache.ts";
 import { forgetSequences } from "./ordering.ts";
 

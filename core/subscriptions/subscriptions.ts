@@ -11,7 +11,7 @@ import type { Keys, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { auditChange, RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
 import { retryOnConflict, createOptimisticUpdate } from "../records/optimistic-update.ts";
-import { skipAllHeld } from "../records/sequences.ts";
+import { skipAllHeld } from "../records/held.ts";
 import { liveOf } from "../records/subscription-cache.ts";
 import { createDeletion } from "./delete.ts";
 import { checkRoomForOrdered } from "./ordering.ts";

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
-import { countWaiting, heldOfSubscription, skipHeld } from "../../core/records/sequences.ts";
+import { heldOfSubscription, skipHeld } from "../../core/records/held.ts";
+import { countWaiting } from "../../core/records/sequences.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
 
 const ACTOR = { sub: "tester" };

@@ -1,6 +1,6 @@
 /** What is asked of a simulated relay: events, subscriptions, changes of them, replays. Each is drawn by the world's own dice. */
 import { Problem } from "../../core/model/problem.ts";
-import { skipAllHeld } from "../../core/records/sequences.ts";
+import { skipAllHeld } from "../../core/records/held.ts";
 import { FILTER } from "./filters.ts";
 import { MOODS, type SimNet } from "./network.ts";
 import type { SimNode } from "./node.ts";
