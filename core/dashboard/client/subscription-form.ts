@@ -26,16 +26,7 @@ const milliseconds = (text: string): number | undefined => {
   return seconds === undefined ? undefined : seconds * 1_000;
 };
 /** Optional fields: one that was set and is empty now is cleared. */
-const CLEARED = [
-  "description",
-  "rateLimit",
-  "timeoutMs",
-  "retry",
-  "headers",
-  "filter",
-  "transform",
-  ...ORDER,
-] as const;
+const CLEARED = ["description", "rateLimit", "timeoutMs", "retry", "headers", "filter", "transform", ...ORDER] as const;
 const shown = (value: number | undefined): string => (value === undefined ? "" : String(value));
 const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url);
 
@@ -100,8 +91,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       return saved({ ...data, warnings: meta.warnings });
     }
     // An unchanged URL is left out: it need not be checked again.
-    for (const name of CLEARED)
-      if (wanted[name] === undefined && one[name] !== undefined) wanted[name] = null;
+    for (const name of CLEARED) if (wanted[name] === undefined && one[name] !== undefined) wanted[name] = null;
     if (wanted["url"] === one.url) delete wanted["url"];
     const { data } = await ask<Subscription>("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), {
       body: wanted,
