@@ -1,11 +1,9 @@
 /** Creates, updates, rotates, disables and deletes subscriptions. Each step is one conditional commit. */
-import { randomBytes } from "node:crypto";
 import { ordinals, randomId } from "../model/ids.ts";
 import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
-import { secretAad, type DisabledReason, type RetryOptions } from "../model/subscription.ts";
-import type { SealedSecret, Subscription } from "../model/subscription.ts";
+import type { DisabledReason, RetryOptions, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -17,11 +15,13 @@ import { createDeletion } from "./delete.ts";
 import { checkRoomForOrdered } from "./ordering.ts";
 import type { CheckedUrl } from "./check-url.ts";
 import { checkCredentials, checkTogether, givenDetail, sealCredentials } from "./credentials.ts";
+import { createRotation, newSecret, type WithSecret } from "./rotate.ts";
 import { checkEvents, checkTransform, fieldsOf, patched, sealHeaders } from "./update.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
 export { createSubscriptionCache, decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
 export type { SubscriptionCache } from "../records/subscription-cache.ts";
+export type { WithSecret } from "./rotate.ts";
 export type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
 export interface SubscriptionsDeps {
@@ -57,12 +57,6 @@ export interface SubscriptionsDeps {
   ) => Promise<{ readonly changes: readonly Change[]; committed(): void } | undefined>;
 }
 
-export interface WithSecret {
-  readonly subscription: Subscription;
-  /** In clear text: shown once, stored nowhere. */
-  readonly secret: string;
-}
-
 /** All methods throw Problem for errors of the caller, and StorageError when nothing can be stored. */
 export interface Subscriptions {
   /** @param fields its `secret` has been judged */
@@ -90,16 +84,6 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
 
   const audit = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">): Change =>
     auditChange(keyId, ordinal(), actor, clock.now(), line);
-
-  type Made = { readonly plain: string; readonly stored: SealedSecret };
-
-  function newSecret(keyId: string, id: string, version: number, given?: string | null): Made {
-    const plain = given ?? `whsec_${randomBytes(32).toString("base64")}`;
-    return {
-      plain,
-      stored: { version, sealed: keys.seal(plain, secretAad(keyId, id, version)), createdAt: clock.now() },
-    };
-  }
 
   async function allowed(url: string, path = "url"): Promise<string> {
     const verdict = await deps.registerUrl(url);
@@ -132,7 +116,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const fields = await checked(given);
       const url = await allowed(fields.url);
       const id = randomId("sub");
-      const secret = newSecret(keyId, id, 1, fields.secret);
+      const secret = newSecret({ keys, clock }, { keyId, id }, 1, fields.secret);
       const made = await retryOnConflict(async () => {
         const [count, known] = await storage.getMany([subscriptionCountKey(keyId), apiKeyKey(keyId)]);
         const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
@@ -195,31 +179,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
 
     remove: createDeletion({ storage, clock, load, abort: deps.abort, audit }),
 
-    async rotate(keyId, id, overlapMs, actor) {
-      let firstVersion: number | undefined;
-      let plain = "";
-      const { next } = await revise(keyId, id, (now) => {
-        const [old] = now.secrets;
-        const version = old?.version ?? 0;
-        firstVersion ??= version;
-        if (version !== firstVersion)
-          throw new Problem(
-            "CONFLICT",
-            "Another rotation came first, and its secret is the newest now. Read the subscription, then rotate again if needed.",
-          );
-        const made = newSecret(keyId, id, version + 1);
-        plain = made.plain;
-        const at = clock.now();
-        const secrets = old && overlapMs > 0 ? [made.stored, { ...old, expiresAt: at + overlapMs }] : [made.stored];
-        return {
-          next: { ...now, secrets, updatedAt: at },
-          more: [audit(keyId, actor, { action: "secret.rotated", target: id, detail: `overlap ${overlapMs} ms` })],
-        };
-      });
-      // From the answer on, everything that arrives is signed with the new secret too: the receiver may switch at once.
-      await deps.drain?.(id);
-      return { subscription: next, secret: plain };
-    },
+    rotate: createRotation({ keys, clock, revise, drain: deps.drain, audit }),
 
     async disable(keyId, id, reason, because = "") {
       const at = clock.now();

@@ -92,6 +92,7 @@ describe("an event that was admitted before its body came", () => {
       storage: {
         ...storage,
         range: () => Promise.resolve([]),
+        getMany: () => Promise.resolve([]),
         queue: { ...storage.queue, pending: () => Promise.resolve(0) },
       },
       subscriptionCache: { of: () => [] },

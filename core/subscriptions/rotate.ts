@@ -1,0 +1,81 @@
+/** Makes the signing secrets of subscriptions, and rotates them. */
+import { randomBytes } from "node:crypto";
+import { Problem } from "../model/problem.ts";
+import { secretAad, type SealedSecret, type Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Keys } from "../ports/plugin.ts";
+import type { Change } from "../ports/storage.ts";
+import type { Actor, AuditLine } from "../records/audit-trail.ts";
+import type { OptimisticUpdate } from "../records/optimistic-update.ts";
+
+interface SecretDeps {
+  readonly keys: Pick<Keys, "seal">;
+  readonly clock: Pick<Clock, "now">;
+}
+
+export interface RotationDeps extends SecretDeps {
+  readonly revise: OptimisticUpdate["revise"];
+  /** Resolves when a subscription's requests in flight, on every node, have ended, within a bound. */
+  readonly drain?: (subscriptionId: string) => Promise<void>;
+  readonly audit: (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
+}
+
+export interface WithSecret {
+  readonly subscription: Subscription;
+  /** In clear text: shown once, stored nowhere. */
+  readonly secret: string;
+}
+
+export interface NewSecret {
+  readonly plain: string;
+  readonly stored: SealedSecret;
+}
+
+/**
+ * Makes a random secret, or takes the given one, and seals it for this subscription and version.
+ * @param given it has been judged
+ */
+export function newSecret(
+  { keys, clock }: SecretDeps,
+  { keyId, id }: Pick<Subscription, "keyId" | "id">,
+  version: number,
+  given?: string | null,
+): NewSecret {
+  const plain = given ?? `whsec_${randomBytes(32).toString("base64")}`;
+  return {
+    plain,
+    stored: { version, sealed: keys.seal(plain, secretAad(keyId, id, version)), createdAt: clock.now() },
+  };
+}
+
+/** Returns `Subscriptions.rotate`. */
+export function createRotation(
+  deps: RotationDeps,
+): (keyId: string, id: string, overlapMs: number, actor: Actor) => Promise<WithSecret> {
+  const { clock, revise, audit } = deps;
+  return async (keyId, id, overlapMs, actor) => {
+    let firstVersion: number | undefined;
+    let plain = "";
+    const { next } = await revise(keyId, id, (now) => {
+      const [old] = now.secrets;
+      const version = old?.version ?? 0;
+      firstVersion ??= version;
+      if (version !== firstVersion)
+        throw new Problem(
+          "CONFLICT",
+          "Another rotation came first, and its secret is the newest now. Read the subscription, then rotate again if needed.",
+        );
+      const made = newSecret(deps, now, version + 1);
+      plain = made.plain;
+      const at = clock.now();
+      const secrets = old && overlapMs > 0 ? [made.stored, { ...old, expiresAt: at + overlapMs }] : [made.stored];
+      return {
+        next: { ...now, secrets, updatedAt: at },
+        more: [audit(keyId, actor, { action: "secret.rotated", target: id, detail: `overlap ${overlapMs} ms` })],
+      };
+    });
+    // From the answer on, everything that arrives is signed with the new secret too: the receiver may switch at once.
+    await deps.drain?.(id);
+    return { subscription: next, secret: plain };
+  };
+}
