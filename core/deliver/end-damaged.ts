@@ -9,6 +9,7 @@ import type { Subscription } from "../model/subscription.ts";
 import type { Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
 import { readEvent, readText, unlessDamagedLater } from "../records/damage.ts";
+import { findStuck } from "../records/sequence-rows.ts";
 import { everyEntry } from "../records/subscription-cache.ts";
 import { endFailed } from "./end-failed.ts";
 import { decodeDelivery, dropDue, dueOf, endedChanges, freshDelivery, putDue } from "../records/delivery-records.ts";
@@ -60,7 +61,8 @@ async function end(
   if (record !== undefined && (error.kind === "due" || keyId !== line.keyId)) {
     const next = record.nextAttemptAt === undefined ? undefined : dueOf(record, record.nextAttemptAt);
     if (record.status !== "pending" || next === undefined) {
-      await settleEnd({ lease, line, delivery: record }, [dropDue(line)], signal, deps);
+      // Its end has passed its turn on.
+      await settle(lease, [dropDue(line)], undefined, signal, deps);
       return "the due line was dropped: its delivery has ended";
     }
     if (dueKey(next) !== dueKey(line) || dueValue(next) !== dueValue(line)) {
@@ -77,7 +79,8 @@ async function end(
   const generation = line.damaged === undefined ? line.generation : (sub?.generation ?? 0);
   const before = record ?? freshDelivery({ ...line, keyId, generation }, found.event.id);
   const ended = endedBy(sub, before.generation) ?? ({ status: "failed", reason: "record_damaged" } as const);
-  const over: Delivery = { ...before, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() };
+  const order = before.order ?? (await turnOf(keyId, line, deps));
+  const over: Delivery = { ...before, ...ended, order, nextAttemptAt: undefined, updatedAt: clock.now() };
   if (ended.reason === "record_damaged" && sub !== undefined) {
     const loaded = { event: found.event, body: new Uint8Array() };
     await endFailed({ lease, line }, { sub, loaded, failed: over }, signal, deps);
@@ -86,6 +89,17 @@ async function end(
   return record === undefined && error.kind === "delivery"
     ? `the delivery is ${ended.status}: ${ended.reason}; its attempts are lost`
     : `the delivery is ${ended.status}: ${ended.reason}`;
+}
+
+/** Finds whose turn ends, when neither the line nor the record says it: else nothing behind it would ever go. */
+async function turnOf(
+  keyId: string,
+  { subscriptionId, damaged }: Due,
+  { storage }: Pick<DeliveryDeps, "storage">,
+): Promise<Delivery["order"]> {
+  if (damaged === undefined) return undefined;
+  const sequence = await findStuck(storage, keyId, subscriptionId);
+  return sequence === undefined ? undefined : { sequence, place: 0 };
 }
 
 /** Finds the subscription of the line and its key, which the line may state wrongly. */

@@ -33,7 +33,9 @@ export function settleEnd(
 ): Promise<void> {
   const order = ending.line.order ?? ending.delivery?.order;
   if (order === undefined) return settle(ending.lease, changes, undefined, signal, deps);
-  return settleTurn(ending, { ...ending.line, order }, changes, signal, deps);
+  // A damaged line does not say whose it is.
+  const keyId = ending.delivery?.keyId ?? ending.line.keyId;
+  return settleTurn(ending, { ...ending.line, keyId, order }, changes, signal, deps);
 }
 
 async function settleTurn(

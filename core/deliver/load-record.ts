@@ -22,7 +22,7 @@ export function loadRecord(line: Due, storage: Pick<Storage, "getItem">): MaybeP
 }
 
 async function recordOf(line: Due, storage: Pick<Storage, "getItem">): Promise<Delivery | undefined> {
-  const { subscriptionId, ordinal, attempts, cycle, generation } = line;
+  const { subscriptionId, ordinal, attempts, cycle, generation, order } = line;
   const key = deliveryKey(subscriptionId, ordinal);
   const text = await readText(storage, "delivery", key);
   if (text === undefined) {
@@ -34,7 +34,9 @@ async function recordOf(line: Due, storage: Pick<Storage, "getItem">): Promise<D
     delivery.status === "pending" &&
     delivery.attempts.length === attempts &&
     delivery.cycle === cycle &&
-    delivery.generation === generation;
+    delivery.generation === generation &&
+    delivery.order?.sequence === order?.sequence &&
+    delivery.order?.place === order?.place;
   if (!agrees) throw new DamagedRecordError("due", "misplaced", dueKey(line));
   return delivery;
 }

@@ -1,8 +1,12 @@
-/** Refills the queue from storage, at start and on a timer, and deletes what has expired. */
+/**
+ * Refills the queue from storage, at start and on a timer, deletes what has expired, and lets deliveries go on that are
+ * held up for no reason any more.
+ */
 import { parseExpiryKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { skipForgotten } from "../records/held.ts";
 import { tryCommit } from "../records/try-commit.ts";
 
 const SWEEP_MS = 30_000;
@@ -15,7 +19,7 @@ export interface Sweeper {
 }
 
 export function createSweeper(deps: {
-  readonly storage: Pick<Storage, "queue" | "range" | "commit">;
+  readonly storage: Pick<Storage, "queue" | "getMany" | "range" | "commit">;
   readonly clock: Clock;
   readonly log: Log;
 }): Sweeper {
@@ -55,6 +59,8 @@ export function createSweeper(deps: {
       try {
         await storage.queue.sweep();
         await expire();
+        const skipped = await skipForgotten(storage);
+        if (skipped > 0) log.info("deliveries went on that nothing holds up any more", { skipped });
       } catch (error) {
         log.warn("a sweep failed", { error: String(error) });
       }

@@ -3,7 +3,8 @@ import * as keys from "../model/keys.ts";
 import type { Entry } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
-import { parseHeld } from "../records/held.ts";
+import { parseHeld } from "../records/held-row.ts";
+import { parsePassed, parseRow } from "../records/sequence-rows.ts";
 import type { Readable } from "./verify-wide.ts";
 
 /** Most due lines of one subscription that are read to find the head of a sequence: one for each sequence. */
@@ -11,9 +12,10 @@ const PAGE = 500;
 
 export async function checkSequence({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const [, , subscriptionId = "", sequence = ""] = key.split(":");
-  if (!/^(?:busy|idle) \d+$/.test(value)) return "cannot be read";
+  const row = parseRow(value);
+  if (row === undefined) return "cannot be read";
   const [first] = await storage.range(keys.waitingOf(subscriptionId, Number(sequence)), { limit: 1 });
-  if (value.startsWith("idle")) return first === undefined ? undefined : "is idle, but deliveries wait in it";
+  if (!row.busy) return first === undefined ? undefined : "is idle, but deliveries wait in it";
   const held = await storage.getItem(keys.heldKey(subscriptionId, Number(sequence)));
   if (held !== undefined) return undefined;
   for (let after: string | undefined; ;) {
@@ -28,7 +30,7 @@ export async function checkSequence({ key, value }: Entry, storage: Readable): P
 }
 
 export const checkPassed = ({ value }: Entry): string | undefined =>
-  /^\d+$/.test(value) ? undefined : "cannot be read";
+  parsePassed(value) === undefined ? "cannot be read" : undefined;
 
 export async function checkWaiting({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const due = keys.parseWaiting(key, value);
@@ -45,7 +47,10 @@ export async function checkWaiting({ key, value }: Entry, storage: Readable): Pr
 }
 
 export async function checkHeld({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
-  const { keyId, subscriptionId, sequence } = parseHeld(key, value);
-  const row = await storage.getItem(keys.sequenceKey(keyId, subscriptionId, sequence));
-  return row?.startsWith("busy ") === true ? undefined : "holds up a sequence that is not busy";
+  const held = parseHeld(value);
+  if (held === undefined) return "cannot be read";
+  const [, subscriptionId = "", sequence] = key.split(":");
+  const text = await storage.getItem(keys.sequenceKey(held.keyId, subscriptionId, Number(sequence)));
+  // A damaged row is reported where it is stored.
+  return parseRow(text)?.busy !== false ? undefined : "holds up a sequence that is not busy";
 }

@@ -108,7 +108,10 @@ async function checkDelivery({ key, value }: Entry, storage: Readable): Promise<
 async function checkDue(entry: Entry, storage: Readable): Promise<string | undefined> {
   const { key, value } = entry;
   if (key.startsWith(keys.FANOUT_LINES)) return await checkFanoutLine(entry, storage);
-  const { keyId, ordinal, subscriptionId, cycle, attempts, generation, dueAt, damaged } = keys.parseDue(key, value);
+  const { keyId, ordinal, subscriptionId, cycle, attempts, generation, dueAt, order, damaged } = keys.parseDue(
+    key,
+    value,
+  );
   if (damaged !== undefined) return "cannot be read";
   const [event, text] = await storage.getMany([
     keys.eventKey(keyId, ordinal),
@@ -126,7 +129,8 @@ async function checkDue(entry: Entry, storage: Readable): Promise<string | undef
     delivery.nextAttemptAt === dueAt &&
     delivery.cycle === cycle &&
     delivery.attempts.length === attempts &&
-    delivery.generation === generation;
+    delivery.generation === generation &&
+    delivery.order?.place === order?.place;
   return agrees ? undefined : "disagrees with its delivery";
 }
 

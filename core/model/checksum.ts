@@ -28,3 +28,12 @@ export function verified(text: string, first: string): { readonly text: string; 
   const rest = text.slice(COVERED);
   return text.startsWith(`${hex(crc32(rest))}",`, START.length) ? { text: `{${rest}`, summed: true } : undefined;
 }
+
+/** Puts a checksum behind a text that is not JSON. */
+export const withSum = (text: string): string => `${text} ${hex(crc32(text))}`;
+
+/** Returns the text before its checksum; `undefined` when it is damaged. */
+export function summed(text: string): string | undefined {
+  const before = text.slice(0, -DIGITS - 1);
+  return withSum(before) === text ? before : undefined;
+}

@@ -69,15 +69,15 @@ export function parseDue(key: string, value: string): Due {
 const sequenceText = (sequence: number): string => String(sequence).padStart(2, "0");
 const placeText = (place: number): string => String(place).padStart(15, "0");
 /**
- * `sequence:<key>:<sub>:<sequence>` → `<busy or idle> <how many deliveries have entered it>`. Busy: one delivery of it
- * is in the due index or held, and the others wait.
+ * `sequence:<key>:<sub>:<sequence>` → `<busy or idle> <how many deliveries have entered it> <checksum>`. Busy: one
+ * delivery of it is in the due index or held, and the others wait.
  */
 export const sequenceKey = (keyId: string, subscriptionId: string, sequence: number): string =>
   `sequence:${part(keyId)}:${subscriptionId}:${sequenceText(sequence)}`;
 export const sequencesOf = (keyId: string, subscriptionId?: string): string =>
   `${SEQUENCES}${part(keyId)}:${subscriptionId === undefined ? "" : `${subscriptionId}:`}`;
 export const SEQUENCES = "sequence:";
-/** `passed:<key>:<sub>:<sequence>` → how many deliveries have left that sequence. */
+/** `passed:<key>:<sub>:<sequence>` → `<how many deliveries have left that sequence> <checksum>`. */
 export const passedKey = (keyId: string, subscriptionId: string, sequence: number): string =>
   `passed:${part(keyId)}:${subscriptionId}:${sequenceText(sequence)}`;
 /** Returns the `passed` key that belongs to a `sequence` key. */
@@ -98,7 +98,7 @@ export function parseWaiting(key: string, value: string): Due {
     throw new SyntaxError("the text is not that of a waiting delivery");
   return due;
 }
-/** `held:<sub>:<sequence>` → `<key> <ordinal> <place> <since> <event id>`: a failed delivery that holds up its sequence. */
+/** `held:<sub>:<sequence>` → `<key> <ordinal> <place> <since> <event id> <checksum>`: a failed one that holds up its sequence. */
 export const heldKey = (subscriptionId: string, sequence: number): string =>
   `held:${subscriptionId}:${sequenceText(sequence)}`;
 export const heldOf = (subscriptionId: string): string => `held:${subscriptionId}:`;

@@ -13,11 +13,11 @@ export const MOST_ORDERED = 10;
 
 /**
  * Returns the sequence of an event. One without `orderBy` has a single sequence, and so has a value that is missing.
- * @param data the event's data as JSON
+ * @param data returns the event's data
  */
-export function sequenceOf({ orderBy }: Pick<Subscription, "orderBy">, type: string, data: string): number {
+export function sequenceOf({ orderBy }: Pick<Subscription, "orderBy">, type: string, data: () => unknown): number {
   if (orderBy === undefined) return 0;
-  const value = valueAt(namesOf(orderBy), { type, data: JSON.parse(data) as unknown });
+  const value = valueAt(namesOf(orderBy), { type, data: data() });
   const hash = createHash("sha256").update(JSON.stringify(value) ?? "");
   return (hash.digest()[0] as number) % SEQUENCES_EACH;
 }

@@ -8,12 +8,13 @@ import type { Metrics } from "../ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { createAdmission, type AdmissionDeps } from "./admission.ts";
-import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent } from "./write-event.ts";
-import type { FanoutBounds, NewEvent, Writing } from "./write-event.ts";
+import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent, type Writing } from "./write-event.ts";
+import type { FanoutBounds, NewEvent } from "./write-event.ts";
 import { holds, subscriptionsOf } from "./fanout.ts";
 import { createFilteredFanouts, type FanoutOf } from "./filtered-fanouts.ts";
 import type { Narrowed } from "./apply-filters.ts";
-import { createPlacing, ORDER_ROUNDS } from "./ordered.ts";
+import { createPlacing, ORDER_ROUNDS, type Turn } from "./ordered.ts";
+import { reportAccepted } from "./report-accepted.ts";
 import { createSeenEventTypes } from "./seen-event-types.ts";
 import { answerOf, ownsAll, parseEvents, type ParsedEvent } from "./parse-events.ts";
 import {
@@ -63,11 +64,14 @@ export interface Publisher {
   acceptOperational(keyId: string, type: string, data: unknown): Promise<void>;
 }
 
+type Drafts = readonly ParsedEvent[];
+const keyOf = ({ keyId }: ParsedEvent): string => keyId;
+
 /** How often a commit that lost against others is repeated. Each time at least one of the others has won for good. */
 const ROUNDS = 8;
 
 export function createPublisher(deps: PublisherDeps): Publisher {
-  const { storage, subscriptionCache, clock, log, metrics } = deps;
+  const { storage, subscriptionCache, clock, metrics } = deps;
   const catalogue = rememberedSet(() => deps.events?.());
   const mint = ordinals(() => clock.now());
   const fanouts = createFilteredFanouts();
@@ -75,7 +79,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   const bounds = deps.fanout ?? FANOUT_BOUNDS;
   const names = createSeenEventTypes(storage);
   const admission = createAdmission(deps);
-  const placing = createPlacing(storage);
+  const placing = createPlacing(storage, clock);
 
   const accept: Accept = async (request) => {
     const began = clock.monotonic();
@@ -89,14 +93,15 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       const drafts = parseEvents(publications, catalogue());
       if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
       ownsAll(drafts, request.keys);
-      const leave = await admission.enter(
-        request,
-        drafts.map(({ keyId }) => keyId),
-      );
-      const accepted = await store(request, drafts).finally(leave);
+      const leave = await admission.enter(request, drafts.map(keyOf));
+      const turn: Turn = {};
+      const accepted = await store(request, drafts, turn).finally(() => {
+        turn.end?.();
+        leave();
+      });
       const tookMs = clock.monotonic() - began;
       metrics.observe("accept_seconds", tookMs / 1_000);
-      for (const one of accepted) logAccepted(request, one, Math.round(tookMs * 10) / 10);
+      for (const one of accepted) reportAccepted(deps, request, one, Math.round(tookMs * 10) / 10);
       return accepted;
     } catch (error) {
       const problem = error instanceof StorageError ? storageProblem(error) : error;
@@ -106,7 +111,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   };
 
   /** Stores all or nothing. A refused commit leads to a read of what others stored first under the same ids. */
-  async function store(request: AcceptRequest, drafts: readonly ParsedEvent[]): Promise<readonly Accepted[]> {
+  async function store(request: AcceptRequest, drafts: Drafts, turn: Turn): Promise<readonly Accepted[]> {
     const { idempotency } = request;
     const twice = repeatedIdsWithin(drafts);
     let stored = NOTHING_STORED;
@@ -126,12 +131,13 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         writing.changes.unshift(...rememberRequest(idempotency, accepted, clock.now(), was));
       }
       if (writing.snapshots.size > 0) writing.changes.push(...(await snapshots.ready(writing.snapshots)));
-      const endTurn = writing.ordered === undefined ? undefined : await placing.place(writing, writing.ordered);
-      // The subscriptions changed meanwhile. From here to the storage nothing can come between.
-      if (!holds(subscriptionCache, byKey)) {
-        endTurn?.();
-        continue;
+      if (writing.ordered !== undefined) {
+        const keys = drafts.map(keyOf);
+        turn.end ??= await placing.turn(keys, (wait) => admission.aside(request, keys, wait));
+        await placing.place(writing, writing.ordered);
       }
+      // The subscriptions changed meanwhile. From here to the storage nothing can come between.
+      if (!holds(subscriptionCache, byKey)) continue;
       const commit = admission.began();
       try {
         const fresh = writing.changes.length === 0 || (await commitOnce(storage, writing.changes));
@@ -143,7 +149,6 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         snapshots.forget(writing.snapshots);
       } finally {
         admission.ended(commit);
-        endTurn?.();
       }
       if (idempotency !== undefined) {
         const before = await recallRequest(storage, idempotency, clock.now());
@@ -159,7 +164,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
 
   function write(
     writing: Writing,
-    drafts: readonly ParsedEvent[],
+    drafts: Drafts,
     fanoutOf: FanoutOf,
     twice: ReadonlyMap<ParsedEvent, ParsedEvent>,
     stored: StoredAnswer,
@@ -209,13 +214,6 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     if (dues.length > 0) storage.queue.add(dues);
     admission.added(dues);
     if (waiting !== undefined) admission.added(waiting);
-  }
-
-  function logAccepted({ requestId, source, traceparent }: AcceptRequest, one: Accepted, durationMs: number): void {
-    metrics.count(one.duplicate ? "duplicates" : "accepted", { source });
-    const { id: eventId, type, keyId, deliveries, duplicate } = one;
-    const traceId = traceparent?.slice(3, 35);
-    log.info("accepted", { requestId, traceId, source, eventId, type, keyId, deliveries, duplicate, durationMs });
   }
 
   async function operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined> {

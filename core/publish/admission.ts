@@ -5,7 +5,7 @@ import type { Log } from "../ports/plugin.ts";
 import type { AcceptRequest } from "../ports/source.ts";
 import type { Storage } from "../ports/storage.ts";
 import { deliveriesOfLine, unwritten } from "../records/new-delivery.ts";
-import { countWaiting } from "../records/sequences.ts";
+import { countWaiting } from "../records/sequence-rows.ts";
 import type { Subscribers } from "./fanout.ts";
 import { createKeyBackpressure } from "./key-backpressure.ts";
 import { createBackpressure, type Backpressure } from "./backpressure.ts";
@@ -46,6 +46,8 @@ export interface Admission extends Pick<Backpressure, "began" | "ended"> {
    * or has failed. @throws Problem PROVIDER_BACKPRESSURE while one of the keys has to wait
    */
   enter(request: AcceptRequest, keys: readonly string[]): Promise<() => void>;
+  /** Waits for something else without the room that `enter` gave, and takes room again in the key's turn. */
+  aside(request: AcceptRequest, keys: readonly string[], wait: Promise<void>): Promise<void>;
   /** Counts deliveries that were just added. */
   added(dues: readonly Due[]): void;
 }
@@ -54,11 +56,10 @@ export function createAdmission(deps: AdmissionDeps): Admission {
   const { storage, subscriptionCache, clock, maxPendingPerKey: most = 0 } = deps;
   const { queue, nodes } = storage;
   const room = createStorageHeadroom(deps);
-  const unqueued = async (keyId?: string): Promise<number> => {
-    const [later, waiting] = await Promise.all([unwritten(storage, keyId), countWaiting(storage, keyId)]);
-    return later + waiting;
-  };
-  const backpressure = createBackpressure(queue, clock, deps.maxPending, () => unqueued());
+  const ofAll = seldom(() => countWaiting(storage), clock);
+  const unqueued = async (waiting: Promise<number>, keyId?: string): Promise<number> =>
+    (await unwritten(storage, keyId)) + (await waiting);
+  const backpressure = createBackpressure(queue, clock, deps.maxPending, () => unqueued(ofAll()));
   const turns = createCommitTurns(clock);
   const ofKeys =
     most > 0
@@ -68,7 +69,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
           clock,
           most,
           shared: nodes !== undefined,
-          unwritten: unqueued,
+          unwritten: (keyId) => unqueued(countWaiting(storage, keyId), keyId),
         })
       : undefined;
 
@@ -107,6 +108,16 @@ export function createAdmission(deps: AdmissionDeps): Admission {
       if (entering !== undefined) await entering;
       return () => turns.leave(weight);
     },
+    async aside(request, keys, wait) {
+      const weight = weightOf(keys.length, sizeOf(request));
+      turns.leave(weight);
+      try {
+        await wait;
+      } finally {
+        const entering = turns.enter(keys[0] as string, weight);
+        if (entering !== undefined) await entering;
+      }
+    },
     added(dues) {
       for (const due of dues) {
         const count = deliveriesOfLine(due);
@@ -114,6 +125,23 @@ export function createAdmission(deps: AdmissionDeps): Admission {
         ofKeys?.added(due.keyId, count);
       }
     },
+  };
+}
+
+/** A count is repeated only after this many times its own duration, so that counting does not become the work. */
+const COUNT_SHARE = 20;
+
+/** Repeats a count only when it is cheap to do so; in between, the last one stands. */
+function seldom(count: () => Promise<number>, clock: Pick<Clock, "monotonic">): () => Promise<number> {
+  let last = 0;
+  let again = Number.NEGATIVE_INFINITY;
+  return async () => {
+    const began = clock.monotonic();
+    if (began < again) return last;
+    last = await count();
+    const now = clock.monotonic();
+    again = now + (now - began) * COUNT_SHARE;
+    return last;
   };
 }
 

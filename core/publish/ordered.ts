@@ -2,9 +2,11 @@
  * Gives the deliveries of ordered subscriptions their places, in the commit that accepts their events.
  *
  * Publications to one key take turns on this node, so that they do not refuse each other's commits; those of other nodes
- * may, and are repeated then.
+ * may, and are repeated then. While one waits for its turn, it takes no room from other keys.
  */
 import type { Due } from "../model/delivery.ts";
+import { Problem } from "../model/problem.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
 import { freshDelivery, putDelivery } from "../records/delivery-records.ts";
 import { enterSequences, type OrderedDue } from "../records/sequences.ts";
@@ -12,54 +14,86 @@ import type { OrderedDelivery, Writing } from "./write-event.ts";
 
 /** How often a commit that lost its places to other nodes is repeated. */
 export const ORDER_ROUNDS = 256;
+/** Publications are refused while the first one that waits for its turn has waited this long, ms. */
+const SLOW_TURN_MS = 2_000;
+const RETRY_AFTER_S = 2;
+
+/** The turn that a publication in order has at its keys. */
+export interface Turn {
+  /** Absent until it has one. */
+  end?: () => void;
+}
 
 export interface Placing {
   /**
-   * Adds the deliveries of `writing` that go in order to its changes, with their places.
-   * @returns a function to call when the commit has ended
+   * Resolves when it is the turn of a publication to these keys.
+   * @param aside waits without room at the storage, and takes room again then
+   * @returns a function to call when the publication is stored or has failed
+   * @throws Problem PROVIDER_BACKPRESSURE while others have waited too long
    */
-  place(writing: Writing, ordered: readonly OrderedDelivery[]): Promise<() => void>;
+  turn(keys: readonly string[], aside: (wait: Promise<void>) => Promise<void>): Promise<() => void>;
+  /** Adds the deliveries that go in order to the changes of `writing`, with their places. @throws StorageError */
+  place(writing: Writing, ordered: readonly OrderedDelivery[]): Promise<void>;
 }
 
-export function createPlacing(storage: Pick<Storage, "getMany">): Placing {
-  /** The last publication of each key that has a turn, or waits for one. */
-  const turns = new Map<string, Promise<void>>();
+interface Waiting {
+  /** Monotonic ms. */
+  readonly since: number;
+  readonly go: () => void;
+}
 
-  /** Resolves when it is the turn of this publication. */
-  async function takeTurn(keyId: string): Promise<() => void> {
-    const before = turns.get(keyId);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    turns.set(keyId, promise);
-    await before;
-    return () => {
-      if (turns.get(keyId) === promise) turns.delete(keyId);
-      resolve();
-    };
+export function createPlacing(storage: Pick<Storage, "getMany" | "range">, clock: Pick<Clock, "monotonic">): Placing {
+  /** Who waits for each key whose turn somebody has. */
+  const lines = new Map<string, Waiting[]>();
+
+  /** @returns no promise when there is no wait */
+  function take(keyId: string): Promise<void> | undefined {
+    const line = lines.get(keyId);
+    if (line === undefined) return void lines.set(keyId, []);
+    const [first] = line;
+    if (first !== undefined && clock.monotonic() - first.since > SLOW_TURN_MS) {
+      const detail = "Too much is being published in order on this API key. Publish again later.";
+      throw new Problem("PROVIDER_BACKPRESSURE", detail, { retryAfter: RETRY_AFTER_S });
+    }
+    return new Promise((go) => void line.push({ since: clock.monotonic(), go }));
+  }
+
+  function give(keyId: string): void {
+    const next = lines.get(keyId)?.shift();
+    if (next === undefined) lines.delete(keyId);
+    else next.go();
   }
 
   return {
-    async place(writing, ordered) {
-      const given: (() => void)[] = [];
+    async turn(keys, aside) {
+      const taken: string[] = [];
       const end = (): void => {
-        for (const give of given.splice(0)) give();
+        for (const keyId of taken.splice(0)) give(keyId);
       };
-      // In one order, so that two publications never wait for each other.
-      const keys = [...new Set(ordered.map(({ event }) => event.keyId))].toSorted();
-      for (const keyId of keys) given.push(await takeTurn(keyId));
       try {
-        const { placed, heads, changes } = await enterSequences(storage, ordered.map(lineOf));
-        for (const change of changes) writing.changes.push(change);
-        for (const [i, line] of placed.entries()) {
-          const { event } = ordered[i] as OrderedDelivery;
-          writing.changes.push(putDelivery(freshDelivery(line, event.id)));
+        // In one order, so that two publications never wait for each other.
+        for (const keyId of [...new Set(keys)].toSorted()) {
+          const waiting = take(keyId);
+          if (waiting !== undefined) await aside(waiting);
+          taken.push(keyId);
         }
-        for (const head of heads) writing.dues.push(head);
-        if (placed.length > heads.length) writing.waiting = placed.filter((line) => !heads.includes(line));
       } catch (error) {
         end();
         throw error;
       }
       return end;
+    },
+
+    async place(writing, ordered) {
+      const { placed, heads, changes } = await enterSequences(storage, ordered.map(lineOf));
+      for (const change of changes) writing.changes.push(change);
+      for (const [i, line] of placed.entries()) {
+        const { event } = ordered[i] as OrderedDelivery;
+        writing.changes.push(putDelivery(freshDelivery(line, event.id)));
+      }
+      for (const head of heads) writing.dues.push(head);
+      const first = new Set(heads);
+      if (placed.length > heads.length) writing.waiting = placed.filter((line) => !first.has(line));
     },
   };
 }

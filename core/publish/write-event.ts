@@ -102,7 +102,10 @@ export function writeEvent(writing: Writing, made: NewEvent, fan: Fanout, snapsh
   events.push(event);
   if (fan.ordered !== undefined) {
     const waiting = (writing.ordered ??= []);
-    for (const sub of fan.ordered) waiting.push({ event, sub, sequence: sequenceOf(sub, type, made.data) });
+    // Read once, and only when one of them orders by it.
+    let read: unknown;
+    const data = (): unknown => (read === undefined ? (read = JSON.parse(made.data) as unknown) : read);
+    for (const sub of fan.ordered) waiting.push({ event, sub, sequence: sequenceOf(sub, type, data) });
   }
   // Created only once, even if a commit that seemed lost arrives late: by then the event may have been delivered.
   changes.push({ op: "put", key: eventKey(keyId, ordinal), value: encodeEvent(event), if: null });

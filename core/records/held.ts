@@ -1,22 +1,21 @@
 /** Holds up a sequence behind a failed delivery, until that is replayed or skipped. */
 import type { Delivery, SequencePlace } from "../model/delivery.ts";
-import { heldKey, heldOf } from "../model/keys.ts";
-import type { Change, Storage } from "../ports/storage.ts";
+import { HELD, heldKey, heldOf, subscriptionKey } from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { heldText, parseHeld, type HeldRow } from "./held-row.ts";
 import { retryOnConflict } from "./optimistic-update.ts";
 import { passOn } from "./sequences.ts";
+import { decodeSubscription } from "./subscription-cache.ts";
 
 const PAGE = 500;
 
 /** A failed delivery that holds up its sequence. */
 export interface HeldDelivery {
-  readonly keyId: string;
   readonly subscriptionId: string;
   readonly sequence: number;
-  readonly ordinal: string;
-  readonly place: number;
-  /** Epoch ms. */
-  readonly since: number;
-  readonly eventId: string;
+  /** Absent when its row is damaged: it can be skipped all the same. */
+  readonly row?: HeldRow;
 }
 
 /** Returns what lets a failed head hold up its sequence. */
@@ -24,23 +23,13 @@ export const holdUp = ({ keyId, eventId, ordinal, updatedAt, subscriptionId }: D
   ({
     op: "put",
     key: heldKey(subscriptionId, order.sequence),
-    value: `${keyId} ${ordinal} ${order.place} ${updatedAt} ${eventId}`,
+    value: heldText({ keyId, ordinal, place: order.place, since: updatedAt, eventId }),
   }) satisfies Change;
 
-/** @throws SyntaxError when it cannot be read */
-export function parseHeld(key: string, value: string): HeldDelivery {
+function heldAt({ key, value }: Entry): HeldDelivery {
   const [, subscriptionId = "", sequence] = key.split(":");
-  const [keyId = "", ordinal = "", place, since, eventId] = value.split(" ");
-  if (eventId === undefined) throw new SyntaxError("the text is not that of a held delivery");
-  return {
-    keyId,
-    subscriptionId,
-    sequence: Number(sequence),
-    ordinal,
-    place: Number(place),
-    since: Number(since),
-    eventId,
-  };
+  const row = parseHeld(value);
+  return { subscriptionId, sequence: Number(sequence), ...(row !== undefined && { row }) };
 }
 
 /** Lists the deliveries that hold up a sequence of the subscription: at most one for each. */
@@ -48,9 +37,10 @@ export async function heldOfSubscription(
   storage: Pick<Storage, "range">,
   subscriptionId: string,
 ): Promise<readonly HeldDelivery[]> {
-  const rows = await storage.range(heldOf(subscriptionId), { limit: PAGE });
-  return rows.map(({ key, value }) => parseHeld(key, value));
+  return (await storage.range(heldOf(subscriptionId), { limit: PAGE })).map(heldAt);
 }
+
+type SkipStorage = Pick<Storage, "getMany" | "range" | "commit"> & { readonly queue: Pick<Storage["queue"], "add"> };
 
 /**
  * Skips a held delivery: it stays failed, and those behind it go on.
@@ -59,28 +49,54 @@ export async function heldOfSubscription(
  * @throws StorageError; Problem CONFLICT
  */
 export async function skipHeld(
-  storage: Pick<Storage, "getMany" | "range" | "commit"> & { readonly queue: Pick<Storage["queue"], "add"> },
-  held: HeldDelivery,
+  storage: SkipStorage,
+  keyId: string,
+  { subscriptionId, sequence, row }: HeldDelivery,
   also: readonly Change[] = [],
 ): Promise<boolean> {
-  const { keyId, subscriptionId, sequence, place, ordinal } = held;
   const key = heldKey(subscriptionId, sequence);
   return await retryOnConflict(async () => {
     const [value] = await storage.getMany([key]);
-    if (value === undefined || parseHeld(key, value).ordinal !== ordinal) return false;
-    const { changes, next } = await passOn(storage, { keyId, subscriptionId, order: { sequence, place } });
+    if (value === undefined || parseHeld(value)?.ordinal !== row?.ordinal) return false;
+    const order = { sequence, place: row?.place ?? 0 };
+    const { changes, next } = await passOn(storage, { keyId, subscriptionId, order });
     await storage.commit([{ op: "delete", key, if: value }, ...changes, ...also]);
     if (next !== undefined) storage.queue.add([next]);
     return true;
   });
 }
 
-/** Skips whatever is held of a subscription that was disabled or deleted, so that what waits behind it can end. */
+/** Skips whatever is held of a subscription that holds up nothing any more, so that what waits behind it goes on. */
 export async function skipAllHeld(
-  storage: Parameters<typeof skipHeld>[0],
-  subscriptionId: string,
+  storage: SkipStorage,
+  { keyId, id }: Pick<Subscription, "keyId" | "id">,
 ): Promise<readonly HeldDelivery[]> {
-  const held = await heldOfSubscription(storage, subscriptionId);
-  for (const one of held) await skipHeld(storage, one);
+  const held = await heldOfSubscription(storage, id);
+  for (const one of held) await skipHeld(storage, keyId, one);
   return held;
+}
+
+/** Whether a failed delivery of it holds up those behind it. */
+export const holdsUp = (sub: Subscription | undefined): boolean =>
+  sub?.status === "active" && sub.deletedAt === undefined && sub.ordered === true && sub.onFailed === "hold";
+
+/**
+ * Skips what is held although its subscription holds up nothing: a crash, or a delivery that failed by settings that were
+ * changed meanwhile, leaves that behind. A damaged row stays, for its subscription is not known; see `skipAllHeld`.
+ * @returns how many were skipped
+ */
+export async function skipForgotten(storage: SkipStorage): Promise<number> {
+  let skipped = 0;
+  for (let after: string | undefined; ;) {
+    const page: readonly Entry[] = await storage.range(HELD, { after, limit: PAGE });
+    for (const held of page.map(heldAt)) {
+      if (held.row === undefined) continue;
+      const { keyId } = held.row;
+      const [text] = await storage.getMany([subscriptionKey(keyId, held.subscriptionId)]);
+      if (holdsUp(text === undefined ? undefined : decodeSubscription(text))) continue;
+      if (await skipHeld(storage, keyId, held)) skipped++;
+    }
+    if (page.length < PAGE) return skipped;
+    after = page.at(-1)?.key;
+  }
 }

@@ -9,6 +9,7 @@
  */
 import type { Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
+import { ordinalTime } from "../model/ids.ts";
 import {
   deliveryKey,
   dueKey,
@@ -16,10 +17,7 @@ import {
   heldKey,
   parseWaiting,
   passedKey,
-  passedKeyOf,
   sequenceKey,
-  SEQUENCES,
-  sequencesOf,
   waitingKey,
   waitingOf,
   waitingValue,
@@ -27,8 +25,8 @@ import {
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "./damage.ts";
 import { decodeDelivery, dueOf } from "./delivery-records.ts";
-
-const PAGE = 500;
+import { parseHeld } from "./held-row.ts";
+import { countIn, parsePassed, parseRow, passedText, rebuildRow, rowText } from "./sequence-rows.ts";
 
 /** The due line of a delivery that goes in order. */
 export type OrderedDue = Due & { readonly order: NonNullable<Due["order"]> };
@@ -41,20 +39,6 @@ export interface Entered {
   readonly changes: readonly Change[];
 }
 
-interface Row {
-  busy: boolean;
-  entered: number;
-}
-
-const rowText = ({ busy, entered }: Row): string => `${busy ? "busy" : "idle"} ${entered}`;
-
-/** @throws SyntaxError when the text is not the row of a sequence */
-function parseRow(text: string | undefined): Row {
-  const read = text === undefined ? ["", "idle", "0"] : /^(busy|idle) (\d{1,15})$/.exec(text);
-  if (read === null) throw new SyntaxError("the text is not the row of a sequence");
-  return { busy: read[1] === "busy", entered: Number(read[2]) };
-}
-
 const rowKeyOf = ({ keyId, subscriptionId, order }: OrderedDue): string =>
   sequenceKey(keyId, subscriptionId, order.sequence);
 
@@ -64,7 +48,7 @@ const rowKeyOf = ({ keyId, subscriptionId, order }: OrderedDue): string =>
  * @throws StorageError; ConflictError by the commit: then call it again
  */
 export async function enterSequences(
-  storage: Pick<Storage, "getMany">,
+  storage: Pick<Storage, "getMany" | "range">,
   entering: readonly OrderedDue[],
 ): Promise<Entered> {
   const groups = Map.groupBy(entering, rowKeyOf);
@@ -78,18 +62,20 @@ export async function enterSequences(
   const changes: Change[] = [];
   for (const [i, [key, lines]] of [...groups].entries()) {
     const [was, holding] = [texts[2 * i], texts[2 * i + 1]];
-    const row = parseRow(was);
-    const heldOrdinal = holding?.split(" ")[1];
+    const { keyId, subscriptionId, order } = lines[0] as OrderedDue;
+    const id = { keyId, subscriptionId, sequence: order.sequence };
+    let { busy, entered } = parseRow(was) ?? (await rebuildRow(storage, id));
+    const heldOrdinal = holding === undefined ? undefined : parseHeld(holding)?.ordinal;
     // Those that come back go first, in their old order.
     const ranked = lines.toSorted((a, b) => (a.order.place || Infinity) - (b.order.place || Infinity) || 0);
     for (const line of ranked) {
       const returns = heldOrdinal === line.ordinal;
-      if (!returns) row.entered++;
-      const made = { ...line, order: { ...line.order, place: line.order.place || row.entered } };
+      if (!returns) entered++;
+      const made = { ...line, order: { ...line.order, place: line.order.place || entered } };
       placed.set(line, made);
       if (returns) changes.push({ op: "delete", key: keys[2 * i + 1] as string, if: holding as string });
-      if (!row.busy || returns) {
-        row.busy = true;
+      if (!busy || returns) {
+        busy = true;
         heads.push(made);
         changes.push({ op: "put", key: dueKey(made), value: dueValue(made) });
       } else {
@@ -97,7 +83,7 @@ export async function enterSequences(
         changes.push({ op: "put", key: own, value: waitingValue(made), if: null });
       }
     }
-    changes.push({ op: "put", key, value: rowText(row), if: was ?? null });
+    changes.push({ op: "put", key, value: rowText({ busy, entered }), if: was ?? null });
   }
   return { placed: entering.map((line) => placed.get(line) as OrderedDue), heads, changes };
 }
@@ -120,46 +106,49 @@ export async function passOn(
   const countKey = passedKey(keyId, subscriptionId, order.sequence);
   // The row first: who enters after it was read changes it, and who entered before is found waiting.
   const [was, count] = await storage.getMany([rowKey, countKey]);
-  const passed: Change = { op: "put", key: countKey, value: String(Number(count ?? 0) + 1) };
-  const unreadable: Change[] = [];
-  const prefix = waitingOf(subscriptionId, order.sequence);
-  let [first] = await storage.range(prefix, { limit: 1 });
-  let next: Due | undefined;
-  for (; first !== undefined; [first] = await storage.range(prefix, { after: first.key, limit: 1 })) {
-    next = await readWaiting(storage, first);
-    if (next !== undefined) break;
-    unreadable.push({ op: "delete", key: first.key, if: first.value });
-  }
-  if (first === undefined || next === undefined) {
-    const idle = rowText({ busy: false, entered: unlessSyntax(() => parseRow(was))?.entered ?? order.place });
-    return { changes: [passed, ...unreadable, { op: "put", key: rowKey, value: idle, if: was ?? null }] };
-  }
+  const entered = parseRow(was)?.entered ?? Math.max(order.place, parsePassed(count) ?? 0);
+  const left =
+    parsePassed(count) ?? Math.max(0, entered - (await countIn(storage, subscriptionId, order.sequence)) - 1);
+  const passed: Change = { op: "put", key: countKey, value: passedText(left + 1) };
+  const [first] = await storage.range(waitingOf(subscriptionId, order.sequence), { limit: 1 });
+  if (first === undefined)
+    return { changes: [passed, { op: "put", key: rowKey, value: rowText({ busy: false, entered }), if: was ?? null }] };
+  const next = await readWaiting(storage, keyId, first);
   return {
     next,
     changes: [
       passed,
-      ...unreadable,
       { op: "delete", key: first.key, if: first.value },
       { op: "put", key: dueKey(next), value: dueValue(next) },
     ],
   };
 }
 
-/** Reads who waits in a row. One that cannot be read is rebuilt from its record; with neither, nobody waits there. */
-async function readWaiting(storage: Pick<Storage, "getMany">, { key, value }: Entry): Promise<Due | undefined> {
-  const due = unlessSyntax(() => parseWaiting(key, value));
+/**
+ * Reads who waits in a row. One that cannot be read is rebuilt from the delivery's record. When that cannot be read
+ * either, its turn comes all the same: a delivery that is claimed without a record that can be read ends as damaged.
+ */
+async function readWaiting(storage: Pick<Storage, "getMany">, keyId: string, { key, value }: Entry): Promise<Due> {
+  const [, subscriptionId = "", sequence, place, ordinal = ""] = key.split(":");
+  const order = { sequence: Number(sequence), place: Number(place) };
+  const due = readLine(key, value);
   if (due !== undefined) return due;
-  const [, subscriptionId = "", , , ordinal = ""] = key.split(":");
   const own = deliveryKey(subscriptionId, ordinal);
   const [text] = await storage.getMany([own]);
   const delivery = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, own));
-  const dueAt = delivery?.status === "pending" ? delivery.nextAttemptAt : undefined;
-  return delivery === undefined || dueAt === undefined ? undefined : dueOf(delivery, dueAt);
+  if (delivery?.status === "pending" && delivery.nextAttemptAt !== undefined)
+    return { ...dueOf(delivery, delivery.nextAttemptAt), order };
+  const dueAt = ordinalTime(ordinal);
+  return { subscriptionId, keyId, ordinal, dueAt, generation: UNKNOWN, cycle: 0, attempts: 0, waitMs: 0, order };
 }
 
-function unlessSyntax<T>(read: () => T): T | undefined {
+/** The generation of a delivery of which nothing is known: no disabling of the subscription is newer. */
+const UNKNOWN = 999_999_999_999_999;
+
+function readLine(key: string, value: string): Due | undefined {
   try {
-    return read();
+    const due = parseWaiting(key, value);
+    return due.order !== undefined && waitingKey(due.subscriptionId, due.order, due.ordinal) === key ? due : undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
@@ -171,24 +160,3 @@ export const isSequenceConflict = (error: unknown): boolean =>
   error instanceof ConflictError && error.keys.length > 0 && error.keys.every((key) => ORDER_KEY.test(key));
 
 const ORDER_KEY = /^(?:sequence|passed|waiting|held):/;
-
-/** Counts pending deliveries that are not in the due index because they wait for their turn: of one key, or of all. */
-export async function countWaiting(
-  storage: Pick<Storage, "getMany" | "range">,
-  keyId?: string,
-  subscriptionId?: string,
-): Promise<number> {
-  const prefix = keyId === undefined ? SEQUENCES : sequencesOf(keyId, subscriptionId);
-  let sum = 0;
-  for (let after: string | undefined; ;) {
-    const page: readonly Entry[] = await storage.range(prefix, { after, limit: PAGE });
-    const passed = await storage.getMany(page.map(({ key }) => passedKeyOf(key)));
-    for (const [i, { value }] of page.entries()) {
-      const { busy, entered } = parseRow(value);
-      // One is the head.
-      if (busy) sum += Math.max(0, entered - Number(passed[i] ?? 0) - 1);
-    }
-    if (page.length < PAGE) return sum;
-    after = page.at(-1)?.key;
-  }
-}

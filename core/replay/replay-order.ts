@@ -44,12 +44,15 @@ export async function withOrder(
   const { event, damaged } = readEvent(sub.keyId, ordinal, text);
   // What is damaged is never sent.
   if (damaged) return delivery;
-  return { ...delivery, order: { sequence: sequenceOf(sub, event.type, bodyData(event)), place: 0 } };
+  return {
+    ...delivery,
+    order: { sequence: sequenceOf(sub, event.type, () => JSON.parse(bodyData(event)) as unknown), place: 0 },
+  };
 }
 
 /** Returns the changes of these replays. Those that go in order enter their sequences, all others are due. */
 export async function commitOf(
-  storage: Pick<Storage, "getMany">,
+  storage: Pick<Storage, "getMany" | "range">,
   replayed: readonly Replayed[],
 ): Promise<ReplayCommit> {
   const entering = replayed.filter(enters).map(lineOf);

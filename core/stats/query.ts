@@ -7,7 +7,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, unlessDamaged } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
-import { countWaiting } from "../records/sequences.ts";
+import { countWaiting } from "../records/sequence-rows.ts";
 import { EVERY, MOST_PENDING, type Buckets, type StatsCollector } from "./collect.ts";
 import { GRAINS, startOf } from "./rollups.ts";
 import type { EndpointHealth } from "../model/endpoint-health.ts";

@@ -57,7 +57,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
     // nodes.
     const ends = await Promise.allSettled([abort(id), storage.queue.cancel(id)]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
-    await skipAllHeld(storage, id);
+    await skipAllHeld(storage, { keyId, id });
     const { ending: _ending, ...ended } = decodeSubscription(ending);
     const change = { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(ended), if: ending } as const;
     await storage.commit([change]).catch((error: unknown) => {

@@ -1,6 +1,6 @@
 /** Checks the fields by which a subscription is ordered, and ends what it holds up when it stops being active. */
-import { expiryKey, passedKeyOf, sequencesOf } from "../model/keys.ts";
-import { MOST_ORDERED } from "../model/order.ts";
+import { expiryKey, passedKeyOf, sequenceKey, sequencesOf } from "../model/keys.ts";
+import { MOST_ORDERED, SEQUENCES_EACH } from "../model/order.ts";
 import { Problem, type FieldError } from "../model/problem.ts";
 import { TOMBSTONE_MS, type Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
@@ -27,14 +27,20 @@ export async function checkRoomForOrdered(
   throw new Problem("SUBSCRIPTION_LIMIT_REACHED", detail);
 }
 
-/** Returns the changes that have the sequences of a deleted subscription forgotten together with its tombstone. */
+/**
+ * Returns the changes that have the sequences of a deleted subscription forgotten together with its tombstone: those that
+ * there are, and those that an event which is being accepted now may still begin.
+ */
 export async function forgetSequences(
   storage: Pick<Storage, "range">,
-  { keyId, id }: Pick<Subscription, "keyId" | "id">,
+  { keyId, id, ordered, orderBy }: Pick<Subscription, "keyId" | "id" | "ordered" | "orderBy">,
   at: number,
 ): Promise<readonly Change[]> {
-  const rows = await storage.range(sequencesOf(keyId, id));
-  return rows
-    .flatMap(({ key }) => [key, passedKeyOf(key)])
+  const rows = await storage.range(sequencesOf(keyId, id), { limit: SEQUENCES_EACH });
+  const now = ordered !== true ? 0 : orderBy === undefined ? 1 : SEQUENCES_EACH;
+  const each = new Set(rows.map(({ key }) => key));
+  for (let sequence = 0; sequence < now; sequence++) each.add(sequenceKey(keyId, id, sequence));
+  return [...each]
+    .flatMap((key) => [key, passedKeyOf(key)])
     .map((key) => ({ op: "put", key: expiryKey(at + TOMBSTONE_MS, key), value: "" }));
 }

@@ -9,7 +9,7 @@ import type { Keys, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { auditChange, RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
 import { retryOnConflict, createOptimisticUpdate } from "../records/optimistic-update.ts";
-import { skipAllHeld } from "../records/held.ts";
+import { holdsUp, skipAllHeld } from "../records/held.ts";
 import { liveOf } from "../records/subscription-cache.ts";
 import { createDeletion } from "./delete.ts";
 import { checkRoomForOrdered } from "./ordering.ts";
@@ -103,8 +103,8 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   }
 
   /** Forgets a receiver's pause, breaker and failures, and what a crash left held. */
-  async function revive(id: string): Promise<void> {
-    await skipAllHeld(storage, id);
+  async function revive(keyId: string, id: string): Promise<void> {
+    await skipAllHeld(storage, { keyId, id });
     await storage.queue.pause(id, 0);
     await deps.revive?.(id);
   }
@@ -162,7 +162,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       // Before the change is stored: if it fails here, the whole change is repeated, since the subscription is still
       // disabled.
       const revived = now.status === "disabled" && patch.status === "active";
-      if (revived) await revive(id);
+      if (revived) await revive(keyId, id);
       const url = patch.url === undefined ? undefined : await allowed(patch.url);
       if (now.ordered !== true) await checkRoomForOrdered(storage, { keyId, id, ordered: patch.ordered });
       const { was, next } = await revise(keyId, id, (now) => {
@@ -171,9 +171,9 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         const detail = Object.keys(patch).join(" ");
         return { next, more: [audit(keyId, actor, { action: "subscription.updated", target: id, detail })] };
       });
-      if (!revived && was.status === "disabled" && next.status === "active") await revive(id);
+      if (!revived && was.status === "disabled" && next.status === "active") await revive(keyId, id);
       await deps.known?.(id);
-      if (next.status === "disabled") await skipAllHeld(storage, id);
+      if (holdsUp(was) && !holdsUp(next)) await skipAllHeld(storage, next);
       return next;
     },
 
@@ -207,7 +207,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       if (revised !== undefined && revised.was !== revised.next) {
         deps.metrics?.count("subscriptions_disabled", { reason });
         event?.committed();
-        await skipAllHeld(storage, id);
+        await skipAllHeld(storage, { keyId, id });
       }
     },
   };

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
 import { heldOfSubscription, skipHeld } from "../../core/records/held.ts";
-import { countWaiting } from "../../core/records/sequences.ts";
+import { countWaiting } from "../../core/records/sequence-rows.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
 
 const ACTOR = { sub: "tester" };
@@ -128,11 +128,11 @@ describe("an ordered subscription", () => {
     await settle(test);
     expect(ids(test)).toEqual([first]);
     const [held] = await heldOfSubscription(test.storage, sub);
-    expect(held).toMatchObject({ eventId: first, keyId: "key_1" });
+    expect(held).toMatchObject({ row: { eventId: first, keyId: "key_1" } });
     expect(await faults(test)).toEqual([]);
     if (held === undefined) throw new Error("nothing is held");
-    expect(await skipHeld(test.storage, held)).toBe(true);
-    expect(await skipHeld(test.storage, held)).toBe(false);
+    expect(await skipHeld(test.storage, "key_1", held)).toBe(true);
+    expect(await skipHeld(test.storage, "key_1", held)).toBe(false);
     await test.whenSent(3);
     await settle(test);
     expect(ids(test)).toEqual([first, second, third]);

@@ -42,7 +42,7 @@ export interface Deeds {
   replay(): Promise<void>;
   replayAll(sub: KnownSubscription): Promise<void>;
   /** Lets those behind a held delivery go on. */
-  skip(subscriptionId: string): Promise<void>;
+  skip(keyId: string, subscriptionId: string): Promise<void>;
 }
 
 export function deeds({ world, net, nodes, published, subscriptions, unknownSecret, healed }: DeedsIn): Deeds {
@@ -226,11 +226,11 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
     }).catch((error: unknown) => say(`replay failed: ${String(error)}`));
   }
 
-  async function skip(id: string): Promise<void> {
+  async function skip(keyId: string, id: string): Promise<void> {
     subscriptions.get(id)?.ordering?.releasedAt.push(world.now());
     await ask(async ({ parts }) => {
-      const skipped = await skipAllHeld(parts.storage, id);
-      if (skipped.length > 0) say(`skip ${skipped.map(({ eventId }) => eventId).join(" ")} at ${id}`);
+      const skipped = await skipAllHeld(parts.storage, { keyId, id });
+      if (skipped.length > 0) say(`skip ${skipped.map(({ row }) => row?.eventId).join(" ")} at ${id}`);
     }).catch((error: unknown) => say(`skipping failed: ${String(error)}`));
   }
 

@@ -1,6 +1,7 @@
 /** Ordered subscriptions in the simulation: how they were made, and the law that nothing of them is ever reordered. */
 import * as keys from "../../core/model/keys.ts";
 import { decodeDelivery } from "../../core/records/delivery-records.ts";
+import { parsePassed, parseRow } from "../../core/records/sequence-rows.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import type { Seen } from "./network.ts";
 import type { KnownSubscription, Published } from "./oracle.ts";
@@ -62,12 +63,11 @@ export function checkSequences(rows: SortedMap): ReadonlySet<string> {
     const own = turns.get(name) ?? [];
     turns.delete(name);
     const behind = queued.get(name) ?? 0;
-    const [state, entered] = value.split(" ");
-    if (own.length !== (state === "busy" ? 1 : 0))
-      fail(`${key} is ${value}, and it is the turn of [${own.join(", ")}]`);
-    if (state === "idle" && behind > 0) fail(`${key} is idle, and ${behind} wait`);
-    const passed = Number(rows.get(keys.passedKeyOf(key)) ?? 0);
-    if (Number(entered) - passed !== behind + own.length)
+    const { busy, entered } = parseRow(value) ?? fail(`${key} → ${value} cannot be read`);
+    if (own.length !== (busy ? 1 : 0)) fail(`${key} is ${value}, and it is the turn of [${own.join(", ")}]`);
+    if (!busy && behind > 0) fail(`${key} is idle, and ${behind} wait`);
+    const passed = parsePassed(rows.get(keys.passedKeyOf(key))) ?? fail(`${key}: what has passed cannot be read`);
+    if (entered - passed !== behind + own.length)
       fail(`${key} is ${value}, ${passed} have passed, and ${behind + own.length} are in it`);
   }
   for (const own of turns.values()) fail(`it is the turn of [${own.join(", ")}] in a sequence that is not there`);

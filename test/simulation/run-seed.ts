@@ -7,6 +7,7 @@ import type { FolderDisk, SimFolder } from "./folder-disk.ts";
 import { MOODS, simNet } from "./network.ts";
 import { startNode, type NodeTraits, type SimNode } from "./node.ts";
 import { checkEnd, checkRows, type KnownSubscription, type Published } from "./oracle.ts";
+import { parseHeld } from "../../core/records/held-row.ts";
 import { checkOrder } from "./order.ts";
 import { checkOverdue, DEADLINE_MS } from "./schedule.ts";
 import { simThreads } from "./threads.ts";
@@ -177,7 +178,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
     else if (n <= 50) task(() => change(sub ?? (subs[0] as KnownSubscription)).catch(() => undefined));
     else if (n <= 56) task(replay);
     else if (n <= 60 && sub !== undefined) task(() => replayAll(sub));
-    else if (n <= 62 && sub !== undefined && sub.ordering?.hold === true) task(() => skip(sub.id));
+    else if (n <= 62 && sub !== undefined && sub.ordering?.hold === true) task(() => skip(sub.keyId, sub.id));
     else if (n <= 64) task(() => subscribe().catch(() => undefined));
     else if (n <= 74 && sub !== undefined) net.moods.set(sub.id, random.pick(MOODS));
     else if (n <= 82) crash(name);
@@ -240,7 +241,8 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   const busy = (): boolean => rows.count("due:") + rows.count("waiting:") > 0;
   for (; busy() && world.now() < deadline && broken === undefined; rows = await rowsNow()) {
     // Also of those whose making was never answered.
-    for (const { key } of rows.range("held:", { limit: 1_000 })) task(() => skip(key.split(":")[1] as string));
+    for (const { key, value } of rows.range("held:", { limit: 1_000 }))
+      task(() => skip(parseHeld(value)?.keyId ?? "", key.split(":")[1] as string));
     await world.run(world.now() + 20_000, over);
     checkOverdue({ rows: await rowsNow(), sent: net.sent, retry: traits.retry, now: world.now(), ...due });
   }

@@ -6,7 +6,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { auditChange } from "../../records/audit-trail.ts";
 import { heldOfSubscription, skipHeld } from "../../records/held.ts";
-import { countWaiting } from "../../records/sequences.ts";
+import { countWaiting } from "../../records/sequence-rows.ts";
 import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
@@ -37,11 +37,11 @@ export function orderOperations(deps: {
       async handle({ keyId, params }) {
         const sub = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
         const held = await heldOfSubscription(storage, sub.id);
-        const view = held.map(({ eventId, ordinal: at, since }) => ({
-          eventId,
-          deliveryId: deliveryId(at, sub.id),
-          since: isoTime(since),
-        }));
+        const view = held.map(({ row }) =>
+          row === undefined
+            ? {}
+            : { eventId: row.eventId, deliveryId: deliveryId(row.ordinal, sub.id), since: isoTime(row.since) },
+        );
         const waiting = await countWaiting(storage, keyId, sub.id);
         return { data: { ordered: sub.ordered === true, waiting, held: view } };
       },
@@ -59,10 +59,14 @@ export function orderOperations(deps: {
         const sub = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
         let count = 0;
         for (const held of await heldOfSubscription(storage, sub.id)) {
-          if (eventId !== undefined && held.eventId !== eventId) continue;
-          const line = { action: "delivery.skipped", target: sub.id, detail: held.eventId } as const;
+          if (eventId !== undefined && held.row?.eventId !== eventId) continue;
+          const line = {
+            action: "delivery.skipped",
+            target: sub.id,
+            detail: held.row?.eventId ?? "a damaged record",
+          } as const;
           const audited = auditChange(keyId, ordinal(), actor, clock.now(), line);
-          if (await skipHeld(storage, held, [audited])) count++;
+          if (await skipHeld(storage, keyId, held, [audited])) count++;
         }
         return { data: { skipped: count } };
       },

@@ -110,8 +110,8 @@ export const orderShown = z
     ordered: z.boolean(),
     waiting: z.int().meta({ description: "Deliveries that wait for their turn." }),
     held: z
-      .array(z.strictObject({ eventId: z.string(), deliveryId: z.string(), since: time }))
-      .meta({ description: "Failed deliveries that hold up those behind them." }),
+      .array(z.strictObject({ eventId: z.string(), deliveryId: z.string(), since: time }).partial())
+      .meta({ description: "Failed deliveries that hold up those behind them. One whose record is damaged is empty." }),
   })
   .meta({ id: "Order" });
 export const skipped = z.strictObject({ skipped: z.int() }).meta({ id: "Skipped" });

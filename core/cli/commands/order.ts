@@ -9,7 +9,7 @@ import { record } from "../support/response-shape.ts";
 interface Order {
   readonly ordered: boolean;
   readonly waiting: number;
-  readonly held: readonly { readonly eventId: string; readonly deliveryId: string; readonly since: string }[];
+  readonly held: readonly { readonly eventId?: string; readonly deliveryId?: string; readonly since?: string }[];
 }
 
 const webhook = (given: Given): string =>
@@ -25,7 +25,11 @@ const order: Command = {
     if (given.flag("json")) around.print(json(shown));
     else {
       around.say(`relay: ${shown.ordered ? "ordered" : "not ordered"}, ${shown.waiting} waiting`);
-      const cells = shown.held.map(({ eventId, deliveryId, since }) => [eventId, deliveryId, since]);
+      const cells = shown.held.map(({ eventId = "damaged", deliveryId = "", since = "" }) => [
+        eventId,
+        deliveryId,
+        since,
+      ]);
       if (cells.length > 0) around.print(printTable(["held by", "delivery", "since"], cells));
     }
     return EX_OK;

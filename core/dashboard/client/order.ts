@@ -98,12 +98,14 @@ export const OrderCard = part(({ keyId, one }: OrderProps) => {
         el.ul(
           null,
           ...data.held.map(({ eventId, since }) =>
-            el.li(
-              { key: eventId },
-              el.a({ href: to(["k", keyId, "events", eventId]) }, el.code(null, eventId)),
-              " ",
-              When({ at: since }),
-            ),
+            eventId === undefined
+              ? el.li(null, "One whose record is damaged")
+              : el.li(
+                  { key: eventId },
+                  el.a({ href: to(["k", keyId, "events", eventId]) }, el.code(null, eventId)),
+                  " ",
+                  since !== undefined && When({ at: since }),
+                ),
           ),
         ),
         el.button({ type: "button", disabled: skip.busy, onClick: skip.run }, "Skip"),

@@ -3,7 +3,7 @@ import { statfs } from "node:fs/promises";
 import { isReady, type HealthPart } from "../../api/resources/health.ts";
 import { HELD } from "../../model/keys.ts";
 import { VERSION } from "../../model/version.ts";
-import { countWaiting } from "../../records/sequences.ts";
+import { countWaiting } from "../../records/sequence-rows.ts";
 import type { RelayMetrics } from "../observability/index.ts";
 import type { DeliveryPath } from "./parts.ts";
 

@@ -1,0 +1,142 @@
+/**
+ * Reads and writes the two rows that each sequence of an ordered subscription has: whether it is busy with the number of
+ * deliveries that have entered it, and the number of those that have left. A damaged one is rebuilt from the deliveries
+ * themselves, so that it stops nobody.
+ */
+import { summed, withSum } from "../model/checksum.ts";
+import {
+  duesOf,
+  heldKey,
+  parseDue,
+  passedKey,
+  passedKeyOf,
+  SEQUENCES,
+  sequenceKey,
+  sequencesOf,
+  waitingOf,
+} from "../model/keys.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
+
+const PAGE = 500;
+
+export interface SequenceRow {
+  /** True when one of its deliveries is in the due index or held. */
+  readonly busy: boolean;
+  /** How many deliveries have entered it, and the highest place that was given. */
+  readonly entered: number;
+}
+
+export interface SequenceId {
+  readonly keyId: string;
+  readonly subscriptionId: string;
+  readonly sequence: number;
+}
+
+export const rowText = ({ busy, entered }: SequenceRow): string => withSum(`${busy ? "busy" : "idle"} ${entered}`);
+export const passedText = (passed: number): string => withSum(String(passed));
+
+/** Reads the row; one that is not there yet is idle. `undefined`: it is damaged. */
+export function parseRow(text: string | undefined): SequenceRow | undefined {
+  if (text === undefined) return { busy: false, entered: 0 };
+  const read = /^(busy|idle) (\d{1,15})$/.exec(summed(text) ?? "");
+  return read === null ? undefined : { busy: read[1] === "busy", entered: Number(read[2]) };
+}
+
+/** Reads how many have left; `undefined`: the row is damaged. */
+export function parsePassed(text: string | undefined): number | undefined {
+  if (text === undefined) return 0;
+  const read = summed(text);
+  return read !== undefined && /^\d{1,15}$/.test(read) ? Number(read) : undefined;
+}
+
+/** Finds the deliveries whose turn it is, by sequence: their places. Reads every due line of the subscription. */
+async function headsOf(storage: Pick<Storage, "range">, subscriptionId: string): Promise<Map<number, number>> {
+  const heads = new Map<number, number>();
+  for (let after: string | undefined; ;) {
+    const page: readonly Entry[] = await storage.range(duesOf(subscriptionId), { after, limit: PAGE });
+    for (const { key, value } of page) {
+      const { order } = parseDue(key, value);
+      if (order !== undefined) heads.set(order.sequence, order.place);
+    }
+    if (page.length < PAGE) return heads;
+    after = page.at(-1)?.key;
+  }
+}
+
+/** Rebuilds a damaged row from the deliveries that are in the sequence. @throws StorageError */
+export async function rebuildRow(
+  storage: Pick<Storage, "getMany" | "range">,
+  { keyId, subscriptionId, sequence }: SequenceId,
+): Promise<SequenceRow> {
+  const [held, left] = await storage.getMany([
+    heldKey(subscriptionId, sequence),
+    passedKey(keyId, subscriptionId, sequence),
+  ]);
+  const [last] = await storage.range(waitingOf(subscriptionId, sequence), { reverse: true, limit: 1 });
+  const head = (await headsOf(storage, subscriptionId)).get(sequence);
+  const busy = held !== undefined || last !== undefined || head !== undefined;
+  const inside = busy ? (await countIn(storage, subscriptionId, sequence)) + 1 : 0;
+  const place = Number(last?.key.split(":")[3] ?? 0);
+  return { busy, entered: Math.max((parsePassed(left) ?? 0) + inside, place, head ?? 0) };
+}
+
+/**
+ * Finds a sequence that is busy although none of its deliveries can be recognised as the one whose turn it is: the line
+ * and the record of that one are damaged.
+ */
+export async function findStuck(
+  storage: Pick<Storage, "getMany" | "range">,
+  keyId: string,
+  subscriptionId: string,
+): Promise<number | undefined> {
+  const rows = await storage.range(sequencesOf(keyId, subscriptionId), { limit: PAGE });
+  if (rows.length === 0) return undefined;
+  const heads = await headsOf(storage, subscriptionId);
+  const sequences = rows.map(({ key }) => Number(key.split(":")[3]));
+  const held = await storage.getMany(sequences.map((sequence) => heldKey(subscriptionId, sequence)));
+  return sequences.find(
+    (sequence, i) => parseRow(rows[i]?.value)?.busy !== false && held[i] === undefined && !heads.has(sequence),
+  );
+}
+
+/** Counts the deliveries that wait in one sequence, one by one. */
+export async function countIn(
+  storage: Pick<Storage, "range">,
+  subscriptionId: string,
+  sequence: number,
+): Promise<number> {
+  for (let sum = 0, after: string | undefined; ;) {
+    const page: readonly Entry[] = await storage.range(waitingOf(subscriptionId, sequence), { after, limit: PAGE });
+    sum += page.length;
+    if (page.length < PAGE) return sum;
+    after = page.at(-1)?.key;
+  }
+}
+
+/** Counts pending deliveries that are not in the due index because they wait for their turn: of one key, or of all. */
+export async function countWaiting(
+  storage: Pick<Storage, "getMany" | "range">,
+  keyId?: string,
+  subscriptionId?: string,
+): Promise<number> {
+  const prefix = keyId === undefined ? SEQUENCES : sequencesOf(keyId, subscriptionId);
+  let sum = 0;
+  for (let after: string | undefined; ;) {
+    const page: readonly Entry[] = await storage.range(prefix, { after, limit: PAGE });
+    const left = page.length === 0 ? [] : await storage.getMany(page.map(({ key }) => passedKeyOf(key)));
+    for (const [i, { key, value }] of page.entries()) {
+      const row = parseRow(value);
+      const passed = parsePassed(left[i]);
+      const [, , sub = "", sequence] = key.split(":");
+      if (row === undefined || passed === undefined) sum += await countIn(storage, sub, Number(sequence));
+      // One is the head.
+      else if (row.busy) sum += Math.max(0, row.entered - passed - 1);
+    }
+    if (page.length < PAGE) return sum;
+    after = page.at(-1)?.key;
+  }
+}
+
+/** Returns the key of a sequence's row. */
+export const rowKeyOf = ({ keyId, subscriptionId, sequence }: SequenceId): string =>
+  sequenceKey(keyId, subscriptionId, sequence);

@@ -1,0 +1,248 @@
+// What could make an ordered subscription wait for ever: damage, settings that change, and crashes in between.
+import { describe, expect, it } from "vitest";
+import { CHECKS } from "../../core/maintenance/verify-records.ts";
+import { deliveryKey, heldKey, passedKey, sequenceKey, subscriptionKey } from "../../core/model/keys.ts";
+import type { Subscription } from "../../core/model/subscription.ts";
+import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
+import { heldOfSubscription } from "../../core/records/held.ts";
+import { countWaiting } from "../../core/records/sequence-rows.ts";
+import { replied, testPath, type TestPath } from "../support/path.ts";
+
+const ACTOR = { sub: "tester" };
+/** The relay looks for what nothing holds up any more this often. */
+const SWEEP_MS = 30_000;
+
+async function orderedPath(fields: Partial<SubscriptionFields> = {}): Promise<{
+  readonly test: TestPath;
+  readonly sub: string;
+}> {
+  const test = await testPath();
+  const url = "https://receiver.example/hook";
+  const given = { url, events: ["deposit:paid"], ordered: true, retry: { attempts: 1 }, ...fields };
+  const { subscription } = await test.parts.subscriptions.create("key_1", given, ACTOR);
+  return { test, sub: subscription.id };
+}
+
+const settle = (test: TestPath): Promise<void> => test.clock.advance(0);
+const ids = (test: TestPath): string[] => test.sent.map(({ headers }) => headers["webhook-id"] as string);
+
+async function publishAll(test: TestPath, count: number): Promise<string[]> {
+  const made: string[] = [];
+  for (let n = 0; n < count; n++) made.push(await test.publish("deposit:paid", { data: { n } }));
+  return made;
+}
+
+/** Changes the last character of a row. */
+async function damage(test: TestPath, key: string): Promise<void> {
+  const text = await test.storage.getItem(key);
+  if (text === undefined) throw new Error(`there is no ${key}`);
+  await test.storage.commit([{ op: "put", key, value: `${text.slice(0, -1)}?` }]);
+}
+
+const only = async (test: TestPath, prefix: string): Promise<string> =>
+  (await test.storage.range(prefix, { limit: 1 }))[0]?.key ?? "nothing";
+
+async function faults(test: TestPath): Promise<string[]> {
+  const found: string[] = [];
+  for (const prefix of ["delivery", "due", "failed", "sequence", "passed", "waiting", "held"])
+    for (const entry of await test.storage.range(`${prefix}:`, { limit: 1_000 })) {
+      const fault = await CHECKS[prefix]?.(entry, test.storage);
+      if (fault !== undefined) found.push(`${entry.key} ${fault}`);
+    }
+  return found;
+}
+
+/** One has failed and holds up two others. */
+async function heldUp(): Promise<{ readonly test: TestPath; readonly sub: string; readonly made: readonly string[] }> {
+  const { test, sub } = await orderedPath({ onFailed: "hold" });
+  test.answers = [replied(500)];
+  const made = await publishAll(test, 3);
+  await test.start();
+  await test.whenSent(1);
+  await settle(test);
+  expect(await heldOfSubscription(test.storage, sub)).toHaveLength(1);
+  return { test, sub, made };
+}
+
+describe("what waits behind a held delivery goes on", () => {
+  it("when the subscription is set to pass failed ones", async () => {
+    const { test, sub, made } = await heldUp();
+    await using _ = test;
+    await test.parts.subscriptions.update("key_1", sub, { onFailed: "skip" }, ACTOR);
+    await test.whenSent(3);
+    await settle(test);
+    expect(ids(test)).toEqual(made);
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it("when the subscription is not ordered any more", async () => {
+    const { test, sub, made } = await heldUp();
+    await using _ = test;
+    await test.parts.subscriptions.update("key_1", sub, { ordered: false }, ACTOR);
+    await test.whenSent(3);
+    await settle(test);
+    expect(ids(test)).toEqual(made);
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it("when it failed by settings that were changed during the attempt", async () => {
+    const { test, sub } = await orderedPath({ onFailed: "hold" });
+    await using _ = test;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    test.answers = [() => promise.then(() => replied(500))];
+    const made = await publishAll(test, 2);
+    await test.start();
+    await test.whenSent(1);
+    await test.parts.subscriptions.update("key_1", sub, { onFailed: "skip" }, ACTOR);
+    resolve();
+    await settle(test);
+    for (let n = 0; n < 3 && test.sent.length < 2; n++) await test.clock.advance(SWEEP_MS);
+    await test.whenSent(2);
+    await settle(test);
+    expect(ids(test)).toEqual(made);
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it("and ends, when a crash came between the disabling and that", async () => {
+    const { test, sub, made } = await heldUp();
+    await using _ = test;
+    const key = subscriptionKey("key_1", sub);
+    const known = JSON.parse((await test.storage.getItem(key)) ?? "") as Subscription;
+    const disabled = { ...known, status: "disabled", generation: known.generation + 1 };
+    await test.storage.commit([{ op: "put", key, value: JSON.stringify(disabled) }]);
+    for (let n = 0; n < 4 && (await test.storage.range("waiting:")).length > 0; n++) await test.clock.advance(SWEEP_MS);
+    await settle(test);
+    for (const id of made) expect(await test.status(id)).toBe("failed");
+    expect(ids(test)).toEqual([made[0]]);
+    expect(await heldOfSubscription(test.storage, sub)).toEqual([]);
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it("also when the row that holds it up is damaged: a skip is enough", async () => {
+    const { test, sub, made } = await heldUp();
+    await using _ = test;
+    await damage(test, heldKey(sub, 0));
+    expect((await heldOfSubscription(test.storage, sub))[0]?.row).toBeUndefined();
+    await test.parts.subscriptions.update("key_1", sub, { onFailed: "skip" }, ACTOR);
+    await test.whenSent(3);
+    await settle(test);
+    expect(ids(test)).toEqual(made);
+    expect(await faults(test)).toEqual([]);
+  });
+});
+
+describe("a damaged row of an ordered subscription", () => {
+  it("refuses no publication and keeps the order: the row of the sequence", async () => {
+    const { test, sub } = await orderedPath();
+    await using _ = test;
+    const first = await publishAll(test, 3);
+    await damage(test, sequenceKey("key_1", sub, 0));
+    expect(await countWaiting(test.storage, "key_1")).toBe(2);
+    const second = await publishAll(test, 3);
+    expect(await faults(test)).toEqual([]);
+    await test.start();
+    await test.whenSent(6);
+    await settle(test);
+    expect(ids(test)).toEqual([...first, ...second]);
+    expect(await countWaiting(test.storage)).toBe(0);
+  });
+
+  it("is rebuilt when the sequence ends too", async () => {
+    const { test, sub } = await orderedPath();
+    await using _ = test;
+    const made = await publishAll(test, 2);
+    await damage(test, sequenceKey("key_1", sub, 0));
+    await test.start();
+    await test.whenSent(2);
+    await settle(test);
+    made.push(await test.publish());
+    await test.whenSent(3);
+    await settle(test);
+    expect(ids(test)).toEqual(made);
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it("does not make the count of those that wait wrong for good: the row of what has passed", async () => {
+    const { test, sub } = await orderedPath();
+    await using _ = test;
+    await test.start();
+    await test.publish();
+    await test.whenSent(1);
+    await settle(test);
+    await damage(test, passedKey("key_1", sub, 0));
+    expect(await countWaiting(test.storage)).toBe(0);
+    test.answers = [replied(200)];
+    await publishAll(test, 3);
+    await test.whenSent(4);
+    await settle(test);
+    expect(await faults(test)).toEqual([]);
+    expect(await countWaiting(test.storage)).toBe(0);
+  });
+
+  it("loses no delivery: the row by which it waits", async () => {
+    const { test } = await orderedPath();
+    await using _ = test;
+    const made = await publishAll(test, 3);
+    await damage(test, await only(test, "waiting:"));
+    await test.start();
+    await test.whenSent(3);
+    await settle(test);
+    expect(ids(test)).toEqual(made);
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it("ends a delivery as failed whose record is damaged too, and those behind it go on", async () => {
+    const { test, sub } = await orderedPath();
+    await using _ = test;
+    const made = await publishAll(test, 3);
+    const waits = await only(test, "waiting:");
+    const ordinal = waits.split(":")[4] as string;
+    await damage(test, waits);
+    await damage(test, deliveryKey(sub, ordinal));
+    await test.start();
+    await test.whenSent(2);
+    await settle(test);
+    expect(ids(test)).toEqual([made[0], made[2]]);
+    expect(await test.status(made[1] as string)).toBe("failed");
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it("stops nobody behind it: the due line and the record of the one whose turn it is", async () => {
+    const { test, sub } = await orderedPath();
+    await using _ = test;
+    const made = await publishAll(test, 3);
+    const due = await only(test, "due:");
+    await damage(test, due);
+    await damage(test, deliveryKey(sub, due.split(":")[3] as string));
+    await test.start();
+    // The queue knows the line as it was; the next sweep finds it as it is.
+    for (let n = 0; n < 5 && test.sent.length < 2; n++) await test.clock.advance(SWEEP_MS);
+    expect(test.sent).toHaveLength(2);
+    await settle(test);
+    expect(ids(test)).toEqual([made[1], made[2]]);
+    expect(await test.status(made[0] as string)).toBe("failed");
+    expect(await countWaiting(test.storage)).toBe(0);
+    expect(await faults(test)).toEqual([]);
+    made.push(await test.publish());
+    await test.whenSent(3);
+    expect(ids(test).at(-1)).toBe(made[3]);
+  });
+});
+
+describe("an ordered subscription that is deleted", () => {
+  it("leaves no row behind after its tombstone, not even one that is written at the same moment", async () => {
+    const { test, sub } = await orderedPath({ orderBy: "data.n" });
+    await using _ = test;
+    await test.start();
+    await publishAll(test, 3);
+    await test.whenSent(3);
+    await settle(test);
+    await test.parts.subscriptions.remove("key_1", sub, ACTOR);
+    // As an event does that was being accepted meanwhile.
+    await test.storage.commit([{ op: "put", key: sequenceKey("key_1", sub, 15), value: "any" }]);
+    await test.clock.advance(31 * 86_400_000);
+    await test.clock.advance(SWEEP_MS);
+    expect(await test.storage.range("sequence:")).toEqual([]);
+    expect(await test.storage.range("passed:")).toEqual([]);
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import { createCommitTurns } from "../../core/publish/commit-turns.ts";
+import { createPlacing } from "../../core/publish/ordered.ts";
+import { testClock } from "../support/clock.ts";
+import { testPath } from "../support/path.ts";
+
+const ACTOR = { sub: "tester" };
+
+describe("publications in order", () => {
+  it("take turns for each key, in the order of their arrival", async () => {
+    const placing = createPlacing({} as never, testClock());
+    const aside = (wait: Promise<void>): Promise<void> => wait;
+    const order: number[] = [];
+    const one = async (n: number): Promise<void> => {
+      const end = await placing.turn(["key_1"], aside);
+      order.push(n);
+      await new Promise((turned) => setImmediate(turned));
+      end();
+    };
+    const other = placing.turn(["key_2"], aside);
+    await Promise.all([one(1), one(2), one(3)]);
+    (await other)();
+    expect(order).toEqual([1, 2, 3]);
+  });
+
+  it("take no room from other keys while they wait for their turn", async () => {
+    const clock = testClock();
+    const room = createCommitTurns(clock, 2);
+    const placing = createPlacing({} as never, clock);
+    const aside = async (wait: Promise<void>): Promise<void> => {
+      room.leave(1);
+      await wait;
+      await room.enter("key_1", 1);
+    };
+    await room.enter("key_1", 1);
+    const end = await placing.turn(["key_1"], aside);
+    await room.enter("key_1", 1);
+    const second = placing.turn(["key_1"], aside);
+    expect(room.enter("key_2", 1)).toBeUndefined();
+    end();
+    room.leave(1);
+    (await second)();
+  });
+
+  it("are refused while the first that waits has waited too long, so that they do not pile up", async () => {
+    const clock = testClock();
+    const placing = createPlacing({} as never, clock);
+    const aside = (wait: Promise<void>): Promise<void> => wait;
+    const end = await placing.turn(["key_1"], aside);
+    const second = placing.turn(["key_1"], aside);
+    await clock.advance(2_001);
+    await expect(placing.turn(["key_0", "key_1"], aside)).rejects.toMatchObject({ code: "PROVIDER_BACKPRESSURE" });
+    // The other key's turn was given back.
+    (await placing.turn(["key_0"], aside))();
+    end();
+    (await second)();
+    (await placing.turn(["key_1"], aside))();
+  });
+
+  it("wait for a slow commit alone: the same key's events without order go on", async () => {
+    await using test = await testPath();
+    await test.subscribe(["deposit:plain"]);
+    const url = "https://receiver.example/ordered";
+    await test.parts.subscriptions.create("key_1", { url, events: ["deposit:paid"], ordered: true }, ACTOR);
+    await test.publish("deposit:paid");
+    const { commit } = test.storage;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    test.storage.commit = async (changes) => {
+      if (changes.some(({ key }) => key.startsWith("sequence:"))) await promise;
+      await commit(changes);
+    };
+    const slow = [test.publish("deposit:paid"), test.publish("deposit:paid")];
+    const plain = await test.publish("deposit:plain");
+    expect(await test.status(plain)).toBe("pending");
+    resolve();
+    await Promise.all(slow);
+  });
+});
