@@ -60,7 +60,7 @@ export function createSweeper(deps: {
         await storage.queue.sweep();
         await expire();
         const skipped = await skipForgotten(storage);
-        if (skipped > 0) log.info("deliveries went on that nothing holds up any more", { skipped });
+        if (skipped > 0) log.info("deliveries went on that nothing holds up any more", { count: skipped });
       } catch (error) {
         log.warn("a sweep failed", { error: String(error) });
       }
