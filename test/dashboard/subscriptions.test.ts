@@ -171,7 +171,7 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await page.getByLabel("Transform").selectOption("broken");
     await expectAccessible(page);
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByRole("button", { name: "Save" }).waitFor({ state: "detached" });
+    await page.getByLabel("Transform").waitFor({ state: "detached" });
     await page.getByText("broken", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Send a test event" }).click();
     await page.getByText("broken threw Error: no amount").waitFor({ timeout: 60_000 });
@@ -181,7 +181,7 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await page.getByLabel("Transform").selectOption("");
     await page.getByRole("button", { name: "Save" }).click();
     // The form lists the name too, until it is gone.
-    await page.getByRole("button", { name: "Save" }).waitFor({ state: "detached" });
+    await page.getByLabel("Transform").waitFor({ state: "detached" });
     await page.getByText("broken", { exact: true }).waitFor({ state: "detached" });
     expect((await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).json.data).not.toHaveProperty("transform");
     expect(complaints).toEqual([]);
