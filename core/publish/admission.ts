@@ -4,6 +4,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { AcceptRequest } from "../ports/source.ts";
 import type { Storage } from "../ports/storage.ts";
+import { seldom } from "../model/seldom.ts";
 import { deliveriesOfLine, unwritten } from "../records/new-delivery.ts";
 import { countWaiting } from "../records/sequence-rows.ts";
 import type { Subscribers } from "./fanout.ts";
@@ -125,23 +126,6 @@ export function createAdmission(deps: AdmissionDeps): Admission {
         ofKeys?.added(due.keyId, count);
       }
     },
-  };
-}
-
-/** A count is repeated only after this many times its own duration, so that counting does not become the work. */
-const COUNT_SHARE = 20;
-
-/** Repeats a count only when it is cheap to do so; in between, the last one stands. */
-function seldom(count: () => Promise<number>, clock: Pick<Clock, "monotonic">): () => Promise<number> {
-  let last = 0;
-  let again = Number.NEGATIVE_INFINITY;
-  return async () => {
-    const began = clock.monotonic();
-    if (began < again) return last;
-    last = await count();
-    const now = clock.monotonic();
-    again = now + (now - began) * COUNT_SHARE;
-    return last;
   };
 }
 

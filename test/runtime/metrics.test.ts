@@ -149,6 +149,8 @@ describe("the figures of a working relay", () => {
       "plugin_faults",
       "attempts_put_off",
       "transforms",
+      "ordered_waiting",
+      "ordered_held",
       "transform_seconds",
     ];
     expect(Object.keys(METRIC_TABLE).filter((name) => !fed(name) && !atRest.includes(name))).toEqual([]);

@@ -3,6 +3,7 @@ import { statfs } from "node:fs/promises";
 import { isReady, type HealthPart } from "../../api/resources/health.ts";
 import { HELD } from "../../model/keys.ts";
 import { VERSION } from "../../model/version.ts";
+import { seldom } from "../../model/seldom.ts";
 import { countWaiting } from "../../records/sequence-rows.ts";
 import type { RelayMetrics } from "../observability/index.ts";
 import type { DeliveryPath } from "./parts.ts";
@@ -38,8 +39,9 @@ export function refreshGauges({ metrics, path, readiness, dropped }: GaugeDeps):
     const lateMs = oldestDueAt === undefined ? 0 : Math.max(0, clock.now() - oldestDueAt);
     metrics.gauge("oldest_due_seconds", lateMs / 1_000);
   });
+  const waitingInOrder = seldom(() => countWaiting(storage), clock);
   metrics.onRead(async () => {
-    metrics.gauge("ordered_waiting", await countWaiting(storage));
+    metrics.gauge("ordered_waiting", await waitingInOrder());
     metrics.gauge("ordered_held", (await storage.range(HELD, { limit: MOST_HELD })).length);
   });
   metrics.onRead(async () => {
