@@ -32,7 +32,14 @@ it.each([
   [{ ...HOOK, timeoutMs: 10 }, { timeoutMs: "must be a whole number from 1000 to 30000" }],
   [{ ...HOOK, headers: { "X-A": 1 } }, { "headers.X-A": "must be text" }],
   [[], { "": "must be an object" }],
-  [{ ...HOOK, secret: "x" }, { secret: "is not known" }],
+  [{ ...HOOK, colour: "x" }, { colour: "is not known" }],
+  [
+    { ...HOOK, secret: "x" },
+    {
+      secret:
+        "must be whsec_ and then base64 with its padding (=), such as whsec_ and what this prints: openssl rand -base64 32",
+    },
+  ],
 ])("a subscription of %j is refused in plain words", async (body, messages) => {
   expect(await told("POST", LIST, body)).toEqual(messages);
 });
