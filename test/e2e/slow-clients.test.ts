@@ -181,8 +181,12 @@ describe("uploads that stall", () => {
     const refused = uploads.filter(({ text }) => text() !== "").map(({ text }) => text());
     for (const text of refused) expect(text).toMatch(/^HTTP\/1\.1 429 [^]*retry-after: \d+[^]*PROVIDER_BACKPRESSURE/i);
     expect((await own.publish(small)).status).toBe(202);
-    // What was read of refused ones goes with the next collection.
-    await expect.poll(() => resident(own.pid) / before, { timeout: 60_000, interval: 250 }).toBeLessThan(1.5);
+    // What was read of refused ones goes with the next collection, which needs work: a relay at rest collects nothing.
+    const ratio = async (): Promise<number> => {
+      await own.publish(Array.from({ length: 100 }, () => small));
+      return resident(own.pid) / before;
+    };
+    await expect.poll(ratio, { timeout: 60_000, interval: 250 }).toBeLessThan(1.5);
     for (const { socket } of uploads) socket.destroy();
     // What they held is free again.
     const large = Array.from({ length: 30 }, () => ({ ...small, data: "x".repeat(200_000) }));

@@ -12,7 +12,8 @@ describe("under torture", () => {
     const end = await ordeal({ storage, seed, seconds: 5, hostile: false, say: () => undefined });
     const { lost, overdue, violations } = end;
     expect({ seed, lost, overdue, violations }).toEqual({ seed, lost: 0, overdue: 0, violations: [] });
-    expect(end.accepted).toBeGreaterThan(100);
-    expect(end.survey.deliveries.delivered).toBeGreaterThan(100);
+    // How many there are is up to the machine.
+    expect(end.accepted).toBeGreaterThan(20);
+    expect(end.survey.deliveries.delivered).toBeGreaterThan(20);
   });
 });
