@@ -27,6 +27,7 @@ const MANAGEMENT = {
   [`POST ${HOOK}/skip`]: row(10, 3),
   "GET /api-keys/{keyId}/events": row(60, 10),
   "GET /api-keys/{keyId}/events/{eventId}": row(60, 10),
+  "DELETE /api-keys/{keyId}/events/{eventId}": row(10, 3),
   "GET /api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts": row(60, 10),
   "POST /api-keys/{keyId}/events/{eventId}/replay": row(10, 3),
   "POST /api-keys/{keyId}/replay": row(10, 3),

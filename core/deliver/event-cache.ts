@@ -22,6 +22,8 @@ export interface EventCache {
    * StorageError
    */
   load(keyId: string, ordinal: string): MaybePromise<CachedEvent>;
+  /** Drops an event that is no longer in storage. */
+  forget(ordinal: string): void;
 }
 
 /** Rough cost of an event besides its body. */
@@ -73,6 +75,10 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
       // Most events have one delivery with one attempt, and are not asked for again.
       if (deliveryCount(known.event) === 1) drop(known);
       return known;
+    },
+    forget(ordinal) {
+      const known = held.get(ordinal);
+      if (known !== undefined) drop(known);
     },
   };
 }

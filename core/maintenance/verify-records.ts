@@ -9,6 +9,7 @@ import * as keys from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Entry } from "../ports/storage.ts";
 import { readEvent, readRecord, unlessDamaged } from "../records/damage.ts";
+import { erasedAt } from "../records/erased-id.ts";
 import { decodeAttempts, decodeDelivery, parseFailed } from "../records/delivery-records.ts";
 import { checkHeld, checkPassed, checkSequence, checkWaiting } from "./verify-order.ts";
 import {
@@ -157,6 +158,7 @@ async function checkAttempts({ key, value }: Entry, storage: Readable): Promise<
 }
 
 async function checkEventId({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
+  if (erasedAt(value) !== undefined) return undefined;
   const [, keyId] = key.split(":");
   const text = await storage.getItem(`event:${keyId}:${value}`);
   if (text === undefined) return "names an event that does not exist";
@@ -222,4 +224,5 @@ export const OTHER_CHECKS: readonly string[] = [
   "suspension",
   "plugin",
   "control",
+  "erasing",
 ];

@@ -21,6 +21,7 @@ export type AuditAction =
   | "backup.taken"
   | "secrets.rekeyed"
   | "event.replayed"
+  | "event.erased"
   | "delivery.skipped"
   | "deliveries.replayed"
   | "account.created"

@@ -87,6 +87,8 @@ export const waitingKey = (subscriptionId: string, { sequence, place }: Sequence
   `${waitingOf(subscriptionId, sequence)}${placeText(place)}:${ordinal}`;
 export const waitingOf = (subscriptionId: string, sequence: number): string =>
   `waiting:${subscriptionId}:${sequenceText(sequence)}:`;
+/** The prefix of all that waits of one subscription. */
+export const waitingsOf = (subscriptionId: string): string => `waiting:${subscriptionId}:`;
 export const waitingValue = (due: Due): string => `${due.dueAt} ${dueValue(due)}`;
 /** @returns the due line that the delivery gets when its turn comes @throws SyntaxError when it cannot be read */
 export function parseWaiting(key: string, value: string): Due {
@@ -118,6 +120,13 @@ export const FANOUT_LINES = `due:${QUEUE_PREFIX}`;
 /** `fanout:<key>:<ordinal>` → `<snapshot> <state>` of a wide event; lasts as long as the event. */
 export const fanoutKey = (keyId: string, ordinal: string): string => `fanout:${part(keyId)}:${ordinal}`;
 export const fanoutsOf = (keyId: string): string => `fanout:${part(keyId)}:`;
+/** `erasing:<key>:<ordinal>` → empty: a wide event that was erased, whose deliveries are being deleted. */
+export const erasingKey = (keyId: string, ordinal: string): string => `${ERASING}${part(keyId)}:${ordinal}`;
+export const ERASING = "erasing:";
+export function parseErasingKey(key: string): { readonly keyId: string; readonly ordinal: string } {
+  const [, keyId = "", ordinal = ""] = key.split(":");
+  return { keyId: whole(keyId), ordinal };
+}
 /** `snapshot:<key>:<snapshot>` → its state: the header of a list of subscriptions that several wide events share. */
 export const snapshotKey = (keyId: string, id: string): string => `snapshot:${part(keyId)}:${id}`;
 export const snapshotsOf = (keyId: string): string => `snapshot:${part(keyId)}:`;

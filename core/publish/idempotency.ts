@@ -6,6 +6,7 @@ import { Problem, type FieldError } from "../model/problem.ts";
 import type { Accepted, AcceptRequest } from "../ports/source.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { unlessDamaged } from "../records/damage.ts";
+import { dropErasedExpiry, ERASED_ID_MS, erasedAt } from "../records/erased-id.ts";
 import type { ParsedEvent } from "./parse-events.ts";
 
 /** How long repeats are recognised, at least. */
@@ -36,6 +37,12 @@ const unknown = (draft: ParsedEvent): FieldError => ({
   message: "was used for an event whose stored record is damaged",
 });
 
+/** The event was erased: nothing of it is left to compare with. */
+const gone = (draft: ParsedEvent): FieldError => ({
+  ...mismatch(draft),
+  message: "was used for an event that has been erased",
+});
+
 const NO_REPEATS: ReadonlyMap<ParsedEvent, ParsedEvent> = new Map();
 
 /**
@@ -62,7 +69,7 @@ export function repeatedIdsWithin(drafts: readonly ParsedEvent[]): ReadonlyMap<P
 /** What the storage has under the ids of a batch. */
 export interface StoredAnswer {
   readonly events: ReadonlyMap<ParsedEvent, RelayEvent>;
-  /** Ids whose event was removed and is older than a day, with their current row: they are free again. */
+  /** Ids whose event was removed and is older than a day, or was erased a day ago, with their row: they are free again. */
   readonly free: ReadonlyMap<ParsedEvent, string>;
 }
 
@@ -75,7 +82,8 @@ export const NOTHING_STORED: StoredAnswer = { events: new Map(), free: new Map()
 export function claimId(draft: ParsedEvent, ordinal: string, free: StoredAnswer["free"]): readonly Change[] {
   if (draft.id === undefined) return [];
   const key = eventIdKey(draft.keyId, draft.id);
-  const changes: Change[] = [{ op: "put", key, value: ordinal, if: free.get(draft) ?? null }];
+  const was = free.get(draft);
+  const changes: Change[] = [{ op: "put", key, value: ordinal, if: was ?? null }, ...dropErasedExpiry(key, was)];
   const look = eventOrdinal(draft.id);
   if (look !== undefined) changes.push({ op: "check", key: eventKey(draft.keyId, look), if: null });
   return changes;
@@ -93,7 +101,10 @@ export async function readStored(
   const own = drafts.filter((draft) => draft.id !== undefined);
   const lines = await storage.getMany(own.map((draft) => eventIdKey(draft.keyId, draft.id as string)));
   // An id that looks like ours and is found nowhere else may be the id of an event that the relay named.
-  const ordinals = own.map((draft, i) => lines[i] ?? eventOrdinal(draft.id as string));
+  const erased = lines.map(erasedAt);
+  const ordinals = own.map((draft, i) =>
+    erased[i] === undefined ? (lines[i] ?? eventOrdinal(draft.id as string)) : undefined,
+  );
   const wanted = own.filter((_, i) => ordinals[i] !== undefined);
   const keys = own.flatMap((draft, i) => (ordinals[i] === undefined ? [] : [eventKey(draft.keyId, ordinals[i])]));
   const rows = await storage.getMany(keys);
@@ -109,6 +120,9 @@ export async function readStored(
       if (event === undefined) errors.push(unknown(draft));
       else if (isRepeat(draft, event, bodyData(event))) events.set(draft, event);
       else errors.push(mismatch(draft));
+    } else if (lines[i] !== undefined && erased[i] !== undefined) {
+      if (now - erased[i] >= ERASED_ID_MS) free.set(draft, lines[i]);
+      else errors.push(gone(draft));
     } else if (lines[i] !== undefined) {
       // The event was removed meanwhile. Within a day, all that is known is that the id is taken.
       if (now - ordinalTime(lines[i]) >= DAY_MS) free.set(draft, lines[i]);

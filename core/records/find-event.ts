@@ -2,6 +2,7 @@
 import { eventOrdinal } from "../model/ids.ts";
 import { eventIdKey, eventKey } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
+import { erasedAt } from "./erased-id.ts";
 import { readEvent, readTexts, type ReadEvent } from "./damage.ts";
 
 export interface Located extends ReadEvent {
@@ -16,7 +17,7 @@ export async function locateEvent(
 ): Promise<Located | undefined> {
   const own = await storage.getItem(eventIdKey(keyId, eventId));
   const ordinal = own ?? eventOrdinal(eventId);
-  if (ordinal === undefined) return undefined;
+  if (ordinal === undefined || erasedAt(own) !== undefined) return undefined;
   const [text] = await readTexts(storage, [eventKey(keyId, ordinal)]);
   if (text === undefined) return undefined;
   const found = readEvent(keyId, ordinal, text);

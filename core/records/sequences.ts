@@ -109,7 +109,8 @@ export async function passOn(
   const entered = parseRow(was)?.entered ?? Math.max(order.place, parsePassed(count) ?? 0);
   const left =
     parsePassed(count) ?? Math.max(0, entered - (await countIn(storage, subscriptionId, order.sequence)) - 1);
-  const passed: Change = { op: "put", key: countKey, value: passedText(left + 1) };
+  // One that waits may be taken out meanwhile, and counts as passed too.
+  const passed: Change = { op: "put", key: countKey, value: passedText(left + 1), if: count ?? null };
   const [first] = await storage.range(waitingOf(subscriptionId, order.sequence), { limit: 1 });
   if (first === undefined)
     return { changes: [passed, { op: "put", key: rowKey, value: rowText({ busy: false, entered }), if: was ?? null }] };
@@ -122,6 +123,26 @@ export async function passOn(
       { op: "put", key: dueKey(next), value: dueValue(next) },
     ],
   };
+}
+
+/**
+ * Returns what takes out a delivery that waits for its turn.
+ * @param row that by which it waits
+ * @throws ConflictError by the commit: then read again
+ */
+export async function leaveSequence(
+  storage: Pick<Storage, "getMany">,
+  { keyId, subscriptionId, order }: Pick<OrderedDue, "keyId" | "subscriptionId" | "order">,
+  { key, value }: Entry,
+): Promise<readonly Change[]> {
+  const countKey = passedKey(keyId, subscriptionId, order.sequence);
+  const [count] = await storage.getMany([countKey]);
+  const left = parsePassed(count);
+  const gone: Change = { op: "delete", key, if: value };
+  // A damaged count is made again when the next one passes on.
+  return left === undefined
+    ? [gone]
+    : [gone, { op: "put", key: countKey, value: passedText(left + 1), if: count ?? null }];
 }
 
 /**

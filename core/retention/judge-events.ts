@@ -46,7 +46,7 @@ export function createJudge(deps: {
   readonly subscriptionCache: SubscriptionCache;
   readonly clock: Pick<Clock, "now">;
   readonly leastAgeMs: number;
-}): { readonly page: Judge; removal(event: Accepted, subscriptionId: string): Promise<readonly Change[]> } {
+}): { readonly page: Judge } {
   const { storage, subscriptionCache, clock, leastAgeMs } = deps;
 
   async function read(keys: readonly string[]): Promise<readonly (string | undefined)[]> {
@@ -122,7 +122,6 @@ export function createJudge(deps: {
       let first = 0;
       return page.map((one) => verdict(one, parts.slice(first, (first += one.event.subscriptionIds.length)), options));
     },
-    removal: async (event, sub) => (await partsOf([{ event, sub }])).flatMap(({ changes }) => changes),
   };
 }
 

@@ -3,7 +3,7 @@
  * pages, each with the row's next state, then the row. The next run continues what was interrupted. Also deletes
  * snapshots that no event uses.
  */
-import type { EventStatus } from "../model/delivery.ts";
+import type { Due, EventStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { eventOrdinal, ordinalTime, randomId } from "../model/ids.ts";
 import {
@@ -23,12 +23,7 @@ import { decodeMembers, PAGE_MEMBERS } from "../records/recipients.ts";
 import { isLiveText } from "../records/snapshots.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import type { ReadWideStatus } from "../records/wide-status.ts";
-
-/** Returns what must be deleted of one delivery, as it is now. */
-export type DeliveryRemoval = (
-  event: Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">,
-  subscriptionId: string,
-) => Promise<readonly Change[]>;
+import { removeDelivery } from "./remove-delivery.ts";
 
 /** How often a page is read again when a delivery was changed meanwhile. */
 const TRIES = 5;
@@ -36,18 +31,19 @@ const TRIES = 5;
 export interface WideRemoval {
   /** @param isOver whether an event of this status that ended then is old enough. @returns whether it was deleted */
   remove(event: RelayEvent, text: string, isOver: (status: EventStatus, endedAt: number) => boolean): Promise<boolean>;
+  /** Deletes the deliveries of an event whose row says that it is being removed. */
+  finish(keyId: string, ordinal: string, signal: AbortSignal): Promise<void>;
   /** Continues what an earlier run left, and deletes unused snapshots. */
   tidy(keyId: string, signal: AbortSignal): Promise<void>;
 }
 
 export function createWideRemoval(deps: {
-  readonly storage: Pick<Storage, "getItem" | "range" | "commit">;
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
   readonly wideStatus: ReadWideStatus;
-  readonly removal: DeliveryRemoval;
-  /** Slows down its work. */
-  readonly pace: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Called with lines that a deletion has added to the due index. */
+  readonly due?: (lines: readonly Due[]) => void;
 }): WideRemoval {
-  const { storage, wideStatus, removal, pace } = deps;
+  const { storage, wideStatus, due } = deps;
 
   /**
    * Deletes the next page of deliveries. @returns the new row; `undefined` when nothing is left, or another node works
@@ -65,10 +61,13 @@ export function createWideRemoval(deps: {
     const next = text === undefined ? undefined : removingFanout(snapshot, removed + PAGE_MEMBERS, added);
     const event = { keyId, ordinal, acceptedAt: ordinalTime(ordinal) };
     for (let tries = 0; tries < TRIES; tries++) {
-      const gone = (await Promise.all(ids.map((id) => removal(event, id)))).flat();
+      const gone = await Promise.all(ids.map((id) => removeDelivery(storage, event, id)));
       const mine: Change =
         next === undefined ? { op: "delete", key, if: row } : { op: "put", key, value: next, if: row };
-      if (await tryCommit(storage, [mine, ...gone])) return next;
+      if (await tryCommit(storage, [mine, ...gone.flatMap(({ changes }) => changes)])) {
+        due?.(gone.flatMap((one) => one.next ?? []));
+        return next;
+      }
       if ((await storage.getItem(key)) !== row) return undefined;
     }
     return undefined;
@@ -77,7 +76,7 @@ export function createWideRemoval(deps: {
   async function removeDeliveries(keyId: string, ordinal: string, row: string, signal?: AbortSignal): Promise<void> {
     for (let now: string | undefined = row; now !== undefined && !signal?.aborted;) {
       const text: string = now;
-      now = await pace(() => page(keyId, ordinal, text));
+      now = await page(keyId, ordinal, text);
     }
   }
 
@@ -115,6 +114,10 @@ export function createWideRemoval(deps: {
       if (!(await tryCommit(storage, changes))) return false;
       await removeDeliveries(keyId, ordinal, removing);
       return true;
+    },
+    async finish(keyId, ordinal, signal) {
+      const row = await storage.getItem(fanoutKey(keyId, ordinal));
+      if (row !== undefined) await removeDeliveries(keyId, ordinal, row, signal);
     },
     async tidy(keyId, signal) {
       const snapshots = await storage.range(snapshotsOf(keyId), { limit: 1_000 });

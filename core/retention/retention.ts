@@ -146,12 +146,7 @@ export function createRetention(deps: {
       await marks.forgetOthers(rules);
       await marks.adoptReplayed(rules, clock.now());
       const limiter = new Bottleneck({ maxConcurrent: 1 });
-      const wide = createWideRemoval({
-        storage,
-        wideStatus,
-        removal: judge.removal,
-        pace: (work) => work(),
-      });
+      const wide = createWideRemoval({ storage, wideStatus });
       let removed = 0;
 
       async function paced(work: () => Promise<number>, late = false): Promise<void> {

@@ -1,17 +1,16 @@
-/** Cluster messages about a subscription change: what the other nodes must do, and what this node does for them. */
+/** Cluster messages about a change: what the other nodes must do, and what this node does for them. */
 import type { Log } from "../ports/plugin.ts";
 import type { Nodes } from "../ports/storage.ts";
 
 /**
  * `known`: nothing more than knowing of the change. `quiet`: let requests in flight end first. `stop`: abort what is
- * under way. `revive`: forget pauses and circuit breaker. `probe`: let the next attempt pass the circuit breaker.
+ * under way. `revive`: forget pauses and circuit breaker. `probe`: let the next attempt pass the circuit breaker. `erased`: drop an event from the
+ * cache; it is about an event, by its ordinal, and all others about a subscription.
  */
-export type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe";
+export type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe" | "erased";
 
 /** What this node does; each resolves when it is done. */
-export type ClusterActions = Readonly<
-  Record<Exclude<ClusterMessage, "known">, (subscriptionId: string) => Promise<unknown>>
->;
+export type ClusterActions = Readonly<Record<Exclude<ClusterMessage, "known">, (id: string) => Promise<unknown>>>;
 
 /** A node may have begun an attempt this long after its last sign of life (`FRESH_MS`); that attempt ends by itself. */
 const SILENT_MS = 5_000;
@@ -24,6 +23,7 @@ const WAITS: Readonly<Record<ClusterMessage, { readonly mostMs: number; readonly
   stop: { mostMs: STOP_MS, silentMs: STOP_MS },
   revive: { mostMs: SILENT_MS, silentMs: SILENT_MS },
   probe: { mostMs: SILENT_MS, silentMs: SILENT_MS },
+  erased: { mostMs: SILENT_MS, silentMs: SILENT_MS },
 };
 
 export interface ClusterMessages {

@@ -128,6 +128,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     history: parts.history,
     attempts: parts.attemptHistory,
     replay: parts.replay,
+    eraseEvent: parts.eventErasure.erase,
     schemes: ["https"],
     transforms: options.transforms?.names,
     ...options.more,

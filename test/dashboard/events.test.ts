@@ -248,6 +248,28 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await page.getByText("Nothing failed in that time").waitFor();
   });
 
+  it("are erased by a button that asks first, and are gone from the list", async () => {
+    receiver.answer([], 200);
+    const { keyId } = await subscribed("/erased");
+    const id = await published(keyId, "deposit:paid", "delivered");
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go(`k/${keyId}/events/${id}`, "deposit:paid");
+    await page.getByRole("button", { name: "Erase…" }).click();
+    await page.getByText("those that are pending too").waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Keep it" }).click();
+    expect((await relay.call("GET", `/api-keys/${keyId}/events/${id}`)).status).toBe(200);
+    await page.getByRole("button", { name: "Erase…" }).click();
+    await page.getByRole("button", { name: "Erase for ever" }).click();
+    await page.getByText("The event is erased").waitFor();
+    await page.getByRole("heading", { name: "No event yet" }).waitFor();
+    expect((await relay.call("GET", `/api-keys/${keyId}/events/${id}`)).status).toBe(404);
+    await screen.go(`k/${keyId}/audit`, "Audit");
+    await page.getByRole("row", { name: new RegExp(`event erased.*${id}`) }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
   it("leave their figures on the overview, and changes theirs on the audit", async () => {
     receiver.answer([], 200);
     const { keyId } = await subscribed("/figures", { description: "Counted" });

@@ -1,7 +1,8 @@
-/** The events of a key: lists them, shows one with its deliveries, replays one. */
+/** The events of a key: lists them, shows one with its deliveries, replays one, erases one. */
 import { z } from "zod";
 import { auditChange } from "../../records/audit-trail.ts";
 import type { History } from "../../history/history.ts";
+import type { EventErasure } from "../../retention/erase-event.ts";
 import type { Replay } from "../../replay/replay.ts";
 import { bodyData } from "../../model/event.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -23,6 +24,7 @@ export function eventOperations(
   deps: Receivers & {
     readonly history: History;
     readonly replay: Replay;
+    readonly eraseEvent: EventErasure["erase"];
     readonly cursors: Cursors;
     /** Of lists whose places are counted. */
     readonly places: Cursors;
@@ -30,7 +32,7 @@ export function eventOperations(
     readonly ordinal: () => string;
   },
 ): readonly AnyOperation[] {
-  const { history, replay, cursors, places, clock, ordinal } = deps;
+  const { history, replay, eraseEvent, cursors, places, clock, ordinal } = deps;
 
   /** Whose deliveries of it a replay would send again, going by how they stand now. */
   async function meant(keyId: string, eventId: string, asked: z.output<typeof replayBody>): Promise<readonly string[]> {
@@ -102,6 +104,20 @@ export function eventOperations(
         const moved = await replay.event(keyId, eventId, { ...body, also });
         await probe(deps, ids);
         return { data: { deliveries: moved } };
+      },
+    }),
+    operation({
+      method: "DELETE",
+      path: EVENT,
+      summary: "Erase an event with its data and its deliveries, pending ones too; no attempt of it begins any more",
+      tag,
+      reply: { status: 204 },
+      problems: ["CONFLICT"],
+      async handle({ keyId, params, actor }) {
+        const eventId = params["eventId"] ?? "";
+        const line = { action: "event.erased", target: eventId } as const;
+        await eraseEvent(keyId, eventId, [auditChange(keyId, ordinal(), actor, clock.now(), line)]);
+        return {};
       },
     }),
   ];

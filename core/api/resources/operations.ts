@@ -1,6 +1,7 @@
 /** Puts together every operation of the management API. */
 import type { AttemptHistory } from "../../history/attempts.ts";
 import type { History } from "../../history/history.ts";
+import type { EventErasure } from "../../retention/erase-event.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
 import { ordinals } from "../../model/ids.ts";
@@ -39,6 +40,8 @@ export interface OperationsDeps extends Receivers {
   readonly history: History;
   readonly attempts: AttemptHistory;
   readonly replay: Replay;
+  /** Erases one event; see `EventErasure`. */
+  readonly eraseEvent: EventErasure["erase"];
   /** URL schemes that a transport serves. */
   readonly schemes: readonly string[];
   /** The catalogue of event names as it is now. */

@@ -1,4 +1,4 @@
-/** `relay events …`: shows the events of an API key with their deliveries and attempts, through the API. */
+/** `relay events …`: shows and erases the events of an API key with their deliveries and attempts, through the API. */
 import { openApi } from "../support/client.ts";
 import type { Command, Option } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
@@ -136,4 +136,18 @@ function describe(delivery: ShownDelivery): string {
   return [head, ...lines.map((line) => `  ${line}`)].join("\n");
 }
 
-export const commands: readonly Command[] = [list, show];
+const erase: Command = {
+  usage: "events delete <event>",
+  about: "erase an event with its data and its deliveries, pending ones too; there is no way back",
+  options: COMMON,
+  examples: ["relay events delete evt_01k --key key_1"],
+  async run(given, around) {
+    const path = `/api-keys/${encodeURIComponent(given.key())}/events/${encodeURIComponent(given.args[0] ?? "")}`;
+    await (await openApi(given, around)).ask("DELETE", path);
+    if (given.flag("json")) around.print(json({ id: given.args[0], deleted: true }));
+    else around.say(`relay: ${printable(given.args[0] ?? "")} is erased`);
+    return EX_OK;
+  },
+};
+
+export const commands: readonly Command[] = [list, show, erase];

@@ -6,6 +6,7 @@ import { DeliveryCard } from "./delivery.ts";
 import { form } from "./dialog.ts";
 import { FilterVerdict, testFilter } from "./filter-test.ts";
 import { el, part } from "./dom.ts";
+import { EraseEvent } from "./erase-event.ts";
 import { Select } from "./fields.ts";
 import { moment } from "./format.ts";
 import { known, loadStats, nameOf } from "./api-keys.ts";
@@ -105,6 +106,7 @@ const Shown = part(
     const paged = !first || next !== undefined;
     const { id, type, status, createdAt, acceptedAt, deliveries } = event;
     const data = rawData(answer.text);
+    const [erasing, setErasing] = useState(false);
     const replay = useAction(async () => {
       const { data: moved } = await ask<{ readonly deliveries: number }>(
         "POST",
@@ -125,18 +127,21 @@ const Shown = part(
         " ",
         Copy({ text: id, what: "the id" }),
       ],
-      actions:
+      actions: [
+        el.button({ type: "button", onClick: () => setErasing(true) }, "Erase…"),
         failed > 0 &&
-        event.damaged === undefined &&
-        el.button(
-          { type: "button", class: "main", disabled: replay.busy, onClick: replay.run },
-          paged
-            ? "Replay all failed deliveries"
-            : failed === 1
-              ? "Replay the failed delivery"
-              : `Replay ${failed} failed deliveries`,
-        ),
+          event.damaged === undefined &&
+          el.button(
+            { type: "button", class: "main", disabled: replay.busy, onClick: replay.run },
+            paged
+              ? "Replay all failed deliveries"
+              : failed === 1
+                ? "Replay the failed delivery"
+                : `Replay ${failed} failed deliveries`,
+          ),
+      ],
       children: [
+        erasing && EraseEvent({ keyId, event, close: () => setErasing(false) }),
         problem(error ?? replay.error),
         el.div(
           { class: "card" },

@@ -1,4 +1,4 @@
-/** What this node's parts do when a subscription changes, on this node or on another one. */
+/** What this node's parts do when a subscription changes or an event is erased, on this node or on another one. */
 import type { ClusterActions } from "../../subscriptions/cluster-messages.ts";
 import type { DeliveryPath } from "./parts.ts";
 
@@ -7,10 +7,11 @@ const ROTATION_MS = 2_000;
 
 type Affected = Pick<
   DeliveryPath,
-  "inFlight" | "dispatcher" | "testEvent" | "transports" | "retryAfter" | "circuitBreaker" | "log"
+  "eventCache" | "inFlight" | "dispatcher" | "testEvent" | "transports" | "retryAfter" | "circuitBreaker" | "log"
 >;
 
 export const clusterActions = ({
+  eventCache,
   inFlight,
   dispatcher,
   testEvent,
@@ -37,4 +38,7 @@ export const clusterActions = ({
     await circuitBreaker.forget(id);
   },
   probe: (id) => circuitBreaker.probe(id),
+  async erased(ordinal) {
+    eventCache.forget(ordinal);
+  },
 });

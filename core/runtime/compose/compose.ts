@@ -122,6 +122,7 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
         await ports.limiter.load();
         await path.circuitBreaker.start();
         if (isFirst(thread)) await path.sweeper.start();
+        if (isFirst(thread)) path.eventErasure.start();
         path.statsCollector.start();
         path.cluster.listen();
         path.dispatcher.start();
@@ -129,9 +130,9 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
         refreshGauges({ metrics, path, readiness: ready, dropped: log.dropped });
       },
       async stop(graceMs) {
-        const { sweeper, dispatcher, circuitBreaker, statsCollector, rateLimit, away } = built().path;
+        const { sweeper, eventErasure, dispatcher, circuitBreaker, statsCollector, rateLimit, away } = built().path;
         // Three quarters for attempts under way; the rest is for giving back what they leave.
-        await Promise.all([sweeper.stop(), dispatcher.stop((graceMs * 3) / 4)]);
+        await Promise.all([sweeper.stop(), eventErasure.stop(), dispatcher.stop((graceMs * 3) / 4)]);
         await away.stop();
         await built().path.transforms?.stop();
         await circuitBreaker.settled();

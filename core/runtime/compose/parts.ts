@@ -29,6 +29,7 @@ import type { Recipients } from "../../records/recipients.ts";
 import type { SubscriptionCache } from "../../records/subscription-cache.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { ReplayJob } from "../../replay/replay-job.ts";
+import type { EventErasure } from "../../retention/erase-event.ts";
 import type { Retention } from "../../retention/retention.ts";
 import type { Ed25519Key } from "../../signing/ed25519.ts";
 import type { Signer } from "../../signing/signer.ts";
@@ -99,4 +100,5 @@ export interface DeliveryPath extends PathPorts {
   readonly replay: Replay;
   readonly replayJob: ReplayJob;
   readonly retention: Retention;
+  readonly eventErasure: EventErasure;
 }

@@ -44,6 +44,7 @@ export function composeOperations({ ports, path, state, thread }: ServedParts): 
     history: path.history,
     attempts: path.attemptHistory,
     replay: path.replay,
+    eraseEvent: path.eventErasure.erase,
     schemes: [...new Set(transports.flatMap((transport) => transport.schemes))],
     events: path.catalogue.now,
     transforms: () => path.transforms?.names() ?? [],

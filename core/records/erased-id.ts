@@ -1,0 +1,35 @@
+/**
+ * Keeps the id of an erased event for a day, and nothing else of it, so that a publisher that repeats itself does not
+ * bring the event back. Only ids that the publisher chose: nobody sends one of the relay's own again.
+ */
+import { eventOrdinal } from "../model/ids.ts";
+import { eventIdKey, expiryKey } from "../model/keys.ts";
+import type { Change } from "../ports/storage.ts";
+
+/** How long the id of an erased event stays taken, ms. */
+export const ERASED_ID_MS = 86_400_000;
+
+/** The text of an `eventid` row whose event was erased at that time, epoch ms. */
+const erasedText = (at: number): string => `erased ${at}`;
+
+/** Returns when the event of an `eventid` row was erased, epoch ms; `undefined`: it was not. */
+export function erasedAt(text: string | undefined): number | undefined {
+  const read = text === undefined ? null : /^erased (\d{1,16})$/.exec(text);
+  return read === null ? undefined : Number(read[1]);
+}
+
+/** Returns what keeps the id of an event that is erased now. */
+export function keepErasedId(keyId: string, id: string, ordinal: string, now: number): readonly Change[] {
+  if (eventOrdinal(id) === ordinal) return [];
+  const key = eventIdKey(keyId, id);
+  return [
+    { op: "put", key, value: erasedText(now) },
+    { op: "put", key: expiryKey(now + ERASED_ID_MS, key), value: "" },
+  ];
+}
+
+/** Returns what a new use of the id must delete, so that the row of the new event stays. */
+export function dropErasedExpiry(key: string, text: string | undefined): readonly Change[] {
+  const at = erasedAt(text);
+  return at === undefined ? [] : [{ op: "delete", key: expiryKey(at + ERASED_ID_MS, key) }];
+}

@@ -1,0 +1,184 @@
+/**
+ * Erases one event: its record and its deliveries, whatever their state. The first commit deletes the record, so that
+ * nothing of it is read or sent any more, with the audit line that says so. The deliveries of a wide event follow in
+ * pages; a row in an index brings every node back to them after a crash.
+ */
+import type { Due } from "../model/delivery.ts";
+import type { RelayEvent } from "../model/event.ts";
+import {
+  ERASING,
+  erasingKey,
+  dueKey,
+  eventKey,
+  fanoutKey,
+  fanoutQueue,
+  parseErasingKey,
+  parseSubscriptionKey,
+  replayedKey,
+  subscriptionsOf,
+} from "../model/keys.ts";
+import { Problem } from "../model/problem.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/plugin.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { keepErasedId } from "../records/erased-id.ts";
+import { parseFanout, removingFanout } from "../records/fanout-row.ts";
+import { locateEvent, type Located } from "../records/find-event.ts";
+import { everyEntry } from "../records/subscription-cache.ts";
+import { tryCommit } from "../records/try-commit.ts";
+import { removalOf, removeDelivery, type RemovedDelivery } from "./remove-delivery.ts";
+import type { WideRemoval } from "./remove-wide.ts";
+
+export interface EventErasure {
+  /**
+   * Resolves when the event is gone, and no node begins an attempt of it.
+   * @param also changes for the same commit (an audit line)
+   * @throws Problem NOT_FOUND, or CONFLICT when its deliveries change all the time; StorageError
+   */
+  erase(keyId: string, eventId: string, also: readonly Change[]): Promise<void>;
+  /** Continues, every 30 s, what an erasure of a wide event has left. */
+  start(): void;
+  stop(): Promise<void>;
+}
+
+/** How often an erasure is repeated when a delivery of the event changed meanwhile. */
+const TRIES = 64;
+const AGAIN_MS = 30_000;
+/** Deliveries of a damaged event that one commit deletes. */
+const PAGE = 250;
+
+export function createEventErasure(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit"> & {
+    readonly queue: Pick<Storage["queue"], "add">;
+  };
+  readonly wide: Pick<WideRemoval, "finish">;
+  /** Drops the event from every node's cache. */
+  readonly forget: (ordinal: string) => Promise<void>;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "warn">;
+}): EventErasure {
+  const { storage, wide, forget, clock, log } = deps;
+  const stopping = new AbortController();
+  let loop: Promise<void> | undefined;
+  let working: Promise<void> | undefined;
+
+  function isDue(removed: readonly RemovedDelivery[]): void {
+    const lines: readonly Due[] = removed.flatMap(({ next }) => next ?? []);
+    if (lines.length > 0) storage.queue.add(lines);
+  }
+
+  /** Deletes the deliveries of a damaged event: it cannot say which it has, so each subscription of its key is asked. */
+  async function eraseUnlisted(event: RelayEvent): Promise<void> {
+    let ids: string[] = [];
+    async function flush(): Promise<void> {
+      for (let tries = 0; ids.length > 0; tries++) {
+        if (tries === TRIES) throw changing();
+        const removed = await Promise.all(ids.map((id) => removeDelivery(storage, event, id)));
+        if (!(await tryCommit(storage, changesOf(removed)))) continue;
+        isDue(removed);
+        ids = [];
+      }
+    }
+    for await (const { key } of everyEntry(storage, subscriptionsOf(event.keyId)))
+      if (ids.push(parseSubscriptionKey(key).id) >= PAGE) await flush();
+    await flush();
+  }
+
+  /** Returns what turns a wide event into one that is being removed; nothing for other events. */
+  async function removing({ keyId, ordinal, acceptedAt, subscriptionIds }: RelayEvent): Promise<readonly Change[]> {
+    const key = fanoutKey(keyId, ordinal);
+    const line = dueKey({ subscriptionId: fanoutQueue(keyId), dueAt: acceptedAt, ordinal });
+    const [row, unwritten] = await storage.getMany([key, line]);
+    if (row === undefined) return [];
+    // Without its line nothing more of the fan-out is written.
+    const rest: Change = unwritten === undefined ? { op: "check", key: line, if: null } : removalOf(line, unwritten);
+    const snapshot = snapshotOf(row);
+    if (snapshot === undefined) return [removalOf(key, row), rest];
+    return [
+      { op: "put", key, value: removingFanout(snapshot, 0, subscriptionIds), if: row },
+      { op: "put", key: erasingKey(keyId, ordinal), value: "" },
+      rest,
+    ];
+  }
+
+  async function eraseOnce({ event, text, damaged }: Located, also: readonly Change[]): Promise<boolean> {
+    const { keyId, ordinal, id } = event;
+    const row = damaged || event.wide !== undefined ? await storage.getItem(fanoutKey(keyId, ordinal)) : undefined;
+    if (damaged || (row !== undefined && snapshotOf(row) === undefined)) await eraseUnlisted(event);
+    const asWide = await removing(event);
+    const listed = asWide.length > 0 ? [] : event.subscriptionIds;
+    const removed = await Promise.all(listed.map((sub) => removeDelivery(storage, event, sub)));
+    const done = await tryCommit(storage, [
+      removalOf(eventKey(keyId, ordinal), text),
+      { op: "delete", key: replayedKey(keyId, ordinal) },
+      ...keepErasedId(keyId, id, ordinal, clock.now()),
+      ...asWide,
+      ...changesOf(removed),
+      ...also,
+    ]);
+    if (done) isDue(removed);
+    return done;
+  }
+
+  async function finishAll(): Promise<void> {
+    for await (const { key } of everyEntry(storage, ERASING)) {
+      if (stopping.signal.aborted) return;
+      const { keyId, ordinal } = parseErasingKey(key);
+      await wide.finish(keyId, ordinal, stopping.signal);
+      const left = await storage.getItem(fanoutKey(keyId, ordinal));
+      if (left === undefined) await storage.commit([{ op: "delete", key }]);
+    }
+  }
+
+  /** Deletes what is left, once at a time. Never rejects. */
+  function work(): Promise<void> {
+    working ??= finishAll()
+      .catch((error: unknown) => log.warn("an erasure waits", { error: String(error) }))
+      .finally(() => (working = undefined));
+    return working;
+  }
+
+  async function run(): Promise<void> {
+    for (;;) {
+      await work();
+      await clock.sleep(clock.now() + AGAIN_MS, stopping.signal);
+    }
+  }
+
+  return {
+    async erase(keyId, eventId, also) {
+      for (let tries = 0; tries < TRIES; tries++) {
+        const located = await locateEvent(storage, keyId, eventId);
+        if (located === undefined) throw new Problem("NOT_FOUND", "There is no such event on this key.");
+        if (!(await eraseOnce(located, also))) continue;
+        await forget(located.event.ordinal);
+        // Twice: the first may be one under way, which has passed this event's row.
+        if (located.event.wide !== undefined || located.damaged) void work().then(work);
+        return;
+      }
+      throw changing();
+    },
+    start() {
+      loop ??= run().catch(() => undefined);
+    },
+    async stop() {
+      stopping.abort(new Error("stopping"));
+      await Promise.all([loop, working]);
+    },
+  };
+}
+
+/** Returns the snapshot of a wide event's row; `undefined` when the row is damaged. */
+function snapshotOf(row: string): string | undefined {
+  try {
+    return parseFanout(row).snapshot;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+const changesOf = (removed: readonly RemovedDelivery[]): readonly Change[] => removed.flatMap(({ changes }) => changes);
+
+const changing = (): Problem =>
+  new Problem("CONFLICT", "The deliveries of this event changed meanwhile, too often. Send the request again.");

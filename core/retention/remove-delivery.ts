@@ -1,0 +1,130 @@
+/**
+ * Finds every row of one delivery, in whatever state it is, and returns what deletes them. When it goes in order, those
+ * behind it go on. Its attempt under way finds its line gone, and stores nothing.
+ */
+import type { Delivery, Due, SequencePlace } from "../model/delivery.ts";
+import type { RelayEvent } from "../model/event.ts";
+import {
+  attemptsOf,
+  deliveryKey,
+  dueKey,
+  duesOf,
+  failedKey,
+  heldKey,
+  heldOf,
+  waitingKey,
+  waitingsOf,
+} from "../model/keys.ts";
+import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { readTexts, unlessDamaged } from "../records/damage.ts";
+import { decodeDelivery } from "../records/delivery-records.ts";
+import { parseHeld } from "../records/held-row.ts";
+import { leaveSequence, passOn } from "../records/sequences.ts";
+import { everyEntry } from "../records/subscription-cache.ts";
+
+export interface RemovedDelivery {
+  /** Conditional on what was read: a commit that is refused has read too early. */
+  readonly changes: readonly Change[];
+  /** The line of the delivery whose turn comes. */
+  readonly next?: Due;
+}
+
+type Readable = Pick<Storage, "getItem" | "getMany" | "range">;
+type Accepted = Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">;
+
+/** Where the delivery stands: its line in the due index, its row while it waits, and its row while it holds others up. */
+interface Place {
+  readonly order?: SequencePlace;
+  readonly due?: Entry;
+  readonly waits?: Entry;
+  readonly holds?: Entry;
+}
+
+/** Deletes the row as it was read; one that the storage cannot read, as it is. */
+export const removalOf = (key: string, text: string): Change =>
+  text === "" ? { op: "delete", key } : { op: "delete", key, if: text };
+
+/** @throws StorageError */
+export async function removeDelivery(
+  storage: Readable,
+  event: Accepted,
+  subscriptionId: string,
+): Promise<RemovedDelivery> {
+  const { keyId, ordinal } = event;
+  const key = deliveryKey(subscriptionId, ordinal);
+  const [text] = await readTexts(storage, [key]);
+  const delivery = text === undefined ? undefined : unlessDamaged(() => decodeDelivery(text, key));
+  const damaged = text !== undefined && delivery === undefined;
+  const changes: Change[] = [text === undefined ? { op: "check", key, if: null } : removalOf(key, text)];
+  if (text !== undefined) changes.push({ op: "delete", key: failedKey(subscriptionId, ordinal) });
+  if (damaged || (delivery?.cycle ?? 0) > 0)
+    for await (const row of everyEntry(storage, attemptsOf(subscriptionId, ordinal)))
+      changes.push({ op: "delete", key: row.key });
+  const place = damaged
+    ? await search(storage, subscriptionId, ordinal)
+    : await placeOf(storage, event, subscriptionId, delivery);
+  const { order, due, waits, holds } = place;
+  for (const row of [due, holds]) if (row !== undefined) changes.push(removalOf(row.key, row.value));
+  if (order === undefined) return { changes };
+  const turn = { keyId, subscriptionId, order };
+  if (waits !== undefined) return { changes: [...changes, ...(await leaveSequence(storage, turn, waits))] };
+  if (due === undefined && holds === undefined) return { changes };
+  const { changes: more, next } = await passOn(storage, turn);
+  return { changes: [...changes, ...more], ...(next !== undefined && { next }) };
+}
+
+async function placeOf(
+  storage: Readable,
+  { ordinal, acceptedAt }: Accepted,
+  subscriptionId: string,
+  delivery: Delivery | undefined,
+): Promise<Place> {
+  const order = delivery?.order;
+  // Without a record, only the acceptance has been written.
+  const dueAt = delivery === undefined ? acceptedAt : (delivery.nextAttemptAt ?? 0);
+  const keys = [dueKey({ subscriptionId, dueAt, ordinal })];
+  if (order !== undefined)
+    keys.push(waitingKey(subscriptionId, order, ordinal), heldKey(subscriptionId, order.sequence));
+  const [due, waits, holds] = (await readTexts(storage, keys)).map((value, i) =>
+    value === undefined ? undefined : { key: keys[i] as string, value },
+  );
+  const own = holds !== undefined && parseHeld(holds.value)?.ordinal === ordinal;
+  return {
+    ...(order !== undefined && { order }),
+    ...(due !== undefined && { due }),
+    ...(waits !== undefined && { waits }),
+    ...(own && { holds }),
+  };
+}
+
+/** Finds the place of a delivery whose record is damaged, by reading what there is of its subscription. */
+async function search(storage: Readable, subscriptionId: string, ordinal: string): Promise<Place> {
+  const due = await findRow(storage, duesOf(subscriptionId), ({ key }) => key.endsWith(`:${ordinal}`));
+  const waits = await findRow(storage, waitingsOf(subscriptionId), ({ key }) => key.endsWith(`:${ordinal}`));
+  const holds = await findRow(storage, heldOf(subscriptionId), ({ value }) => parseHeld(value)?.ordinal === ordinal);
+  const order = orderOf(waits ?? holds, due);
+  return {
+    ...(order !== undefined && { order }),
+    ...(due !== undefined && { due }),
+    ...(waits !== undefined && { waits }),
+    ...(holds !== undefined && { holds }),
+  };
+}
+
+function orderOf(row: Entry | undefined, due: Entry | undefined): SequencePlace | undefined {
+  if (row !== undefined) {
+    const [, , sequence, place] = row.key.split(":");
+    return { sequence: Number(sequence), place: Number(place ?? parseHeld(row.value)?.place ?? 0) };
+  }
+  const said = / @(\d{1,3})\.(\d{1,15})$/.exec(due?.value ?? "");
+  return said === null ? undefined : { sequence: Number(said[1]), place: Number(said[2]) };
+}
+
+async function findRow(
+  storage: Pick<Storage, "range">,
+  prefix: string,
+  is: (row: Entry) => boolean,
+): Promise<Entry | undefined> {
+  for await (const row of everyEntry(storage, prefix)) if (is(row)) return row;
+  return undefined;
+}
