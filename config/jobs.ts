@@ -34,6 +34,10 @@ export function replay(options: Options<ReplayJob> = {}): ReplayJob {
  * @param options.deliveredAfterMs delivered (or cancelled, or wanted by nobody) this long ago; `undefined`, when written out: never
  *   @default 2592000000 (30 days)
  * @param options.failedAfterMs failed this long ago @default undefined: never
+ * @param options.keys API key → its own `deliveredAfterMs` and `failedAfterMs`; `false`: never. What is left out is as its type or the
+ *   whole job says @default undefined: none
+ * @param options.types pattern of event names → the same for those that match; the first match counts, and what their key says
+ *   goes first @default undefined: none
  */
 export function retention(options: Options<RetentionJob> = {}): RetentionJob {
   return { kind: "job", name: "retention", schedule: "0 3 * * *", deliveredAfterMs: 2_592_000_000, ...options };

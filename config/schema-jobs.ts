@@ -1,6 +1,8 @@
 /** The shape of a job in the config. */
 import { z } from "zod";
 import type { Job } from "../core/ports/plan.ts";
+import { isEventPattern, isKeyId } from "../core/model/names.ts";
+import { removesAny } from "../core/retention/options.ts";
 import { ms, number, pass, section, whole, YEARS_MS } from "./check-plan.ts";
 
 /** @param cronValid says whether a cron expression can be run */
@@ -29,10 +31,9 @@ export function job(cronValid: (expression: string) => boolean): z.ZodType<Job> 
     name: z.literal("retention"),
     deliveredAfterMs: kept,
     failedAfterMs: kept,
-  }).refine(
-    (value) => value.deliveredAfterMs !== undefined || value.failedAfterMs !== undefined,
-    "removes nothing: give it deliveredAfterMs or failedAfterMs, or leave it out",
-  );
+    keys: rules(kept, isKeyId, "is no id of an API key"),
+    types: rules(kept, isEventPattern, "is no pattern of event names"),
+  }).refine(removesAny, "removes nothing: give it deliveredAfterMs or failedAfterMs, or leave it out");
   return z.unknown().transform((value, ctx): Job => {
     const name = typeof value === "object" && value !== null ? (value as { name?: unknown }).name : undefined;
     if (name !== "replay" && name !== "retention") {
@@ -44,4 +45,26 @@ export function job(cronValid: (expression: string) => boolean): z.ZodType<Job> 
     pass(result.error, ctx, []);
     return z.NEVER;
   });
+}
+
+type Rule = NonNullable<Extract<Job, { name: "retention" }>["keys"]>[string];
+
+/** Rules by key or pattern. */
+function rules(
+  kept: z.ZodType<number | undefined>,
+  isName: (name: string) => boolean,
+  fault: string,
+): z.ZodType<Readonly<Record<string, Rule>> | undefined> {
+  const age = z.unknown().superRefine((value, ctx) => {
+    if (value === false || kept.safeParse(value).success) return;
+    ctx.addIssue({ code: "custom", message: "must be a whole number of milliseconds, a day at least, or false" });
+  }) as unknown as z.ZodType<number | false | undefined>;
+  const rule = section({ deliveredAfterMs: age.optional(), failedAfterMs: age.optional() });
+  return z
+    .record(z.string(), rule, { error: "must be an object: { … }" })
+    .superRefine((all, ctx) => {
+      for (const name of Object.keys(all))
+        if (!isName(name)) ctx.addIssue({ code: "custom", path: [name], message: fault });
+    })
+    .optional() as z.ZodType<Readonly<Record<string, Rule>> | undefined>;
 }

@@ -47,7 +47,17 @@ export type Job =
       /** `undefined`: never deleted. */
       readonly deliveredAfterMs?: number;
       readonly failedAfterMs?: number;
+      /** API key → what differs for it. */
+      readonly keys?: Readonly<Record<string, RetentionRule>>;
+      /** Pattern of event names → what differs for those that match, unless their key says otherwise. The first counts. */
+      readonly types?: Readonly<Record<string, RetentionRule>>;
     };
+
+/** How long ended events of some key or type are kept. What is left out is as the wider rule says; `false`: for ever. */
+export interface RetentionRule {
+  readonly deliveredAfterMs?: number | false;
+  readonly failedAfterMs?: number | false;
+}
 
 export interface HealthOptions {
   /** Failed attempts in a row that open the circuit breaker of a subscription; a quarter as many time-outs do. */

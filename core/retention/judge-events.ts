@@ -10,7 +10,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
-import type { RetentionOptions } from "./options.ts";
+import { keepOf, type RetentionOptions } from "./options.ts";
 import { endedBy } from "../records/ended-by.ts";
 
 /** An event and its record's text. */
@@ -104,7 +104,8 @@ export function createJudge(deps: {
     if (parts.some((part) => part.damaged === true)) return { do: "keep" };
     const status = eventStatus(parts.map((part) => part.status));
     if (status === "pending") return { do: "later", at: clock.now() + PENDING_AGAIN_MS };
-    const keepMs = status === "failed" ? options.failedAfterMs : options.deliveredAfterMs;
+    const { failedAfterMs, deliveredAfterMs } = keepOf(options, event.keyId, event.type);
+    const keepMs = status === "failed" ? failedAfterMs : deliveredAfterMs;
     if (keepMs === undefined) return { do: "keep" };
     const endedAt = Math.max(event.acceptedAt, ...parts.map((part) => part.endedAt));
     const goesAt = endedAt + Math.max(keepMs, leastAgeMs);

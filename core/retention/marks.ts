@@ -14,15 +14,10 @@ import {
   retentionsOf,
 } from "../model/keys.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
-import type { RetentionOptions } from "./options.ts";
 
 const PAGE = 200;
 /** Sorts after every key that begins with the text before it. */
 const END = "~";
-
-/** Names a rule in keys: a new rule begins at the oldest event. */
-export const ruleOf = ({ deliveredAfterMs, failedAfterMs }: RetentionOptions): string =>
-  `${deliveredAfterMs ?? "never"}_${failedAfterMs ?? "never"}`;
 
 /** An event that must be judged again. */
 export interface Recheck {

@@ -14,8 +14,8 @@ import { tryCommit } from "../records/try-commit.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 import { createWideRemoval, type WideRemoval } from "./remove-wide.ts";
 import { createJudge, type StoredEvent, type RetentionVerdict } from "./judge-events.ts";
-import { createMarks, ruleOf, type Marks } from "./marks.ts";
-import type { RetentionOptions } from "./options.ts";
+import { createMarks, type Marks } from "./marks.ts";
+import { keepOf, removesAny, ruleOf, youngestOf, type Keep, type RetentionOptions } from "./options.ts";
 import { TOMBSTONE_MS } from "../model/subscription.ts";
 import { createWideStatus } from "../records/wide-status.ts";
 
@@ -51,8 +51,8 @@ export function createRetention(deps: {
   const judge = createJudge({ ...deps, leastAgeMs: LEAST_AGE_MS });
 
   /** Whether a wide event of this status, ended then, is old enough. */
-  const isOver = (options: RetentionOptions, acceptedAt: number) => (status: EventStatus, endedAt: number) => {
-    const keepMs = status === "failed" ? options.failedAfterMs : options.deliveredAfterMs;
+  const isOver = (keep: Keep, acceptedAt: number) => (status: EventStatus, endedAt: number) => {
+    const keepMs = status === "failed" ? keep.failedAfterMs : keep.deliveredAfterMs;
     const at = Math.max(acceptedAt, endedAt);
     return status !== "pending" && keepMs !== undefined && at <= clock.now() - Math.max(keepMs, LEAST_AGE_MS);
   };
@@ -118,7 +118,8 @@ export function createRetention(deps: {
     for (const { event } of conflicts) after.push(marks.again(now + CONFLICT_AGAIN_MS, event.keyId, event.ordinal));
     for (const { event, text } of page) {
       if (event.wide === undefined) continue;
-      if (await wide.remove(event, text, isOver(options, event.acceptedAt))) removed++;
+      const keep = keepOf(options, event.keyId, event.type);
+      if (await wide.remove(event, text, isOver(keep, event.acceptedAt))) removed++;
       else after.push(marks.again(now + LEAST_AGE_MS, event.keyId, event.ordinal));
     }
     const changes = [...after, ...also];
@@ -137,9 +138,7 @@ export function createRetention(deps: {
 
   return {
     async run(options, signal) {
-      const keeps = [options.deliveredAfterMs, options.failedAfterMs].filter((ms) => ms !== undefined);
-      if (keeps.length === 0) return 0;
-      const youngestMs = Math.max(LEAST_AGE_MS, Math.min(...keeps));
+      if (!removesAny(options)) return 0;
       const rules = [...new Set([options, ...(deps.rules ?? [])].map(ruleOf))];
       const marks = createMarks(storage, ruleOf(options));
       if (await marks.isNew()) await expireTombstones();
@@ -168,9 +167,10 @@ export function createRetention(deps: {
       }
       for await (const { key: keyRow } of everyEntry(storage, "key:")) {
         const keyId = parseApiKeyKey(keyRow);
+        const youngestMs = Math.max(LEAST_AGE_MS, youngestOf(options, keyId) ?? Infinity);
         let from = await marks.from(keyId);
         let limit = PAGE / 10;
-        for (let more = true; more && !signal.aborted;) {
+        for (let more = youngestMs < Infinity; more && !signal.aborted;) {
           const after = from === undefined ? undefined : eventKey(keyId, from);
           const entries = await storage.range(eventsOf(keyId), { after, limit });
           const until = clock.now() - youngestMs;
