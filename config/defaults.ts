@@ -1,5 +1,6 @@
 /** The embedded default: what every key of the config is when it is left out. Plug-ins are chosen in `validate`. */
 import type { AbuseOptions, HealthOptions, Plan } from "../core/ports/plan.ts";
+import type { Validation } from "../core/model/event-type.ts";
 import { DEFAULT_RETRY } from "../core/model/subscription.ts";
 
 export const DATA_DIR = "./data";
@@ -11,6 +12,7 @@ export const SERVER: Plan["server"] = {
   shutdownMs: 9_000,
   maxConnections: 10_000,
 };
+export const VALIDATE: Validation = "refuse";
 export const RETRY = DEFAULT_RETRY;
 export const TRANSFORM_LIMITS: Plan["transformLimits"] = { timeoutMs: 1_000, memoryMb: 64, workers: 2 };
 export const DELIVERY: Plan["delivery"] = { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000 };

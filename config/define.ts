@@ -11,6 +11,7 @@ import type {
   StoragePlugin,
   TransportPlugin,
 } from "../core/ports/plan.ts";
+import type { EventTypeOptions, Validation } from "../core/model/event-type.ts";
 import type { RetrySettings } from "../core/model/subscription.ts";
 import type { Transform } from "../core/model/transform.ts";
 
@@ -62,8 +63,16 @@ export interface RelayConfig {
   readonly auth?: AuthPlugin;
   /** What watches events and attempts. @default otlp() where OTEL_EXPORTER_OTLP_ENDPOINT is set, beside those named here */
   readonly observers?: readonly ObserverPlugin[];
-  /** The catalogue of event names. @default any well-formed name */
-  readonly events?: readonly string[];
+  /**
+   * The catalogue of event names: a list, or an object that says of each name what its `data` is (`schema`, JSON Schema
+   * 2020-12), with an `example`, a `description`, `deprecated` and its own `validate`. @default any well-formed name
+   */
+  readonly events?: readonly string[] | Readonly<Record<string, EventTypeOptions>>;
+  /**
+   * What is done with a published event whose data does not match the schema of its type: `"off"` passes it, `"warn"`
+   * passes, counts and logs it, `"refuse"` refuses the publication. @default "refuse"
+   */
+  readonly validate?: Validation;
   /**
    * Functions that make the body of a delivery from its event, by the name that a subscription gives as its `transform`.
    * They run in processes of their own, which load this file too. @default none

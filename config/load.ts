@@ -2,6 +2,7 @@
 import { dirname } from "node:path";
 import type { Plan } from "../core/ports/plan.ts";
 import type { Settings } from "./environment.ts";
+import { checkEventTypes } from "./event-types.ts";
 import { readConfig, type LoadOptions } from "./read-file.ts";
 import { resolvePlan } from "./validate.ts";
 
@@ -14,11 +15,12 @@ export interface Loaded {
   readonly settings: Settings;
 }
 
-/** @throws ConfigError (exit 78) with every problem at once */
+/** @throws ConfigError (exit 78) with every problem at once; those of schemas come after all others */
 export async function loadConfig(options: LoadOptions): Promise<Loaded> {
   const { config, file, settings, problems } = await readConfig(options);
   const { env, cwd } = options;
   const configDir = file === undefined ? cwd : dirname(file);
   const plan = resolvePlan(config, { configDir, cwd, settings, env, problems, ...(file !== undefined && { file }) });
+  await checkEventTypes(plan.eventTypes, file);
   return { plan, file, settings };
 }

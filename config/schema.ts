@@ -1,6 +1,5 @@
 /** The shape of the whole config, as one zod schema. */
 import { z } from "zod";
-import { isEventName, OPERATIONAL } from "../core/model/names.ts";
 import { TRANSFORM_NAME, type Transform } from "../core/model/transform.ts";
 import { LEAST_DELAY_MS, LONGEST_SCHEDULE_MS, MOST_DELAYS, scheduleProblem } from "../core/model/subscription.ts";
 import type { AuthPlugin, ObserverPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/ports/plan.ts";
@@ -23,6 +22,7 @@ import {
   YEARS_MS,
 } from "./check-plan.ts";
 import { ABUSE, DELIVERY, HEALTH, RETRY } from "./defaults.ts";
+import { events } from "./schema-events.ts";
 import { job } from "./schema-jobs.ts";
 import { limits } from "./schema-limits.ts";
 
@@ -35,11 +35,6 @@ export interface ConfigSurroundings {
   allowProblem(entry: string): string | undefined;
   cronValid(expression: string): boolean;
 }
-
-const eventName = z.custom<string>(
-  (value) => typeof value === "string" && isEventName(value) && !value.startsWith(OPERATIONAL),
-  `must be an event name: letters, digits, _ and - in parts separated by : or ., at most 128, not starting with ${OPERATIONAL}`,
-);
 
 /** Refuses a second plug-in of the same name where its routes would have the same paths. */
 function eachOnce(sources: readonly SourcePlugin[], ctx: z.core.$RefinementCtx): void {
@@ -102,7 +97,8 @@ export function configSchema(around: ConfigSurroundings) {
       .optional(),
     auth: plugin<AuthPlugin>("auth", "accounts() or jwt({ … })").optional(),
     observers: list(plugin<ObserverPlugin>("observer", "otlp()")).optional(),
-    events: list(eventName).optional(),
+    events: events.optional(),
+    validate: choiceValue("off", "warn", "refuse").optional(),
     transforms: z.custom<Readonly<Record<string, Transform>>>().superRefine(eachTransform).optional(),
     transformLimits: section({
       timeoutMs: ms(10, 10_000).optional(),

@@ -11,6 +11,7 @@ import type { Environment, Settings } from "./environment.ts";
 import { otlpOfEnvironment } from "../plugins/observer/otlp.ts";
 import { accounts, http, https, jwt, redis, retention, sqlite } from "./index.ts";
 import { defaultRows } from "./limits.ts";
+import { eventsOf } from "./event-types.ts";
 import { HOST_RULE, isHost } from "./check-plan.ts";
 import { pluginProblems } from "./plugin-problems.ts";
 import { ConfigError, pathText } from "./problems.ts";
@@ -90,7 +91,7 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     transports: config.transports ?? [https()],
     auth: config.auth ?? chooseAuth(settings),
     observers: observers(config.observers ?? [], traces),
-    ...(config.events && { events: config.events }),
+    ...eventsOf(config),
     transforms: { ...config.transforms },
     transformLimits: over(defaults.TRANSFORM_LIMITS, config.transformLimits),
     retry: retryOf(config),

@@ -13,6 +13,7 @@ export type { Delivery, DeliveryStatus, Due, EndReason, EventStatus } from "./mo
 export type { Filter, FilterPath, FilterValue } from "./model/filter.ts";
 export type { MetricDeclaration } from "./model/metric-declaration.ts";
 export type { SecretFrom, SecretOption } from "./model/secret-option.ts";
+export type { EventTypeOptions, JsonSchema, Validation } from "./model/event-type.ts";
 export type { Transform, TransformContext, TransformEvent, TransformLimits } from "./model/transform.ts";
 export type { RelayEvent } from "./model/event.ts";
 export type { Backoff, RetryOptions, RetrySchedule, RetrySettings, Subscription } from "./model/subscription.ts";

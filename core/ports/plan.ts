@@ -8,6 +8,7 @@ import type { Plugin } from "./plugin.ts";
 import type { Source } from "./source.ts";
 import type { Storage } from "./storage.ts";
 import type { Transport } from "./transport.ts";
+import type { EventTypes } from "../model/event-type.ts";
 import type { RetryOptions } from "../model/subscription.ts";
 import type { Transform, TransformLimits } from "../model/transform.ts";
 
@@ -110,6 +111,8 @@ export interface Plan {
   readonly observers: readonly ObserverPlugin[];
   /** The catalogue of event names; `undefined` for any well-formed name. */
   readonly events?: readonly string[];
+  /** What the config says of the types in the catalogue; absent where it only names them. */
+  readonly eventTypes?: EventTypes;
   /** Functions that make bodies of deliveries. A relay knows their names; only a process of their own calls them. */
   readonly transforms: Readonly<Record<string, Transform>>;
   readonly transformLimits: TransformLimits;

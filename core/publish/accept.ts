@@ -14,6 +14,7 @@ import { holds, subscriptionsOf } from "./fanout.ts";
 import { createFilteredFanouts, type FanoutOf } from "./filtered-fanouts.ts";
 import type { Narrowed } from "./apply-filters.ts";
 import { createPlacing, ORDER_ROUNDS, type Turn } from "./ordered.ts";
+import type { EventChecks } from "./event-checks.ts";
 import { reportAccepted } from "./report-accepted.ts";
 import { createSeenEventTypes } from "./seen-event-types.ts";
 import { answerOf, ownsAll, parseEvents, type ParsedEvent } from "./parse-events.ts";
@@ -38,6 +39,8 @@ export interface PublisherDeps extends AdmissionDeps {
    * The current catalogue of event names; `undefined`: every well-formed name. The same list object until it changes.
    */
   readonly events?: () => readonly string[] | undefined;
+  /** Judges data by the schemas of the config as they are now; `undefined`: no type has one. */
+  readonly checks?: () => EventChecks | undefined;
   readonly metrics: Metrics;
   /** @default FANOUT_BOUNDS */
   readonly fanout?: FanoutBounds;
@@ -90,7 +93,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       if (publications.length > MAX_BATCH_EVENTS) {
         throw new Problem("PAYLOAD_TOO_LARGE", `At most ${MAX_BATCH_EVENTS} events may be published at once.`);
       }
-      const drafts = parseEvents(publications, catalogue());
+      const drafts = parseEvents(publications, catalogue(), deps.checks?.());
       if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
       ownsAll(drafts, request.keys);
       const leave = await admission.enter(request, drafts.map(keyOf));

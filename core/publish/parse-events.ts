@@ -9,6 +9,7 @@ import { MAX_DEPTH, members } from "../model/json.ts";
 import { isEventId, isEventName, isKeyId, OPERATIONAL } from "../model/names.ts";
 import { Problem, type FieldError } from "../model/problem.ts";
 import { isoTime, parseTime } from "../model/time.ts";
+import type { EventChecks } from "./event-checks.ts";
 import type { Accepted, Publication, PublicationDefaults } from "../ports/source.ts";
 
 /** A published event whose fields are all valid. */
@@ -39,16 +40,19 @@ const at = (path: string, field: string): string => (path === "" ? field : `${pa
 
 /**
  * @param catalogue event names that may be published; `undefined`: every well-formed one
+ * @param checks judges data by the schema of its type; `undefined`: no type has one
  * @throws Problem PAYLOAD_TOO_LARGE, INVALID_JSON or VALIDATION_FAILED, with every problem of every event
  */
 export function parseEvents(
   publications: readonly Publication[],
   catalogue: ReadonlySet<string> | undefined,
+  checks?: EventChecks,
 ): readonly ParsedEvent[] {
   const findings: Findings = { large: [], unreadable: [], wrong: [] };
   const drafts: ParsedEvent[] = [];
+  checks?.begin();
   for (const publication of publications) {
-    const draft = readOne(publication, catalogue, findings);
+    const draft = readOne(publication, catalogue, checks, findings);
     if (draft !== undefined) drafts.push(draft);
   }
   refuse(findings);
@@ -73,6 +77,7 @@ const isLarge = (text: string): boolean =>
 function readOne(
   { text, path, defaults = NO_DEFAULTS }: Publication,
   catalogue: ReadonlySet<string> | undefined,
+  checks: EventChecks | undefined,
   findings: Findings,
 ): ParsedEvent | undefined {
   if (isLarge(text)) {
@@ -122,6 +127,13 @@ function readOne(
   const time = typeof createdAt === "string" ? parseTime(createdAt) : undefined;
   if (given.createdAt && time === undefined) check("createdAt", "must be an RFC 3339 date-time with an offset");
   if (wrong.length > before) return undefined;
+  if (checks !== undefined) {
+    const refusal = checks.refusal(type as string, fields["data"]);
+    if (refusal !== undefined) {
+      wrong.push({ path: at(path, refusal.path), message: refusal.message });
+      return undefined;
+    }
+  }
   return { path, id: id as string | undefined, type: type as string, keyId: keyId as string, createdAt: time, data };
 }
 

@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { createCatalogue, createReload, type Reloadable } from "../../core/runtime/compose/reload.ts";
+import type { EventChecks } from "../../core/publish/event-checks.ts";
+import { quietLog } from "../support/quiet.ts";
 import { startCommand, type Running } from "../support/command.ts";
 
 const base = mkdtempSync(join(tmpdir(), "relay-reload-"));
@@ -22,7 +24,7 @@ const PLAN: Reloadable = {
 describe("a reload", () => {
   it("touches only what changed, and says what that was", () => {
     const said: string[] = [];
-    const catalogue = createCatalogue(PLAN.events);
+    const catalogue = createCatalogue(PLAN, undefined, () => Promise.resolve(undefined), quietLog());
     const reload = createReload(PLAN, {
       limiter: () => ({
         configure: (rows, abuse) => void said.push(`limits ${Object.keys(rows).length} ${JSON.stringify(abuse)}`),
@@ -39,6 +41,39 @@ describe("a reload", () => {
     expect(catalogue.now()).toBeUndefined();
     expect(reload({ ...PLAN, limits: {} })).toEqual(["limits", "events", "log"]);
     expect(said).toEqual(["slack", "debug", "limits 0 false", "slack", "info"]);
+  });
+});
+
+describe("schemas of event types that a reload brings", () => {
+  const checks = (): EventChecks => ({ begin: () => undefined, refusal: () => undefined });
+  const types = (description: string) => ({
+    events: ["a"],
+    eventTypes: { a: { description, validate: "warn" } as const },
+  });
+
+  it("judge once they are compiled, and the latest ones stay", async () => {
+    const [old, early, late] = [checks(), checks(), checks()];
+    const compiling: ((made: EventChecks) => void)[] = [];
+    const compile = () => new Promise<EventChecks>((done) => compiling.push(done));
+    const catalogue = createCatalogue(types("first"), old, compile, quietLog());
+    catalogue.replace(types("second"));
+    catalogue.replace(types("third"));
+    expect(catalogue.types()).toMatchObject({ a: { description: "third" } });
+    expect(catalogue.checks()).toBe(old);
+    compiling[1]?.(late);
+    compiling[0]?.(early);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(catalogue.checks()).toBe(late);
+  });
+
+  it("leave the old ones in place when they cannot be compiled, and that is logged", async () => {
+    const old = checks();
+    const log = quietLog();
+    const catalogue = createCatalogue(types("first"), old, () => Promise.reject(new Error("no")), log);
+    catalogue.replace(types("second"));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(catalogue.checks()).toBe(old);
+    expect(JSON.stringify(log.lines)).toContain("schemas of event types are refused");
   });
 });
 

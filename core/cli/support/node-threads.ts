@@ -61,6 +61,14 @@ export function runThread(data: unknown, parent: Pick<MessagePort, "postMessage"
 
 /** Everything of a plan but plug-ins, secrets and what may change while the process runs. */
 function fixed(plan: Plan): string {
-  const { limits: _, abuse: __, events: ___, log: ____, transforms: _____, ...rest } = effective(plan);
+  const {
+    limits: _,
+    abuse: __,
+    events: ___,
+    eventTypes: ____,
+    log: _____,
+    transforms: ______,
+    ...rest
+  } = effective(plan);
   return JSON.stringify(rest);
 }

@@ -16,12 +16,13 @@ import type { Given } from "./command.ts";
 export type Effective = Reloadable & Readonly<Record<string, unknown>>;
 
 export function effective(plan: Plan): Effective {
-  const { dataDir, server, events, retry, delivery, guard, limits, abuse, stepUp, health, signature } = plan;
+  const { dataDir, server, events, eventTypes, retry, delivery, guard, limits, abuse, stepUp, health, signature } =
+    plan;
   const { subscriptions, intake, log, gateway, jobs, dashboard, threads, storage, sources, transports, auth } = plan;
   const names = (plugins: readonly { readonly name: string }[]): string[] => plugins.map(({ name }) => name);
   const { transformLimits, transforms } = plan;
   return {
-    ...{ dataDir, server, events, retry, delivery, guard, limits, abuse, stepUp, health, signature },
+    ...{ dataDir, server, events, eventTypes, retry, delivery, guard, limits, abuse, stepUp, health, signature },
     ...{ transforms: Object.keys(transforms), transformLimits },
     ...{ subscriptions, intake, log, gateway, jobs, dashboard, threads },
     ...{ storage: storage.name, sources: names(sources), transports: names(transports), auth: auth.name },
@@ -130,4 +131,4 @@ export function reloader(
   };
 }
 
-const LIVE: ReadonlySet<string> = new Set(["limits", "abuse", "events", "transforms", "log"]);
+const LIVE: ReadonlySet<string> = new Set(["limits", "abuse", "events", "eventTypes", "transforms", "log"]);

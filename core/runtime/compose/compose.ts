@@ -12,6 +12,7 @@ import { startOf } from "../plugin-faults.ts";
 import { listen, type Listening } from "../server.ts";
 import { isFirst, type ThreadBeat } from "../threads/node-thread.ts";
 import { createTransforms, type Transforms } from "../transforms/transforms.ts";
+import { createEventChecks } from "../event-types/event-checks.ts";
 import { composePath } from "./delivery-path.ts";
 import { refreshGauges } from "./gauges.ts";
 import { composeGateway } from "./gateway.ts";
@@ -73,13 +74,15 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
     return current;
   }
 
-  function build(ports: OpenPorts): Built {
+  async function build(ports: OpenPorts): Promise<Built> {
     const { keys, guard, storage, transports, observers: observerPlugins } = ports;
     const surroundings = { plan, clock, log, metrics, thread };
     const transforms = transformsOf(plan, ports, around);
+    const eventChecks = await createEventChecks(plan.eventTypes, { clock, log, metrics });
     const path = composePath({
       ...surroundings,
       transforms,
+      eventChecks,
       keys,
       webhookKeys: ports.webhookKeys,
       guard,
@@ -111,7 +114,7 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
     {
       name: "ports",
       async start() {
-        current = build(await opening.open());
+        current = await build(await opening.open());
       },
       stop: (graceMs) => opening.close(graceMs),
     },

@@ -12,6 +12,7 @@ import { createRateLimit } from "../../deliver/rate-limit.ts";
 import { createRetryAfter } from "../../deliver/retry-after.ts";
 import { createSend } from "../../deliver/send.ts";
 import { transforming } from "../transforms/transforms.ts";
+import { createEventChecks } from "../event-types/event-checks.ts";
 import { createSlots } from "../../deliver/slots.ts";
 import { createSweeper } from "../../deliver/sweeper.ts";
 import { createTestEvent } from "../../deliver/test-event.ts";
@@ -45,6 +46,7 @@ export function composePath(ports: PathPorts): DeliveryPath {
     webhookKeys: undefined,
     thread: undefined,
     transforms: undefined,
+    eventChecks: undefined,
     ...ports,
   }))
     container.put(name as keyof PathPorts, port as never);
@@ -68,7 +70,9 @@ export function composePath(ports: PathPorts): DeliveryPath {
 
 /** From a published event to its stored deliveries. */
 function composePublish(container: Container<DeliveryPath>): void {
-  container.make("catalogue", ["plan"], ({ plan }) => createCatalogue(plan.events));
+  container.make("catalogue", ["plan", "eventChecks", "clock", "log", "metrics"], ({ plan, eventChecks, ...around }) =>
+    createCatalogue(plan, eventChecks, (types) => createEventChecks(types, around), around.log),
+  );
   container.make("auditTrail", ["storage", "clock", "log"], createAuditTrail);
   container.make("subscriptionCache", ["storage"], ({ storage }) => createSubscriptionCache(storage));
   container.make("recipients", ["storage"], ({ storage }) => createRecipients(storage));
@@ -87,6 +91,7 @@ function composePublish(container: Container<DeliveryPath>): void {
         ...base,
         subscriptionCache,
         events: catalogue.now,
+        checks: catalogue.checks,
         maxPending: plan.intake.maxPending,
         maxPendingPerKey: plan.intake.maxPendingPerKey,
         reserveBytes: plan.intake.reserveBytes,

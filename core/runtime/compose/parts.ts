@@ -23,6 +23,7 @@ import type { Keys, Log, Metrics } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { Transport } from "../../ports/transport.ts";
 import type { Publisher } from "../../publish/accept.ts";
+import type { EventChecks } from "../../publish/event-checks.ts";
 import type { FanoutBounds } from "../../publish/write-event.ts";
 import type { AuditTrail } from "../../records/audit-trail.ts";
 import type { Recipients } from "../../records/recipients.ts";
@@ -59,6 +60,8 @@ export interface PathPorts {
   readonly fanoutBounds: FanoutBounds;
   /** Runs the transforms of the config; without it there are none. */
   readonly transforms?: Transforms | undefined;
+  /** Judges data by the schemas of the config; without it no type is checked. */
+  readonly eventChecks?: EventChecks | undefined;
   /** The place of this node, where the process has several. */
   readonly thread?: ThreadPlace | undefined;
 }

@@ -5,17 +5,20 @@
 import type { Limiter } from "../../limits/limiter.ts";
 import type { RelayLog } from "../observability/index.ts";
 import type { Transforms } from "../transforms/transforms.ts";
+import type { EventTypes } from "../../model/event-type.ts";
 import type { Plan } from "../../ports/plan.ts";
+import type { Log } from "../../ports/plugin.ts";
+import type { EventChecks } from "../../publish/event-checks.ts";
 
 /** The parts of a plan that a reload takes over. */
-export type Reloadable = Pick<Plan, "limits" | "abuse" | "events" | "log"> & {
+export type Reloadable = Pick<Plan, "limits" | "abuse" | "events" | "eventTypes" | "log"> & {
   /** Names of the transforms. */
   readonly transforms: readonly string[];
 };
 
 /** What of a plan may change; no function among it, so that it can cross to a thread or a process. */
-export const reloadable = ({ limits, abuse, events, transforms, log }: Plan): Reloadable => ({
-  ...{ limits, abuse, events, log },
+export const reloadable = ({ limits, abuse, events, eventTypes, transforms, log }: Plan): Reloadable => ({
+  ...{ limits, abuse, events, eventTypes, log },
   transforms: Object.keys(transforms),
 });
 
@@ -23,12 +26,42 @@ export const reloadable = ({ limits, abuse, events, transforms, log }: Plan): Re
 export interface Catalogue {
   /** `undefined`: every well-formed name. The same list until it is replaced. */
   readonly now: () => readonly string[] | undefined;
-  replace(names: readonly string[] | undefined): void;
+  /** What is known of the types, by name. The same object until it is replaced. */
+  readonly types: () => EventTypes | undefined;
+  /** Judges data by the schemas of the types; `undefined`: no type is checked. */
+  readonly checks: () => EventChecks | undefined;
+  /** Names and types count at once. Their schemas follow when they are compiled; until then the old ones judge. */
+  replace(next: Pick<Plan, "events" | "eventTypes">): void;
 }
 
-export function createCatalogue(names: readonly string[] | undefined): Catalogue {
-  let current = names;
-  return { now: () => current, replace: (next) => void (current = next) };
+/**
+ * @param checks those of `first`
+ * @param compile makes the checks of the types that come later
+ */
+export function createCatalogue(
+  first: Pick<Plan, "events" | "eventTypes">,
+  checks: EventChecks | undefined,
+  compile: (types: EventTypes | undefined) => Promise<EventChecks | undefined>,
+  log: Log,
+): Catalogue {
+  let current = first;
+  let judge = checks;
+  return {
+    now: () => current.events,
+    types: () => current.eventTypes,
+    checks: () => judge,
+    replace(next) {
+      current = next;
+      void compile(next.eventTypes).then(
+        (made) => {
+          // A later config is compiled on its own.
+          if (current === next) judge = made;
+        },
+        (error: unknown) =>
+          log.error("the schemas of event types are refused, the old ones hold", { error: String(error) }),
+      );
+    },
+  };
 }
 
 /**
@@ -48,11 +81,11 @@ export function createReload(
 ): Reload {
   let current = first;
   return (next) => {
-    const changed = (["limits", "abuse", "events", "transforms", "log"] as const).filter(
+    const changed = (["limits", "abuse", "events", "eventTypes", "transforms", "log"] as const).filter(
       (name) => JSON.stringify(current[name]) !== JSON.stringify(next[name]),
     );
     if (changed.includes("limits") || changed.includes("abuse")) parts.limiter().configure(next.limits, next.abuse);
-    if (changed.includes("events")) parts.catalogue().replace(next.events);
+    if (changed.includes("events") || changed.includes("eventTypes")) parts.catalogue().replace(next);
     // Always: a function may be another one under the same name.
     parts.transforms()?.reload(next.transforms);
     if (changed.includes("log")) parts.log.setLevel(next.log.level);

@@ -33,6 +33,13 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     labels: ["source"],
   },
   filtered: { kind: "counter", help: "Deliveries left out because of a subscription's filter" },
+  schema_mismatches: {
+    kind: "counter",
+    help: "Published events whose data did not match the schema of their type, by what was done",
+    labels: ["result"],
+    known: ["refused", "warned"],
+    series: 2,
+  },
   publish_refused: {
     kind: "counter",
     help: "Publications refused, by code",

@@ -195,6 +195,6 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
 }
 
 /** Only what may change, as the rest of a plan does not cross to a thread. */
-const pick = ({ limits, abuse, events, transforms, log }: Reloadable): Reloadable => ({
-  ...{ limits, abuse, events, transforms, log },
+const pick = ({ limits, abuse, events, eventTypes, transforms, log }: Reloadable): Reloadable => ({
+  ...{ limits, abuse, events, eventTypes, transforms, log },
 });

@@ -1,0 +1,88 @@
+/** Compiles the schemas of event types, once for a config, and checks their examples. */
+import type { AnySchema, ValidateFunction } from "ajv/dist/2020.js";
+import type { EventTypes, JsonSchema } from "../../model/event-type.ts";
+import { checkBounds, SchemaFault } from "./schema-bounds.ts";
+import { createValidator, described } from "./validator.ts";
+import type { StepBudget } from "./pattern.ts";
+
+/** Steps that the patterns of one publication may take: an honest one takes less than one a byte. */
+const MOST_PATTERN_STEPS = 20_000_000;
+
+export interface TypeProblem {
+  readonly type: string;
+  /** `schema`, `example`, or a place in one of them. */
+  readonly path: readonly PropertyKey[];
+  readonly message: string;
+}
+
+export interface CompiledTypes {
+  /** What is wrong with each type that cannot be used. */
+  readonly problems: readonly TypeProblem[];
+  /** Gives the next publication its own steps. */
+  begin(): void;
+  /** Says what is wrong with the data of an event of this type; `undefined` also where the type has no schema. */
+  mismatch(type: string, data: unknown): { readonly path: string; readonly message: string } | undefined;
+}
+
+export async function compileEventTypes(types: EventTypes): Promise<CompiledTypes> {
+  const problems: TypeProblem[] = [];
+  const budget: StepBudget = { left: Number.POSITIVE_INFINITY };
+  const sound: (readonly [string, AnySchema])[] = [];
+  const extensions = new Set<string>();
+  const note = (type: string, place: "schema" | "example", error: unknown): void => {
+    const path = error instanceof SchemaFault ? error.path : [];
+    problems.push({ type, path: [place, ...path], message: error instanceof Error ? error.message : String(error) });
+  };
+  for (const [type, { schema }] of Object.entries(types)) {
+    if (schema === undefined) continue;
+    try {
+      for (const name of checkBounds(schema)) extensions.add(name);
+      sound.push([type, withoutId(schema)]);
+    } catch (error) {
+      note(type, "schema", error);
+    }
+  }
+  const compiled = new Map<string, ValidateFunction>();
+  const ajv = sound.length === 0 ? undefined : await createValidator(budget, extensions);
+  for (const [type, schema] of sound) {
+    try {
+      const validate = ajv?.compile(schema);
+      if (validate === undefined) continue;
+      compiled.set(type, validate);
+      const { example } = types[type] ?? {};
+      if (example === undefined) continue;
+      budget.left = MOST_PATTERN_STEPS;
+      const found = problemOf(validate, example, "data");
+      if (found !== undefined) note(type, "example", `does not match the schema: ${found.path} ${found.message}`);
+    } catch (error) {
+      note(type, "schema", error);
+    } finally {
+      budget.left = Number.POSITIVE_INFINITY;
+    }
+  }
+
+  function problemOf(validate: ValidateFunction, data: unknown, at: string) {
+    if (validate(data)) return undefined;
+    const found = described(validate.errors?.[0], at);
+    // A validator holds its last finding, and the data with it.
+    validate.errors = null;
+    if (budget.left > 0) return found;
+    return { path: found.path, message: `${found.message} (the patterns of this publication take too many steps)` };
+  }
+
+  return {
+    problems,
+    begin: () => void (budget.left = MOST_PATTERN_STEPS),
+    mismatch(type, data) {
+      const validate = compiled.get(type);
+      return validate && problemOf(validate, data, "data");
+    },
+  };
+}
+
+/** Two types may hold a schema of the same name, and nothing refers to it. */
+function withoutId(schema: JsonSchema): AnySchema {
+  if (typeof schema === "boolean") return schema;
+  const { $id: _, $schema: __, ...rest } = schema;
+  return rest;
+}

@@ -1,0 +1,85 @@
+/**
+ * Sets up the validator of JSON Schema for data that strangers publish. Each keyword takes time in proportion to the data:
+ * those that do not by themselves (`pattern`, `uniqueItems`, `enum`) are replaced.
+ */
+import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
+import { createPattern, type StepBudget } from "./pattern.ts";
+
+/** Keywords of OpenAPI that describe and do not check. */
+const ANNOTATIONS = ["example", "externalDocs", "xml", "discriminator"];
+
+/** Loads the library, which a relay without schemas never does. @param extensions keywords that check nothing */
+export async function createValidator(budget: StepBudget, extensions: Iterable<string>): Promise<Ajv2020> {
+  const { Ajv2020 } = await import("ajv/dist/2020.js");
+  const linear = Object.assign((pattern: string) => createPattern(pattern, budget), { code: "linearPattern" });
+  const ajv = new Ajv2020({
+    // One problem an event: to find all of them takes time that a publisher could choose.
+    allErrors: false,
+    ownProperties: true,
+    strictSchema: true,
+    strictTypes: false,
+    strictTuples: false,
+    strictRequired: false,
+    // 2020-12 says of `format` that it describes.
+    validateFormats: false,
+    multipleOfPrecision: 9,
+    addUsedSchema: false,
+    logger: false,
+    code: { regExp: linear },
+  });
+  ajv.removeKeyword("uniqueItems");
+  ajv.addKeyword({
+    keyword: "uniqueItems",
+    type: "array",
+    schemaType: "boolean",
+    error: { message: "must not have the same item twice" },
+    validate: (unique: boolean, data: readonly unknown[]) =>
+      !unique || new Set(data.map(canonical)).size === data.length,
+  });
+  ajv.removeKeyword("enum");
+  ajv.addKeyword({
+    keyword: "enum",
+    schemaType: "array",
+    error: { message: "must be one of the values that the schema lists" },
+    compile(values: readonly unknown[]) {
+      const listed = new Set(values.map(canonical));
+      const objects = values.some((one) => typeof one === "object" && one !== null);
+      return (data: unknown) => (objects || typeof data !== "object" || data === null) && listed.has(canonical(data));
+    },
+  });
+  for (const keyword of [...ANNOTATIONS, ...extensions]) ajv.addKeyword({ keyword });
+  return ajv;
+}
+
+/** The same text for the same value, whatever the order of its members. */
+function canonical(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "";
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${members.map(([name, one]) => `${JSON.stringify(name)}:${canonical(one)}`).join()}}`;
+}
+
+const LONGEST_PATH = 200;
+const LONGEST_MESSAGE = 300;
+
+/** What is wrong with a value, and where: a path below `at`, such as `data.items[0].sku`. */
+export function described(
+  error: ErrorObject | undefined,
+  at: string,
+): { readonly path: string; readonly message: string } {
+  if (error === undefined) return { path: at, message: "does not match the schema" };
+  const { instancePath, params } = error;
+  const parts = instancePath.split("/").slice(1);
+  const extra = (params as { additionalProperty?: unknown; unevaluatedProperty?: unknown }) ?? {};
+  const unknown = extra.additionalProperty ?? extra.unevaluatedProperty;
+  let path = at;
+  for (const part of parts) {
+    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    path += /^\d+$/.test(name) ? `[${name}]` : `.${name}`;
+  }
+  if (typeof unknown === "string") path += `.${unknown}`;
+  const message = typeof unknown === "string" ? "is not in the schema" : (error.message ?? "does not match the schema");
+  return { path: short(path, LONGEST_PATH), message: short(message, LONGEST_MESSAGE) };
+}
+
+const short = (text: string, most: number): string => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);

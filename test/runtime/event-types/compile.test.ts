@@ -1,0 +1,173 @@
+// Schemas of event types: what they find in data, what is refused of a schema, and that no data makes them slow.
+import { describe, expect, it } from "vitest";
+import type { EventTypes, JsonSchema } from "../../../core/model/event-type.ts";
+import { compileEventTypes } from "../../../core/runtime/event-types/compile.ts";
+
+const typed = (schema: JsonSchema, example?: unknown): EventTypes => ({
+  "deposit:paid": { schema, validate: "refuse", ...(example !== undefined && { example }) },
+});
+async function judge(schema: JsonSchema, data: unknown) {
+  const compiled = await compileEventTypes(typed(schema));
+  expect(compiled.problems).toEqual([]);
+  compiled.begin();
+  return compiled.mismatch("deposit:paid", data);
+}
+const problems = async (schema: unknown, example?: unknown) =>
+  (await compileEventTypes(typed(schema as JsonSchema, example))).problems;
+
+const deposit: JsonSchema = {
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  $id: "https://example.com/deposit",
+  type: "object",
+  required: ["amount"],
+  properties: {
+    amount: { $ref: "#/$defs/money" },
+    items: { type: "array", items: { type: "object", properties: { "a/b": { type: "integer" } } }, uniqueItems: true },
+    state: { enum: ["open", "done", null, { a: 1, b: 2 }] },
+    price: { multipleOf: 0.01 },
+    mail: { type: "string", format: "email", example: "a@example.com", "x-private": true },
+  },
+  additionalProperties: false,
+  $defs: { money: { type: "string", pattern: "^\\d+\\.\\d{2}$" } },
+};
+
+describe("data", () => {
+  it.each([
+    [{ amount: "12.50" }, undefined],
+    [{ amount: "12.5" }, "data.amount"],
+    [{}, "data"],
+    [{ amount: "1.00", constructor: 1 }, "data.constructor"],
+    [{ amount: "1.00", items: [{ "a/b": 1 }, { "a/b": "x" }] }, "data.items[1].a/b"],
+    [
+      {
+        amount: "1.00",
+        items: [
+          { a: 1, b: 2 },
+          { b: 2, a: 1 },
+        ],
+      },
+      "data.items",
+    ],
+    [{ amount: "1.00", items: [{ a: 1 }, { a: "1" }] }, undefined],
+    [{ amount: "1.00", state: null }, undefined],
+    [{ amount: "1.00", state: { b: 2, a: 1 } }, undefined],
+    [{ amount: "1.00", state: "gone" }, "data.state"],
+    [{ amount: "1.00", price: 4.35 }, undefined],
+    [{ amount: "1.00", price: 4.355 }, "data.price"],
+    [{ amount: "1.00", mail: "no address" }, undefined],
+    [null, "data"],
+  ])("is judged by its place: %j", async (data, path) => {
+    expect((await judge(deposit, data))?.path).toBe(path);
+  });
+
+  it("does not inherit what a schema asks for", async () => {
+    expect(await judge({ required: ["toString"] }, {})).toMatchObject({ path: "data" });
+  });
+
+  it("with names of any length is reported in few characters", async () => {
+    const found = await judge({ additionalProperties: false }, { ["x".repeat(100_000)]: 1 });
+    expect(found?.path.length).toBeLessThanOrEqual(200);
+  });
+});
+
+describe("a schema", () => {
+  it.each([
+    [
+      "refers to another document",
+      { $ref: "https://example.com/x.json" },
+      ["schema", "$ref"],
+      "place in the schema itself",
+    ],
+    [
+      "refers to a file",
+      { properties: { a: { $ref: "other.json#/a" } } },
+      ["schema", "properties", "a", "$ref"],
+      "itself",
+    ],
+    ["refers to nothing", { $ref: "#/$defs/x" }, ["schema", "$ref"], "not there"],
+    [
+      "refers to itself",
+      { properties: { next: { $ref: "#" } } },
+      ["schema", "properties", "next", "$ref"],
+      "to itself",
+    ],
+    [
+      "has a definition that refers to itself",
+      { $defs: { a: { not: { $ref: "#/$defs/a" } } } },
+      undefined,
+      "to itself",
+    ],
+    ["has a pattern with a look-ahead", { pattern: "^(?=a)" }, ["schema"], "look-around"],
+    ["has a key pattern that refers back", { patternProperties: { "(a)\\1": true } }, ["schema"], "refers back"],
+    ["is of another draft", { $schema: "http://json-schema.org/draft-07/schema#" }, ["schema", "$schema"], "2020-12"],
+    ["has a dynamic reference", { $dynamicRef: "#a" }, ["schema", "$dynamicRef"], "not supported"],
+    ["has a name within", { properties: { a: { $id: "x" } } }, ["schema", "properties", "a", "$id"], "at the top only"],
+    ["has a keyword with the wrong value", { type: "strin" }, ["schema"], "schema is invalid"],
+    ["has a keyword that does not exist", { requird: ["a"] }, ["schema"], "requird"],
+    ["is none", 5, ["schema"], "must be a JSON Schema"],
+  ])("is refused when it %s", async (_, schema, path, message) => {
+    const [found] = await problems(schema);
+    expect(found?.type).toBe("deposit:paid");
+    if (path !== undefined) expect(found?.path).toEqual(path);
+    expect(found?.message).toContain(message);
+  });
+
+  it("is refused when its references written out grow without bound", async () => {
+    const $defs: Record<string, unknown> = { d0: { type: "string" } };
+    for (let i = 1; i < 40; i++)
+      $defs[`d${i}`] = { allOf: [{ $ref: `#/$defs/d${i - 1}` }, { $ref: `#/$defs/d${i - 1}` }] };
+    expect((await problems({ $ref: "#/$defs/d39", $defs }))[0]?.message).toContain("more than 10000 parts");
+  });
+
+  it("is refused when it nests too deep", async () => {
+    let schema: Record<string, unknown> = {};
+    for (let i = 0; i < 5_000; i++) schema = { not: schema };
+    expect((await problems(schema))[0]?.message).toContain("deeper than");
+  });
+
+  it("may hold the same name in two types", async () => {
+    const both = { a: { schema: deposit, validate: "refuse" }, b: { schema: deposit, validate: "warn" } } as const;
+    expect((await compileEventTypes(both)).problems).toEqual([]);
+  });
+
+  it("refuses an example that does not match it, and says where", async () => {
+    expect(await problems(deposit, { amount: "1.00" })).toEqual([]);
+    const [found] = await problems(deposit, { amount: 1 });
+    expect(found).toMatchObject({
+      path: ["example"],
+      message: "does not match the schema: data.amount must be string",
+    });
+  });
+});
+
+describe("no data makes a schema slow", () => {
+  // Each of these takes minutes or more with the library's own keywords.
+  it.each([
+    ["a pattern", { pattern: "^(a+)+$" }, `${"a".repeat(200_000)}!`],
+    ["unique items", { uniqueItems: true }, Array.from({ length: 80_000 }, (_, i) => ({ i }))],
+    [
+      "a long list of values",
+      { items: { enum: Array.from({ length: 9_000 }, (_, i) => `v${i}`) } },
+      Array.from({ length: 80_000 }, () => "v"),
+    ],
+  ])("through %s", async (_, schema, data) => {
+    const compiled = await compileEventTypes(typed(schema));
+    compiled.begin();
+    const began = performance.now();
+    compiled.mismatch("deposit:paid", data);
+    expect(performance.now() - began).toBeLessThan(5_000);
+  });
+
+  it("through patterns on all of a publication: they stop, and say so", async () => {
+    const compiled = await compileEventTypes(typed({ items: { pattern: "[^é]{900}é" } }));
+    compiled.begin();
+    const text = Array.from({ length: 2_000 }, (_, i) => String.fromCodePoint(0x4e00 + ((i * 7) % 20_000))).join("");
+    const found = compiled.mismatch(
+      "deposit:paid",
+      Array.from({ length: 40 }, (_, i) => `${text}${i}é`),
+    );
+    expect(found?.message).toContain("too many steps");
+    compiled.begin();
+    expect(compiled.mismatch("deposit:paid", [])).toBeUndefined();
+  });
+});
