@@ -16,6 +16,7 @@ const WEBHOOKS = {
 
 const MANAGEMENT = {
   "GET /api-keys": row(60, 10),
+  "DELETE /api-keys/{keyId}": row(10, 3),
   "GET /event-types": row(60, 10),
   "GET /transforms": row(60, 10),
   [`GET ${HOOK}`]: row(60, 10),

@@ -146,7 +146,7 @@ function commandWords(argv: readonly string[]): readonly string[] {
   return group ? words : words.slice(0, 1);
 }
 
-const GROUPS: ReadonlySet<string> = new Set(["subscriptions", "events", "users", "secrets"]);
+const GROUPS: ReadonlySet<string> = new Set(["api-keys", "subscriptions", "events", "users", "secrets"]);
 const nameOf = (text: string): string => text.replace(/ *[<[].*/, "");
 const takesValue = (flags: string): boolean => flags.includes("<");
 

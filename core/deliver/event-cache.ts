@@ -22,8 +22,8 @@ export interface EventCache {
    * StorageError
    */
   load(keyId: string, ordinal: string): MaybePromise<CachedEvent>;
-  /** Drops an event that is no longer in storage. */
-  forget(ordinal: string): void;
+  /** Drops an event that is no longer in storage; without its ordinal, all. */
+  forget(ordinal?: string): void;
 }
 
 /** Rough cost of an event besides its body. */
@@ -77,6 +77,11 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
       return known;
     },
     forget(ordinal) {
+      if (ordinal === undefined) {
+        held.clear();
+        bytes = 0;
+        return;
+      }
       const known = held.get(ordinal);
       if (known !== undefined) drop(known);
     },

@@ -225,4 +225,5 @@ export const OTHER_CHECKS: readonly string[] = [
   "plugin",
   "control",
   "erasing",
+  "erasekey",
 ];

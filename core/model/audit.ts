@@ -22,6 +22,7 @@ export type AuditAction =
   | "secrets.rekeyed"
   | "event.replayed"
   | "event.erased"
+  | "key.erased"
   | "delivery.skipped"
   | "deliveries.replayed"
   | "account.created"

@@ -14,6 +14,8 @@ const time = (ms: number): string => String(Math.max(0, Math.floor(ms))).padStar
 export const eventKey = (keyId: string, ordinal: string): string => `event:${part(keyId)}:${ordinal}`;
 export const eventsOf = (keyId: string): string => `event:${part(keyId)}:`;
 /** `eventid:<key>:<id>` → ordinal; only for ids that the publisher chose. */
+/** The prefix of the ids that publishers chose on a key. */
+export const eventIdsOf = (keyId: string): string => `eventid:${part(keyId)}:`;
 export const eventIdKey = (keyId: string, id: string): string => `eventid:${part(keyId)}:${part(id)}`;
 
 /** `delivery:<sub>:<ordinal>` → delivery record; absent until the first attempt has ended. */
@@ -127,6 +129,10 @@ export function parseErasingKey(key: string): { readonly keyId: string; readonly
   const [, keyId = "", ordinal = ""] = key.split(":");
   return { keyId: whole(keyId), ordinal };
 }
+/** `erasekey:<key>` → JSON: a key that is being erased, with how far that is. */
+export const eraseKeyKey = (keyId: string): string => `${ERASED_KEYS}${part(keyId)}`;
+export const ERASED_KEYS = "erasekey:";
+export const parseEraseKeyKey = (key: string): string => whole(key.slice(ERASED_KEYS.length));
 /** `snapshot:<key>:<snapshot>` → its state: the header of a list of subscriptions that several wide events share. */
 export const snapshotKey = (keyId: string, id: string): string => `snapshot:${part(keyId)}:${id}`;
 export const snapshotsOf = (keyId: string): string => `snapshot:${part(keyId)}:`;
@@ -204,6 +210,8 @@ export const WHOLE_RELAY = "-relay";
 /** `stats:<key>:<grain>:<at>:<node>` → what one node counted on the key in the grain that begins at `at`. */
 export const statsKey = (keyId: string, grain: Grain, at: number, node: string): string =>
   `stats:${part(keyId)}:${grain}:${time(at)}:${node}`;
+/** The prefix of all statistics of a key. */
+export const allStatsOf = (keyId: string): string => `stats:${part(keyId)}:`;
 export const statsOf = (keyId: string, grain: Grain): string => `stats:${part(keyId)}:${grain}:`;
 export const STATS = "stats:";
 /** @returns `undefined` when it is not a statistics key */

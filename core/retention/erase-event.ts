@@ -28,6 +28,7 @@ import { everyEntry } from "../records/subscription-cache.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import { removalOf, removeDelivery, type RemovedDelivery } from "./remove-delivery.ts";
 import type { WideRemoval } from "./remove-wide.ts";
+import { createRounds } from "./rounds.ts";
 
 export interface EventErasure {
   /**
@@ -36,6 +37,11 @@ export interface EventErasure {
    * @throws Problem NOT_FOUND, or CONFLICT when its deliveries change all the time; StorageError
    */
   erase(keyId: string, eventId: string, also: readonly Change[]): Promise<void>;
+  /**
+   * Erases an event as it was read. Other nodes may still have it in their caches.
+   * @returns false, with nothing erased of it but deliveries, when it changed meanwhile
+   */
+  eraseRead(located: Located, also: readonly Change[]): Promise<boolean>;
   /** Continues, every 30 s, what an erasure of a wide event has left. */
   start(): void;
   stop(): Promise<void>;
@@ -43,7 +49,6 @@ export interface EventErasure {
 
 /** How often an erasure is repeated when a delivery of the event changed meanwhile. */
 const TRIES = 64;
-const AGAIN_MS = 30_000;
 /** Deliveries of a damaged event that one commit deletes. */
 const PAGE = 250;
 
@@ -58,9 +63,7 @@ export function createEventErasure(deps: {
   readonly log: Pick<Log, "warn">;
 }): EventErasure {
   const { storage, wide, forget, clock, log } = deps;
-  const stopping = new AbortController();
-  let loop: Promise<void> | undefined;
-  let working: Promise<void> | undefined;
+  const rounds = createRounds({ work: finishAll, clock, log });
 
   function isDue(removed: readonly RemovedDelivery[]): void {
     const lines: readonly Due[] = removed.flatMap(({ next }) => next ?? []);
@@ -116,33 +119,25 @@ export function createEventErasure(deps: {
       ...changesOf(removed),
       ...also,
     ]);
-    if (done) isDue(removed);
-    return done;
+    if (!done) return false;
+    isDue(removed);
+    if (asWide.length > 0) rounds.wake();
+    return true;
   }
 
-  async function finishAll(): Promise<void> {
+  async function finishAll(signal: AbortSignal): Promise<void> {
     for await (const { key } of everyEntry(storage, ERASING)) {
-      if (stopping.signal.aborted) return;
-      const { keyId, ordinal } = parseErasingKey(key);
-      await wide.finish(keyId, ordinal, stopping.signal);
-      const left = await storage.getItem(fanoutKey(keyId, ordinal));
-      if (left === undefined) await storage.commit([{ op: "delete", key }]);
+      if (signal.aborted) return;
+      // One that cannot go on now does not stop the others.
+      await finish(key, signal).catch((error: unknown) => log.warn("an erasure waits", { key, error: String(error) }));
     }
   }
 
-  /** Deletes what is left, once at a time. Never rejects. */
-  function work(): Promise<void> {
-    working ??= finishAll()
-      .catch((error: unknown) => log.warn("an erasure waits", { error: String(error) }))
-      .finally(() => (working = undefined));
-    return working;
-  }
-
-  async function run(): Promise<void> {
-    for (;;) {
-      await work();
-      await clock.sleep(clock.now() + AGAIN_MS, stopping.signal);
-    }
+  async function finish(key: string, signal: AbortSignal): Promise<void> {
+    const { keyId, ordinal } = parseErasingKey(key);
+    await wide.finish(keyId, ordinal, signal);
+    const left = await storage.getItem(fanoutKey(keyId, ordinal));
+    if (left === undefined) await storage.commit([{ op: "delete", key }]);
   }
 
   return {
@@ -152,19 +147,13 @@ export function createEventErasure(deps: {
         if (located === undefined) throw new Problem("NOT_FOUND", "There is no such event on this key.");
         if (!(await eraseOnce(located, also))) continue;
         await forget(located.event.ordinal);
-        // Twice: the first may be one under way, which has passed this event's row.
-        if (located.event.wide !== undefined || located.damaged) void work().then(work);
         return;
       }
       throw changing();
     },
-    start() {
-      loop ??= run().catch(() => undefined);
-    },
-    async stop() {
-      stopping.abort(new Error("stopping"));
-      await Promise.all([loop, working]);
-    },
+    eraseRead: eraseOnce,
+    start: rounds.start,
+    stop: rounds.stop,
   };
 }
 

@@ -5,9 +5,12 @@ import type { Nodes } from "../ports/storage.ts";
 /**
  * `known`: nothing more than knowing of the change. `quiet`: let requests in flight end first. `stop`: abort what is
  * under way. `revive`: forget pauses and circuit breaker. `probe`: let the next attempt pass the circuit breaker. `erased`: drop an event from the
- * cache; it is about an event, by its ordinal, and all others about a subscription.
+ * cache; it is about an event, by its ordinal, or about all; the others are about a subscription.
  */
 export type ClusterMessage = "known" | "quiet" | "stop" | "revive" | "probe" | "erased";
+
+/** Stands for every event in the message `erased`. */
+export const ALL_EVENTS = "all";
 
 /** What this node does; each resolves when it is done. */
 export type ClusterActions = Readonly<Record<Exclude<ClusterMessage, "known">, (id: string) => Promise<unknown>>>;

@@ -129,6 +129,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     attempts: parts.attemptHistory,
     replay: parts.replay,
     eraseEvent: parts.eventErasure.erase,
+    eraseKey: parts.keyErasure.erase,
     schemes: ["https"],
     transforms: options.transforms?.names,
     ...options.more,

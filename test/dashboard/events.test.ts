@@ -270,6 +270,21 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     expect(complaints).toEqual([]);
   });
 
+  it("go with their key, which is erased on its audit page once its name is typed", async () => {
+    receiver.answer([], 200);
+    const { keyId } = await subscribed("/erased-key");
+    const id = await published(keyId, "deposit:paid", "delivered");
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/audit`, "Audit");
+    await page.getByRole("button", { name: "Erase the key…" }).click();
+    await expectAccessible(page);
+    expect(await page.getByRole("button", { name: "Erase for ever" }).isDisabled()).toBe(true);
+    await page.getByLabel(`Type ${keyId} to confirm`).fill(keyId);
+    await page.getByRole("button", { name: "Keep it" }).click();
+    expect((await relay.call("GET", `/api-keys/${keyId}/events/${id}`)).status).toBe(200);
+  });
+
   it("leave their figures on the overview, and changes theirs on the audit", async () => {
     receiver.answer([], 200);
     const { keyId } = await subscribed("/figures", { description: "Counted" });

@@ -1,9 +1,12 @@
-// Erasing an event over real sockets: what is promised in docs/erasure.md, its operation and its command.
+// Erasing events and keys over real sockets: what is promised in docs/erasure.md, its operations and its commands.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startChild, type ChildRelay } from "../support/child-relay.ts";
 import { runCommand } from "../support/command.ts";
+import { testFolder } from "../support/folder.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
-import { startRelay, type TestRelay } from "../support/relay.ts";
+import { startRelay, TEST_KEYS, type TestRelay } from "../support/relay.ts";
+import { eventually } from "../support/until.ts";
 
 const page = readFileSync(new URL("../../docs/erasure.md", import.meta.url), "utf8");
 
@@ -69,5 +72,67 @@ describe("erasing an event", () => {
     expect([twice.status, twice.json.code]).toEqual([409, "IDEMPOTENCY_MISMATCH"]);
     const { message } = twice.json.errors[0] as { readonly message: string };
     expect(page).toContain(message);
+  });
+});
+
+describe("erasing a key", () => {
+  const isDone = async (of: Pick<ChildRelay, "call">, keyId: string): Promise<boolean> => {
+    const { json } = await of.call("GET", `/api-keys/${keyId}/audit?limit=200`);
+    return (json.data as { action: string; detail?: string }[]).some(
+      ({ action, detail }) => action === "key.erased" && detail === "done",
+    );
+  };
+
+  it("asks for a fresh second factor, and is refused for a key that is not in use or not one's own", async () => {
+    await subscribed("key_5");
+    const refused = await relay.call("DELETE", "/api-keys/key_5");
+    expect([refused.status, refused.json.code]).toEqual([401, "STEP_UP_REQUIRED"]);
+    const token = await relay.token({ mfa: true });
+    expect((await relay.call("DELETE", "/api-keys/key_unused", { token })).status).toBe(404);
+    const other = await relay.token({ mfa: true, keys: ["key_1"] });
+    expect((await relay.call("DELETE", "/api-keys/key_5", { token: other })).status).toBe(404);
+    expect((await relay.call("GET", "/api-keys/key_5/webhooks")).json.data).toHaveLength(1);
+  });
+
+  it("is begun by the command when it is meant, and the audit says when it is done", async () => {
+    await subscribed("key_6");
+    const id = await published("key_6");
+    await published("key_7");
+    const env = { RELAY_URL: relay.url, RELAY_TOKEN: await relay.token({ mfa: true }) };
+    expect((await runCommand(["api-keys", "erase", "key_6"], { env })).code).toBe(64);
+    const { code, stderr } = await runCommand(["api-keys", "erase", "key_6", "--yes"], { env });
+    expect([code, stderr]).toEqual([0, expect.stringContaining("key_6 is being erased")]);
+    await eventually("it is done", () => isDone(relay, "key_6"), 30_000);
+    expect(await statusOf("key_6", id)).toBeUndefined();
+    expect((await relay.call("GET", "/api-keys/key_6/webhooks")).json.data).toEqual([]);
+    expect((await relay.call("GET", "/api-keys/key_7/events")).json.data).toHaveLength(1);
+  });
+
+  it("goes on after the process is killed in the middle of it", { timeout: 120_000 }, async () => {
+    const folder = testFolder();
+    const ids: string[] = [];
+    {
+      await using first = await startChild(folder);
+      const body = { url: receiver.url("/gone"), events: ["nothing:else", "deposit:paid"] };
+      expect((await first.call("POST", "/api-keys/key_1/webhooks", body)).status).toBe(201);
+      for (let n = 0; n < 1_500; n += 50) {
+        const event = { type: n % 100 === 0 ? "deposit:paid" : "other", keyId: "key_1", data: { name: "Alice" } };
+        const made = await Promise.all(Array.from({ length: 50 }, () => first.publish(event)));
+        for (const { json } of made) ids.push(json.data.id as string);
+      }
+      ids.sort();
+      expect((await first.call("DELETE", "/api-keys/key_1")).status).toBe(202);
+      const early = `/api-keys/key_1/events/${ids[40] as string}`;
+      await eventually("it has begun", async () => (await first.call("GET", early)).status === 404, 60_000);
+      await first.kill();
+    }
+    await using second = await startChild(folder);
+    await eventually("it is done", () => isDone(second, "key_1"), 60_000);
+    expect((await second.call("GET", "/api-keys/key_1/events")).json.data).toEqual([]);
+    expect((await second.call("GET", "/api-keys/key_1/webhooks")).json.data).toEqual([]);
+    await second.kill();
+    const env = { RELAY_MASTER_KEY: TEST_KEYS.master, RELAY_SIGNING_KEY: TEST_KEYS.signing };
+    const check = await runCommand(["check", "--data", "--config", `${folder}/relay.config.ts`], { cwd: folder, env });
+    expect(check.code, check.stdout + check.stderr).toBe(0);
   });
 });

@@ -142,6 +142,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     async [Symbol.asyncDispose]() {
       await parts.sweeper.stop();
       await parts.eventErasure.stop();
+      await parts.keyErasure.stop();
       await parts.dispatcher.stop(0);
       await parts.away.stop();
       await parts.rateLimit.dispose();

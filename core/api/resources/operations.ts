@@ -1,6 +1,7 @@
 /** Puts together every operation of the management API. */
 import type { AttemptHistory } from "../../history/attempts.ts";
 import type { History } from "../../history/history.ts";
+import type { KeyErasure } from "../../retention/erase-key.ts";
 import type { EventErasure } from "../../retention/erase-event.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
@@ -26,6 +27,7 @@ import { rekeyOperations } from "./rekey.ts";
 import type { RekeyAll } from "./rekey.ts";
 import { orderOperations } from "./order.ts";
 import { filterTestOperations } from "./filter-test.ts";
+import { keyOperations } from "./erase-key.ts";
 import { liveFeedOperations } from "./live-feed.ts";
 import type { Feed } from "./live-feed.ts";
 import { subscriptionOperations } from "./subscriptions.ts";
@@ -42,6 +44,8 @@ export interface OperationsDeps extends Receivers {
   readonly replay: Replay;
   /** Erases one event; see `EventErasure`. */
   readonly eraseEvent: EventErasure["erase"];
+  /** Erases a key; see `KeyErasure`. */
+  readonly eraseKey: KeyErasure["erase"];
   /** URL schemes that a transport serves. */
   readonly schemes: readonly string[];
   /** The catalogue of event names as it is now. */
@@ -73,6 +77,7 @@ export function createOperations(deps: OperationsDeps): readonly AnyOperation[] 
     ...orderOperations(shared),
     ...attemptOperations(shared),
     ...catalogueOperations(shared),
+    ...keyOperations(shared),
     ...auditOperations(shared),
     ...statsOperations(shared),
     ...rekeyOperations(shared),

@@ -1,10 +1,10 @@
-/** `relay api-keys`: the API keys that are in use, through the API. A key exists as soon as something names it. */
+/** `relay api-keys`: lists and erases the API keys that are in use, through the API. A key exists as soon as something names it. */
 import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
-import { EX_OK } from "../support/exit.ts";
+import { EX_OK, usage } from "../support/exit.ts";
 import { json, printable } from "../support/output.ts";
-import { rows } from "../support/response-shape.ts";
+import { record, rows } from "../support/response-shape.ts";
 
 const apiKeys: Command = {
   usage: "api-keys",
@@ -31,4 +31,25 @@ const apiKeys: Command = {
   },
 };
 
-export const commands: readonly Command[] = [apiKeys];
+const erase: Command = {
+  usage: "api-keys erase <key>",
+  about: "erase a key with its subscriptions, events and deliveries; there is no way back",
+  options: [{ flags: "--yes", about: "needed: it says that this is meant" }, JSON_OPTION, ...API_OPTIONS],
+  examples: ["relay api-keys erase key_1 --yes"],
+  async run(given, around) {
+    const id = given.args[0] ?? "";
+    if (!given.flag("yes"))
+      throw usage(`this deletes every event and subscription of ${printable(id)} for ever: add --yes when it is meant`);
+    const api = await openApi(given, around, "stepped-up");
+    const answer = await api.ask("DELETE", `/api-keys/${encodeURIComponent(id)}`);
+    const { startedAt } = record<{ readonly startedAt: string }>(answer, { startedAt: "text" });
+    if (given.flag("json")) around.print(json({ id, startedAt }));
+    else
+      around.say(
+        `relay: ${printable(id)} is being erased since ${printable(startedAt)}: its audit says when it is done`,
+      );
+    return EX_OK;
+  },
+};
+
+export const commands: readonly Command[] = [apiKeys, erase];

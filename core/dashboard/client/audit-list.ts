@@ -1,14 +1,16 @@
-/** Shows who changed what on a key, newest first. */
+/** Shows who changed what on a key, newest first, and has the button that erases it. */
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
+import { EraseKey } from "./erase-key.ts";
 import { badge, empty, PageFrame, problem, skeleton, useLoad, When } from "./elements.ts";
 import type { AuditLine } from "./shapes.ts";
 import { pager, table } from "./data-table.ts";
 
 export const Audit = part(({ keyId }: { readonly keyId: string }) => {
   const [cursor, setCursor] = useState<string | undefined>(undefined);
-  const { data, error } = useLoad(
+  const [erasing, setErasing] = useState(false);
+  const { data, error, again } = useLoad(
     (signal) =>
       ask<readonly AuditLine[]>("GET", path("/api-keys/{}/audit", [keyId], { cursor, limit: "50" }), { signal }),
     [keyId, cursor],
@@ -16,7 +18,9 @@ export const Audit = part(({ keyId }: { readonly keyId: string }) => {
   return PageFrame({
     title: "Audit",
     kicker: el.code(null, keyId),
+    actions: el.button({ type: "button", onClick: () => setErasing(true) }, "Erase the key…"),
     children: [
+      erasing && EraseKey({ keyId, begun: again, close: () => setErasing(false) }),
       problem(error),
       data === undefined && error === undefined && skeleton(),
       data !== undefined &&

@@ -1,5 +1,5 @@
 /** What this node's parts do when a subscription changes or an event is erased, on this node or on another one. */
-import type { ClusterActions } from "../../subscriptions/cluster-messages.ts";
+import { ALL_EVENTS, type ClusterActions } from "../../subscriptions/cluster-messages.ts";
 import type { DeliveryPath } from "./parts.ts";
 
 /** How long a rotation waits for attempts that the old secret alone has signed, ms. */
@@ -39,6 +39,6 @@ export const clusterActions = ({
   },
   probe: (id) => circuitBreaker.probe(id),
   async erased(ordinal) {
-    eventCache.forget(ordinal);
+    eventCache.forget(ordinal === ALL_EVENTS ? undefined : ordinal);
   },
 });

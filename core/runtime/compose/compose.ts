@@ -126,6 +126,7 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
         await path.circuitBreaker.start();
         if (isFirst(thread)) await path.sweeper.start();
         if (isFirst(thread)) path.eventErasure.start();
+        if (isFirst(thread)) path.keyErasure.start();
         path.statsCollector.start();
         path.cluster.listen();
         path.dispatcher.start();
@@ -133,9 +134,13 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
         refreshGauges({ metrics, path, readiness: ready, dropped: log.dropped });
       },
       async stop(graceMs) {
-        const { sweeper, eventErasure, dispatcher, circuitBreaker, statsCollector, rateLimit, away } = built().path;
+        const { sweeper, eventErasure, keyErasure, dispatcher, circuitBreaker, statsCollector, rateLimit, away } =
+          built().path;
         // Three quarters for attempts under way; the rest is for giving back what they leave.
-        await Promise.all([sweeper.stop(), eventErasure.stop(), dispatcher.stop((graceMs * 3) / 4)]);
+        await Promise.all([
+          ...[sweeper, eventErasure, keyErasure].map((one) => one.stop()),
+          dispatcher.stop((graceMs * 3) / 4),
+        ]);
         await away.stop();
         await built().path.transforms?.stop();
         await circuitBreaker.settled();

@@ -1,10 +1,14 @@
 /** Composes what reads, replays and removes stored events. */
 import { createAttemptHistory } from "../../history/attempts.ts";
 import { createHistory } from "../../history/events.ts";
+import { ordinals } from "../../model/ids.ts";
+import { auditChange } from "../../records/audit-trail.ts";
+import { ALL_EVENTS } from "../../subscriptions/cluster-messages.ts";
 import { createReplay } from "../../replay/replay.ts";
 import { createReplayJob } from "../../replay/replay-job.ts";
 import { createEventErasure } from "../../retention/erase-event.ts";
-import { createWideRemoval } from "../../retention/remove-wide.ts";
+import { createKeyErasure } from "../../retention/erase-key.ts";
+import { createWideRemoval, type WideRemoval } from "../../retention/remove-wide.ts";
 import { createRetention } from "../../retention/retention.ts";
 import { createDeliveryReader } from "../../records/delivery-view.ts";
 import { createWideStatus } from "../../records/wide-status.ts";
@@ -20,6 +24,12 @@ const recordsOf = ({
   recipients,
 }: Pick<DeliveryPath, (typeof RECORDS)[number]>) => ({ storage, clock, subscriptionCache, recipients });
 
+function wideRemoval(parts: Pick<DeliveryPath, (typeof RECORDS)[number]>): WideRemoval {
+  const { storage, recipients } = parts;
+  const wideStatus = createWideStatus({ storage, recipients, read: createDeliveryReader(recordsOf(parts)) });
+  return createWideRemoval({ storage, wideStatus, due: (lines) => storage.queue.add(lines) });
+}
+
 export function composeHistory(container: Container<DeliveryPath>): void {
   container.make("history", RECORDS, (parts) => createHistory(recordsOf(parts)));
   container.make("attemptHistory", RECORDS, (parts) => createAttemptHistory(recordsOf(parts)));
@@ -31,12 +41,28 @@ export function composeHistory(container: Container<DeliveryPath>): void {
     return createReplayJob({ ...records, replay: countedReplay(createReplay(records), parts.metrics, "job") });
   });
   container.make("eventErasure", [...RECORDS, "cluster", "log"], ({ cluster, log, ...parts }) => {
-    const { storage, clock, recipients } = parts;
-    const wideStatus = createWideStatus({ storage, recipients, read: createDeliveryReader(recordsOf(parts)) });
-    const wide = createWideRemoval({ storage, wideStatus, due: (lines) => storage.queue.add(lines) });
+    const { storage, clock } = parts;
     const forget = (ordinal: string): Promise<void> => cluster.announce("erased", ordinal);
-    return createEventErasure({ storage, clock, log, wide, forget });
+    return createEventErasure({ storage, clock, log, wide: wideRemoval(parts), forget });
   });
+  container.make(
+    "keyErasure",
+    [...RECORDS, "eventErasure", "subscriptions", "cluster", "log"],
+    ({ eventErasure: events, subscriptions, cluster, log, ...parts }) => {
+      const { storage, clock } = parts;
+      const ordinal = ordinals(() => clock.now());
+      return createKeyErasure({
+        storage,
+        events,
+        clock,
+        log,
+        wide: wideRemoval(parts),
+        removeSubscription: subscriptions.remove,
+        forgetAll: () => cluster.announce("erased", ALL_EVENTS),
+        audit: (keyId, actor, line) => auditChange(keyId, ordinal(), actor, clock.now(), line),
+      });
+    },
+  );
   container.make("retention", [...RECORDS, "metrics", "plan"], (parts) =>
     createRetention({
       ...recordsOf(parts),

@@ -31,6 +31,7 @@ import type { SubscriptionCache } from "../../records/subscription-cache.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { ReplayJob } from "../../replay/replay-job.ts";
 import type { EventErasure } from "../../retention/erase-event.ts";
+import type { KeyErasure } from "../../retention/erase-key.ts";
 import type { Retention } from "../../retention/retention.ts";
 import type { Ed25519Key } from "../../signing/ed25519.ts";
 import type { Signer } from "../../signing/signer.ts";
@@ -104,4 +105,5 @@ export interface DeliveryPath extends PathPorts {
   readonly replayJob: ReplayJob;
   readonly retention: Retention;
   readonly eventErasure: EventErasure;
+  readonly keyErasure: KeyErasure;
 }

@@ -45,6 +45,7 @@ export function composeOperations({ ports, path, state, thread }: ServedParts): 
     attempts: path.attemptHistory,
     replay: path.replay,
     eraseEvent: path.eventErasure.erase,
+    eraseKey: path.keyErasure.erase,
     schemes: [...new Set(transports.flatMap((transport) => transport.schemes))],
     events: path.catalogue.now,
     transforms: () => path.transforms?.names() ?? [],

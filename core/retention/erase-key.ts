@@ -1,0 +1,233 @@
+/**
+ * Erases an API key with all that is its own, as a job: a row says that it is wanted and how far it is, and every step
+ * finds by itself what it has left to do. So a crash costs nothing, and no commit grows with what is deleted.
+ *
+ * First its subscriptions are deleted, on every node. Only then is it settled up to which event it erases: all that have
+ * a delivery to one of them. What is published or created after the request is a new life of the key, and stays.
+ */
+import { ordinalFloor, ordinalTime } from "../model/ids.ts";
+import {
+  allStatsOf,
+  attemptsOf,
+  deliveriesOf,
+  duesOf,
+  ERASED_KEYS,
+  eraseKeyKey,
+  eventIdsOf,
+  eventsOf,
+  failedOf,
+  fanoutsOf,
+  healthKey,
+  heldOf,
+  parseEraseKeyKey,
+  parseSubscriptionKey,
+  passedKeyOf,
+  sequencesOf,
+  subscriptionCountKey,
+  subscriptionsOf,
+  waitingsOf,
+} from "../model/keys.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/plugin.ts";
+import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
+import { readEvent } from "../records/damage.ts";
+import { erasedAt } from "../records/erased-id.ts";
+import { decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
+import { tryCommit } from "../records/try-commit.ts";
+import type { EventErasure } from "./erase-event.ts";
+import type { WideRemoval } from "./remove-wide.ts";
+import { createRounds } from "./rounds.ts";
+
+export interface KeyErasure {
+  /**
+   * Resolves when the erasure is stored as wanted; the work follows. While one is under way, it changes nothing.
+   * @returns when it began, epoch ms
+   */
+  erase(keyId: string, actor: Actor): Promise<number>;
+  /** Continues what an earlier process has left. */
+  start(): void;
+  stop(): Promise<void>;
+}
+
+interface Job {
+  /** Epoch ms of the request. */
+  readonly at: number;
+  readonly actor: Actor;
+  /** Events up to this ordinal are erased. Absent while subscriptions are being deleted. */
+  readonly until?: string;
+}
+
+/** Events, and rows, that are deleted together. */
+const EVENTS = 32;
+const ROWS = 500;
+/** How often what changed meanwhile is read again in one round. */
+const TRIES = 16;
+/** How far the clock of another node may be ahead, ms. */
+const AHEAD_MS = 60_000;
+
+type AuditOf = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
+
+export function createKeyErasure(deps: {
+  readonly storage: Pick<Storage, "getItem" | "range" | "commit">;
+  readonly events: Pick<EventErasure, "eraseRead">;
+  readonly wide: Pick<WideRemoval, "tidy">;
+  /** Deletes a subscription, and resolves when nothing of it is sent any more, by any node. */
+  readonly removeSubscription: (keyId: string, id: string, actor: Actor) => Promise<void>;
+  /** Drops all events from every node's cache. */
+  readonly forgetAll: () => Promise<void>;
+  readonly audit: AuditOf;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "info" | "warn">;
+}): KeyErasure {
+  const { storage, events, wide, removeSubscription, forgetAll, audit, clock, log } = deps;
+  const rounds = createRounds({ work: workAll, clock, log });
+
+  async function removeSubscriptions(keyId: string, { at, actor }: Job, signal: AbortSignal): Promise<void> {
+    for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId))) {
+      signal.throwIfAborted();
+      const sub = decodeSubscription(value);
+      const wanted = sub.deletedAt === undefined ? sub.createdAt <= at : sub.ending === true;
+      if (wanted) await removeSubscription(keyId, parseSubscriptionKey(key).id, actor);
+    }
+  }
+
+  /** @returns false when it changed all the time */
+  async function eraseEvent(keyId: string, { key, value }: Entry): Promise<boolean> {
+    let text: string | undefined = value;
+    for (let tries = 0; tries < TRIES && text !== undefined; tries++) {
+      if (await events.eraseRead({ ...readEvent(keyId, ordinalOf(key), text), text }, [])) return true;
+      text = await storage.getItem(key);
+    }
+    return false;
+  }
+
+  /**
+   * Returns the newest event that there is: all with a delivery to a deleted subscription are older. One from a clock
+   * that is ahead does not count, or else what is published from now on would be erased too.
+   */
+  async function newest(keyId: string): Promise<string> {
+    const now = clock.now();
+    const [last] = await storage.range(eventsOf(keyId), { reverse: true, limit: 1 });
+    const at = last === undefined ? "" : ordinalOf(last.key);
+    return at !== "" && ordinalTime(at) <= now + AHEAD_MS ? at : ordinalFloor(now + 1);
+  }
+
+  /** Erases the events up to that one. @returns how many; it leaves none, unless one changed all the time */
+  async function eraseEvents(keyId: string, until: string, signal: AbortSignal): Promise<number> {
+    let erased = 0;
+    for (let after: string | undefined; ;) {
+      signal.throwIfAborted();
+      const began = clock.monotonic();
+      const page: readonly Entry[] = await storage.range(eventsOf(keyId), { after, limit: EVENTS });
+      const mine = page.filter(({ key }) => ordinalOf(key) <= until);
+      const done = await Promise.all(mine.map((row) => eraseEvent(keyId, row)));
+      erased += done.filter(Boolean).length;
+      if (mine.length < EVENTS) return erased;
+      after = mine.at(-1)?.key;
+      // As long as it has worked, deliveries get the storage for themselves.
+      const tookMs = clock.monotonic() - began;
+      if (tookMs > 0) await clock.sleep(clock.now() + tookMs, signal);
+    }
+  }
+
+  /** Deletes the rows of a prefix, a page at a time. */
+  async function purge(prefix: string, signal: AbortSignal, is: (row: Entry) => boolean = () => true): Promise<void> {
+    for (let tries = 0, after: string | undefined; tries < TRIES;) {
+      signal.throwIfAborted();
+      const page: readonly Entry[] = await storage.range(prefix, { after, limit: ROWS });
+      const mine = page.filter(is);
+      const changes = mine.map(({ key, value }) => ({ op: "delete", key, if: value }) as const);
+      if (changes.length > 0 && !(await tryCommit(storage, changes))) {
+        tries++;
+        continue;
+      }
+      if (page.length < ROWS) return;
+      after = page.at(-1)?.key;
+    }
+    throw new Error(`rows under ${prefix} change all the time`);
+  }
+
+  /** Deletes what is left under a deleted subscription's own id, and at last its record. */
+  async function purgeSubscription(keyId: string, { key, value }: Entry, signal: AbortSignal): Promise<void> {
+    const { id } = parseSubscriptionKey(key);
+    for (const prefixOf of [deliveriesOf, failedOf, duesOf, waitingsOf, heldOf]) await purge(prefixOf(id), signal);
+    await purge(attemptsOf(id, "").slice(0, -1), signal);
+    for await (const row of everyEntry(storage, sequencesOf(keyId, id)))
+      await storage.commit([row.key, passedKeyOf(row.key)].map((one) => ({ op: "delete", key: one })));
+    await tryCommit(storage, [
+      { op: "delete", key: healthKey(id) },
+      { op: "delete", key, if: value },
+    ]);
+  }
+
+  async function work(keyId: string, text: string, signal: AbortSignal): Promise<void> {
+    const job = JSON.parse(text) as Job;
+    const row = eraseKeyKey(keyId);
+    if (job.until === undefined) {
+      await removeSubscriptions(keyId, job, signal);
+      await tryCommit(storage, [
+        { op: "put", key: row, value: JSON.stringify({ ...job, until: await newest(keyId) }), if: text },
+      ]);
+      const next = await storage.getItem(row);
+      if (next !== undefined && next !== text) await work(keyId, next, signal);
+      return;
+    }
+    const { until } = job;
+    const erased = await eraseEvents(keyId, until, signal);
+    await forgetAll();
+    const [first] = await storage.range(eventsOf(keyId), { limit: 1 });
+    // One that changed all the time: the next round tries it again.
+    if (first !== undefined && ordinalOf(first.key) <= until) return;
+    // The first finishes what is half removed, the second closes snapshots that nothing uses, the third deletes them.
+    for (let times = 0; times < 3; times++) {
+      await wide.tidy(keyId, signal);
+      const [wideRow] = await storage.range(fanoutsOf(keyId), { limit: 1 });
+      if (wideRow !== undefined && ordinalOf(wideRow.key) <= until) return;
+    }
+    for await (const one of everyEntry(storage, subscriptionsOf(keyId)))
+      if (isOver(decodeSubscription(one.value))) await purgeSubscription(keyId, one, signal);
+    await purge(eventIdsOf(keyId), signal, ({ value }) => erasedAt(value) === undefined && value <= until);
+    await purge(allStatsOf(keyId), signal, ({ key }) => Number(key.split(":")[3]) <= job.at);
+    const count = await storage.getItem(subscriptionCountKey(keyId));
+    const changes: Change[] = [
+      { op: "delete", key: row, if: text },
+      audit(keyId, RELAY, { action: "key.erased", target: keyId, detail: "done" }),
+    ];
+    if (count === "0") changes.push({ op: "delete", key: subscriptionCountKey(keyId), if: count });
+    if (await tryCommit(storage, changes)) log.info("an API key was erased", { keyId, count: erased });
+  }
+
+  async function workAll(signal: AbortSignal): Promise<void> {
+    for await (const { key, value } of everyEntry(storage, ERASED_KEYS)) {
+      if (signal.aborted) return;
+      const keyId = parseEraseKeyKey(key);
+      // One that cannot go on now does not stop the others.
+      await work(keyId, value, signal).catch((error: unknown) => {
+        if (!signal.aborted) log.warn("the erasure of an API key waits", { keyId, error: String(error) });
+      });
+    }
+  }
+
+  return {
+    async erase(keyId, actor) {
+      const job: Job = { at: clock.now(), actor };
+      const row = eraseKeyKey(keyId);
+      await tryCommit(storage, [
+        { op: "put", key: row, value: JSON.stringify(job), if: null },
+        audit(keyId, actor, { action: "key.erased", target: keyId, detail: "begun" }),
+      ]);
+      const text = await storage.getItem(row);
+      rounds.wake();
+      return text === undefined ? job.at : (JSON.parse(text) as Job).at;
+    },
+    start: rounds.start,
+    stop: rounds.stop,
+  };
+}
+
+const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
+
+/** Whether a subscription is deleted, to its end. */
+const isOver = (sub: Subscription): boolean => sub.deletedAt !== undefined && sub.ending !== true;
