@@ -204,7 +204,7 @@ describe("examples", () => {
             /(?:^|[;&|] *|npx )(?:npm run --silent relay -- |relaybox |relay )((?:[a-z][a-z-]* ?)+)(.*)$/.exec(line);
           if (call === null) continue;
           const words = (call[1] as string).trim().split(" ").slice(0, 2);
-          const name = ["subscriptions", "events", "users", "secrets"].includes(words[0] as string)
+          const name = ["api-keys", "subscriptions", "events", "users", "secrets"].includes(words[0] as string)
             ? words.join(" ")
             : (words[0] as string);
           if (!helps.has(name)) helps.set(name, await relay(folder, [...name.split(" "), "--help"]));
