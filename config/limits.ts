@@ -18,6 +18,7 @@ const MANAGEMENT = {
   "GET /api-keys": row(60, 10),
   "DELETE /api-keys/{keyId}": row(10, 3),
   "GET /event-types": row(60, 10),
+  "GET /event-types/{eventType}": row(60, 10),
   "GET /transforms": row(60, 10),
   [`GET ${HOOK}`]: row(60, 10),
   [`POST ${HOOK}/test`]: row(10, 3),

@@ -31,6 +31,7 @@ const HOOK = { url: "https://93.184.215.14/hook", events: ["deposit:paid"] };
 const ROUTES: readonly (readonly [method: string, path: string, body?: unknown])[] = [
   ["GET", "/api-keys"],
   ["GET", "/event-types"],
+  ["GET", "/event-types/a:b"],
   ["GET", "/transforms"],
   ["GET", `${KEY}/webhooks`],
   ["POST", `${KEY}/webhooks`, HOOK],

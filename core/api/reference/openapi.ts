@@ -7,6 +7,8 @@ import type { Json } from "./json-schema.ts";
 import { describeOperation } from "./operations.ts";
 import { pathItem, shownPath } from "./paths.ts";
 import type { Described } from "./paths.ts";
+import type { EventTypes } from "../../model/event-type.ts";
+import { typedWebhooks } from "./typed-webhooks.ts";
 import { webhooks } from "./webhooks.ts";
 
 export interface DocumentDeps {
@@ -14,12 +16,14 @@ export interface DocumentDeps {
   /** Routes of plug-ins and of the relay itself: one without a description is listed by its path. */
   readonly routes: readonly Route[];
   readonly version: string;
+  /** What the config says of the event types now; the same object until it changes. */
+  readonly types?: (() => EventTypes | undefined) | undefined;
 }
 
 /** Asked for by every operation, and by routes that say so. */
 const ACCESS_TOKEN = { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "An access token." };
 
-export function openApiDocument({ operations, routes, version }: DocumentDeps): Json {
+export function openApiDocument({ operations, routes, version, types }: DocumentDeps): Json {
   const schemas = collectSchemas();
   schemas.of(problem, "output");
   const all: readonly Described[] = [
@@ -44,7 +48,7 @@ export function openApiDocument({ operations, routes, version }: DocumentDeps): 
     servers: [{ url: "/" }],
     security: [{ bearer: [] }],
     paths,
-    webhooks: webhooks(schemas),
+    webhooks: { ...webhooks(schemas), ...typedWebhooks(types?.() ?? {}) },
     components: { schemas: schemas.components, securitySchemes: { ...schemes, bearer: ACCESS_TOKEN } },
   };
 }
@@ -54,14 +58,18 @@ const schemeOf = ({ header, description }: SecurityScheme): Json =>
     ? { type: "http", scheme: "bearer", description }
     : { type: "apiKey", in: "header", name: header, description };
 
-/** `/openapi.json`: made when it is first asked for, since most relays are never asked. */
+/** `/openapi.json`: made when it is first asked for, since most relays are never asked, and again for other event types. */
 export function openApiRoutes(deps: DocumentDeps): readonly Route[] {
   let text: string | undefined;
+  let made: EventTypes | undefined;
   return [
     {
       method: "GET",
       path: "/openapi.json",
       async handle() {
+        const types = deps.types?.();
+        if (types !== made) text = undefined;
+        made = types;
         text ??= JSON.stringify(openApiDocument(deps));
         return { status: 200, body: text };
       },

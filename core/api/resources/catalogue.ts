@@ -1,14 +1,16 @@
 /** Lists what there is to choose from: the keys of a token, and the names of events. */
 import { z } from "zod";
 import { apiKeyKey, keyTypeKey, parseApiKeyKey, parseTypeKey, typeKey } from "../../model/keys.ts";
+import type { EventType, EventTypes } from "../../model/event-type.ts";
 import { isEventName, isKeyId } from "../../model/names.ts";
 import type { Keys } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
+import { notFound } from "../http/checks.ts";
 import { createCursors } from "../http/cursor.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
 import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
-import { apiKey, eventType, transformName } from "./shapes.ts";
+import { apiKey, eventType, eventTypeDetail, transformName } from "./shapes.ts";
 
 const tag = "Catalogue";
 
@@ -17,6 +19,8 @@ export function catalogueOperations(deps: {
   readonly keys: Pick<Keys, "seal" | "open">;
   /** Names of the transforms. */
   readonly transforms?: (() => readonly string[]) | undefined;
+  /** What the config says of the types now, by name. */
+  readonly types?: (() => EventTypes | undefined) | undefined;
   /** The catalogue as it is now. */
   readonly events?: (() => readonly string[] | undefined) | undefined;
 }): readonly AnyOperation[] {
@@ -50,7 +54,30 @@ export function catalogueOperations(deps: {
     return names;
   }
 
+  /** Whether a name that the catalogue does not have is used on a key of the token. */
+  async function isUsed(owned: readonly string[] | "*", name: string): Promise<boolean> {
+    if (!isEventName(name)) return false;
+    const wanted = owned === "*" ? [typeKey(name)] : owned.filter(isKeyId).map((keyId) => keyTypeKey(keyId, name));
+    return (await storage.getMany(wanted)).some((row) => row !== undefined);
+  }
+
   return [
+    operation({
+      method: "GET",
+      path: "/event-types/{eventType}",
+      summary: "Show an event type: its schema, and an example",
+      tag,
+      reply: { status: 200, data: eventTypeDetail },
+      async handle({ principal, params }) {
+        const name = params["eventType"] ?? "";
+        const type = typeOf(name, deps.types?.());
+        if (type === undefined && events?.()?.includes(name) !== true && !(await isUsed(principal.keys, name)))
+          throw notFound();
+        const { schema, example } = type ?? {};
+        const more = { ...(schema !== undefined && { schema }), ...(example !== undefined && { example }) };
+        return { data: { ...describe(name, type), ...more } };
+      },
+    }),
     operation({
       method: "GET",
       path: "/transforms",
@@ -92,8 +119,24 @@ export function catalogueOperations(deps: {
           .toSorted((a, b) => (a.place < b.place ? -1 : 1));
         const page = names.slice(0, limit).map(({ name }) => name);
         const next = names.length > limit ? page.at(-1) : undefined;
-        return { data: page.map((name) => ({ name })), nextCursor: typeCursors.write(next, list) };
+        const types = deps.types?.();
+        return { data: page.map((name) => headOf(name, types)), nextCursor: typeCursors.write(next, list) };
       },
     }),
   ];
+}
+
+const typeOf = (name: string, types: EventTypes | undefined): EventType | undefined =>
+  types !== undefined && Object.hasOwn(types, name) ? types[name] : undefined;
+
+const describe = (name: string, { schema, description, deprecated, validate }: Partial<EventType> = {}) => ({
+  name,
+  ...(description !== undefined && { description }),
+  ...(deprecated === true && { deprecated }),
+  ...(schema !== undefined && { validate }),
+});
+
+function headOf(name: string, types: EventTypes | undefined) {
+  const type = typeOf(name, types);
+  return { ...describe(name, type), ...(type?.example !== undefined && { hasExample: true }) };
 }

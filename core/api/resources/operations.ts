@@ -5,6 +5,7 @@ import type { KeyErasure } from "../../retention/erase-key.ts";
 import type { EventErasure } from "../../retention/erase-event.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
+import type { EventTypes } from "../../model/event-type.ts";
 import { ordinals } from "../../model/ids.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -50,6 +51,8 @@ export interface OperationsDeps extends Receivers {
   readonly schemes: readonly string[];
   /** The catalogue of event names as it is now. */
   readonly events?: (() => readonly string[] | undefined) | undefined;
+  /** What the config says of the event types now, by name. */
+  readonly types?: (() => EventTypes | undefined) | undefined;
   /** Names of the transforms that the config has now. */
   readonly transforms?: (() => readonly string[]) | undefined;
   /** Sends one test event; without it there is no such operation. */

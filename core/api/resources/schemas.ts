@@ -200,6 +200,10 @@ export const pathParameters = z.object({
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9_:-]{0,127}$/)
     .meta({ examples: ["evt_01J9ZK3V7Q8R5T2W4X6Y0A1B2C"] }),
+  eventType: z
+    .string()
+    .max(128)
+    .meta({ examples: ["deposit:paid"] }),
 });
 
 export const DEFAULT_LIMIT = 50;

@@ -138,7 +138,28 @@ export const bulkReplayed = z
   .meta({ id: "BulkReplayed" });
 export const apiKey = z.strictObject({ id: z.string() }).meta({ id: "ApiKey" });
 export const transformName = z.strictObject({ name: z.string() }).meta({ id: "Transform" });
-export const eventType = z.strictObject({ name: z.string() }).meta({ id: "EventType" });
+const validate = z.enum(["off", "warn", "refuse"]).optional().meta({
+  description: "What is done with an event whose data does not match the schema. Left out where there is no schema.",
+});
+const eventTypeHead = {
+  name: z.string(),
+  description: z.string().optional(),
+  deprecated: z.literal(true).optional().meta({ description: "Do not begin to use it." }),
+  validate,
+};
+export const eventType = z
+  .strictObject({
+    ...eventTypeHead,
+    hasExample: z.literal(true).optional().meta({ description: "A test event may be its example." }),
+  })
+  .meta({ id: "EventType" });
+export const eventTypeDetail = z
+  .strictObject({
+    ...eventTypeHead,
+    schema: z.unknown().optional().meta({ description: "What `data` must be: JSON Schema 2020-12." }),
+    example: z.unknown().optional().meta({ description: "A `data` that matches the schema." }),
+  })
+  .meta({ id: "EventTypeDetail" });
 export const auditLine = z
   .strictObject({
     at: time,

@@ -1,4 +1,5 @@
 /** `relay events …`: shows and erases the events of an API key with their deliveries and attempts, through the API. */
+import { commands as types } from "./event-types.ts";
 import { openApi } from "../support/client.ts";
 import type { Command, Option } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
@@ -150,4 +151,4 @@ const erase: Command = {
   },
 };
 
-export const commands: readonly Command[] = [list, show, erase];
+export const commands: readonly Command[] = [list, show, erase, ...types];

@@ -48,6 +48,7 @@ export function composeOperations({ ports, path, state, thread }: ServedParts): 
     eraseKey: path.keyErasure.erase,
     schemes: [...new Set(transports.flatMap((transport) => transport.schemes))],
     events: path.catalogue.now,
+    types: path.catalogue.types,
     transforms: () => path.transforms?.names() ?? [],
     pausedMs: path.retryAfter.leftMs,
     probe: (id) => cluster.announce("probe", id),
@@ -76,6 +77,7 @@ export function composeRoutes(parts: ServedParts, operations: readonly AnyOperat
   const documented = openApiRoutes({
     operations,
     routes: [...own, ...fromPlugins, ...servedRoutes(gateway, plan)],
+    types: path.catalogue.types,
     version: VERSION,
   });
   const relays = [
