@@ -1,4 +1,7 @@
-/** Sends the test event: one attempt of `relay:ping`, now, in every state of the subscription. It is stored nowhere. */
+/**
+ * Sends a test event: one attempt, now, in every state of the subscription. It is `relay:ping`, or the example of an event
+ * type, and is stored nowhere.
+ */
 import type { Attempt } from "../model/attempt.ts";
 import { deliveryBody, type RelayEvent } from "../model/event.ts";
 import { ordinalTime, ordinals } from "../model/ids.ts";
@@ -17,12 +20,18 @@ export interface TestEventSent {
   readonly away: boolean;
 }
 
+/** What is sent in place of `relay:ping`. */
+export interface Example {
+  readonly type: string;
+  readonly data: unknown;
+}
+
 export interface SendTestEvent {
   /**
    * Affects neither health nor circuit breaker, and is never retried.
    * @throws Problem NOT_FOUND when the subscription is deleted, also meanwhile; the signal's reason; a fault of ours
    */
-  send(subscription: Subscription, signal: AbortSignal): Promise<TestEventSent>;
+  send(subscription: Subscription, signal: AbortSignal, example?: Example): Promise<TestEventSent>;
   /** Aborts the test events under way of a deleted subscription; resolves when they have ended. */
   abort(subscriptionId: string): Promise<void>;
 }
@@ -43,12 +52,12 @@ export function createTestEvent(deps: {
   const mint = ordinals(() => deps.clock.now());
   const underWay = new Map<Promise<unknown>, { readonly id: string; readonly end: AbortController }>();
 
-  function eventFor({ id: subscriptionId, keyId }: Subscription): RelayEvent {
+  function eventFor({ id: subscriptionId, keyId }: Subscription, example?: Example): RelayEvent {
     const ordinal = mint();
     const at = ordinalTime(ordinal);
     const id = `evt_${ordinal}`;
-    const type = "relay:ping";
-    const body = deliveryBody(id, type, keyId, at, JSON.stringify({ subscriptionId }));
+    const { type, data } = example ?? { type: "relay:ping", data: { subscriptionId } };
+    const body = deliveryBody(id, type, keyId, at, JSON.stringify(data));
     return { id, type, keyId, ordinal, createdAt: at, acceptedAt: at, subscriptionIds: [subscriptionId], body };
   }
 
@@ -73,11 +82,11 @@ export function createTestEvent(deps: {
   }
 
   return {
-    async send({ keyId, id }, signal) {
+    async send({ keyId, id }, signal, example) {
       // Read again: it may have been deleted since the caller looked.
       const subscription = await deps.subscriptionCache.get(keyId, id);
       if (!isLive(subscription)) throw gone();
-      const event = eventFor(subscription);
+      const event = eventFor(subscription, example);
       const loaded = { event, body: Buffer.from(event.body, "utf8") };
       const end = new AbortController();
       const sent = transmit(subscription, loaded, AbortSignal.any([signal, end.signal]));

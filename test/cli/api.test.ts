@@ -22,6 +22,8 @@ export default defineRelay({
   guard: { allow: ["127.0.0.1:*"], ca: "./ca/ca.pem" },
   limits: { "*": false },
   abuse: false,
+  events: { "a:b": { schema: { type: "integer" }, example: 5, description: "A number." }, "a:c": { deprecated: true }, "f:g": {} },
+  validate: "off",
   transforms: { slack: ({ type }) => ({ text: type }) },
 });`;
 
@@ -66,6 +68,25 @@ describe("against a running relay", () => {
     const table = (await run("subscriptions", "list", "--key", "key_1")).stdout.split("\n");
     expect(table[0]).toMatch(/^ID +STATUS +URL +EVENTS$/);
     expect(table[1]).toContain(`${receiverUrl}/a`);
+  });
+
+  it("lists event types, shows one, and sends its example as a test event", async () => {
+    const listed = await data<{ name: string }[]>("events", "types");
+    expect(listed).toEqual([
+      { name: "a:b", description: "A number.", validate: "off", hasExample: true },
+      { name: "a:c", deprecated: true },
+      { name: "f:g" },
+    ]);
+    const table = (await run("events", "types")).stdout;
+    expect(table).toMatch(/^a:b +off +yes +A number\.$/m);
+    expect(table).toMatch(/^a:c \(deprecated\)/m);
+    expect(await data("events", "types", "a:b")).toMatchObject({ schema: { type: "integer" }, example: 5 });
+    expect((await run("events", "types", "a:b")).stdout).toContain("example  5");
+    expect((await run("events", "types", "no:such")).code).toBe(1);
+    const sent = await run("subscriptions", "test", id, "--key", "key_1", "--type", "a:b");
+    expect([sent.code, sent.stdout]).toEqual([0, expect.stringContaining("delivered, status 200")]);
+    const wrong = await run("subscriptions", "test", id, "--key", "key_1", "--type", "f:g");
+    expect([wrong.code, wrong.stderr]).toEqual([64, expect.stringContaining("no event type that has an example")]);
   });
 
   it("takes a secret from a file, stdin or the environment, never as an argument, and does not print it", async () => {

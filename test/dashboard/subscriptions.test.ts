@@ -18,7 +18,15 @@ beforeAll(async () => {
   if (browser.missing !== undefined) return;
   const broken = 'broken: () => { throw new Error("no amount"); }';
   writeFileSync(join(folder, "relay.config.ts"), `export default { transforms: { ${broken} } };`);
-  const config = { events: ["deposit:paid", "withdraw:sent"], transforms: { broken: () => ({}) } };
+  const events = {
+    "deposit:paid": {
+      description: "A deposit has arrived.",
+      schema: { type: "object", required: ["amount"] },
+      example: { amount: "12.50" },
+    },
+    "withdraw:sent": {},
+  };
+  const config = { events, validate: "off" as const, transforms: { broken: () => ({}) } };
   const spawn = transformSpawner({ flags: {}, env: { ...process.env }, cwd: folder });
   [relay, receiver] = await Promise.all([startRelay(config, undefined, undefined, spawn), startReceiver()]);
   await using screen = await browser.open(relay);
@@ -268,6 +276,22 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await page.getByText("delivered · 200").waitFor();
     await expectAccessible(page);
     await picture(page, "subscription");
+    const type = page.getByLabel("Type of the test event");
+    await type.focus();
+    await type.locator("option", { hasText: "deposit:paid" }).waitFor({ state: "attached" });
+    expect(await type.locator("option").allTextContents()).toEqual(["relay:ping", "deposit:paid"]);
+    await type.selectOption("deposit:paid");
+    await page.getByText("A deposit has arrived.").waitFor();
+    await page.getByText("Schema", { exact: true }).click();
+    await page.getByText('"required"').waitFor();
+    const before = receiver.requests.length;
+    await page.getByRole("button", { name: "Send a test event" }).click();
+    await receiver.waitFor(before + 1);
+    expect(JSON.parse(String(receiver.requests[before]?.body))).toMatchObject({
+      type: "deposit:paid",
+      data: { amount: "12.50" },
+    });
+    await expectAccessible(page);
   });
 
   it("are deleted only when their name is typed", async () => {

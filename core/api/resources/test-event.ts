@@ -1,7 +1,10 @@
 /** The test event: one attempt, now, whatever the state of the subscription. */
+import { z } from "zod";
 import { auditChange } from "../../records/audit-trail.ts";
 import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import type { Attempt } from "../../model/attempt.ts";
+import type { EventTypes } from "../../model/event-type.ts";
+import { Problem } from "../../model/problem.ts";
 import type { Subscription } from "../../model/subscription.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Storage } from "../../ports/storage.ts";
@@ -11,10 +14,11 @@ import { attempt as shape } from "./shapes.ts";
 import { attemptView } from "./views.ts";
 import { findSubscription, WEBHOOK } from "./subscriptions.ts";
 
-/** Sends `relay:ping` once. It changes neither health nor circuit breaker. */
+/** Sends `relay:ping`, or the example, once. It changes neither health nor circuit breaker. */
 export type TestEventSender = (
   subscription: Subscription,
   signal: AbortSignal,
+  example?: { readonly type: string; readonly data: unknown },
 ) => Promise<{
   readonly ordinal: string;
   readonly attempt: Attempt;
@@ -25,8 +29,24 @@ export type TestEventSender = (
 /** In words of its own, which name no address. */
 const AWAY = "the connection that the URL names is away: deliveries wait until it is back";
 
+const body = z
+  .strictObject({
+    type: z
+      .string()
+      .min(1)
+      .max(128)
+      .optional()
+      .meta({
+        description: "An event type whose example is sent. Without it `relay:ping` is sent.",
+        examples: ["deposit:paid"],
+      }),
+  })
+  .meta({ id: "TestEventRequest" });
+
 export function testEventOperations(deps: {
   readonly ping?: TestEventSender | undefined;
+  /** What the config says of the event types now, by name. */
+  readonly types?: (() => EventTypes | undefined) | undefined;
   readonly subscriptionCache: SubscriptionCache;
   readonly storage: Pick<Storage, "commit">;
   readonly clock: Pick<Clock, "now">;
@@ -34,18 +54,32 @@ export function testEventOperations(deps: {
 }): readonly AnyOperation[] {
   const { ping, subscriptionCache, storage, clock, ordinal: nextOrdinal } = deps;
   if (ping === undefined) return [];
+
+  /** @throws Problem VALIDATION_FAILED when the type has none */
+  function exampleOf(type: string) {
+    const types = deps.types?.() ?? {};
+    const data = Object.hasOwn(types, type) ? types[type]?.example : undefined;
+    if (data !== undefined) return { type, data };
+    const errors = [{ path: "type", message: "names no event type that has an example" }];
+    throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+  }
+
   return [
     operation({
       method: "POST",
       path: `${WEBHOOK}/test`,
       summary: "Send a test event now, once",
       tag: "Subscriptions",
+      body,
+      bodyOptional: true,
       reply: { status: 200, data: shape },
-      async handle({ keyId, params, actor, call }) {
+      async handle({ keyId, params, actor, call, body: { type } }) {
         const subscription = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
-        const line = { action: "subscription.tested", target: subscription.id } as const;
+        const example = type === undefined ? undefined : exampleOf(type);
+        const detail = type === undefined ? {} : { detail: `example of ${type}` };
+        const line = { action: "subscription.tested", target: subscription.id, ...detail } as const;
         await storage.commit([auditChange(keyId, nextOrdinal(), actor, clock.now(), line)]);
-        const { ordinal, attempt, away } = await ping(subscription, call.signal);
+        const { ordinal, attempt, away } = await ping(subscription, call.signal, example);
         const view = attemptView({ ordinal, subscriptionId: subscription.id }, attempt);
         return { data: away === true ? { ...view, detail: AWAY } : view };
       },

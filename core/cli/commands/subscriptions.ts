@@ -170,11 +170,13 @@ const rotate: Command = {
 
 const test: Command = {
   usage: "subscriptions test <subscription>",
-  about: "send relay:ping now, once, and show what came of it",
-  options: COMMON,
+  about: "send relay:ping, or the example of an event type, now and once, and show what came of it",
+  options: [{ flags: "--type <type>", about: "an event type that has an example (relay:ping)" }, ...COMMON],
   async run(given, around) {
     const path = `${webhook(given)}/test`;
-    const attempt = record<Sent>(await (await openApi(given, around)).ask("POST", path), {});
+    const type = given.text("type");
+    const body = type === undefined ? undefined : { type };
+    const attempt = record<Sent>(await (await openApi(given, around)).ask("POST", path, body), {});
     const good = attempt.statusCode !== undefined && attempt.statusCode >= 200 && attempt.statusCode < 300;
     if (given.flag("json")) around.print(json(attempt));
     else {

@@ -1,8 +1,9 @@
-/** Chooses event names: known ones are offered, others and patterns are typed. */
+/** Chooses event names: known ones are offered, others and patterns are typed. Shows what a type is. */
 import { useEffect, useId, useState } from "preact/hooks";
-import { ask } from "./api.ts";
+import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { showToast } from "./elements.ts";
+import type { EventTypeDetail, EventTypeHead } from "./shapes.ts";
 import { token } from "./token.ts";
 
 interface NamesProps {
@@ -15,14 +16,14 @@ const PATTERN = /^(?:[A-Za-z0-9_-]+|\*)(?:[:.](?:[A-Za-z0-9_-]+|\*))*$/;
 /** Whether the relay takes a text for an event pattern. */
 const isPattern = (text: string): boolean => text.length <= 128 && PATTERN.test(text);
 
-/** Names that the token may see, loaded once per session. */
-let known: Promise<readonly string[]> | undefined;
+/** Types that the token may see, loaded once per session. */
+let known: Promise<readonly EventTypeHead[]> | undefined;
 token.watch((now) => {
   if (now === undefined) known = undefined;
 });
-export function eventTypes(): Promise<readonly string[]> {
-  known ??= ask<readonly { readonly name: string }[]>("GET", "/event-types?limit=200").then(
-    ({ data }) => data.map(({ name }) => name),
+export function eventTypes(): Promise<readonly EventTypeHead[]> {
+  known ??= ask<readonly EventTypeHead[]>("GET", "/event-types?limit=200").then(
+    ({ data }) => data,
     (error: unknown) => {
       known = undefined;
       throw error;
@@ -34,7 +35,7 @@ export function eventTypes(): Promise<readonly string[]> {
 export const EventNames = part(({ chosen, change, error }: NamesProps) => {
   const [text, setText] = useState("");
   const [wrong, setWrong] = useState<string | undefined>(undefined);
-  const [offered, setOffered] = useState<readonly string[]>([]);
+  const [offered, setOffered] = useState<readonly EventTypeHead[]>([]);
   const id = useId();
   useEffect(() => {
     eventTypes().then(setOffered, (failure: unknown) => showToast((failure as Error).message));
@@ -54,23 +55,25 @@ export const EventNames = part(({ chosen, change, error }: NamesProps) => {
   const toggle = (name: string): void =>
     change(chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name]);
   const message = wrong ?? error;
-  const others = chosen.filter((name) => !offered.includes(name));
+  const others = chosen.filter((name) => !offered.some((one) => one.name === name));
 
   return el.fieldset(
     { class: "field" },
     el.legend(null, "Events"),
     el.div(
       { class: "chips" },
-      ...offered.map((name) =>
+      ...offered.map(({ name, description, deprecated }) =>
         el.button(
           {
             key: name,
             type: "button",
             class: "chip",
+            title: description,
             "aria-pressed": chosen.includes(name),
             onClick: () => toggle(name),
           },
           name,
+          deprecated === true && " (deprecated)",
         ),
       ),
       ...others.map((name) =>
@@ -117,5 +120,32 @@ export const EventNames = part(({ chosen, change, error }: NamesProps) => {
       " alone is every event.",
     ),
     message !== undefined && el.p({ id: `${id}-wrong`, class: "wrong" }, message),
+  );
+});
+
+/** What the config says of a type: its description, its example and its schema. */
+export const EventTypeText = part(({ name }: { readonly name: string }) => {
+  const [type, setType] = useState<EventTypeDetail | undefined>(undefined);
+  useEffect(() => {
+    ask<EventTypeDetail>("GET", path("/event-types/{}", [name])).then(
+      ({ data }) => setType(data),
+      (failure: unknown) => showToast((failure as Error).message),
+    );
+  }, [name]);
+  if (type === undefined) return null;
+  const { description, deprecated, example, schema } = type;
+  const shown = (label: string, value: unknown) =>
+    value !== undefined &&
+    el.details(
+      null,
+      el.summary(null, label),
+      el.pre({ tabIndex: 0, "aria-label": label }, JSON.stringify(value, null, 2)),
+    );
+  return el.div(
+    null,
+    description !== undefined && el.p(null, description),
+    deprecated === true && el.p(null, "Deprecated: do not begin to use it."),
+    shown("Example", example),
+    shown("Schema", schema),
   );
 });

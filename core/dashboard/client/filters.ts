@@ -43,7 +43,7 @@ export const Filters = part(({ keyId, query, statuses }: FiltersProps) => {
   const set = (what: Query): void => refine({ cursor: undefined, ...what });
   const failed = (error: unknown): void => showToast((error as Error).message);
   // The options are loaded when somebody is about to choose.
-  const openTypes = (): void => void eventTypes().then(setTypes, failed);
+  const openTypes = (): void => void eventTypes().then((all) => setTypes(all.map((one) => one.name)), failed);
   const openSubs = (): void => {
     if (known.now.size === 0) void loadStats(keyId, "24h").catch(failed);
   };

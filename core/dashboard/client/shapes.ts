@@ -39,4 +39,6 @@ export type RelayEvent = z.infer<typeof api.listedEvent>;
 export type EventDetail = z.infer<typeof api.shownEvent>;
 export type AuditLine = z.infer<typeof api.auditLine>;
 export type Order = z.infer<typeof api.orderShown>;
+export type EventTypeHead = z.infer<typeof api.eventType>;
+export type EventTypeDetail = z.infer<typeof api.eventTypeDetail>;
 export type Replayed = z.infer<typeof api.bulkReplayed>;
