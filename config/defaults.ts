@@ -33,7 +33,7 @@ export const HEALTH: HealthOptions = {
   breakerMaxPauseMs: 900_000,
   disableAfterMs: 432_000_000,
 };
-export const SIGNATURE: Plan["signature"] = { ed25519: false };
+export const SIGNATURE: Plan["signature"] = { ed25519: false, headers: {} };
 export const SUBSCRIPTIONS: Plan["subscriptions"] = { perKey: 50 };
 export const INTAKE: Plan["intake"] = { maxPending: 0, maxPendingPerKey: 0, maxBodyBytes: 67_108_864 };
 export const LOG: Plan["log"] = { level: "info" };

@@ -12,6 +12,7 @@ import type {
   TransportPlugin,
 } from "../core/ports/plan.ts";
 import type { EventTypeOptions, Validation } from "../core/model/event-type.ts";
+import type { RepeatedHeaders } from "../core/model/header-names.ts";
 import type { RetrySettings } from "../core/model/subscription.ts";
 import type { Transform } from "../core/model/transform.ts";
 
@@ -131,6 +132,11 @@ export interface RelayConfig {
      * `/.well-known/relay-keys`. @default false
      */
     readonly ed25519?: boolean;
+    /**
+     * Repeats headers of each delivery under names of one's own, at most 16: `{ "svix-id": "webhook-id" }`. The headers
+     * that they repeat are sent as well. @default {}
+     */
+    readonly headers?: RepeatedHeaders;
   };
   readonly subscriptions?: {
     /** Subscriptions that one API key may have. @default 50 */

@@ -23,6 +23,7 @@ import {
 } from "./check-plan.ts";
 import { ABUSE, DELIVERY, HEALTH, RETRY } from "./defaults.ts";
 import { events } from "./schema-events.ts";
+import { repeatedHeaders } from "./schema-headers.ts";
 import { job } from "./schema-jobs.ts";
 import { limits } from "./schema-limits.ts";
 
@@ -187,7 +188,7 @@ export function configSchema(around: ConfigSurroundings) {
         },
       ),
     ).optional(),
-    signature: section({ ed25519: flag.optional() }).optional(),
+    signature: section({ ed25519: flag.optional(), headers: repeatedHeaders.optional() }).optional(),
     subscriptions: section({ perKey: whole(1, 100_000).optional() }).optional(),
     intake: section({
       maxPending: whole(0, 1_000_000_000).optional(),

@@ -1,4 +1,5 @@
 /** Serves the page at `/developers`, to which `/` leads, and its assets, which never change under their names. */
+import type { RepeatedHeaders } from "../model/header-names.ts";
 import type { Route, RouteReply, RouteRequest } from "../ports/plugin.ts";
 import { loadAssets, type Assets } from "./assets.ts";
 
@@ -7,6 +8,8 @@ export interface DashboardDeps {
   readonly firstRun: (() => Promise<boolean>) | undefined;
   /** The `User-Agent` that the relay sends, for the view of a sent request. */
   readonly userAgent: string;
+  /** Headers that deliveries have a second time, under a name of the config, for the same view. */
+  readonly repeated?: RepeatedHeaders;
 }
 
 const POLICY = [
@@ -82,14 +85,18 @@ function answer(request: RouteRequest, headers: Record<string, string>, etag: st
 const takesGzip = (accepted: string | undefined): boolean =>
   (accepted ?? "").split(",").some((one) => /^\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(one));
 
-function page({ byName, version }: Assets, { firstRun, userAgent }: DashboardDeps, first: boolean): string {
+function page(
+  { byName, version }: Assets,
+  { firstRun, userAgent, repeated = {} }: DashboardDeps,
+  first: boolean,
+): string {
   const at = (base: string, end: string): string => `/developers/${base}.${version}.${end}`;
   // What every view needs is loaded at once, not one import after the other.
   const preloads = [...byName.keys()]
     .filter((name) => name.endsWith(".js") && !/^(main|theme|uqr|uplot)\./.test(name))
     .map((name) => `<link rel="modulepreload" href="/developers/${name}">`);
   return `<!doctype html>
-<html lang="en" data-auth="${firstRun ? "accounts" : "tokens"}" data-first-run="${first ? "yes" : "no"}" data-agent="${attribute(userAgent)}">
+<html lang="en" data-auth="${firstRun ? "accounts" : "tokens"}" data-first-run="${first ? "yes" : "no"}" data-agent="${attribute(userAgent)}" data-repeated="${attribute(JSON.stringify(repeated))}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -9,6 +9,7 @@ import type { Source } from "./source.ts";
 import type { Storage } from "./storage.ts";
 import type { Transport } from "./transport.ts";
 import type { EventTypes } from "../model/event-type.ts";
+import type { RepeatedHeaders } from "../model/header-names.ts";
 import type { RetryOptions } from "../model/subscription.ts";
 import type { Transform, TransformLimits } from "../model/transform.ts";
 
@@ -131,8 +132,8 @@ export interface Plan {
   readonly abuse: AbuseOptions | false;
   readonly stepUp: { readonly acr: readonly string[]; readonly amr: readonly string[]; readonly maxAgeMs: number };
   readonly health: HealthOptions | false;
-  /** Signatures of deliveries beside the HMAC ones. */
-  readonly signature: { readonly ed25519: boolean };
+  /** Signatures of deliveries beside the HMAC ones, and headers that repeat others under another name. */
+  readonly signature: { readonly ed25519: boolean; readonly headers: RepeatedHeaders };
   readonly subscriptions: { readonly perKey: number };
   readonly intake: {
     readonly maxPending: number;

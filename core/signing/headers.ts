@@ -5,7 +5,7 @@
  * Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
  */
 import { createHmac, hash } from "node:crypto";
-import { isReservedHeader } from "../model/header-names.ts";
+import type { RepeatedHeaders } from "../model/header-names.ts";
 import type { Signable } from "../model/signable.ts";
 import { VERSION } from "../model/version.ts";
 import { ed25519Signatures, type Ed25519Key } from "./ed25519.ts";
@@ -13,18 +13,25 @@ import type { SigningKey } from "./secret.ts";
 
 const USER_AGENT = `Relay/${VERSION}`;
 
+/** What the signature of a delivery has beside the HMAC headers. */
+export interface SignatureOptions {
+  /** Keys of the relay that sign too, newest first. */
+  readonly ed25519?: readonly Ed25519Key[] | undefined;
+  /** Headers that are sent a second time under another name. One that a delivery does not have is left out. */
+  readonly repeated?: RepeatedHeaders | undefined;
+}
+
 /**
  * @param keys newest first; the second one, if any, is the previous secret in its overlap
  * @param now epoch ms of this attempt
  * @param extra static headers of the subscription, in clear, that may stand beside ours (`mayStandBeside`)
- * @param ed25519 keys of the relay that sign too, newest first
  */
 export function signedHeaders(
   event: Signable,
   keys: readonly SigningKey[],
   now: number,
   extra?: Readonly<Record<string, string>>,
-  ed25519?: readonly Ed25519Key[],
+  { ed25519, repeated }: SignatureOptions = {},
 ): Record<string, string> {
   const [current, previous] = keys;
   if (current === undefined) throw new Error("a delivery needs at least one live secret");
@@ -51,11 +58,12 @@ export function signedHeaders(
   }
   if (ed25519 !== undefined)
     headers["webhook-signature"] += ed25519Signatures(ed25519, event.eventId, timestamp, event.body);
+  for (const name in repeated) {
+    const value = headers[repeated[name] as string];
+    if (value !== undefined) headers[name] = value;
+  }
   return headers;
 }
-
-/** False for a header that a delivery has anyway, which a receiver would get twice. */
-export const mayStandBeside = (name: string): boolean => !isReservedHeader(name) && !/^accept-encoding$/i.test(name);
 
 const hexSignature = (key: SigningKey, body: Uint8Array): string =>
   createHmac("sha256", key.whole).update(body).digest("hex");

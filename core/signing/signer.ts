@@ -1,11 +1,11 @@
 /** Signs attempts with the secrets that are live at that moment; caches opened secrets, bounded. */
 import { setNewest } from "../model/bounded-map.ts";
 import { clientKeyAad, clientSecretAad, type Credentials } from "../model/credentials.ts";
+import { mayStandBeside } from "../model/header-names.ts";
 import type { Signable } from "../model/signable.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Keys } from "../ports/plugin.ts";
-import type { Ed25519Key } from "./ed25519.ts";
-import { mayStandBeside, signedHeaders } from "./headers.ts";
+import { signedHeaders, type SignatureOptions } from "./headers.ts";
 import { signingKey, type SigningKey } from "./secret.ts";
 
 export interface Signer {
@@ -39,9 +39,10 @@ interface Opened {
   readonly credentials: Credentials | undefined;
 }
 
-/** @param ed25519 keys of the relay that sign every delivery too; `undefined` where the config asks for none */
-export function createSigner(keys: Pick<Keys, "open">, ed25519?: readonly Ed25519Key[]): Signer {
+/** @param options the same for every delivery */
+export function createSigner(keys: Pick<Keys, "open">, options: SignatureOptions = {}): Signer {
   const held = new Map<string, Opened>();
+  const repeated = new Set(Object.keys(options.repeated ?? {}).map((name) => name.toLowerCase()));
 
   function open(sub: Subscription): Opened {
     const known = held.get(sub.id);
@@ -87,7 +88,7 @@ export function createSigner(keys: Pick<Keys, "open">, ed25519?: readonly Ed2551
     Object.fromEntries(
       Object.entries(sealed)
         // An older record may contain a name that is reserved by now: its attempts could not be sent with it.
-        .filter(([name]) => mayStandBeside(name))
+        .filter(([name]) => mayStandBeside(name) && !repeated.has(name.toLowerCase()))
         .map(([name, value]) => [name.toLowerCase(), keys.open(value, headerAad(sub.keyId, sub.id, name))]),
     );
 
@@ -95,7 +96,7 @@ export function createSigner(keys: Pick<Keys, "open">, ed25519?: readonly Ed2551
     sign(sub, event, now) {
       const opened = open(sub);
       const live = liveSecrets(sub, now).map((secret) => opened.keys.get(secret.version) as SigningKey);
-      return signedHeaders(event, live, now, opened.extra, ed25519);
+      return signedHeaders(event, live, now, opened.extra, options);
     },
     hidden: (sub) => open(sub).hidden,
     credentials: (sub) =>

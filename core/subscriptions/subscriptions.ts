@@ -1,6 +1,7 @@
 /** Creates, updates, rotates, disables and deletes subscriptions. Each step is one conditional commit. */
 import { ordinals, randomId } from "../model/ids.ts";
 import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
+import type { RepeatedHeaders } from "../model/header-names.ts";
 import { OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import type { DisabledReason, RetryOptions, Subscription } from "../model/subscription.ts";
@@ -16,7 +17,7 @@ import { checkRoomForOrdered } from "./ordering.ts";
 import type { CheckedUrl } from "./check-url.ts";
 import { checkCredentials, checkTogether, givenDetail, sealCredentials } from "./credentials.ts";
 import { createRotation, newSecret, type WithSecret } from "./rotate.ts";
-import { checkEvents, checkTransform, fieldsOf, patched, sealHeaders } from "./update.ts";
+import { checkEvents, checkHeaders, checkTransform, fieldsOf, patched, sealHeaders } from "./update.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
 export { createSubscriptionCache, decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
@@ -49,6 +50,8 @@ export interface SubscriptionsDeps {
   readonly events?: () => readonly string[] | undefined;
   /** Returns the names of the transforms. @default none */
   readonly transforms?: () => readonly string[];
+  /** Names of headers that a subscription cannot have, because the config gives them to headers of the relay. */
+  readonly repeated?: RepeatedHeaders;
   /** Returns an operational event to store with a change; `undefined` when no subscription wants it. */
   readonly operationalEvent?: (
     keyId: string,
@@ -113,6 +116,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     async create(keyId, given, actor) {
       checkEvents(given.events, deps.events?.());
       checkTransform(given.transform, deps.transforms);
+      checkHeaders(given.headers, deps.repeated);
       const fields = await checked(given);
       const url = await allowed(fields.url);
       const id = randomId("sub");
@@ -156,6 +160,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
 
     async update(keyId, id, given, actor) {
       if (given.events !== undefined) checkEvents(given.events, deps.events?.());
+      checkHeaders(given.headers, deps.repeated);
       const patch = await checked(given);
       const { now } = await load(keyId, id);
       if (given.transform !== now.transform) checkTransform(given.transform, deps.transforms);

@@ -1,5 +1,6 @@
 /** Computes what an update makes of a subscription. Pure, except for the sealing of header values. */
 import type { Filter, FilterPath } from "../model/filter.ts";
+import type { RepeatedHeaders } from "../model/header-names.ts";
 import { isEventPattern, matchesPattern, OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import type { FieldError } from "../model/problem.ts";
@@ -98,6 +99,15 @@ export function checkTransform(name: string | null | undefined, known: (() => re
   const there = names.length === 0 ? "it has none" : `there are: ${names.join(", ")}`;
   const errors = [{ path: "transform", message: `is not a transform of the relay's config (${there})` }];
   throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
+}
+
+/** @throws Problem VALIDATION_FAILED for a header whose name the relay gives to one of its own (`signature.headers`) */
+export function checkHeaders(given: object | null | undefined, repeated: RepeatedHeaders | undefined): void {
+  const taken = new Set(Object.keys(repeated ?? {}).map((name) => name.toLowerCase()));
+  const errors = Object.keys(given ?? {})
+    .filter((name) => taken.has(name.toLowerCase()))
+    .map((name) => ({ path: `headers.${name}`, message: "is the relay's own (signature.headers of its config)" }));
+  if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
 }
 
 /**

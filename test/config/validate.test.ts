@@ -131,6 +131,11 @@ describe("each key", () => {
     ],
     ["jobs", { jobs: [] }, { jobs: [] }],
     ["dashboard", { dashboard: false }, { dashboard: false }],
+    [
+      "signature",
+      { signature: { headers: { "svix-id": "webhook-id" } } },
+      { signature: { ed25519: false, headers: { "svix-id": "webhook-id" } } },
+    ],
     ["transforms", { transforms: { slack: String } }, { transforms: { slack: String } }],
     [
       "transformLimits",
@@ -155,6 +160,28 @@ describe("each key", () => {
 });
 
 describe("a wrong config", () => {
+  it("is refused when a header of one's own could not be sent, or repeats none of the relay's", () => {
+    const headers = {
+      "X-Mine": "X-Theirs",
+      "webhook-id": "X-Relay-Event",
+      "Content-Type": "webhook-id",
+      "a b": "webhook-id",
+      "X-Twice": "webhook-id",
+      "x-twice": "webhook-id",
+    };
+    expect(problems({ signature: { headers } })).toEqual({
+      'signature.headers["X-Mine"]': expect.stringMatching(/^must be one of X-Relay-Webhook-Signature, /),
+    });
+    expect(problems({ signature: { headers: { ...headers, "X-Mine": "webhook-id" } } })).toEqual({
+      'signature.headers["webhook-id"]': "is a header that a delivery or its connection has already",
+      'signature.headers["Content-Type"]': "is a header that a delivery or its connection has already",
+      'signature.headers["a b"]': "is not a header name",
+      'signature.headers["x-twice"]': "is given more than once",
+    });
+    const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`X-${i}`, "webhook-id"]));
+    expect(problems({ signature: { headers: many } })).toEqual({ "signature.headers": "may be at most 16" });
+  });
+
   it("is refused when a transform is no function that could be called by its name", () => {
     const transforms = { slack: "text", "2nd": () => ({}), later: async () => ({}), fine: () => ({}) };
     expect(problems({ transforms, transformLimits: { workers: 1, timeoutMs: 60_000 } })).toEqual({

@@ -1,6 +1,6 @@
 /** Ed25519 signatures: made beside the HMAC ones, verified with public keys alone, also while the key changes. */
 import { describe, expect, it } from "vitest";
-import { ed25519Key } from "../../core/signing/ed25519.ts";
+import { ed25519Key, type Ed25519Key } from "../../core/signing/ed25519.ts";
 import { signedHeaders } from "../../core/signing/headers.ts";
 import { newSecret, signingKey } from "../../core/signing/secret.ts";
 import { verifyEd25519, verifyHex, verifyStandard } from "../../core/signing/verify.ts";
@@ -10,8 +10,8 @@ const secret = newSecret();
 const [one, two] = [ed25519Key(Buffer.alloc(32, 1)), ed25519Key(Buffer.alloc(32, 2))];
 const body = Buffer.from('{"a":1}');
 const event = { eventId: "evt_1", type: "a:b", body, attempt: 1, cycle: 0, traceparent: undefined };
-const headersOf = (keys?: Parameters<typeof signedHeaders>[4]) =>
-  signedHeaders(event as never, [signingKey(secret)], NOW, undefined, keys);
+const headersOf = (keys?: readonly Ed25519Key[]) =>
+  signedHeaders(event as never, [signingKey(secret)], NOW, undefined, { ed25519: keys });
 
 describe("an Ed25519 signature", () => {
   it("stands beside those of the secret, which stay as they are", () => {

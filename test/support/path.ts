@@ -74,6 +74,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     delivery: { timeoutMs: 10_000, concurrency: 512, perSubscription: 16, holdMs: 30_000, ...options.delivery },
     health: options.health ?? false,
     intake: { maxPending: 0, maxPendingPerKey: 0, maxBodyBytes: 67_108_864 },
+    signature: { ed25519: false, headers: {} },
     subscriptions: { perKey: options.perKey ?? 50 },
   } as Plan;
 

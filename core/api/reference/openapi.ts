@@ -1,4 +1,5 @@
 /** The OpenAPI 3.1 document, put together from what operations and routes say of themselves. */
+import type { RepeatedHeaders } from "../../model/header-names.ts";
 import type { Route, SecurityScheme } from "../../ports/route.ts";
 import type { AnyOperation } from "../http/operation.ts";
 import { problem } from "../resources/shapes.ts";
@@ -18,12 +19,14 @@ export interface DocumentDeps {
   readonly version: string;
   /** What the config says of the event types now; the same object until it changes. */
   readonly types?: (() => EventTypes | undefined) | undefined;
+  /** Headers that deliveries have a second time, under a name of the config. */
+  readonly repeated?: RepeatedHeaders;
 }
 
 /** Asked for by every operation, and by routes that say so. */
 const ACCESS_TOKEN = { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "An access token." };
 
-export function openApiDocument({ operations, routes, version, types }: DocumentDeps): Json {
+export function openApiDocument({ operations, routes, version, types, repeated = {} }: DocumentDeps): Json {
   const schemas = collectSchemas();
   schemas.of(problem, "output");
   const all: readonly Described[] = [
@@ -48,7 +51,7 @@ export function openApiDocument({ operations, routes, version, types }: Document
     servers: [{ url: "/" }],
     security: [{ bearer: [] }],
     paths,
-    webhooks: { ...webhooks(schemas), ...typedWebhooks(types?.() ?? {}) },
+    webhooks: { ...webhooks(schemas, repeated), ...typedWebhooks(types?.() ?? {}) },
     components: { schemas: schemas.components, securitySchemes: { ...schemes, bearer: ACCESS_TOKEN } },
   };
 }

@@ -1,5 +1,6 @@
 /** What receivers get: the body and the headers of a delivery, for the `webhooks` section of the document. */
 import { z } from "zod";
+import type { RepeatedHeaders } from "../../model/header-names.ts";
 import type { Json, SchemaCollection } from "./json-schema.ts";
 import { contentOf, parameters } from "./paths.ts";
 
@@ -70,7 +71,17 @@ const example = {
   data: { amount: "12.50", currency: "EUR" },
 };
 
-export const webhooks = (schemas: SchemaCollection): Json => ({
+/** @param repeated names of the config for headers that are sent twice */
+function allHeaders(repeated: RepeatedHeaders): z.ZodObject {
+  const own = deliveredHeaders.shape;
+  const again = Object.entries(repeated).map(([name, of]) => {
+    const one = own[of].meta({ ...own[of].meta(), description: `The same as \`${of}\`.` });
+    return [name, one] as const;
+  });
+  return z.object({ ...own, ...Object.fromEntries(again) });
+}
+
+export const webhooks = (schemas: SchemaCollection, repeated: RepeatedHeaders): Json => ({
   event: {
     post: {
       operationId: "receiveEvent",
@@ -79,7 +90,7 @@ export const webhooks = (schemas: SchemaCollection): Json => ({
         "Check one of the two signatures over the raw body before you parse it, and compare in constant time. An answer that is no 2xx is tried again, up to 5 times in all; then the delivery is `failed` and can be replayed.",
       tags: ["Deliveries"],
       security: [],
-      parameters: parameters("header", deliveredHeaders, schemas),
+      parameters: parameters("header", allHeaders(repeated), schemas),
       requestBody: {
         required: true,
         content: contentOf([{ schema: deliveredEvent, examples: { event: example } }], "output", schemas),

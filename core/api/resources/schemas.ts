@@ -1,6 +1,6 @@
 /** The shapes of requests and answers: what validates them, types them and documents them. */
 import { z } from "zod";
-import { isReservedHeader } from "../../model/header-names.ts";
+import { HEADER_NAME, isReservedHeader, MAX_HEADER_NAME } from "../../model/header-names.ts";
 import { isEventPattern } from "../../model/names.ts";
 import { TRANSFORM_NAME } from "../../model/transform.ts";
 import { filter, path } from "./filter-schema.ts";
@@ -11,10 +11,8 @@ import { ownSecret } from "./secret-field.ts";
 
 /** For the documentation: `isEventPattern` decides. */
 const EVENT_PATTERN = "^(?:[A-Za-z0-9_-]+|\\*)(?:[:.](?:[A-Za-z0-9_-]+|\\*))*$";
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const HEADER_VALUE = /^[\x20-\x7e]*$/;
 const MAX_HEADERS = 20;
-const MAX_HEADER_NAME = 128;
 
 const eventName = z
   .string()

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { el, part } from "./dom.ts";
 import { Field } from "./fields.ts";
 import { Copy, notice } from "./elements.ts";
-import { userAgent } from "./session.ts";
+import { repeatedHeaders, userAgent } from "./session.ts";
 import type { Attempt, RelayEvent, Subscription } from "./shapes.ts";
 
 /**
@@ -117,7 +117,7 @@ const Request = part(({ event, data, attempt, sub }: SentProps) => {
 
   const url = sub !== undefined && URL.canParse(sub.url) ? new URL(sub.url) : undefined;
   const own = Object.keys(sub?.headers ?? {}).map((name) => [name.toLowerCase(), HIDDEN] as const);
-  const headers: readonly (readonly [string, string])[] = [
+  const sent: readonly (readonly [string, string])[] = [
     ["host", url?.host ?? "(of the subscription’s URL)"],
     ...own,
     ["Content-Type", "application/json"],
@@ -131,8 +131,11 @@ const Request = part(({ event, data, attempt, sub }: SentProps) => {
     ["X-Relay-Attempt", String(attempt.number)],
     ["Content-Digest", digest === undefined ? "(SHA-256 of the body)" : `sha-256=:${digest}:`],
     ...(attempt.cycle > 0 ? [["X-Relay-Replay", String(attempt.cycle)] as const] : []),
-    ["content-length", String(text.encode(body).length)],
   ];
+  const again = repeatedHeaders.flatMap(([name, of]) =>
+    sent.filter(([one]) => one === of).map(([, value]) => [name, value] as const),
+  );
+  const headers = [...sent, ...again, ["content-length", String(text.encode(body).length)] as const];
   const target = url === undefined ? "(path of the subscription’s URL)" : url.pathname + url.search;
   const whole = [`POST ${target} HTTP/1.1`, ...headers.map(([name, value]) => `${name}: ${value}`), "", body].join(
     "\n",

@@ -23,6 +23,8 @@ const { dataset } = document.documentElement;
 export const hasAccounts = dataset["auth"] === "accounts";
 /** What the relay sends as `User-Agent`. */
 export const userAgent = dataset["agent"] ?? "Relay";
+/** Headers that it sends a second time: the other name, and the header that is repeated. */
+export const repeatedHeaders = Object.entries(JSON.parse(dataset["repeated"] ?? "{}") as Record<string, string>);
 
 interface Granted {
   readonly token: string;

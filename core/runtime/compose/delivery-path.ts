@@ -104,7 +104,9 @@ function composePublish(container: Container<DeliveryPath>): void {
 /** One signed request, and what knows of those under way. */
 function composeSend(container: Container<DeliveryPath>): void {
   container.make("transportOf", ["transports"], ({ transports }) => chooseTransport(transports));
-  container.make("signer", ["keys", "webhookKeys"], ({ keys, webhookKeys }) => createSigner(keys, webhookKeys));
+  container.make("signer", ["plan", "keys", "webhookKeys"], ({ plan, keys, webhookKeys }) =>
+    createSigner(keys, { ed25519: webhookKeys, repeated: plan.signature.headers }),
+  );
   container.make(
     "send",
     ["plan", "clock", "transportOf", "signer", "observerPlugins"],
@@ -135,6 +137,7 @@ function composeSend(container: Container<DeliveryPath>): void {
         takesCredentials: takesCredentials(transports),
         retry: plan.retry,
         perKey: plan.subscriptions.perKey,
+        repeated: plan.signature.headers,
         events: catalogue.now,
         transforms: () => transforms?.names() ?? [],
         abort: (id) => cluster.ask("stop", id),

@@ -68,17 +68,21 @@ export function composeRoutes(parts: ServedParts, operations: readonly AnyOperat
   const { ports, path, gateway, metrics, state, thread } = parts;
   const { auth, sources } = ports;
   const { plan, clock } = path;
+  const repeated = plan.signature.headers;
   const own = [
     ...healthRoutes({ clock, readiness: () => readiness(ports, plan, state(), thread) }),
     ...webhookKeyRoutes(path.webhookKeys ?? []),
   ];
   const fromPlugins = [...(auth.routes ?? []), ...sources.flatMap((source) => source?.routes ?? [])];
-  const page = plan.dashboard ? dashboardRoutes({ firstRun: auth.firstRun, userAgent: `Relay/${VERSION}` }) : [];
+  const page = plan.dashboard
+    ? dashboardRoutes({ firstRun: auth.firstRun, userAgent: `Relay/${VERSION}`, repeated })
+    : [];
   const documented = openApiRoutes({
     operations,
     routes: [...own, ...fromPlugins, ...servedRoutes(gateway, plan)],
     types: path.catalogue.types,
     version: VERSION,
+    repeated,
   });
   const relays = [
     ...own,
