@@ -152,6 +152,7 @@ describe("the figures of a working relay", () => {
       "ordered_waiting",
       "ordered_held",
       "transform_seconds",
+      "schema_mismatches",
     ];
     expect(Object.keys(METRIC_TABLE).filter((name) => !fed(name) && !atRest.includes(name))).toEqual([]);
     expect(text).toContain('relay_source_lag_seconds{source="spool"} 0');
