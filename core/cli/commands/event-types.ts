@@ -1,4 +1,5 @@
 /** `relay events types`: shows the event types that may be published, and what their data is, through the API. */
+import { commands as imports } from "./event-types-import.ts";
 import { openApi } from "../support/client.ts";
 import { API_OPTIONS, JSON_OPTION, type Command } from "../support/command.ts";
 import { EX_OK } from "../support/exit.ts";
@@ -63,4 +64,4 @@ function describe({ name, description, deprecated, validate, schema, example }: 
   return lines.join("\n");
 }
 
-export const commands: readonly Command[] = [types];
+export const commands: readonly Command[] = [types, ...imports];
