@@ -30,6 +30,7 @@ export default defineRelay({
   auth: accounts(),
 
   // Event names that may be published (example); any well-formed name when left out.
+  // An object says more of each: events: { "deposit:paid": { schema: { type: "object" }, example: {} } }
   // events: ["deposit:paid", "withdraw:sent"],
 
   // 5 attempts in all; they wait 5, 20, 80 and 320 s for each other.

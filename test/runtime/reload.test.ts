@@ -135,6 +135,26 @@ describe("SIGHUP", () => {
     },
   );
 
+  it("takes over the schemas of event types, the first ones too", { timeout: 240_000 }, async () => {
+    names(["a:b"]);
+    config("events: names");
+    await using relay = startCommand(["start"], { cwd: folder, env: { RELAY_PUBLISH_TOKEN: "the-token" } });
+    expect(await publish(relay, "a:b")).toBe(202);
+    /** Publishes until the answer is this one: schemas judge from the moment at which they are compiled. */
+    async function answers(status: number): Promise<void> {
+      while ((await publish(relay, "a:b")) !== status) await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    config(`events: { "a:b": { schema: { type: "string" } } }`);
+    expect(await hangUp(relay, /reloaded.*\n/)).toContain('"result":"eventTypes"');
+    await answers(400);
+    config(`events: { "a:b": { schema: { type: "strin" } } }`);
+    expect(await hangUp(relay, /a problem of the config.*\n/)).toContain("schema is invalid");
+    expect(await publish(relay, "a:b")).toBe(400);
+    config(`events: { "a:b": { schema: { type: "integer" } } }`);
+    await hangUp(relay, /reloaded.*\n/);
+    await answers(202);
+  });
+
   it("refuses a bad config, keeps the old one, and tells every problem", { timeout: 240_000 }, async () => {
     names(["a:b"]);
     config("events: names");

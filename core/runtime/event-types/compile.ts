@@ -3,7 +3,7 @@ import type { AnySchema, ValidateFunction } from "ajv/dist/2020.js";
 import type { EventTypes, JsonSchema } from "../../model/event-type.ts";
 import { checkBounds, SchemaFault } from "./schema-bounds.ts";
 import { createValidator, described } from "./validator.ts";
-import type { StepBudget } from "./pattern.ts";
+import { patternBudget } from "./pattern.ts";
 
 /** Steps that the patterns of one publication may take: an honest one takes less than one a byte. */
 const MOST_PATTERN_STEPS = 20_000_000;
@@ -26,7 +26,7 @@ export interface CompiledTypes {
 
 export async function compileEventTypes(types: EventTypes): Promise<CompiledTypes> {
   const problems: TypeProblem[] = [];
-  const budget: StepBudget = { left: Number.POSITIVE_INFINITY };
+  const budget = patternBudget();
   const sound: (readonly [string, AnySchema])[] = [];
   const extensions = new Set<string>();
   const note = (type: string, place: "schema" | "example", error: unknown): void => {

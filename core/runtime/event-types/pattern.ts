@@ -4,10 +4,17 @@
  */
 import { patternProgram, type Step, type Taker } from "./pattern-program.ts";
 
-/** Steps that all tries of one publication may still take. A try that finds none left does not match. */
-export interface StepBudget {
+/** What all patterns of a config share, so that their number does not multiply what a publisher can make them take. */
+export interface PatternBudget {
+  /** Steps that the tries of this publication may still take. A try that finds none left does not match. */
   left: number;
+  /** Places and transitions that they remember. */
+  remembered: number;
+  /** Has each of them forget what it remembers. */
+  readonly forget: (() => void)[];
 }
+
+export const patternBudget = (left = Number.POSITIVE_INFINITY): PatternBudget => ({ left, remembered: 0, forget: [] });
 
 export interface Pattern {
   test(text: string): boolean;
@@ -25,25 +32,25 @@ interface State {
 
 type Before = "start" | "word" | "other";
 
-/** Places and transitions that one pattern remembers; beyond that it begins again. */
-const REMEMBERED = 50_000;
+/** Most places and transitions that are remembered, about 20 MB; beyond that all patterns begin again. */
+const REMEMBERED = 200_000;
 const END = -1;
 
 const isWord = (code: number): boolean =>
   (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || code === 95 || (code >= 97 && code <= 122);
 
 /** @throws Error that says in words why the pattern cannot be used */
-export function createPattern(source: string, budget: StepBudget): Pattern {
+export function createPattern(source: string, budget: PatternBudget): Pattern {
   const { steps, takers, anchored } = patternProgram(source);
   let states = new Map<string, State>();
-  let remembered = 0;
+  budget.forget.push(() => (states = new Map()));
 
   function stateOf(places: readonly number[], before: Before): State {
     const key = `${before}:${places.join()}`;
     let state = states.get(key);
     if (state === undefined) {
       states.set(key, (state = { places, before, next: new Map() }));
-      remembered += places.length + 1;
+      budget.remembered += places.length + 1;
     }
     return state;
   }
@@ -77,15 +84,15 @@ export function createPattern(source: string, budget: StepBudget): Pattern {
     budget.left--;
     const known = state.next.get(code);
     if (known !== undefined) return known;
-    if (remembered > REMEMBERED) {
-      states = new Map();
-      remembered = 0;
+    if (budget.remembered > REMEMBERED) {
+      for (const forget of budget.forget) forget();
+      budget.remembered = 0;
       // What is still held of the old states must not grow either.
       state.next.clear();
     }
     const next = advance(state, code);
     state.next.set(code, next);
-    remembered++;
+    budget.remembered++;
     return next;
   }
 

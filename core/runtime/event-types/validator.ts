@@ -3,13 +3,13 @@
  * those that do not by themselves (`pattern`, `uniqueItems`, `enum`) are replaced.
  */
 import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
-import { createPattern, type StepBudget } from "./pattern.ts";
+import { createPattern, type PatternBudget } from "./pattern.ts";
 
 /** Keywords of OpenAPI that describe and do not check. */
 const ANNOTATIONS = ["example", "externalDocs", "xml", "discriminator"];
 
 /** Loads the library, which a relay without schemas never does. @param extensions keywords that check nothing */
-export async function createValidator(budget: StepBudget, extensions: Iterable<string>): Promise<Ajv2020> {
+export async function createValidator(budget: PatternBudget, extensions: Iterable<string>): Promise<Ajv2020> {
   const { Ajv2020 } = await import("ajv/dist/2020.js");
   const linear = Object.assign((pattern: string) => createPattern(pattern, budget), { code: "linearPattern" });
   const ajv = new Ajv2020({

@@ -1,9 +1,9 @@
 // Patterns of schemas: they say what the engine of JavaScript says, and take linear time where that takes for ever.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createPattern } from "../../../core/runtime/event-types/pattern.ts";
+import { createPattern, patternBudget } from "../../../core/runtime/event-types/pattern.ts";
 
-const plenty = () => ({ left: Number.POSITIVE_INFINITY });
+const plenty = patternBudget;
 
 const patterns = [
   "",
@@ -63,14 +63,14 @@ describe("a pattern", () => {
   });
 
   it("takes a number of steps that grows with the text alone, where JavaScript takes for ever", () => {
-    const budget = { left: 10_000_000 };
+    const budget = patternBudget(10_000_000);
     expect(createPattern("^(a+)+$", budget).test(`${"a".repeat(100_000)}!`)).toBe(false);
     expect(createPattern("(x+x+)+y", budget).test("x".repeat(100_000))).toBe(false);
     expect(budget.left).toBeGreaterThan(9_000_000);
   });
 
   it("stops when its steps are used up, and then does not match", () => {
-    const budget = { left: 1_000 };
+    const budget = patternBudget(1_000);
     const pattern = createPattern("^a*$", budget);
     expect(pattern.test("a".repeat(500))).toBe(true);
     expect(pattern.test("a".repeat(5_000))).toBe(false);
@@ -83,6 +83,18 @@ describe("a pattern", () => {
     for (let i = 0; i < 3_000; i++) text += String.fromCodePoint(0x4e00 + i);
     expect(pattern.test(text)).toBe(false);
     expect(pattern.test(`${text}é`)).toBe(true);
+  });
+
+  it("shares its memory with the others of a config, however many there are", () => {
+    const budget = patternBudget();
+    const patterns = Array.from({ length: 50 }, (_, i) => createPattern(`[^é]{${100 + i}}é`, budget));
+    for (const pattern of patterns) {
+      let text = "";
+      for (let i = 0; i < 500; i++) text += String.fromCodePoint(0x4e00 + i);
+      expect(pattern.test(text)).toBe(false);
+      expect(budget.remembered).toBeLessThan(201_000);
+    }
+    expect(patterns.every((pattern) => pattern.test(`${"a".repeat(200)}é`))).toBe(true);
   });
 
   it.each([
