@@ -134,7 +134,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           keyId,
           url,
           events: [...new Set(fields.events)],
-          status: "active",
+          status: fields.status ?? "active",
           createdAt: at,
           updatedAt: at,
           generation: 1,

@@ -32,6 +32,8 @@ export interface SubscriptionFields extends Options {
   readonly events: readonly string[];
   /** In clear text. The relay makes one where there is none. */
   readonly secret?: string | null;
+  /** @default active */
+  readonly status?: SubscriptionStatus;
 }
 
 export interface SubscriptionPatch extends Options {

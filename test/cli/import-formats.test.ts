@@ -76,8 +76,10 @@ describe("an endpoint of Svix", () => {
     expect("body" in made && bodyErrors(made.body)).toEqual(["colour: is not known"]);
   });
 
-  it("is left out when it is disabled, and refused when it has channels", () => {
-    expect(svix({ ...listed, disabled: true })).toEqual({ leftOut: "is disabled", url: URL });
+  it("stays disabled where it is, and is refused when it has channels", () => {
+    const made = svix({ ...listed, disabled: true });
+    expect(made).toMatchObject({ body: { url: URL, status: "disabled" } });
+    expect("body" in made && bodyErrors(made.body)).toEqual([]);
     expect(svix({ ...listed, channels: ["eu"] })).toMatchObject({ errors: [expect.stringMatching(/^channels: /)] });
   });
 });
@@ -114,9 +116,9 @@ describe("a subscription of Convoy", () => {
     expect("body" in made && bodyErrors(made.body)).toEqual([]);
   });
 
-  it("is left out when its endpoint is paused, and refused where it would send more or other than it did", () => {
+  it("is disabled when its endpoint is paused, and refused where it would send more or other than it did", () => {
     expect(convoy({ ...listed, endpoint_metadata: { ...endpoint, status: "paused" } })).toMatchObject({
-      leftOut: "is paused",
+      body: { status: "disabled" },
     });
     const refused: [Record<string, unknown>, RegExp][] = [
       [{ filter_config: { event_types: ["*"], filter: { body: { a: 1 } } } }, /^filter_config.filter: /],

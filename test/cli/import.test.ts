@@ -67,16 +67,17 @@ describe("an import", () => {
     ];
     const name = file("moved.json", JSON.stringify({ data: from }));
     const dry = await run(["import", name, "--key", "key_moved", "--dry-run"]);
-    expect(dry).toMatchObject({ code: 0, stderr: "relay: 2 would create, 1 left out\n" });
+    expect(dry).toMatchObject({ code: 0, stderr: "relay: 3 would create\n" });
     expect(dry.stdout).toContain(`would create  item 1  ${hook}\n`);
-    expect(dry.stdout).toContain(`left out  item 2  ${hook}  is disabled\n`);
     expect(await listed("key_moved")).toEqual([]);
     const done = await run(["import", name, "--key", "key_moved"]);
-    expect(done).toMatchObject({ code: 0, stderr: "relay: 2 created, 1 left out\n" });
+    expect(done).toMatchObject({ code: 0, stderr: "relay: 3 created\n" });
     expect(done.stdout + done.stderr).not.toContain(own);
     // The relay has made this one: it is shown once.
     expect(done.stdout).toMatch(/^created {2}item 3 {2}sub_\S+ {2}\S+\/plain\n {2}secret {2}whsec_\S{44}$/m);
-    const [first, second] = await listed("key_moved");
+    const [first, off, second] = await listed("key_moved");
+    expect(off).toMatchObject({ status: "disabled" });
+    expect(off).not.toHaveProperty("disabledReason");
     expect(second).toMatchObject(options);
     expect((await run(["test", String(first?.["id"]), "--key", "key_moved"])).code).toBe(0);
     const got = receiver.requests.find(({ path }) => path === "/moved");

@@ -94,3 +94,22 @@ describe("a subscription that is created with a secret", () => {
     expect([got.status, got.json.errors]).toEqual([400, [{ path: "secret", message: "is not known" }]]);
   });
 });
+
+describe("a subscription that is created disabled", () => {
+  it("gets nothing until it is enabled, and then what is accepted from there on", async () => {
+    const url = receiver.url("/key_later");
+    const body = { url, events: ["a:b"], status: "disabled" };
+    const { json } = await relay.call("POST", "/api-keys/key_later/webhooks", { token, body });
+    expect(json.data.status).toBe("disabled");
+    const event = (id: string) => ({ type: "a:b", keyId: "key_later", id, data: 1 });
+    const early = await relay.publish(event("early"));
+    expect(early.status).toBe(202);
+    const path = `/api-keys/key_later/webhooks/${json.data.id}`;
+    const enabled = await relay.call("PATCH", path, { token, body: { status: "active" } });
+    expect(enabled.json.data.status).toBe("active");
+    await relay.publish(event("late"));
+    const got = () =>
+      receiver.requests.filter((one) => one.path === "/key_later").map(({ headers }) => headers["webhook-id"]);
+    await expect.poll(got).toEqual(["late"]);
+  });
+});

@@ -165,7 +165,6 @@ describe("the figures of a working relay", () => {
     const relay = await startRelay({
       metrics: { token: TOKEN },
       storage: memory(),
-      signature: { ed25519: false, headers: {} },
       subscriptions: { perKey: 1_000 },
       retry: { attempts: 1 },
     });

@@ -145,6 +145,10 @@ export const createBody = (schemes: readonly string[]) =>
       headers: newHeaders.nullable().optional(),
       oauth2: newOauth2.nullable().optional(),
       secret: ownSecret.nullable().optional(),
+      status: z
+        .enum(["active", "disabled"])
+        .optional()
+        .meta({ description: "`disabled`: nothing is sent until it is enabled. `active` when left out." }),
     })
     .meta({ id: "SubscriptionCreate" });
 

@@ -31,12 +31,11 @@ const SECRETS = ["secret", "headers", "oauth2", "clientCertificate"];
 
 interface Result {
   readonly place: string;
-  readonly result: "created" | "would create" | "exists" | "left out" | "failed";
+  readonly result: "created" | "would create" | "exists" | "failed";
   readonly url?: string | undefined;
   readonly id?: string;
   /** The one that the relay made, where the file has none. */
   readonly secret?: string | undefined;
-  readonly why?: string;
   readonly errors?: readonly string[];
   /** Fields that are not carried over. */
   readonly notes?: readonly string[] | undefined;
@@ -99,7 +98,6 @@ async function settle(
   present: Present,
   relay: { readonly api: Api; readonly path: string } | undefined,
 ): Promise<Result> {
-  if ("leftOut" in made) return { place, result: "left out", url: made.url, why: made.leftOut };
   if ("errors" in made) return { place, result: "failed", url: made.url, errors: made.errors };
   const { body } = made;
   const notes = made.notes?.length === 0 ? undefined : made.notes;
@@ -151,8 +149,8 @@ function warnOfReaders(file: string, entries: readonly { readonly made: Translat
 
 const printerOf =
   ({ print, say }: CliEnvironment) =>
-  ({ place, result, url, id, secret, why, errors, notes }: Result): void => {
-    const line = [result, place, id, url && printable(url), why].filter((part) => part !== undefined).join("  ");
+  ({ place, result, url, id, secret, errors, notes }: Result): void => {
+    const line = [result, place, id, url && printable(url)].filter((part) => part !== undefined).join("  ");
     print(line);
     if (secret !== undefined) print(`  secret  ${secret}`);
     for (const one of errors ?? []) say(`relay: ${place}: ${printableLines(one)}`);

@@ -60,6 +60,7 @@ const SECRET: Option = {
   flags: "--secret <from>",
   about: "a secret that the receiver has already: @file, - for stdin, or env:NAME (a fresh one is made and printed)",
 };
+const DISABLED: Option = { flags: "--disabled", about: "nothing is sent until it is enabled" };
 const DESCRIPTION: Option = { flags: "--description <text>", about: "a note for people" };
 
 const webhooks = (given: Given): string => `/api-keys/${encodeURIComponent(given.key())}/webhooks`;
@@ -85,7 +86,7 @@ const list: Command = {
 const create: Command = {
   usage: "subscriptions create <url>",
   about: "subscribe a URL to events; prints once the secret that it makes",
-  options: [EVENTS, SECRET, DESCRIPTION, ...FIELD_OPTIONS, ...COMMON],
+  options: [EVENTS, SECRET, DISABLED, DESCRIPTION, ...FIELD_OPTIONS, ...COMMON],
   examples: [
     "relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid",
     'relay subscriptions create https://example.com/hook --key key_1 --events "*" --retry attempts=3 --rate-limit 10',
@@ -96,7 +97,8 @@ const create: Command = {
     if (events === undefined) throw usage("--events is missing");
     const description = given.text("description");
     const secret = await readSecretOption("secret", given.text("secret"), around);
-    const body = { url: given.args[0], events, secret, description, ...fieldOptions(given, around) };
+    const status = given.flag("disabled") ? "disabled" : undefined;
+    const body = { url: given.args[0], events, secret, status, description, ...fieldOptions(given, around) };
     const path = webhooks(given);
     const api = await openApi(given, around);
     const answer = await api.ask("POST", path, body);

@@ -14,7 +14,6 @@ export const convoy: Format = (fields) => {
   const endpoint = objectOf(fields["endpoint_metadata"]) ?? {};
   const url = textOf(endpoint["url"]);
   const status = textOf(endpoint["status"]);
-  if (status !== undefined && status !== "active") return { leftOut: `is ${status}`, url };
   const { event_types: events, filter } = objectOf(fields["filter_config"]) ?? {};
   const conditions = objectOf(filter) ?? {};
   const { headers, problem } = headersOf(endpoint["authentication"]);
@@ -38,6 +37,8 @@ export const convoy: Format = (fields) => {
       ...(description !== undefined && { description }),
       ...(headers !== undefined && { headers }),
       ...(secret.secret !== undefined && { secret: secret.secret }),
+      // Paused, pending and inactive: nothing is sent there either.
+      ...(status !== undefined && status !== "active" && { status: "disabled" }),
     },
     notes: [
       ...LEFT_BEHIND.filter((name) => isFilled(fields[name])),

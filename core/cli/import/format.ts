@@ -2,8 +2,6 @@
 export type Translated =
   /** The body of the request that creates the subscription; `notes` name what is not carried over. */
   | { readonly body: Readonly<Record<string, unknown>>; readonly notes?: readonly string[] }
-  /** An entry that is not imported on purpose. */
-  | { readonly leftOut: string; readonly url?: string }
   /** What keeps the entry from being imported, as `field: message`. */
   | { readonly errors: readonly string[]; readonly url?: string };
 

@@ -13,7 +13,6 @@ const LEFT_BEHIND = ["metadata", "rateLimit"];
 
 export const svix: Format = (fields) => {
   const url = textOf(fields["url"]);
-  if (fields["disabled"] === true) return { leftOut: "is disabled", url };
   if (isFilled(fields["channels"]))
     return { errors: ["channels: have no counterpart: remove them, and set a filter afterwards"], url };
   const { description, throttleRate, secret, headers, ...rest } = fields;
@@ -26,6 +25,7 @@ export const svix: Format = (fields) => {
       ...(isFilled(description) && { description }),
       ...(isFilled(headers) && { headers }),
       ...(isFilled(throttleRate) && { rateLimit: { perSecond: throttleRate } }),
+      ...(fields["disabled"] === true && { status: "disabled" }),
       ...withSecret(secret ?? fields["key"]),
     },
     notes: LEFT_BEHIND.filter((name) => isFilled(fields[name])),
