@@ -70,7 +70,7 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
             verify: async () => reader.verify(),
             async room() {
               const { freeBytes, totalBytes } = await diskRoom(folder);
-              // The file does not shrink: free pages inside it are reused first.
+              // Free pages inside the file are reused first.
               return { freeBytes: freeBytes + reader.pages().free, totalBytes };
             },
             async status() {

@@ -19,17 +19,17 @@ describe("sqlite() and a power cut", { timeout: PATIENCE_MS }, () => {
     expect(await wrongAfter({ script: "steady" })).toEqual([]);
   });
 
-  // The thread's first ten syncs are those of opening a new database.
+  // The thread's first fourteen syncs are those of opening a new database.
   it("has all that it acknowledged after a sync failed", async ({ skip }) => {
     skip(missing !== undefined, missing);
-    expect(await wrongAfter({ script: "steady", inject: ["fsync,fdatasync:error=EIO:when=12"] })).toEqual([]);
+    expect(await wrongAfter({ script: "steady", inject: ["fsync,fdatasync:error=EIO:when=16"] })).toEqual([]);
   });
 
   it("has what it put behind commits whose sync failed as the process was killed, and no half of those", async ({
     skip,
   }) => {
     skip(missing !== undefined, missing);
-    const inject = ["fsync,fdatasync:signal=SIGKILL:when=13"];
+    const inject = ["fsync,fdatasync:signal=SIGKILL:when=17"];
     expect(await wrongAfter({ script: "steady", inject }, { script: "again" })).toEqual([]);
   });
 
@@ -37,7 +37,7 @@ describe("sqlite() and a power cut", { timeout: PATIENCE_MS }, () => {
     skip,
   }) => {
     skip(missing !== undefined, missing);
-    const inject = ["fsync,fdatasync:signal=SIGKILL:when=12"];
+    const inject = ["fsync,fdatasync:signal=SIGKILL:when=16"];
     const recorded = await recordLife("sqlite", fresh(), { script: "apart", inject }, { script: "again" });
     const [first, second] = recorded.parts;
     // The opening decides it.

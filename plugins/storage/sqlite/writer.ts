@@ -4,7 +4,7 @@ import { ConflictError, StartError, StorageError } from "../../../core/model/err
 import type { Change } from "../../../core/ports/storage.ts";
 import { rewriteLog } from "./write-ahead-log.ts";
 import { startThread, type Thread } from "./thread.ts";
-import type { WorkerAnswer, WorkerRequest, WorkerStart } from "./worker.ts";
+import type { WorkerAnswer, WorkerRequest, WorkerStart } from "./worker-messages.ts";
 
 /** Most commits and characters of one batch; a single commit may be longer. */
 const BATCH_COMMITS = 1_024;

@@ -1,0 +1,28 @@
+/** What the writer's thread is asked, and what it answers: types only, since the thread is started from its text. */
+
+export interface WorkerStart {
+  readonly path: string;
+  readonly cacheKiB: number;
+}
+
+/**
+ * A batch. `codes` has, for each commit, the number of its changes, then one code per change: the operation (put 1,
+ * delete 2, check 3) + 4 × its condition (none 0, must be absent 1, must be a text 2). `texts` has the key, the value
+ * of a put, and the text of a condition.
+ */
+export interface WorkerBatch {
+  readonly codes: readonly number[];
+  readonly texts: readonly string[];
+}
+
+type Fault = "unavailable" | "full" | "uncertain" | "broken";
+export type WorkerRequest = WorkerBatch | { readonly count: readonly [from: string, to: string] } | "close";
+export type WorkerAnswer =
+  | { readonly opened: true }
+  /** The start is refused: the file is not ours, or of a newer version. */
+  | { readonly refused: string }
+  /** The batch is durable, except these commits, whose conditions on these keys did not hold. */
+  | { readonly done: readonly (readonly [commit: number, keys: readonly string[]])[] | undefined }
+  | { readonly fault: Fault; readonly message: string }
+  | { readonly count: number }
+  | { readonly closed: true };
