@@ -13,7 +13,7 @@ import { gzipSync } from "node:zlib";
 const MODULES = [
   "account", "api", "app", "attempt", "audit-list", "cell", "chart", "choices", "delivery", "dialog", "dom", "erase-event", "erase-key", "event",
   "event-types-input", "events", "excerpt", "fields", "filter-test", "filters", "format", "headers-input", "api-keys", "live", "login", "main",
-  "order", "overview", "elements", "relay-status", "replay", "route", "secret", "sent", "session", "shell", "step-up",
+  "order", "overview", "elements", "relay-status", "replay", "route", "search", "secret", "sent", "session", "shell", "step-up",
   "subscription", "subscription-actions", "subscription-form", "subscriptions", "data-table", "test-event", "theme", "token", "totp",
 ] as const; // prettier-ignore
 

@@ -1,6 +1,7 @@
 /** Reads events and their results from storage: lists and details. */
+import type { Attempt } from "../model/attempt.ts";
 import type { Delivery, EventStatus } from "../model/delivery.ts";
-import { deliveryCount } from "../model/event.ts";
+import { bodyData, deliveryCount } from "../model/event.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { isOrdinal, ordinalFloor } from "../model/ids.ts";
 import { eventKey, eventsOf } from "../model/keys.ts";
@@ -15,7 +16,7 @@ import { createDeliveryReader, pairOf } from "../records/delivery-view.ts";
 import { createRecipients, everyRecipient, type Recipients } from "../records/recipients.ts";
 import { createWideStatus } from "../records/wide-status.ts";
 
-import type { DeliveriesRequest, DeliveryDetail, EventSummary, History } from "./history.ts";
+import type { DeliveriesRequest, DeliveryDetail, EventFilter, EventSummary, History } from "./history.ts";
 
 export { readDelivery } from "../records/delivery-view.ts";
 
@@ -39,23 +40,37 @@ export function createHistory(deps: {
   const read = createDeliveryReader(deps);
   const wideStatus = createWideStatus({ storage, recipients, read });
 
-  /** Reads the status of events with a list of their own, all at once. */
-  async function statuses(events: readonly ReadEvent[]): Promise<ReadonlyMap<RelayEvent, EventStatus>> {
+  /** Reads the status and the deliveries of events with a list of their own, all at once. */
+  async function readNarrow(events: readonly ReadEvent[]): Promise<ReadonlyMap<RelayEvent, Narrow>> {
     const narrow = events.filter(({ event }) => event.wide === undefined);
     const pairs = narrow.flatMap(({ event }) => event.subscriptionIds.map((sub) => ({ event, sub })));
     const deliveries = await read(pairs);
-    const found = new Map<RelayEvent, EventStatus>();
+    const found = new Map<RelayEvent, Narrow>();
     let first = 0;
     for (const one of narrow) {
       const own = deliveries.slice(first, (first += one.event.subscriptionIds.length));
-      found.set(one.event, statusOf(one, own));
+      found.set(one.event, { status: statusOf(one, own), deliveries: own });
     }
     return found;
   }
 
+  /** Whether a delivery of a wide event was attempted as the filter asks, and how many were read to tell. */
+  async function attemptedWide(event: RelayEvent, filter: EventFilter): Promise<{ found: boolean; read: number }> {
+    const { subscriptionId: id } = filter;
+    let count = 0;
+    for await (const page of id === undefined ? everyRecipient(recipients, event) : [[{ id }]]) {
+      const deliveries = await read(page.map(pairOf(event)));
+      count += deliveries.length;
+      if (wasAttempted(deliveries, filter)) return { found: true, read: count };
+    }
+    return { found: false, read: count };
+  }
+
   return {
     async events(keyId, filter, { after, limit }) {
-      const { since = 0, until, type, subscriptionId, status } = filter;
+      const { since = 0, until, type, subscriptionId, status, id, text } = filter;
+      const asksAttempts = [filter.statusCode, filter.error, filter.minDurationMs].some((one) => one !== undefined);
+      const counted = status === undefined && !asksAttempts;
       const items: EventSummary[] = [];
       let rows = 0;
       let looked = 0;
@@ -76,17 +91,26 @@ export function createHistory(deps: {
             break;
           }
           if (type !== undefined && event.type !== type) continue;
+          if (id !== undefined && !event.id.startsWith(id)) continue;
+          if (text !== undefined && (found.damaged || !bodyData(event).includes(text))) continue;
           if (subscriptionId !== undefined && !(await recipients.has(event, subscriptionId))) continue;
           wanted.push(found);
         }
-        const narrow = await statuses(wanted);
+        const narrow = await readNarrow(wanted);
         for (const found of wanted) {
           const { event } = found;
-          if (status === undefined && items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
-          const wide = narrow.has(event) ? undefined : await wideStatus(event);
-          const now = wide?.status ?? (narrow.get(event) as EventStatus);
+          if (counted && items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
+          const own = narrow.get(event);
+          const wide = own === undefined ? await wideStatus(event) : undefined;
+          const now = (own ?? wide)?.status as EventStatus;
           looked += wide?.read ?? 0;
-          if (status === undefined || now === status) {
+          let matches = status === undefined || now === status;
+          if (matches && asksAttempts) {
+            const many = own === undefined ? await attemptedWide(event, filter) : undefined;
+            looked += many?.read ?? 0;
+            matches = many?.found ?? wasAttempted(own?.deliveries ?? [], filter);
+          }
+          if (matches) {
             if (items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
             items.push({ ...found, status: now });
           }
@@ -104,7 +128,7 @@ export function createHistory(deps: {
       const located = await locateEvent(storage, keyId, eventId);
       if (located === undefined) return undefined;
       const { event, damaged } = located;
-      const status = event.wide ? (await wideStatus(event)).status : (await statuses([located])).get(event);
+      const status = event.wide ? (await wideStatus(event)).status : (await readNarrow([located])).get(event)?.status;
       const deliveries = await read((await recipients.slice(event, from, limit)).map(pairOf(event)));
       const end = from + deliveries.length;
       return {
@@ -124,6 +148,22 @@ export function createHistory(deps: {
 
     deliveries: createDeliveryList({ storage, clock, read, detailOf }),
   };
+}
+
+interface Narrow {
+  readonly status: EventStatus;
+  readonly deliveries: readonly Delivery[];
+}
+
+function wasAttempted(deliveries: readonly Delivery[], filter: EventFilter): boolean {
+  const { subscriptionId, statusCode, error, minDurationMs = 0 } = filter;
+  const meets = (attempt: Attempt): boolean =>
+    (statusCode === undefined || attempt.statusCode === statusCode) &&
+    (error === undefined || attempt.error === error) &&
+    attempt.durationMs >= minDurationMs;
+  return deliveries.some(
+    (one) => (subscriptionId === undefined || one.subscriptionId === subscriptionId) && one.attempts.some(meets),
+  );
 }
 
 const detailOf = (delivery: Delivery): DeliveryDetail => ({ delivery, attempts: delivery.attempts });

@@ -1,5 +1,5 @@
 /** Defines the queries of the history of events and deliveries. */
-import type { Attempt } from "../model/attempt.ts";
+import type { Attempt, AttemptError } from "../model/attempt.ts";
 import type { Delivery, DeliveryStatus, EventStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -11,6 +11,14 @@ export interface EventFilter {
   /** Epoch ms of acceptance: from (inclusive) … to (exclusive). */
   readonly since?: number;
   readonly until?: number;
+  /** How its id begins. */
+  readonly id?: string;
+  /** A part of its data, as that was published: letter by letter, escapes as they are. */
+  readonly text?: string;
+  /** At least one attempt, of the newest cycle of a delivery, meets all three that are given. */
+  readonly statusCode?: number;
+  readonly error?: AttemptError;
+  readonly minDurationMs?: number;
 }
 
 export interface EventSummary {

@@ -149,6 +149,23 @@ describe("against a running relay", () => {
     expect(page.stderr).toContain("there are more: --cursor ");
   });
 
+  it("searches events by id, data and attempts, and exports what it finds", async () => {
+    const search = (...args: string[]) => data<{ id: string }[]>("events", "list", "--key", "key_1", ...args);
+    expect((await search("--id", "00")).map((event) => event.id)).toEqual(["007"]);
+    expect((await search("--text", "no such text")).map((event) => event.id)).toEqual([]);
+    expect((await search("--status-code", "200", "--id", "007", "--min-duration", "0")).length).toBe(1);
+    expect((await run("events", "list", "--key", "key_1", "--status-code", "99")).code).toBe(64);
+    const all = await run("events", "export", "--key", "key_1");
+    const lines = all.stdout.trim().split("\n");
+    expect(all).toMatchObject({ code: 0, stderr: `relay: ${lines.length} events\n` });
+    expect(lines.map((line) => Object.keys(JSON.parse(line) as object))).toEqual(
+      lines.map(() => ["id", "type", "status", "createdAt", "acceptedAt"]),
+    );
+    const csv = await run("events", "export", "--key", "key_1", "--format", "csv", "--id", "007");
+    expect(csv.stdout).toMatch(/^id,type,status,createdAt,acceptedAt\n007,a:b,delivered,\S+Z,\S+Z\n$/);
+    expect((await run("events", "export", "--key", "key_1", "--format", "xml")).code).toBe(64);
+  });
+
   it("updates, disables, replays by force and deletes", async () => {
     expect(await data("subscriptions", "update", id, "--key", "key_1", "--events", "a:*")).toMatchObject({
       events: ["a:*"],

@@ -1,4 +1,5 @@
 // Events and their deliveries: looked for, looked into, sent again, and seen as they happen.
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
@@ -113,6 +114,47 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await expect.poll(() => rows.count()).toBe(1);
     await expectAccessible(page);
     await picture(page, "deliveries");
+  });
+
+  it("are searched by id, data and attempts, and what is found is written into a file", async () => {
+    receiver.answer(({ path }) => (path === "/sought" ? 200 : 500));
+    const { keyId } = await subscribed("/sought");
+    for (let i = 0; i < 30; i++) await relay.publish({ type: "deposit:paid", keyId, id: `plain:${i}`, data: i });
+    await relay.publish({ type: "deposit:paid", keyId, id: "sought:1", data: { customer: "ACME" } });
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go(`k/${keyId}/events`, "Events");
+    const rows = page.locator("tbody tr");
+    await expect.poll(() => rows.count()).toBe(25);
+    await page.getByText("Search by id, data or attempt").click();
+    await page.getByLabel("Data contains").fill("ACME");
+    await page.getByRole("button", { name: "Search" }).click();
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await rows.innerText()).toContain("sought:1");
+    expect(page.url()).toContain("text=ACME");
+    await page.getByLabel("Answered with").fill("500");
+    await page.getByLabel("Answered with").press("Enter");
+    await page.getByRole("heading", { name: "No event matches" }).waitFor();
+    await page.getByRole("button", { name: "Show all" }).click();
+    await expect.poll(() => rows.count()).toBe(25);
+    await page.getByText("Search by id, data or attempt").click();
+    await page.getByLabel("Answered with").fill("nonsense");
+    await page.getByRole("button", { name: "Search" }).click();
+    await page.getByText("must be 100 to 599").waitFor();
+    await page.getByLabel("Answered with").fill("200");
+    await page.getByRole("button", { name: "Search" }).click();
+    await expect.poll(() => rows.count()).toBe(25);
+    await expectAccessible(page);
+    await picture(page, "search");
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Export as CSV" }).click();
+    const text = readFileSync(await (await saved).path(), "utf8").split("\r\n");
+    expect(text).toHaveLength(33);
+    expect(text.slice(0, 2)).toEqual([
+      "id,type,status,createdAt,acceptedAt",
+      expect.stringMatching(/^sought:1,deposit:paid,delivered,/),
+    ]);
+    expect(complaints.filter((one) => !one.includes("400"))).toEqual([]);
   });
 
   it("tell their story: each attempt, and when the next one comes", async () => {

@@ -16,6 +16,7 @@ import { pluginContext } from "../support/plugin-context.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
 import * as wide from "../support/wide.ts";
 import type { WideHarness } from "../support/wide.ts";
+import { replied } from "../support/path.ts";
 import { until } from "../support/until.ts";
 
 const folder = testFolder();
@@ -111,6 +112,25 @@ describe.each(Object.entries(STORAGES))(
       expect(test.sent.map(({ subscriptionId }) => subscriptionId).toSorted()).toEqual(ids);
       expect(await storage.of.range("due:")).toEqual([]);
       expect(await wide.faults(storage.of)).toEqual([]);
+    });
+
+    law("is found by what an attempt of any of its deliveries was answered", async () => {
+      const clock = testClock();
+      await using storage = disposed(await harness.open(clock));
+      await using test = await wide.widePath(clock, storage.of);
+      const ids = await wide.subscribers(test, 23);
+      const one = ids[17] as string;
+      test.otherwise = (request) => Promise.resolve(replied(request.subscriptionId === one ? 204 : 200));
+      const [accepted] = await wide.publishMany(test, 1);
+      const id = accepted?.id as string;
+      await test.start();
+      await until(wide.ended(test, id));
+      const find = async (filter: object): Promise<readonly string[]> =>
+        (await test.parts.history.events("key_1", filter, { limit: 10 })).items.map(({ event }) => event.id);
+      expect(await find({ statusCode: 204 })).toEqual([id]);
+      expect(await find({ statusCode: 204, subscriptionId: one })).toEqual([id]);
+      expect(await find({ statusCode: 204, subscriptionId: ids[3] })).toEqual([]);
+      expect(await find({ statusCode: 500 })).toEqual([]);
     });
 
     law("is stored when its batch has too many deliveries, each of which is made once", async () => {

@@ -11,6 +11,8 @@ export interface HttpAnswer {
   readonly data?: unknown;
   readonly text?: string;
   readonly nextCursor?: string;
+  /** How far back the page has looked, epoch ms, where there is a next one. */
+  readonly searchedTo?: number;
   /** What the client may not have meant, in sentences. It goes into `meta`. */
   readonly warnings?: readonly string[];
   readonly headers?: Readonly<Record<string, string>>;
@@ -18,12 +20,17 @@ export interface HttpAnswer {
 
 /** `{"data": …, "meta": {"timestamp": …}}`; no body at all for 204. */
 export function envelope(answer: HttpAnswer, now: number): RouteReply {
-  const { status = 200, headers, nextCursor, warnings = [] } = answer;
+  const { status = 200, headers, nextCursor, searchedTo, warnings = [] } = answer;
   if (status === 204) return { status, headers };
   const data = answer.text ?? JSON.stringify(answer.data);
   const cursor = nextCursor === undefined ? "" : `,"nextCursor":${JSON.stringify(nextCursor)}`;
+  const searched = searchedTo === undefined ? "" : `,"searchedTo":"${isoTime(searchedTo)}"`;
   const warned = warnings.length === 0 ? "" : `,"warnings":${JSON.stringify(warnings)}`;
-  return { status, headers, body: `{"data":${data},"meta":{"timestamp":"${isoTime(now)}"${cursor}${warned}}}` };
+  return {
+    status,
+    headers,
+    body: `{"data":${data},"meta":{"timestamp":"${isoTime(now)}"${cursor}${searched}${warned}}}`,
+  };
 }
 
 /** The problem that stands for an error: no text of an exception reaches the client, and no stack. */

@@ -29,6 +29,10 @@ const meta = z.strictObject({ timestamp });
 const pagedMeta = z.strictObject({
   timestamp,
   nextCursor: z.string().optional().meta({ description: "Where the next page begins, while there is more." }),
+  searchedTo: timestamp.optional().meta({
+    description:
+      "How far back the page has looked, in a list of events: a page may be empty and still have a next one.",
+  }),
 });
 
 const warnedMeta = z.strictObject({

@@ -5,6 +5,7 @@ import type { History } from "../../history/history.ts";
 import type { EventErasure } from "../../retention/erase-event.ts";
 import type { Replay } from "../../replay/replay.ts";
 import { bodyData } from "../../model/event.ts";
+import { ordinalTime } from "../../model/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { notFound } from "../http/checks.ts";
 import type { Cursors } from "../http/cursor.ts";
@@ -12,7 +13,8 @@ import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
 import { probe, refuseResting } from "./expected-receivers.ts";
 import type { Receivers } from "./expected-receivers.ts";
-import { DEFAULT_LIMIT, eventQuery, eventsQuery, MAX_LIMIT, replayBody } from "./schemas.ts";
+import { eventsQuery } from "./events-query.ts";
+import { DEFAULT_LIMIT, eventQuery, MAX_LIMIT, replayBody } from "./schemas.ts";
 import { listedEvent, replayed, shownEvent } from "./shapes.ts";
 import { deliveryView, eventView } from "./views.ts";
 
@@ -50,7 +52,7 @@ export function eventOperations(
     operation({
       method: "GET",
       path: EVENTS,
-      summary: "List the events of a key, newest first",
+      summary: "List or search the events of a key, newest first; each page looks at a bounded number of them",
       tag,
       query: eventsQuery,
       reply: { status: 200, data: z.array(listedEvent), paged: true },
@@ -59,7 +61,11 @@ export function eventOperations(
         const list = `events:${keyId}:${JSON.stringify(filter)}`;
         const after = cursors.read(cursor, list);
         const { items, next } = await history.events(keyId, filter, { after, limit });
-        return { data: items.map(eventView), nextCursor: cursors.write(next, list) };
+        return {
+          data: items.map(eventView),
+          nextCursor: cursors.write(next, list),
+          ...(next !== undefined && { searchedTo: ordinalTime(next) }),
+        };
       },
     }),
     operation({

@@ -4,7 +4,7 @@ import { HEADER_NAME, isReservedHeader, MAX_HEADER_NAME } from "../../model/head
 import { isEventPattern } from "../../model/names.ts";
 import { TRANSFORM_NAME } from "../../model/transform.ts";
 import { filter, path } from "./filter-schema.ts";
-import { deliveryStatuses, eventStatuses } from "./statuses.ts";
+import { deliveryStatuses } from "./statuses.ts";
 import { number, whole } from "./number-fields.ts";
 import { retry } from "./retry-field.ts";
 import { ownSecret } from "./secret-field.ts";
@@ -176,7 +176,7 @@ export const replayBody = z
   .strictObject({ subscriptionId: z.string().max(64).optional(), force: z.boolean().optional() })
   .meta({ id: "Replay" });
 
-const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+export const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 
 export const bulkReplayBody = z
   .strictObject({
@@ -212,7 +212,7 @@ export const DEFAULT_LIMIT = 50;
 export const MAX_LIMIT = 200;
 
 /** Query parameters of a list. */
-const paging = {
+export const paging = {
   cursor: z.string().max(1_024).optional(),
   limit: z
     .string()
@@ -230,14 +230,6 @@ const paging = {
 };
 
 export const pageQuery = z.strictObject(paging);
-export const eventsQuery = z.strictObject({
-  status: eventStatuses.optional(),
-  type: z.string().max(128).optional(),
-  subscriptionId: z.string().max(64).optional(),
-  since: moment.optional(),
-  until: moment.optional(),
-  ...paging,
-});
 /** Of the deliveries of one event. */
 export const eventQuery = z.strictObject(paging);
 export const deliveriesQuery = z.strictObject({ status: deliveryStatuses.optional(), ...paging });

@@ -1,7 +1,7 @@
 /** The shapes of answers, for the documentation and the tests that hold answers against it. */
 import { z } from "zod";
 import { shownFilter } from "./filter-schema.ts";
-import { deliveryStatuses, eventStatuses } from "./statuses.ts";
+import { attemptErrors, deliveryStatuses, eventStatuses } from "./statuses.ts";
 
 const time = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
 
@@ -73,7 +73,7 @@ export const attempt = z
     startedAt: time,
     durationMs: z.number(),
     statusCode: z.int().optional(),
-    error: z.enum(["dns", "guard", "connect", "tls", "timeout", "reset", "protocol", "token", "transform"]).optional(),
+    error: attemptErrors.optional(),
     detail: z.string().optional().meta({
       description:
         "Which rule of the guard refused, what the OAuth 2 server answered, or why the transform made no body, where `error` is `guard`, `token` or `transform`. Of a test event, that the connection of its URL is away.",

@@ -1,8 +1,10 @@
 /** `relay events …`: shows and erases the events of an API key with their deliveries and attempts, through the API. */
 import { commands as types } from "./event-types.ts";
+import { commands as exports } from "./events-export.ts";
 import { openApi } from "../support/client.ts";
 import type { Command, Option } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { eventsPath, SEARCH_OPTIONS } from "../support/events-query.ts";
 import { EX_OK } from "../support/exit.ts";
 import { attemptName, fields, json, printable, printTable } from "../support/output.ts";
 import { record, rows } from "../support/response-shape.ts";
@@ -37,37 +39,24 @@ type Shown = Head & { readonly data: unknown; readonly deliveries: readonly Show
 const HEAD: Shape<Head> = { id: "text", type: "text", status: "text", createdAt: "text", acceptedAt: "text" };
 
 const COMMON: readonly Option[] = [KEY_OPTION, JSON_OPTION, ...API_OPTIONS];
-const FILTERS = ["status", "type", "since", "until", "cursor"] as const;
 
 const list: Command = {
   usage: "events list",
-  about: "list the events of a key, newest first",
+  about: "list or search the events of a key, newest first",
   options: [
-    { flags: "--status <status>", about: "pending, delivered, failed, cancelled or unmatched" },
-    { flags: "--type <name>", about: "event name" },
-    { flags: "--subscription <id>", about: "those that one subscription wanted" },
-    { flags: "--since <time>", about: "accepted at or after (RFC 3339)" },
-    { flags: "--until <time>", about: "accepted before (RFC 3339)" },
+    ...SEARCH_OPTIONS,
     { flags: "--limit <n>", about: "at most so many, 1 to 200 (50)" },
     { flags: "--cursor <cursor>", about: "go on where the last list ended" },
     ...COMMON,
   ],
   async run(given, around) {
-    const query = new URLSearchParams();
-    for (const name of FILTERS) {
-      const value = given.text(name);
-      if (value !== undefined) query.set(name, value);
-    }
-    const subscription = given.text("subscription");
-    if (subscription !== undefined) query.set("subscriptionId", subscription);
-    const limit = given.whole("limit", 1, 200);
-    if (limit !== undefined) query.set("limit", String(limit));
-    const path = `/api-keys/${encodeURIComponent(given.key())}/events${query.size > 0 ? `?${query}` : ""}`;
+    const path = eventsPath(given, { limit: given.whole("limit", 1, 200), cursor: given.text("cursor") });
     const answer = await (await openApi(given, around)).ask("GET", path);
     const all = rows<Head>(answer, HEAD);
-    const { nextCursor } = answer;
+    const { nextCursor, searchedTo } = answer;
     if (given.flag("json")) around.print(json(all));
-    else if (all.length === 0) around.say("relay: no such events");
+    else if (all.length === 0)
+      around.say(`relay: no such events${searchedTo === undefined ? "" : ` since ${printable(searchedTo)}`}`);
     else {
       const cells = all.map((event) => [event.id, event.type, event.status, event.acceptedAt]);
       around.print(printTable(["id", "type", "status", "accepted"], cells));
@@ -151,4 +140,4 @@ const erase: Command = {
   },
 };
 
-export const commands: readonly Command[] = [list, show, erase, ...types];
+export const commands: readonly Command[] = [list, show, erase, ...exports, ...types];

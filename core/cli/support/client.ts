@@ -14,6 +14,8 @@ export interface ApiAnswer {
   readonly status: number;
   /** `data` of the envelope; undefined for 204. Numbers are exact, see `parseExact`. */
   readonly data: unknown;
+  /** How far back a page of events has looked: RFC 3339. */
+  readonly searchedTo?: string;
   readonly nextCursor?: string;
   /** What the relay thinks was not meant. */
   readonly warnings?: readonly string[];
@@ -114,10 +116,14 @@ async function request(base: string, token: string, method: string, path: string
   const parsed = parse(text);
   if (answer.status >= 200 && answer.status < 300) {
     if (answer.status === 204) return { status: 204, data: undefined };
-    const { data, meta } = parsed as { data?: unknown; meta?: Pick<ApiAnswer, "nextCursor" | "warnings"> };
+    const { data, meta } = parsed as {
+      data?: unknown;
+      meta?: Pick<ApiAnswer, "nextCursor" | "searchedTo" | "warnings">;
+    };
     if (data === undefined) throw new ExitError(EX_UNAVAILABLE, `${base} answers, but it is no relay`);
     const durability = answer.headers.get("relay-durability") ?? undefined;
-    return { status: answer.status, data, durability, nextCursor: meta?.nextCursor, warnings: meta?.warnings };
+    const { nextCursor, searchedTo, warnings } = meta ?? {};
+    return { status: answer.status, data, durability, nextCursor, searchedTo, warnings };
   }
   throw problem(answer.status, parsed, answer.headers.get("retry-after"));
 }

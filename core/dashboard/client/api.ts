@@ -32,7 +32,12 @@ interface Problem {
 
 export interface ApiAnswer<T> {
   readonly data: T;
-  readonly meta: { readonly timestamp: string; readonly nextCursor?: string; readonly warnings?: readonly string[] };
+  readonly meta: {
+    readonly timestamp: string;
+    readonly nextCursor?: string;
+    readonly searchedTo?: string;
+    readonly warnings?: readonly string[];
+  };
   /** The unchanged text of the answer. */
   readonly text: string;
 }

@@ -6,6 +6,7 @@ import { Filters, periodOf } from "./filters.ts";
 import { badge, empty, PageFrame, problem, skeleton, useCalm, useLive, useLoad, When } from "./elements.ts";
 import { ReplayFailed } from "./replay.ts";
 import { refine, to } from "./route.ts";
+import { Export, isSearch, lookedBack, NO_SEARCH, Search, searched } from "./search.ts";
 import type { EventStatus, RelayEvent } from "./shapes.ts";
 import { pager, table } from "./data-table.ts";
 
@@ -20,12 +21,13 @@ const STATUSES = ["pending", "delivered", "failed", "cancelled", "unmatched"] as
 export const Events = part(({ keyId, query }: EventsProps) => {
   const { status, type, sub, cursor } = query;
   const { since, until } = periodOf(query);
+  const asks = { status, type, subscriptionId: sub, since, until, ...searched(query) };
   const { data, error, loading, again } = useLoad(
     (signal) => {
-      const asks = { status, type, subscriptionId: sub, since, until, cursor, limit: String(PAGE) };
-      return ask<readonly RelayEvent[]>("GET", path("/api-keys/{}/events", [keyId], asks), { signal });
+      const page = { ...asks, cursor, limit: String(PAGE) };
+      return ask<readonly RelayEvent[]>("GET", path("/api-keys/{}/events", [keyId], page), { signal });
     },
-    [keyId, status, type, sub, since, until, cursor],
+    [keyId, cursor, ...Object.values(asks)],
   );
   const [fresh, setFresh] = useState<readonly RelayEvent[]>([]);
   const [changed, setChanged] = useState<ReadonlyMap<string, EventStatus>>(new Map());
@@ -42,8 +44,8 @@ export const Events = part(({ keyId, query }: EventsProps) => {
     if (message.event === "event") {
       const { deliveries, ...event } = message.data;
       if (!newest || (type !== undefined && type !== event.type)) return;
-      // Only the relay knows whether it matches a filter by status or subscription.
-      if (status !== undefined || sub !== undefined) return soon();
+      // Only the relay knows whether it matches a filter by status or subscription, or a search.
+      if (status !== undefined || sub !== undefined || isSearch(query)) return soon();
       const one: RelayEvent = { ...event, status: deliveries === 0 ? "unmatched" : "pending" };
       setFresh((before) => [one, ...before.filter(({ id }) => id !== one.id)].slice(0, PAGE));
       setChanged((before) => new Map(before).set(`deliveries of ${one.id}`, one.status));
@@ -60,13 +62,17 @@ export const Events = part(({ keyId, query }: EventsProps) => {
   const listed = data?.data ?? [];
   const fromStream = fresh.filter(({ id }) => !listed.some((one) => one.id === id));
   const rows = [...fromStream, ...listed].slice(0, Math.max(PAGE, listed.length));
-  const filtered = [status, type, sub, since, until].some((one) => one !== undefined);
+  const filtered = Object.values(asks).some((one) => one !== undefined);
   return PageFrame({
     title: "Events",
     kicker: el.code(null, keyId),
-    actions: el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),
+    actions: [
+      Export({ keyId, asks }),
+      el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),
+    ],
     children: [
       Filters({ query, statuses: STATUSES, keyId }),
+      Search({ query, key: JSON.stringify(searched(query)) }),
       problem(error),
       rows.length === 0 && loading && skeleton(),
       data !== undefined &&
@@ -75,12 +81,13 @@ export const Events = part(({ keyId, query }: EventsProps) => {
         (filtered
           ? empty(
               "No event matches",
-              "Try another status, type or time.",
+              "Try another status, type, time or search.",
               el.button(
                 {
                   type: "button",
                   onClick: () =>
                     refine({
+                      ...NO_SEARCH,
                       status: undefined,
                       type: undefined,
                       sub: undefined,
@@ -117,6 +124,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
             })),
           ),
         ),
+      rows.length < PAGE && lookedBack(data?.meta.searchedTo, rows.length),
       data !== undefined &&
         pager({
           what: "events",

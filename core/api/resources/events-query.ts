@@ -1,0 +1,40 @@
+/** The query of the list of events: what is looked for, and which page. */
+import { z } from "zod";
+import { moment, paging } from "./schemas.ts";
+import { attemptErrors, eventStatuses } from "./statuses.ts";
+
+const SAME_ATTEMPT =
+  "`statusCode`, `error` and `minDurationMs` together mean one attempt, of the newest cycle of a delivery.";
+
+/** A whole number in a query. */
+const digits = (least: number, most: number) =>
+  z
+    .string()
+    .regex(/^\d{1,7}$/, `must be ${least} to ${most}`)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, `must be ${least} to ${most}`)
+    .meta({ type: "integer", minimum: least, maximum: most, pattern: undefined });
+
+export const eventsQuery = z.strictObject({
+  status: eventStatuses.optional(),
+  type: z.string().max(128).optional(),
+  subscriptionId: z.string().max(64).optional(),
+  since: moment.optional(),
+  until: moment.optional(),
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9_:-]{1,128}$/, "must be an event id or its beginning")
+    .optional()
+    .meta({ description: "How the id begins." }),
+  text: z.string().min(1).max(200).optional().meta({
+    description: "A part of `data` as it was published, letter by letter: in JSON, with escapes as they are.",
+  }),
+  statusCode: digits(100, 599)
+    .optional()
+    .meta({ description: `What an attempt was answered. ${SAME_ATTEMPT}` }),
+  error: attemptErrors.optional().meta({ description: `The stage at which an attempt failed. ${SAME_ATTEMPT}` }),
+  minDurationMs: digits(0, 3_600_000)
+    .optional()
+    .meta({ description: `How long an attempt took, in milliseconds, at least. ${SAME_ATTEMPT}` }),
+  ...paging,
+});

@@ -1,0 +1,112 @@
+/** Searches the events of a key by id, data and attempts, and writes what is found into a file. */
+import { useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { el, part } from "./dom.ts";
+import { notice, showToast } from "./elements.ts";
+import { Field, Select } from "./fields.ts";
+import { count, moment } from "./format.ts";
+import { refine } from "./route.ts";
+import type { RelayEvent } from "./shapes.ts";
+
+type Query = Readonly<Record<string, string>>;
+type Asked = Readonly<Record<string, string | undefined>>;
+
+const STAGES = ["dns", "guard", "connect", "tls", "timeout", "reset", "protocol", "token", "transform"] as const;
+/** The settings in the address. */
+const NAMES = ["id", "text", "code", "error", "took"] as const;
+export const NO_SEARCH: Readonly<Record<string, undefined>> = Object.fromEntries(
+  NAMES.map((name) => [name, undefined]),
+);
+
+export const isSearch = (query: Query): boolean => NAMES.some((name) => query[name] !== undefined);
+
+/** What the API is asked for. */
+export const searched = ({ id, text, code, error, took }: Query): Asked => ({
+  id,
+  text,
+  statusCode: code,
+  error,
+  minDurationMs: took,
+});
+
+/** Asks when the form is sent, not with each letter: one answer may look through thousands of events. */
+export const Search = part(({ query }: { readonly query: Query }) => {
+  const [draft, setDraft] = useState<Query>(query);
+  const change = (name: string) => (value: string) => setDraft((before) => ({ ...before, [name]: value }));
+  const field = (name: string, label: string, inputMode?: "numeric") =>
+    Field({ label, value: draft[name] ?? "", change: change(name), ...(inputMode && { inputMode }) });
+  const send = (event: Event): void => {
+    event.preventDefault();
+    const given = NAMES.map((name) => [name, draft[name]?.trim() || undefined] as const);
+    refine({ ...Object.fromEntries(given), cursor: undefined });
+  };
+  return el.details(
+    { open: isSearch(query) },
+    el.summary(null, "Search by id, data or attempt"),
+    el.form(
+      { onSubmit: send, role: "search", "aria-label": "Search" },
+      el.div(
+        { class: "filters" },
+        field("id", "Id begins with"),
+        field("text", "Data contains"),
+        field("code", "Answered with", "numeric"),
+        Select({
+          label: "Failed at",
+          value: draft["error"] ?? "",
+          options: [["", "Any stage"], ...STAGES.map((one) => [one, one] as const)],
+          change: change("error"),
+        }),
+        field("took", "Took at least, ms", "numeric"),
+      ),
+      el.div({ class: "row" }, el.button({ type: "submit" }, "Search")),
+    ),
+  );
+});
+
+/** Says how far back a page has looked that found less than it may show. */
+export const lookedBack = (to: string | undefined, found: number) =>
+  to !== undefined &&
+  notice("info", `${found === 0 ? "Nothing yet" : "More"} may be older: this page has looked back to ${moment(to)}.`);
+
+const MOST = 10_000;
+const COLUMNS = ["id", "type", "status", "createdAt", "acceptedAt"] as const;
+/** RFC 4180. None of these values needs quotes; what a spreadsheet would take for a formula begins with an apostrophe. */
+const cell = (text: string): string => (/^[=+\-@]/.test(text) ? `'${text}` : text);
+
+/** Writes all that is found, newest first, up to a number that the limits allow. */
+export const Export = part(({ keyId, asks }: { readonly keyId: string; readonly asks: Asked }) => {
+  const [lines, setLines] = useState<number | undefined>(undefined);
+  async function run(): Promise<void> {
+    const text = [COLUMNS.join(",")];
+    setLines(0);
+    let cursor: string | undefined;
+    do {
+      const query = { ...asks, cursor, limit: "200" };
+      const page = await ask<readonly RelayEvent[]>("GET", path("/api-keys/{}/events", [keyId], query));
+      for (const event of page.data) text.push(COLUMNS.map((name) => cell(String(event[name]))).join(","));
+      setLines(text.length - 1);
+      cursor = page.meta.nextCursor;
+    } while (cursor !== undefined && text.length <= MOST);
+    save(`${keyId}-events.csv`, `${text.join("\r\n")}\r\n`);
+    if (cursor !== undefined)
+      showToast(`The newest ${count(text.length - 1)} are in the file. relay events export writes all of them.`);
+  }
+  const begin = (): void =>
+    void run()
+      .catch((error: unknown) => showToast((error as Error).message))
+      .finally(() => setLines(undefined));
+  return el.button(
+    { type: "button", onClick: begin, disabled: lines !== undefined },
+    lines === undefined ? "Export as CSV" : `${count(lines)} so far…`,
+  );
+});
+
+function save(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  // Not at once: some browsers begin to read it later.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
