@@ -1,6 +1,9 @@
 /**
  * Translates a regular expression into a program for `pattern.ts`, which runs it in linear time. A publisher chooses the
  * text that a schema's pattern is tried on, and the engine of JavaScript takes exponential time for some pairs of both.
+ *
+ * JSON Schema means the patterns of ECMA-262. The kept linear engine, re2js, gives RE2's meaning to `\s`, `.` and `\p{…}`, and cannot
+ * be bounded over all patterns of a publication.
  */
 
 /** Most steps of one program. Counted repetitions are written out. */
