@@ -11,7 +11,9 @@ export function systemClock(): Clock {
 
 function sleep(until: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const ends = performance.now() + until - Date.now();
+    // The wall clock first: a thread that is held up between the two readings wakes late by that, and never early.
+    const asked = until - Date.now();
+    const ends = performance.now() + asked;
     let timer: NodeJS.Timeout | undefined;
     const aborted = (): void => {
       clearTimeout(timer);
