@@ -139,6 +139,14 @@ export interface Queue {
    */
   settle(lease: Lease, changes: readonly Change[], then?: { readonly next?: Due; readonly keep?: Due }): Promise<void>;
   /**
+   * Commits `changes`, which move or end this line, unless a node holds a lease of it: one with an attempt under way, or
+   * one that waits for a later attempt. Nobody can claim the line meanwhile. `next` is the line of the same delivery that
+   * the changes write, or leave as it is. For changes that are asked for by hand.
+   * @returns false, with nothing changed, when it is leased
+   * @throws ConflictError, StorageError, as `Storage.commit`
+   */
+  withdraw(line: Due, changes: readonly Change[], next?: Due): Promise<boolean>;
+  /**
    * Returns the delivery to the queue unchanged, due again at `dueAt` (epoch ms, default now). The stored line stays as
    * it is.
    */

@@ -1,6 +1,7 @@
 /** Updates a subscription by read, change and conditional commit, repeated while other commits come first. */
 import { ConflictError } from "../model/errors.ts";
 import { subscriptionKey } from "../model/keys.ts";
+import type { MaybePromise } from "../model/maybe-promise.ts";
 import { Problem } from "../model/problem.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";
@@ -33,12 +34,12 @@ export interface OptimisticUpdate {
   load(keyId: string, id: string): Promise<{ readonly text: string; readonly now: Subscription }>;
   /**
    * Makes one change to a live subscription, based on its state at that moment.
-   * @param change pure except for sealing; `undefined`: nothing to do
+   * @param change changes nothing itself, as it may be called again; `undefined`: nothing to do
    */
   revise(
     keyId: string,
     id: string,
-    change: (was: Subscription) => Revision | undefined,
+    change: (was: Subscription) => MaybePromise<Revision | undefined>,
   ): Promise<{ readonly was: Subscription; readonly next: Subscription }>;
 }
 
@@ -54,7 +55,7 @@ export function createOptimisticUpdate(storage: Pick<Storage, "getItem" | "commi
     revise: (keyId, id, change) =>
       retryOnConflict(async () => {
         const { text, now } = await load(keyId, id);
-        const made = change(now);
+        const made = await change(now);
         if (made === undefined) return { was: now, next: now };
         const value = JSON.stringify(made.next);
         await storage.commit([{ op: "put", key: subscriptionKey(keyId, id), value, if: text }, ...made.more]);

@@ -7,6 +7,7 @@ import type { Change, ClaimRequest, Lease, Queue, Storage } from "../../core/por
 import { backlogLaws } from "./queue-backlog.ts";
 import { clockLaws } from "./queue-clock.ts";
 import { wakeLaws } from "./queue-wake.ts";
+import { withdrawLaws } from "./queue-withdraw.ts";
 import type { Bench } from "./storage.ts";
 
 /** A due line of a subscription; `n` orders those of one time. */
@@ -481,6 +482,7 @@ export function queueLaws(bench: Bench): void {
     "nodes",
   );
 
+  withdrawLaws(bench);
   wakeLaws(bench);
   backlogLaws(bench);
   clockLaws(bench);

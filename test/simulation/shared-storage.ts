@@ -5,7 +5,7 @@
 import { ConflictError, LeaseLostError, StorageError } from "../../core/model/errors.ts";
 import { neverTried, type Due } from "../../core/model/delivery.ts";
 import { dueKey, parseDue } from "../../core/model/keys.ts";
-import type { Change, Lease, Queue, Storage } from "../../core/ports/storage.ts";
+import type { Change, Lease, Nodes, Queue, Storage } from "../../core/ports/storage.ts";
 import { unmet } from "../../plugins/storage/embedded/conditions.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";
 import { simpleDriver } from "../../plugins/storage/embedded/driver.ts";
@@ -61,7 +61,12 @@ export function simShared(world: World): SimShared {
   /** Commits just made, by id. */
   const made = new Map<string, number>();
   const cuts = new Map<string, "refused" | "hole" | "mute">();
-  const nodes = new Set<{ readonly life: Life; told(epoch: number, keys: readonly string[]): void; wake(): void }>();
+  const nodes = new Set<{
+    readonly life: Life;
+    told(epoch: number, keys: readonly string[]): void;
+    wake(): void;
+    act(message: string): Promise<unknown>;
+  }>();
   let tokens = 0;
   let epoch = 0;
   let opened = 0;
@@ -152,6 +157,7 @@ export function simShared(world: World): SimShared {
     let rung = true;
     let looksAt = 0;
     const waiters: (() => void)[] = [];
+    let acts: ((message: string) => Promise<unknown>) | undefined;
 
     const ring = (): void => {
       rung = true;
@@ -174,6 +180,7 @@ export function simShared(world: World): SimShared {
         if (at > known) advance(at, keys);
       },
       wake: ring,
+      act: async (message: string): Promise<unknown> => await acts?.(message),
     };
     nodes.add(node);
 
@@ -292,6 +299,20 @@ export function simShared(world: World): SimShared {
           else leases.set(name, { token: held.token, line: dueKey(then.keep), until: serverNow() + LEASE_MS });
           return at;
         }),
+      async withdraw(line, changes) {
+        try {
+          await write(changes, (id, _at, nodeNow) => {
+            const held = leases.get(`${line.subscriptionId}:${line.ordinal}`);
+            if (held !== undefined && held.line === dueKey(line) && held.until > serverNow())
+              throw new LeaseLostError();
+            return carryOut(id, changes, nodeNow);
+          });
+          return true;
+        } catch (error) {
+          if (error instanceof LeaseLostError) return false;
+          throw error;
+        }
+      },
       release: (lease, dueAt) =>
         call(false, () => {
           const held = leaseOf(lease);
@@ -319,9 +340,33 @@ export function simShared(world: World): SimShared {
       depth: () => call(false, () => ({ waiting: rows.count("due:") - leases.size, leased: leases.size })),
     };
 
+    /** A message reaches those whose line is whole, and is answered over it; nobody waits longer than is asked for. */
+    const messages: Nodes = {
+      async ask(message, { mostMs }) {
+        const others = await call(false, () => [...nodes].filter((one) => one !== node && one.life.alive()));
+        const told = others.map(
+          (other) =>
+            new Promise<void>((resolve) => {
+              if (cuts.has(other.life.name)) return;
+              const answer = (): void => {
+                if (!cuts.has(other.life.name) && !cuts.has(life.name)) life.after(random.next() * 20, resolve);
+              };
+              other.life.after(random.next() * 20, () => void other.act(message).then(answer, () => undefined));
+            }),
+        );
+        const late = new Promise<boolean>((resolve) => void life.after(mostMs, () => resolve(false)));
+        return await Promise.race([Promise.all(told).then(() => true), late]);
+      },
+      answer(act) {
+        acts = act;
+        return () => void (acts = undefined);
+      },
+    };
+
     return {
       name: "simulated",
       durability: "replicated",
+      nodes: messages,
       ...simpleDriver({ commit, getMany, range }),
       getMany,
       range,

@@ -44,6 +44,18 @@ export function containAuth(auth: Auth, plugin: PluginName, walls: Walls): Auth 
     },
     ...(auth.firstRun && { firstRun: async () => inside(() => auth.firstRun?.() ?? Promise.resolve(false)) }),
     ...(auth.reseal && { reseal: async () => inside(() => auth.reseal?.() ?? Promise.resolve(0)) }),
+    ...(auth.standing && {
+      standing: async (sub) =>
+        deadlines.bound<string | undefined>(
+          inside(() => auth.standing?.(sub)),
+          {
+            ms: AUTHENTICATE_MS,
+            late: () => {
+              throw new Error(`no answer within ${AUTHENTICATE_MS} ms`);
+            },
+          },
+        ),
+    }),
     dispose: async () => {
       await inside(() => auth.dispose?.());
     },

@@ -15,8 +15,10 @@ export function containObserver(observer: Observer, plugin: PluginName, walls: W
       accepted: (event) => tell("accepted", () => observer.accepted?.(frozen(event))),
     }),
     ...(observer.attempted && {
-      attempted: (sub, delivery, attempt, outcome) =>
-        tell("attempted", () => observer.attempted?.(frozen(sub), frozen(delivery), frozen(attempt), frozen(outcome))),
+      attempted: (sub, delivery, attempt, outcome, type) =>
+        tell("attempted", () =>
+          observer.attempted?.(frozen(sub), frozen(delivery), frozen(attempt), frozen(outcome), type),
+        ),
     }),
     ...(observer.refused && {
       refused: (code, keyId) => tell("refused", () => observer.refused?.(code, keyId)),

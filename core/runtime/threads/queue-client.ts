@@ -14,6 +14,7 @@ import {
   type ExtendCall,
   type ReleaseCall,
   type SettleCall,
+  type WithdrawCall,
 } from "./storage-calls.ts";
 
 /** Turns of the event loop in which a node that was woken claims. */
@@ -120,6 +121,10 @@ export function queueClient(deps: {
       await link.call<void>("settle", call, () => {
         if (then?.keep === undefined) forget(name, lease.token);
       });
+    },
+    withdraw(line, changes, next) {
+      const call: WithdrawCall = [line, flat(changes), next];
+      return link.call<boolean>("withdraw", call);
     },
     release(lease, dueAt) {
       const call: ReleaseCall = [leaseName(lease), lease.token, dueAt];

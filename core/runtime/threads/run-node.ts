@@ -6,7 +6,7 @@ import { composeRelay, type NodeRelay, type Started } from "../compose/compose.t
 import type { Reloadable } from "../compose/reload.ts";
 import { createLog, createMetrics, type MetricsSnapshot, type RelayLog } from "../observability/index.ts";
 import type { SpawnTransforms } from "../transforms/worker.ts";
-import { tidyHeap } from "../v8-settings.ts";
+import { keepHeapTidy } from "../v8-settings.ts";
 import { createLink } from "./link.ts";
 import { BEAT_MS, type ThreadsState, type ThreadStart } from "./node-thread.ts";
 import { threadPlan } from "./thread-plan.ts";
@@ -30,6 +30,7 @@ export function runNode(given: {
   const { start, parent, load, clock, env, transforms } = given;
   const { index, count, feed } = start;
   const metrics = createMetrics();
+  const over = new AbortController();
   let state: ThreadsState = { count, running: 0, replaced: 0, underWay: 0, parts: {} };
   let running: { readonly relay: NodeRelay; readonly log: RelayLog } | undefined;
 
@@ -56,11 +57,15 @@ export function runNode(given: {
       process.exit(EX_SOFTWARE);
     });
     const started = await relay.start();
-    void clock.sleep(clock.now() + TIDY_AFTER_MS).then(tidyHeap);
+    void clock.sleep(clock.now() + TIDY_AFTER_MS, over.signal).then(
+      () => keepHeapTidy(clock, over.signal),
+      () => undefined,
+    );
     return started;
   }
 
   async function end(): Promise<void> {
+    over.abort();
     await running?.relay.stop();
     await running?.log.flush();
   }

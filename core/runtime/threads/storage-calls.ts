@@ -37,6 +37,7 @@ export type Then = { readonly next?: Due; readonly keep?: Due } | undefined;
 /** A commit. `knows`: the epoch known when its new events were fanned out; `undefined` where it has none. */
 export type CommitCall = readonly [changes: FlatChanges, knows: number | undefined];
 export type SettleCall = readonly [name: string, token: string, changes: FlatChanges, then: Then];
+export type WithdrawCall = readonly [line: Due, changes: FlatChanges, next: Due | undefined];
 export type ReleaseCall = readonly [name: string, token: string, dueAt: number | undefined];
 /** `undefined` where the thread has lost it already. */
 export type ExtendCall = readonly [name: string, token: string];

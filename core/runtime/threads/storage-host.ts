@@ -25,6 +25,7 @@ import {
   type ReleaseCall,
   type SettleCall,
   type StorageFacts,
+  type WithdrawCall,
 } from "./storage-calls.ts";
 
 export interface StorageHost {
@@ -153,6 +154,10 @@ export function createStorageHost(deps: {
     wait: (client, ...call: ClaimCall) => handOut.waits(client, requestOf(call)),
     settle: ({ leases }, ...[name, token, changes, then]: SettleCall) =>
       leases.settle(name, token, unflat(changes), then),
+    async withdraw(_, ...[line, changes, next]: WithdrawCall) {
+      await lines.done();
+      return await queue.withdraw(line, unflat(changes), next);
+    },
     release: ({ leases }, ...[name, token, dueAt]: ReleaseCall) => leases.release(name, token, dueAt),
     extend: ({ leases }, name: string, token: string) => leases.extend(name, token),
     cancel,

@@ -20,6 +20,7 @@ import {
 } from "./subscription-queue.ts";
 import { timeline } from "./timeline.ts";
 import { createWindow } from "./window.ts";
+import { createWithdraw } from "./withdraw.ts";
 
 /** A subscription queue with fewer lines than this reads more from storage. */
 const LOW = 64;
@@ -113,9 +114,13 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
 
   function lend(queue: SubscriptionQueue, line: QueueLine): Lease {
     window.take(queue, line);
+    return { ...line.due, token: block(line) };
+  }
+
+  /** Keeps claims away from the line. @returns the token of its lease */
+  function block(line: QueueLine): string {
     leased++;
-    line.token = String(++tokens);
-    return { ...line.due, token: line.token };
+    return (line.token = String(++tokens));
   }
 
   function add(due: Due): void {
@@ -177,6 +182,8 @@ export function createQueue({ range, commit, clock, stored, count, window: size 
       endLease(queue, line);
       if (then?.next !== undefined) add(then.next);
     },
+
+    withdraw: createWithdraw({ commit, window, time, block, unblock: endLease, add }),
 
     async release(lease, dueAt) {
       const own = held(lease);

@@ -162,6 +162,9 @@ export function leaveToStorage(queue: SubscriptionQueue, due: Due): void {
   noteLeft(queue, before(due), due.dueAt);
 }
 
+/** Notes that storage has this line, wherever it sorts: a page that begins with it is read. */
+export const leaveInStorage = (queue: SubscriptionQueue, due: Due): void => leaveBehind(queue, before(due), due.dueAt);
+
 /**
  * The first key and the soonest time may be of different lines: the line with the first key may be given back for
  * later.

@@ -15,7 +15,7 @@ const GROUP = 64;
 /** Most calls under way at once; steps that come meanwhile go together. */
 const FLIGHTS = 2;
 
-export type Kind = "commit" | "settle" | "extend";
+export type Kind = "commit" | "settle" | "withdraw" | "extend";
 
 /** `done` has the epoch (empty where no watcher is notified) and the one before it, where this step made it. */
 export type StepReply =

@@ -7,6 +7,7 @@ import { inRedis } from "./lua.ts";
  *
  * - `commit`: id, its set, message for watchers, epoch that new events were fanned out at or empty, changes…
  * - `settle`: the same with sub, ordinal, token, line to keep and lease ms in place of the epoch
+ * - `withdraw`: the same with sub, ordinal, line in the place of the epoch; `{2}` when it is leased
  * - `extend`: sub, ordinal, token, lease ms
  *
  * Returns in how many ms a claim may find something earlier than it would have before, or -1; then for each step `{0,
@@ -64,6 +65,22 @@ local function settle(at, last)
   return {0, tell(message, id)}
 end
 
+local function withdraw(at, last)
+  local id, bucket, message = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local sub, ordinal, line = ARGV[at + 3], ARGV[at + 4], ARGV[at + 5]
+  if call('HEXISTS', P .. ':q:l:' .. sub, ordinal) == 1 then
+    if call('SISMEMBER', P .. ':c:' .. bucket, id) == 1 then return made(message) end
+    local score = tonumber(call('ZSCORE', P .. ':q:s:' .. sub, line) or nil)
+    -- A lapsed one is as free as for a claim. One whose wait a silent holder kept is not due, so that it is filed again.
+    if not score or score > now then return {2} end
+    if not filedAgain(sub, ordinal, line) then endLease(sub, ordinal) end
+  end
+  evenWhenFull()
+  local failed = carryOut(id, bucket, at + 6, last)
+  if failed == 'again' then return made(message) end
+  return failed or {0, tell(message, id)}
+end
+
 local function extend(at)
   local sub, ordinal, token, term = ARGV[at], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 3])
   if not renew(sub, ordinal, token, term) then return {2} end
@@ -75,7 +92,7 @@ shift = now - tonumber(ARGV[2])
 local at = 3
 while at <= #ARGV do
   local kind, last = ARGV[at], at + 1 + tonumber(ARGV[at + 1])
-  local step = kind == 'commit' and commit or kind == 'settle' and settle or extend
+  local step = kind == 'commit' and commit or kind == 'settle' and settle or kind == 'withdraw' and withdraw or extend
   replies[#replies + 1] = step(at + 2, last)
   at = last + 1
 end

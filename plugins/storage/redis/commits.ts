@@ -17,6 +17,11 @@ export interface Commits {
   commit(changes: readonly Change[]): Promise<void>;
   /** @param held subscription, ordinal, token, line to keep or empty, lease ms */
   settle(held: readonly (string | number)[], changes: readonly Change[]): Promise<void>;
+  /**
+   * @param line subscription, ordinal, line
+   * @throws LeaseLostError when it is leased
+   */
+  withdraw(line: readonly string[], changes: readonly Change[]): Promise<void>;
 }
 
 export function commits(step: BatchCalls, clock: Pick<Clock, "now">, node: string, channel: () => Channel): Commits {
@@ -34,7 +39,7 @@ export function commits(step: BatchCalls, clock: Pick<Clock, "now">, node: strin
     const own = uncertain.get(changes) ?? identity(changes);
     const watched = watchedKeys(changes);
     const message = watched.length === 0 ? "" : JSON.stringify(watched);
-    const head = [own.id, own.bucket, message, ...(kind === "settle" ? held : [own.known])];
+    const head = [own.id, own.bucket, message, ...(kind === "commit" ? [own.known] : held)];
     let reply: StepReply;
     try {
       reply = await step(kind, [...head, ...changes.flatMap(flatten)]);
@@ -71,6 +76,7 @@ export function commits(step: BatchCalls, clock: Pick<Clock, "now">, node: strin
       if (changes.length > 0) await track(run("commit", [], changes));
     },
     settle: (held, changes) => track(run("settle", held, changes)),
+    withdraw: (line, changes) => track(run("withdraw", line, changes)),
   };
 }
 

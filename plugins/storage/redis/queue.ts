@@ -1,6 +1,7 @@
 /** The shared queue: due deliveries on Redis, for every node. The commit itself writes the index. */
 import { dueKey, parseDue } from "../../../core/model/keys.ts";
 import type { Due } from "../../../core/model/delivery.ts";
+import { LeaseLostError } from "../../../core/model/errors.ts";
 import { Waiters } from "../../../core/model/waiters.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ClaimRequest, Lease, Queue } from "../../../core/ports/storage.ts";
@@ -155,6 +156,16 @@ export function sharedQueue(deps: {
       const held = [lease.subscriptionId, lease.ordinal, lease.token, keep, leaseMs];
       await commits.settle(held, changes);
       freed(lease.subscriptionId);
+    },
+
+    async withdraw(line, changes) {
+      try {
+        await commits.withdraw([line.subscriptionId, line.ordinal, lineOf(line)], changes);
+        return true;
+      } catch (error) {
+        if (error instanceof LeaseLostError) return false;
+        throw error;
+      }
     },
 
     async release({ subscriptionId, ordinal, token }, dueAt) {
