@@ -8,6 +8,7 @@ export type EndReason =
   | "endpoint_gone"
   | "subscription_disabled"
   | "subscription_deleted"
+  | "cancel_requested"
   | "record_damaged";
 
 export interface Delivery {

@@ -133,6 +133,8 @@ export function parseErasingKey(key: string): { readonly keyId: string; readonly
 export const eraseKeyKey = (keyId: string): string => `${ERASED_KEYS}${part(keyId)}`;
 export const ERASED_KEYS = "erasekey:";
 export const parseEraseKeyKey = (key: string): string => whole(key.slice(ERASED_KEYS.length));
+/** `portal:<key>` → text that all links to the portal of the key must name: they end when it is deleted. */
+export const portalKey = (keyId: string): string => `portal:${part(keyId)}`;
 /** `snapshot:<key>:<snapshot>` → its state: the header of a list of subscriptions that several wide events share. */
 export const snapshotKey = (keyId: string, id: string): string => `snapshot:${part(keyId)}:${id}`;
 export const snapshotsOf = (keyId: string): string => `snapshot:${part(keyId)}:`;
@@ -203,6 +205,18 @@ export const tickKey = (job: string): string => `tick:${job}`;
 /** `health:<sub>` → epoch ms since which it has only failed; present while its circuit breaker is open. */
 export const healthKey = (subscriptionId: string): string => `health:${subscriptionId}`;
 export const parseHealthKey = (key: string): string => key.slice("health:".length);
+/** `overlap:<at>:<key>:<sub>` → epoch ms at which the previous secret stops signing; it is reported at `at`. */
+export const overlapKey = (at: number, keyId: string, subscriptionId: string): string =>
+  `${OVERLAPS}${time(at)}:${part(keyId)}:${subscriptionId}`;
+export const OVERLAPS = "overlap:";
+export function parseOverlapKey(key: string): {
+  readonly at: number;
+  readonly keyId: string;
+  readonly subscriptionId: string;
+} {
+  const [, at, keyId = "", subscriptionId = ""] = key.split(":");
+  return { at: Number(at), keyId: whole(keyId), subscriptionId };
+}
 /** Grains of the statistics: one minute, ten minutes, one hour. */
 export type Grain = "1m" | "10m" | "1h";
 /** Takes the place of a key id for statistics of the whole relay; no key id begins like this. */

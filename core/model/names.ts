@@ -7,6 +7,8 @@ const EVENT_ID = /^[A-Za-z0-9][A-Za-z0-9_:-]{0,127}$/;
 
 /** The prefix of the relay's own operational events. Only patterns with this prefix match them. */
 export const OPERATIONAL = "relay:";
+/** The API key of the relay's operator. Its subscriptions are offered the operational events of every key. */
+export const OPERATOR_KEY = "relay:operator";
 
 export const isEventName = (text: string): boolean => text.length <= 128 && NAME.test(text);
 export const isEventPattern = (text: string): boolean => text.length <= 128 && PATTERN.test(text);

@@ -5,10 +5,20 @@ export const OWN_AUDIENCE = "relaybox";
 /** RFC 9068: keeps them apart from ID tokens of every kind. */
 export const OWN_TYP = "at+jwt";
 
+/** What a caller may do: everything that its keys and factors allow, or only look. */
+export type Access = "manage" | "read";
+/** The claim that carries it. A token without it may manage. */
+export const ACCESS_CLAIM = "api_access";
+
+/** Reads the claim. A value that nobody knows is not taken for a permission: it may only read. */
+export const accessOf = (claim: unknown): Access => (claim === undefined || claim === "manage" ? "manage" : "read");
+
 export interface OwnToken {
   readonly sub: string;
   /** Key ids, or `"*"` for all of them. */
   readonly keys: readonly string[] | "*";
+  /** @default "manage" */
+  readonly access?: Access;
   readonly amr: readonly string[];
   /** Epoch ms of the last real authentication; absent without one. */
   readonly authAt?: number;
@@ -26,6 +36,7 @@ export function ownClaims(token: OwnToken, now: number, ttlMs: number): Readonly
     iat,
     exp: iat + Math.max(1, Math.floor(ttlMs / 1_000)),
     api_keys: token.keys === "*" ? ["*"] : token.keys,
+    ...(token.access === "read" && { [ACCESS_CLAIM]: token.access }),
     amr: token.amr,
     ...(token.authAt === undefined ? {} : { auth_time: Math.floor(token.authAt / 1_000) }),
     ...(token.sessionId === undefined ? {} : { sid: token.sessionId }),

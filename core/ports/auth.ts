@@ -1,5 +1,6 @@
 /** The auth port tells the server who is calling. */
 import type { Actor } from "../model/audit.ts";
+import type { Access } from "../model/token.ts";
 import type { PluginContext, Route, RouteRequest } from "./plugin.ts";
 
 /** An authenticated caller of the management API. */
@@ -8,6 +9,8 @@ export interface Principal {
   readonly sub: string;
   /** Key ids it owns; `"*"` for all of them. */
   readonly keys: readonly string[] | "*";
+  /** With `"read"` the server refuses every route that changes anything. @default "manage" */
+  readonly access?: Access;
   readonly amr: readonly string[];
   readonly acr?: string;
   /** Epoch seconds of the last real authentication (`auth_time`). */
@@ -16,6 +19,8 @@ export interface Principal {
   readonly expiresAt: number;
   /** The session that the token belongs to, where the issuer keeps sessions. */
   readonly sessionId?: string;
+  /** The id of the portal link that it came by: then only operations that say so are open to it. */
+  readonly portal?: string;
 }
 
 /** Why a request is not authenticated. The client only ever sees `UNAUTHENTICATED`, never this text. */
@@ -28,6 +33,11 @@ export interface Auth {
   authenticate(request: RouteRequest): Promise<Principal | Refusal>;
   /** False while it cannot check tokens yet (no keys fetched): the relay is not ready. */
   ready(): boolean;
+  /**
+   * Returns a text that changes when the account of that name gets another password, other rights or is removed, so that
+   * what it handed out ends with that; undefined where there is no such account.
+   */
+  standing?(sub: string): Promise<string | undefined>;
   /** Routes of its own, such as login. */
   readonly routes?: readonly Route[];
   /** Whether the first account does not exist yet. Only an auth plug-in that keeps accounts itself has this. */
@@ -45,10 +55,20 @@ export interface Account {
   readonly username: string;
   /** Ids of the API keys it owns; `["*"]` for all of them. */
   readonly keys: readonly string[];
+  readonly access: Access;
   /** Whether it has a second factor. */
   readonly totp: boolean;
   /** Epoch ms. */
   readonly createdAt: number;
+}
+
+/** An account to be made. */
+export interface NewAccount {
+  readonly username: string;
+  readonly password: string;
+  readonly keys: readonly string[];
+  /** @default "manage" */
+  readonly access?: Access;
 }
 
 /** An auth plug-in that keeps the accounts itself, so that the command line can manage them while no relay runs. */
@@ -64,17 +84,18 @@ export interface AccountKeeper {
 export interface Users {
   list(): Promise<readonly Account[]>;
   /** @throws Problem VALIDATION_FAILED, or CONFLICT when an account of that name exists */
-  add(
-    account: { readonly username: string; readonly password: string; readonly keys: readonly string[] },
-    by?: Actor,
-  ): Promise<void>;
+  add(account: NewAccount, by?: Actor): Promise<void>;
   /** @throws Problem NOT_FOUND */
   remove(username: string, by?: Actor): Promise<void>;
   /**
-   * Sets a new password, or removes the second factor (`totp: false`), or both. @throws Problem NOT_FOUND,
-   * VALIDATION_FAILED
+   * Sets a new password, removes the second factor (`totp: false`), changes what the account may do, or several of them.
+   * @throws Problem NOT_FOUND, VALIDATION_FAILED
    */
-  reset(username: string, to: { readonly password?: string; readonly totp?: false }, by?: Actor): Promise<void>;
+  reset(
+    username: string,
+    to: { readonly password?: string; readonly totp?: false; readonly access?: Access },
+    by?: Actor,
+  ): Promise<void>;
   /**
    * Begins a second factor for an account and returns the URI that its authenticator app reads. @throws Problem
    * NOT_FOUND

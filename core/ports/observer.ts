@@ -11,7 +11,14 @@ import type { Accept } from "./source.ts";
 import type { Reply } from "./transport.ts";
 
 /** Called for each attempt after its outcome is stored. */
-export type AttemptObserver = (sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome) => void;
+export type AttemptObserver = (
+  sub: Subscription,
+  delivery: Delivery,
+  attempt: Attempt,
+  outcome: Outcome,
+  /** The type of its event. */
+  type?: string,
+) => void;
 
 /** Makes one attempt of a delivery. @throws the signal's reason, or a fault of the relay: then nothing is counted */
 export type SendAttempt = (
@@ -28,8 +35,11 @@ export type SendAttempt = (
 export interface Observer {
   /** An event and its deliveries are stored. Called once for each event, on the node that accepted it. */
   accepted?(event: RelayEvent): void;
-  /** An attempt was made and its outcome is stored. Called once for each attempt, on the node that made it. */
-  attempted?(sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome): void;
+  /**
+   * An attempt was made and its outcome is stored. Called once for each attempt, on the node that made it.
+   * @param type of the event
+   */
+  attempted?(sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome, type?: string): void;
   /**
    * A request was answered 429.
    * @param keyId the API key of its path, where the caller owns it

@@ -10,6 +10,7 @@ import type { Storage } from "./storage.ts";
 import type { Transport } from "./transport.ts";
 import type { EventTypes } from "../model/event-type.ts";
 import type { RepeatedHeaders } from "../model/header-names.ts";
+import type { Portal } from "../model/portal.ts";
 import type { RetryOptions } from "../model/subscription.ts";
 import type { Transform, TransformLimits } from "../model/transform.ts";
 
@@ -89,6 +90,23 @@ export interface AbuseOptions {
   readonly forgetMs: number;
 }
 
+/** Where the operator of a relay is told what it reports of all keys. */
+export interface NotifyTarget {
+  readonly url: string;
+  /** Names and patterns that begin with `relay:`. */
+  readonly events: readonly string[];
+  /** A transform of the config that makes its bodies. */
+  readonly transform?: string;
+}
+
+export interface NotifyOptions {
+  readonly to: readonly NotifyTarget[];
+  /** Pending deliveries of the relay above which it is reported; 0: never. */
+  readonly pending: number;
+  /** The same for one API key. */
+  readonly pendingPerKey: number;
+}
+
 export interface Plan {
   readonly dataDir: string;
   readonly configDir: string;
@@ -135,6 +153,7 @@ export interface Plan {
   /** Signatures of deliveries beside the HMAC ones, and headers that repeat others under another name. */
   readonly signature: { readonly ed25519: boolean; readonly headers: RepeatedHeaders };
   readonly subscriptions: { readonly perKey: number };
+  readonly notify: NotifyOptions;
   readonly intake: {
     readonly maxPending: number;
     readonly maxPendingPerKey: number;
@@ -146,6 +165,8 @@ export interface Plan {
   readonly gateway?: { readonly upstream: string; readonly keyHeader: string };
   readonly jobs: readonly Job[];
   readonly dashboard: boolean;
+  /** The page for customers behind portal links; `false`: there is none. */
+  readonly portal: Portal | false;
   /** Threads that each run a node. */
   readonly threads: number;
   /**

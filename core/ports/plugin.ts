@@ -157,8 +157,11 @@ export interface Keys {
   seal(plain: string, aad: string): string;
   /** @throws Error when the text was tampered with, moved to another place, or sealed by another key */
   open(sealed: string, aad: string): string;
-  /** Signs a JWT payload with the relay's Ed25519 key. `iat`, `exp`, `iss` and `aud` come from `claims`. */
-  signToken(claims: Readonly<Record<string, unknown>>): Promise<string>;
+  /**
+   * Signs a JWT payload with the relay's Ed25519 key. `iat`, `exp`, `iss` and `aud` come from `claims`.
+   * @param typ the type in its header. @default "at+jwt"
+   */
+  signToken(claims: Readonly<Record<string, unknown>>, typ?: string): Promise<string>;
   /** The public key, for the JWKS. */
   publicJwk(): Readonly<Record<string, unknown>>;
 }

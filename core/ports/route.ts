@@ -1,6 +1,7 @@
 /** The routes of plug-ins: their requests, their answers, and how they describe themselves. */
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { ProblemCode } from "../model/problem.ts";
+import type { Access } from "../model/token.ts";
 
 /** A request as a plug-in's route gets it. Header names are lower case. */
 export interface RouteRequest {
@@ -31,6 +32,8 @@ export interface RouteReply {
 export interface Identified<Caller = unknown> {
   /** The names that the limits count; with several, each must pass. */
   readonly counted: string | readonly string[];
+  /** What the caller may do: with `"read"` the server refuses routes that need `"manage"`. @default "manage" */
+  readonly access?: Access;
   /** Passed to `handle`, so that nothing is looked up twice. */
   readonly caller: Caller;
 }
@@ -47,6 +50,8 @@ export interface Route<Caller = unknown> {
    * parameters. @default false
    */
   readonly direct?: boolean;
+  /** What its caller must be allowed to do. @default "read" for GET, "manage" for every other method */
+  readonly access?: Access;
   /** Its entry in `/openapi.json`. Absent: only its path is listed there. */
   readonly describe?: RouteDescription;
   /**

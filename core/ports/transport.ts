@@ -9,11 +9,13 @@ export interface TransportRequest {
   /** One total deadline for name, connection, TLS, headers and body, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * Connections to a receiver may be reused among attempts of one subscription, never across subscriptions. A named
-   * connection of the config is the relay's own and serves all of them.
+   * The subscription. What it proves itself with, such as a client certificate or a token, is never used for another.
    */
   readonly subscriptionId: string;
-  /** The API key that owns the event. */
+  /**
+   * The API key that owns the event. Connections to a receiver may be reused among attempts of one key, never across
+   * keys. A named connection of the config is the relay's own and serves all of them.
+   */
   readonly keyId: string;
   /**
    * The same for every attempt of one cycle of a delivery, and for no other: a far side that drops repeats compares it.
@@ -76,7 +78,7 @@ export interface Transport {
    * the attempt is neither counted nor recorded
    */
   send(request: TransportRequest, signal: AbortSignal): Promise<Reply>;
-  /** Closes the connections kept for one subscription. */
+  /** Closes the connections kept for one subscription and no other. */
   forget?(subscriptionId: string): void;
   /**
    * Says in one plain line why it cannot send anything now (`"no connection to NATS"`); `undefined`: it can. Called as

@@ -1,0 +1,81 @@
+/**
+ * What the relay reports of its own doing, beside each single failed delivery: the states of a subscription, of its
+ * secrets, and of a backlog. A notice becomes an operational event for those who ask for its name.
+ */
+import type { DisabledReason, Subscription } from "./subscription.ts";
+import { isoTime } from "./time.ts";
+
+export const NOTICE_TYPES = [
+  "relay:breaker.opened",
+  "relay:breaker.closed",
+  "relay:subscription.failing",
+  "relay:subscription.disabled",
+  "relay:secret.expiring",
+  "relay:pending.high",
+] as const;
+
+export type NoticeType = (typeof NOTICE_TYPES)[number];
+
+export interface Notice {
+  readonly type: NoticeType;
+  /** The API key that it concerns; absent: the whole relay. */
+  readonly keyId?: string;
+  /** What it is about: the id of a subscription or of a key, or `relay`. Within an hour one of a type is reported of it. */
+  readonly about: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  /** A notice of this type about the same is out of date from now on. */
+  readonly ends?: NoticeType;
+}
+
+/** Of one type about one thing, at most one notice is reported within this time. */
+export const NOTICE_MS = 3_600_000;
+
+type Named = Pick<Subscription, "id" | "keyId" | "url">;
+
+/** A URL's path and query may be secret, so only its host is told. */
+const hostOf = (url: string): string | undefined => URL.parse(url)?.host;
+
+const noticeOf = (type: NoticeType, { keyId, id, url }: Named, data: Notice["data"]): Notice => ({
+  type,
+  keyId,
+  about: id,
+  data: { subscriptionId: id, host: hostOf(url), ...data },
+});
+
+/** @param until epoch ms at which the first pause ends */
+export const breakerOpened = (sub: Named, failures: number, since: number, until: number): Notice => ({
+  ...noticeOf("relay:breaker.opened", sub, {
+    failures,
+    failingSince: isoTime(since),
+    pausedUntil: isoTime(until),
+  }),
+  ends: "relay:breaker.closed",
+});
+
+export const breakerClosed = (sub: Named, since: number): Notice => ({
+  ...noticeOf("relay:breaker.closed", sub, { failingSince: isoTime(since) }),
+  ends: "relay:breaker.opened",
+});
+
+/** @param failure what failed, as in `relay:delivery.failed` */
+export const subscriptionFailing = (sub: Named, failure: Notice["data"]): Notice =>
+  noticeOf("relay:subscription.failing", sub, failure);
+
+/** @param reason a `DisabledReason`, or `by_hand` */
+export const subscriptionDisabled = (sub: Named, reason: DisabledReason | "by_hand"): Notice =>
+  noticeOf("relay:subscription.disabled", sub, { reason });
+
+/** @param at epoch ms at which the previous secret stops signing */
+export const secretExpiring = (sub: Named, at: number): Notice =>
+  noticeOf("relay:secret.expiring", sub, { previousSecretExpiresAt: isoTime(at) });
+
+/** @param keyId absent: pending deliveries of the whole relay */
+export const pendingHigh = (keyId: string | undefined, pending: number, bound: number): Notice => ({
+  type: "relay:pending.high",
+  ...(keyId !== undefined && { keyId }),
+  about: keyId ?? "relay",
+  data: { pending, bound },
+});
+
+/** How long before the end of an overlap it is reported: a quarter of the overlap. */
+export const overlapNoticeAt = (now: number, overlapMs: number): number => now + Math.ceil(overlapMs * 0.75);
