@@ -13,6 +13,7 @@ import type {
 } from "../core/ports/plan.ts";
 import type { EventTypeOptions, Validation } from "../core/model/event-type.ts";
 import type { RepeatedHeaders } from "../core/model/header-names.ts";
+import type { PortalColors } from "../core/model/portal.ts";
 import type { RetrySettings } from "../core/model/subscription.ts";
 import type { Transform } from "../core/model/transform.ts";
 
@@ -142,6 +143,24 @@ export interface RelayConfig {
     /** Subscriptions that one API key may have. @default 50 */
     readonly perKey?: number;
   };
+  readonly notify?: {
+    /**
+     * Where the relay's operator is told of breakers, disabled subscriptions, failures, secrets and backlogs of all
+     * keys: at most one of a kind about one subscription within an hour. @default []
+     */
+    readonly to?: readonly {
+      /** Of any transport: `https://…`, or `mail://<connection>/<address>`. */
+      readonly url: string;
+      /** Event names and patterns that begin with `relay:`. @default those that are limited to one an hour */
+      readonly events?: readonly string[];
+      /** A transform that makes the bodies, such as a chat's. @default none */
+      readonly transform?: string;
+    }[];
+    /** Pending deliveries of the relay above which it is reported; 0: never. @default half of `intake.maxPending` */
+    readonly pending?: number;
+    /** The same for each API key. @default half of `intake.maxPendingPerKey` */
+    readonly pendingPerKey?: number;
+  };
   readonly intake?: {
     /** Publishing is refused while this many deliveries are pending; 0: no such limit. @default 0 */
     readonly maxPending?: number;
@@ -178,12 +197,30 @@ export interface RelayConfig {
   readonly jobs?: readonly Job[];
   /** Serves the page at /developers. @default true */
   readonly dashboard?: boolean;
+  /** The dashboard of one key, for your customers behind portal links; `false`: none. @default {} unless `dashboard` is false */
+  readonly portal?: Partial<PortalOptions> | false;
   /**
    * Threads of this process that each run a node, on one port and one storage: `"auto"` for one a core, at most 8. Bounds
    * such as `delivery.concurrency` are shared out among them. Needs a system that lets a port be shared, such as Linux;
    * elsewhere it is 1. @default 1
    */
   readonly threads?: "auto" | number;
+}
+
+export interface PortalOptions {
+  /** The origin that links begin with: `https://hooks.example.com`. @default where the link was asked for */
+  readonly url: string;
+  /** The name that the page shows in place of the relay's. @default "Relay" */
+  readonly name: string;
+  /** The picture beside it: the path of a PNG, SVG, JPEG or WebP file, or a data URL; at most 64 KiB. @default none */
+  readonly logo: string;
+  /**
+   * `accent` (links, buttons), `page`, `card` and `text`, each `#rrggbb`, of the themes `light` and `dark`. Those that make
+   * a text hard to read are refused. @default those of the dashboard
+   */
+  readonly colors: PortalColors;
+  /** Origins whose pages may show the portal in a frame. @default [] */
+  readonly frameAncestors: readonly string[];
 }
 
 /** Gives a config its type and returns it as it is. */

@@ -20,6 +20,7 @@ export { toAmqp } from "../plugins/transport/amqp.ts";
 export { toFile } from "../plugins/transport/file.ts";
 export { https } from "../plugins/transport/https.ts";
 export { toKafka } from "../plugins/transport/kafka.ts";
+export { toMail } from "../plugins/transport/mail.ts";
 export { toNats } from "../plugins/transport/nats.ts";
 export { toRedisStream } from "../plugins/transport/redis-stream.ts";
 export { otlp } from "../plugins/observer/otlp.ts";

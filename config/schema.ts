@@ -25,7 +25,9 @@ import { ABUSE, DELIVERY, HEALTH, RETRY } from "./defaults.ts";
 import { events } from "./schema-events.ts";
 import { repeatedHeaders } from "./schema-headers.ts";
 import { job } from "./schema-jobs.ts";
+import { notify } from "./schema-notify.ts";
 import { limits } from "./schema-limits.ts";
+import { portal } from "./schema-portal.ts";
 
 /** What the checks need from outside the config. */
 export interface ConfigSurroundings {
@@ -190,6 +192,7 @@ export function configSchema(around: ConfigSurroundings) {
     ).optional(),
     signature: section({ ed25519: flag.optional(), headers: repeatedHeaders.optional() }).optional(),
     subscriptions: section({ perKey: whole(1, 100_000).optional() }).optional(),
+    notify: notify.optional(),
     intake: section({
       maxPending: whole(0, 1_000_000_000).optional(),
       maxPendingPerKey: whole(0, 1_000_000_000).optional(),
@@ -213,6 +216,7 @@ export function configSchema(around: ConfigSurroundings) {
     }).optional(),
     jobs: list(job(around.cronValid)).optional(),
     dashboard: flag.optional(),
+    portal: portal(around.configDir).optional(),
     threads: z
       .custom<"auto" | number>(
         (value) =>

@@ -13,11 +13,11 @@ import { accounts, http, https, jwt, redis, retention, sqlite } from "./index.ts
 import { defaultRows } from "./limits.ts";
 import { eventsOf } from "./event-types.ts";
 import { HOST_RULE, isHost } from "./check-plan.ts";
+import { notifyOf, unknownTransforms } from "./notify.ts";
 import { pluginProblems } from "./plugin-problems.ts";
-import { ConfigError, pathText } from "./problems.ts";
-import type { ConfigProblem } from "./problems.ts";
-import { configSchema } from "./schema.ts";
-import type { CheckedConfig } from "./schema.ts";
+import { ConfigError, pathText, type ConfigProblem } from "./problems.ts";
+import { configSchema, type CheckedConfig } from "./schema.ts";
+import { portalOf } from "./schema-portal.ts";
 
 /** The surroundings of a config: where relative paths begin, and what flags and environment set. */
 export interface Frame {
@@ -65,6 +65,7 @@ export function resolvePlan(config: unknown, frame: Frame): Plan {
   const plan = problems.length === 0 ? build(checked, frame, traces) : undefined;
   if (plan !== undefined) {
     problems.push(...missingKeys(plan), ...shortLease(plan), ...samePort(plan), ...threadedFiles(plan));
+    problems.push(...unknownTransforms(plan));
     problems.push(...pluginProblems(plan, frame.env ?? process.env, canRun));
   }
   if (plan === undefined || problems.length > 0) throw new ConfigError(problems, frame.file);
@@ -104,12 +105,14 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     health: config.health === false ? false : over(defaults.HEALTH, config.health),
     signature: over(defaults.SIGNATURE, config.signature),
     subscriptions: over(defaults.SUBSCRIPTIONS, config.subscriptions),
+    notify: notifyOf(config),
     intake: over(defaults.INTAKE, config.intake),
     metrics,
     log: settings.logLevel === undefined ? over(defaults.LOG, config.log) : { level: settings.logLevel as LogLevel },
     ...(config.gateway && { gateway: { keyHeader: defaults.KEY_HEADER, ...config.gateway } }),
     jobs: config.jobs ?? [retention()],
     dashboard: config.dashboard ?? true,
+    portal: portalOf(config.portal, config.dashboard),
     threads: threadsOf(config.threads),
     keys: {
       ...(settings.masterKey !== undefined && { master: settings.masterKey }),

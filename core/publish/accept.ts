@@ -2,17 +2,18 @@
 import { ConflictError, StorageError } from "../model/errors.ts";
 import { MAX_BATCH_EVENTS, type RelayEvent } from "../model/event.ts";
 import { ordinals, ordinalTime } from "../model/ids.ts";
-import { OPERATIONAL } from "../model/names.ts";
 import { Problem } from "../model/problem.ts";
 import type { Metrics } from "../ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest } from "../ports/source.ts";
-import type { Change, Storage } from "../ports/storage.ts";
+import type { Storage } from "../ports/storage.ts";
 import { createAdmission, type AdmissionDeps } from "./admission.ts";
 import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent, type Writing } from "./write-event.ts";
 import type { FanoutBounds, NewEvent } from "./write-event.ts";
 import { holds, subscriptionsOf } from "./fanout.ts";
 import { createFilteredFanouts, type FanoutOf } from "./filtered-fanouts.ts";
 import type { Narrowed } from "./apply-filters.ts";
+import { createNotices, type Notices } from "./notices.ts";
+import { createOperational, type OperationalEvents } from "./operational.ts";
 import { createPlacing, ORDER_ROUNDS, type Turn } from "./ordered.ts";
 import type { EventChecks } from "./event-checks.ts";
 import { reportAccepted } from "./report-accepted.ts";
@@ -32,6 +33,9 @@ import { createSnapshots, type Fanout } from "../records/snapshots.ts";
 import { commitOnce, storageProblem } from "../records/commit-once.ts";
 import { isSequenceConflict } from "../records/sequences.ts";
 
+export type { Operational } from "./operational.ts";
+export type { Notices } from "./notices.ts";
+
 export interface PublisherDeps extends AdmissionDeps {
   readonly storage: AdmissionDeps["storage"] &
     Pick<Storage, "commit" | "getItem" | "getMany"> & { readonly queue: Pick<Storage["queue"], "add"> };
@@ -48,23 +52,11 @@ export interface PublisherDeps extends AdmissionDeps {
   readonly accepted?: (event: RelayEvent) => void;
 }
 
-export interface Operational {
-  readonly changes: readonly Change[];
-  /** Call it when the changes are committed. */
-  committed(): void;
-}
-
-export interface Publisher {
+export interface Publisher extends Pick<OperationalEvents, "operational" | "acceptOperational"> {
   readonly accept: Accept;
   /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused */
   admit(): number;
-  /**
-   * Prepares an operational event (`relay:…`) for a commit of the caller's own. `undefined` when no subscription wants
-   * it: then it is not stored. Skips back-pressure and catalogue.
-   */
-  operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined>;
-  /** Prepares and commits one. @throws StorageError */
-  acceptOperational(keyId: string, type: string, data: unknown): Promise<void>;
+  readonly notices: Notices;
 }
 
 type Drafts = readonly ParsedEvent[];
@@ -219,32 +211,22 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     if (waiting !== undefined) admission.added(waiting);
   }
 
-  async function operational(keyId: string, type: string, data: unknown): Promise<Operational | undefined> {
-    if (!type.startsWith(OPERATIONAL))
-      throw new Error(`${type} is not an operational event: its name must start with ${OPERATIONAL}`);
-    const event = { keyId, type, data: JSON.stringify(data) };
-    const to = (await fanouts.of([event], new Map([[keyId, await subscriptionCache.of(keyId)]])))(event);
-    if (to.ids.length === 0) return undefined;
-    const writing = nothingWritten();
-    const ordinal = mint();
-    const acceptedAt = ordinalTime(ordinal);
-    add(writing, { ...event, id: `evt_${ordinal}`, ordinal, createdAt: acceptedAt, acceptedAt }, to);
-    // The caller's commit must not fail because of a snapshot: retention needs two runs to remove an unused one.
-    if (writing.snapshots.size > 0) await snapshots.ready(writing.snapshots, true);
-    return {
-      changes: [...writing.changes, ...(await names.missing([{ keyId, type }], acceptedAt))],
-      committed: () => announce(writing),
-    };
-  }
+  const { one, operational, acceptOperational } = createOperational({
+    storage,
+    subscriptionCache,
+    fanouts,
+    snapshots,
+    names,
+    mint,
+    add,
+    announce,
+  });
 
   return {
     accept,
     admit: admission.admit,
     operational,
-    async acceptOperational(keyId, type, data) {
-      const event = await operational(keyId, type, data);
-      if (event === undefined) return;
-      if (await commitOnce(storage, event.changes)) event.committed();
-    },
+    acceptOperational,
+    notices: createNotices({ one, storage, clock, log: deps.log }),
   };
 }

@@ -1,5 +1,7 @@
 /** Makes the signing secrets of subscriptions, and rotates them. */
 import { randomBytes } from "node:crypto";
+import { overlapKey } from "../model/keys.ts";
+import { overlapNoticeAt } from "../model/notice.ts";
 import { Problem } from "../model/problem.ts";
 import { secretAad, type SealedSecret, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -48,6 +50,13 @@ export function newSecret(
   };
 }
 
+/** The row by which the end of the overlap is reported some time before. */
+const noticeOfOverlap = (keyId: string, id: string, at: number, overlapMs: number): Change => ({
+  op: "put",
+  key: overlapKey(overlapNoticeAt(at, overlapMs), keyId, id),
+  value: String(at + overlapMs),
+});
+
 /** Returns `Subscriptions.rotate`. */
 export function createRotation(
   deps: RotationDeps,
@@ -69,10 +78,9 @@ export function createRotation(
       plain = made.plain;
       const at = clock.now();
       const secrets = old && overlapMs > 0 ? [made.stored, { ...old, expiresAt: at + overlapMs }] : [made.stored];
-      return {
-        next: { ...now, secrets, updatedAt: at },
-        more: [audit(keyId, actor, { action: "secret.rotated", target: id, detail: `overlap ${overlapMs} ms` })],
-      };
+      const more = [audit(keyId, actor, { action: "secret.rotated", target: id, detail: `overlap ${overlapMs} ms` })];
+      if (secrets.length > 1) more.push(noticeOfOverlap(keyId, id, at, overlapMs));
+      return { next: { ...now, secrets, updatedAt: at }, more };
     });
     // From the answer on, everything that arrives is signed with the new secret too: the receiver may switch at once.
     await deps.drain?.(id);

@@ -3,6 +3,7 @@ import { ordinals, randomId } from "../model/ids.ts";
 import { apiKeyKey, subscriptionCountKey, subscriptionKey } from "../model/keys.ts";
 import type { RepeatedHeaders } from "../model/header-names.ts";
 import { OPERATIONAL } from "../model/names.ts";
+import { subscriptionDisabled, type Notice } from "../model/notice.ts";
 import { Problem } from "../model/problem.ts";
 import type { DisabledReason, RetryOptions, Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -52,12 +53,14 @@ export interface SubscriptionsDeps {
   readonly transforms?: () => readonly string[];
   /** Names of headers that a subscription cannot have, because the config gives them to headers of the relay. */
   readonly repeated?: RepeatedHeaders;
-  /** Returns an operational event to store with a change; `undefined` when no subscription wants it. */
-  readonly operationalEvent?: (
-    keyId: string,
-    type: string,
-    data: unknown,
-  ) => Promise<{ readonly changes: readonly Change[]; committed(): void } | undefined>;
+  /** Prepares a notice to store with a change; `undefined` when nobody is to hear of it. @throws StorageError */
+  readonly notice?: (notice: Notice) => Promise<Reported | undefined>;
+}
+
+interface Reported {
+  readonly changes: readonly Change[];
+  /** Call it when the changes are committed. */
+  committed(): void;
 }
 
 /** All methods throw Problem for errors of the caller, and StorageError when nothing can be stored. */
@@ -170,12 +173,17 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       if (revived) await revive(keyId, id);
       const url = patch.url === undefined ? undefined : await allowed(patch.url);
       if (now.ordered !== true) await checkRoomForOrdered(storage, { keyId, id, ordered: patch.ordered });
-      const { was, next } = await revise(keyId, id, (now) => {
+      let event: Reported | undefined;
+      const { was, next } = await revise(keyId, id, async (now) => {
         const next = patched(deps, now, { ...patch, url }, clock.now());
         checkTogether(next, deps.takesCredentials);
         const detail = Object.keys(patch).join(" ");
-        return { next, more: [audit(keyId, actor, { action: "subscription.updated", target: id, detail })] };
+        const ended = now.status === "active" && next.status === "disabled";
+        event = ended ? await deps.notice?.(subscriptionDisabled(next, "by_hand")) : undefined;
+        const line = audit(keyId, actor, { action: "subscription.updated", target: id, detail });
+        return { next, more: [line, ...(event?.changes ?? [])] };
       });
+      event?.committed();
       if (!revived && was.status === "disabled" && next.status === "active") await revive(keyId, id);
       await deps.known?.(id);
       if (holdsUp(was) && !holdsUp(next)) await skipAllHeld(storage, next);
@@ -187,25 +195,18 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     rotate: createRotation({ keys, clock, revise, drain: deps.drain, audit }),
 
     async disable(keyId, id, reason, because = "") {
-      const at = clock.now();
-      const event = because.startsWith(OPERATIONAL)
-        ? undefined
-        : await deps.operationalEvent?.(keyId, "relay:subscription.disabled", { subscriptionId: id, reason });
       const line = { action: "subscription.disabled", target: id, detail: reason } as const;
-      const revised = await revise(keyId, id, (now) =>
-        now.status === "disabled"
-          ? undefined
-          : {
-              next: {
-                ...now,
-                status: "disabled",
-                disabledReason: reason,
-                updatedAt: at,
-                generation: now.generation + 1,
-              },
-              more: [audit(keyId, RELAY, line), ...(event?.changes ?? [])],
-            },
-      ).catch((error: unknown) => {
+      const quiet = because.startsWith(OPERATIONAL);
+      let event: Reported | undefined;
+      const revised = await revise(keyId, id, async (now) => {
+        if (now.status === "disabled") return undefined;
+        event = quiet ? undefined : await deps.notice?.(subscriptionDisabled(now, reason));
+        const generation = now.generation + 1;
+        return {
+          next: { ...now, status: "disabled", disabledReason: reason, updatedAt: clock.now(), generation },
+          more: [audit(keyId, RELAY, line), ...(event?.changes ?? [])],
+        };
+      }).catch((error: unknown) => {
         if (error instanceof Problem && error.code === "NOT_FOUND") return undefined;
         throw error;
       });

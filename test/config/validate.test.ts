@@ -15,6 +15,7 @@ import {
   sqlite,
   toFile,
 } from "../../config/index.ts";
+import { NOTICE_TYPES } from "../../core/model/notice.ts";
 import type { RelayConfig } from "../../config/index.ts";
 import { ConfigError } from "../../config/problems.ts";
 import { resolvePlan } from "../../config/validate.ts";
@@ -54,6 +55,7 @@ describe("the embedded default", () => {
       log: { level: "info" },
       jobs: [{ name: "retention", schedule: "0 3 * * *", deliveredAfterMs: 2_592_000_000 }],
       dashboard: true,
+      portal: { name: "Relay", colors: {}, frameAncestors: [] },
       keys: {},
     });
     expect(plan.events).toBeUndefined();
@@ -119,6 +121,11 @@ describe("each key", () => {
     ["abuse in part", { abuse: { factor: 2 } }, { abuse: { factor: 2, failures: 10 } }],
     ["stepUp", { stepUp: { acr: ["urn:x"] } }, { stepUp: { acr: ["urn:x"], amr: ["mfa"] } }],
     ["health", { health: false }, { health: false }],
+    [
+      "notify",
+      { notify: { to: [{ url: "https://ops.example/hook" }], pending: 5 }, intake: { maxPendingPerKey: 9 } },
+      { notify: { to: [{ url: "https://ops.example/hook", events: NOTICE_TYPES }], pending: 5, pendingPerKey: 5 } },
+    ],
     ["subscriptions", { subscriptions: { perKey: 7 } }, { subscriptions: { perKey: 7 } }],
     ["intake", { intake: { maxPending: 10, reserveBytes: 5 } }, { intake: { maxPending: 10, reserveBytes: 5 } }],
     ["bodies", { intake: { maxBodyBytes: 2 ** 24 } }, { intake: { maxBodyBytes: 2 ** 24 } }],
@@ -130,7 +137,12 @@ describe("each key", () => {
       { gateway: { upstream: "http://up:9000", keyHeader: "X-API-Key" } },
     ],
     ["jobs", { jobs: [] }, { jobs: [] }],
-    ["dashboard", { dashboard: false }, { dashboard: false }],
+    ["dashboard", { dashboard: false }, { dashboard: false, portal: false }],
+    [
+      "portal",
+      { dashboard: false, portal: { name: "Acme", frameAncestors: ["https://app.example.com"] } },
+      { dashboard: false, portal: { name: "Acme", colors: {}, frameAncestors: ["https://app.example.com"] } },
+    ],
     [
       "signature",
       { signature: { headers: { "svix-id": "webhook-id" } } },
@@ -160,6 +172,17 @@ describe("each key", () => {
 });
 
 describe("a wrong config", () => {
+  it("names targets of notify that are the same, and transforms that are not there", () => {
+    const url = "https://ops.example/hook";
+    expect(problems({ notify: { to: [{ url }, { url, events: ["relay:*"] }] } })).toEqual({
+      "notify.to[1].url": "is given more than once",
+    });
+    expect(problems({ notify: { to: [{ url, transform: "chat" }] } })).toEqual({
+      "notify.to[0].transform": "is not a transform of this config",
+    });
+    expect(problems({ notify: { to: [{ url, transform: "chat" }] }, transforms: { chat: () => ({}) } })).toEqual({});
+  });
+
   it("is refused when a header of one's own could not be sent, or repeats none of the relay's", () => {
     const headers = {
       "X-Mine": "X-Theirs",
@@ -223,6 +246,7 @@ describe("a wrong config", () => {
       limits: { "GET /api-key": { perMinute: 1, per5s: 1 }, "GET /api-keys": { perMinute: 0 }, "*": true, check: {} },
       abuse: true,
       health: { breakerAfter: 0 },
+      notify: { to: [{ url: "ops" }, { url: "https://a", events: ["deposit:*"], transform: "2nd" }] },
       metrics: { token: "" },
       log: { level: "loud" },
       gateway: { upstream: "ftp://x" },
@@ -253,6 +277,9 @@ describe("a wrong config", () => {
         "limits.check.token",
         "log.level",
         "metrics.token",
+        "notify.to[0].url",
+        "notify.to[1].events[0]",
+        "notify.to[1].transform",
         "retry.attempts",
         "retry.factor",
         "server.hots",
@@ -439,10 +466,12 @@ const keysOfConfig: Record<string, string[]> = {
   stepUp: ["acr"],
   health: ["breakerAfter"],
   subscriptions: ["perKey"],
+  notify: ["to", "pending"],
   intake: ["maxPending", "maxBodyBytes", "reserveBytes"],
   metrics: ["token"],
   log: ["level"],
   gateway: ["upstream", "keyHeader"],
   jobs: ["kind", "name"],
   dashboard: [],
+  portal: ["url", "name", "logo", "colors", "frameAncestors"],
 };

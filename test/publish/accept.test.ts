@@ -285,7 +285,7 @@ describe("an operational event", () => {
   it("can be a part of the commit that it tells of", async () => {
     const made = desk();
     made.subscriptions = [subscription("a", { events: ["relay:ping"] })];
-    const event = await made.intake.operational("key_1", "relay:ping", 1);
+    const event = await made.intake.operational("key_1", "relay:ping", {});
     expect([made.shelf.commits.length, made.shelf.added.length]).toEqual([0, 0]);
     await made.shelf.commit(event?.changes ?? []);
     event?.committed();

@@ -1,0 +1,134 @@
+/**
+ * Finds what no single event shows: overlaps of secrets that are about to end, and backlogs above their bounds. Reports
+ * also what was held back and whose hour is over. It runs beside the path, every 30 s.
+ */
+import { OVERLAPS, parseApiKeyKey, parseOverlapKey } from "../model/keys.ts";
+import { OPERATOR_KEY } from "../model/names.ts";
+import { pendingHigh, secretExpiring } from "../model/notice.ts";
+import { ConflictError } from "../model/errors.ts";
+import { isLive } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/plugin.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
+import type { SubscriptionCache } from "../records/subscription-cache.ts";
+import { tryCommit } from "../records/try-commit.ts";
+import type { Notices } from "./notices.ts";
+
+/** Pending deliveries above which it is reported; 0: never. */
+export interface PendingBounds {
+  readonly pending: number;
+  readonly pendingPerKey: number;
+}
+
+export interface NoticeWatch {
+  start(): void;
+  stop(): Promise<void>;
+  /** Looks once. @throws StorageError */
+  look(signal: AbortSignal): Promise<void>;
+}
+
+const LOOK_MS = 30_000;
+const PAGE = 100;
+/** How long the backlogs of keys are counted in one look, ms. The next one goes on where it ended. */
+const COUNT_MS = 1_000;
+
+export function createNoticeWatch(deps: {
+  readonly storage: Pick<Storage, "range" | "commit"> & { readonly queue: Pick<Storage["queue"], "depth" | "pending"> };
+  readonly subscriptionCache: SubscriptionCache;
+  readonly notices: Notices;
+  readonly bounds: PendingBounds;
+  /** Whether this node looks for all of its process; others only report what they hold back. */
+  readonly first: boolean;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "warn">;
+}): NoticeWatch {
+  const { storage, subscriptionCache, notices, bounds, first, clock, log } = deps;
+  const stopping = new AbortController();
+  let loop: Promise<void> | undefined;
+  /** The key after which the count goes on. */
+  let countedTo: string | undefined;
+
+  async function overlaps(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const page = await storage.range(OVERLAPS, { limit: PAGE });
+      const over = page.filter(({ key }) => parseOverlapKey(key).at <= clock.now());
+      for (const row of over) {
+        signal.throwIfAborted();
+        await overlap(row);
+      }
+      if (over.length < PAGE) return;
+    }
+  }
+
+  /** Reports one, and deletes its row in the same commit: a crash repeats it, and another node does not. */
+  async function overlap({ key, value }: Entry): Promise<void> {
+    const { keyId, subscriptionId } = parseOverlapKey(key);
+    const sub = await subscriptionCache.get(keyId, subscriptionId);
+    const endsAt = Number(value);
+    const done = { op: "delete", key, if: value } as const;
+    const holds = isLive(sub) && endsAt > clock.now() && sub.secrets.some(({ expiresAt }) => expiresAt === endsAt);
+    if (!holds) return void (await tryCommit(storage, [done]));
+    await notices.commitWith([done], secretExpiring(sub, endsAt)).catch((error: unknown) => {
+      if (!(error instanceof ConflictError)) throw error;
+    });
+  }
+
+  async function backlog(signal: AbortSignal): Promise<void> {
+    const { pending, pendingPerKey } = bounds;
+    if (pending === 0 && pendingPerKey === 0) return;
+    const { waiting, leased } = await storage.queue.depth();
+    const all = waiting + leased;
+    if (pending > 0 && all > pending) notices.tell(pendingHigh(undefined, all, pending));
+    // No key has more than all of them together.
+    if (pendingPerKey > 0 && all > pendingPerKey) await backlogOfKeys(pendingPerKey, signal);
+  }
+
+  async function backlogOfKeys(bound: number, signal: AbortSignal): Promise<void> {
+    const until = clock.monotonic() + COUNT_MS;
+    do {
+      const page = await storage.range("key:", { after: countedTo, limit: PAGE });
+      for (const { key } of page) {
+        signal.throwIfAborted();
+        countedTo = key;
+        const keyId = parseApiKeyKey(key);
+        if (keyId === OPERATOR_KEY) continue;
+        const subscriptions = await subscriptionCache.of(keyId);
+        const pending = await storage.queue.pending(subscriptions.map(({ id }) => id));
+        if (pending > bound) notices.tell(pendingHigh(keyId, pending, bound));
+      }
+      if (page.length < PAGE) {
+        countedTo = undefined;
+        return;
+      }
+    } while (clock.monotonic() < until);
+  }
+
+  async function look(signal: AbortSignal): Promise<void> {
+    if (first) {
+      await overlaps(signal);
+      await backlog(signal);
+    }
+    await notices.flush();
+  }
+
+  async function run(): Promise<void> {
+    for (;;) {
+      await look(stopping.signal).catch((error: unknown) => {
+        if (!stopping.signal.aborted) log.warn("a look for notices failed", { error: String(error) });
+      });
+      await clock.sleep(clock.now() + LOOK_MS, stopping.signal);
+    }
+  }
+
+  return {
+    look,
+    start() {
+      loop ??= run().catch(() => undefined);
+    },
+    async stop() {
+      stopping.abort(new Error("stopping"));
+      await loop;
+      await notices.settled();
+    },
+  };
+}

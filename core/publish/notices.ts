@@ -1,0 +1,207 @@
+/**
+ * Reports notices as operational events, at most one of a type about one thing within an hour, over all nodes and
+ * restarts.
+ *
+ * The id of the event is made of type, thing and clock hour, and its commit fails where there is such an event: so two
+ * nodes cannot both report. What comes within the hour is counted in memory, and the newest of it is reported when the
+ * hour is over. A process that dies loses that count, never the first report.
+ */
+import { setNewest } from "../model/bounded-map.ts";
+import { ConflictError } from "../model/errors.ts";
+import { ordinalTime } from "../model/ids.ts";
+import { eventIdKey } from "../model/keys.ts";
+import { OPERATOR_KEY } from "../model/names.ts";
+import { NOTICE_MS, type Notice } from "../model/notice.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Log } from "../ports/plugin.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { commitOnce } from "../records/commit-once.ts";
+import { erasedAt } from "../records/erased-id.ts";
+import { dataFor, listenersOf, together, type Operational, type OperationalEvents } from "./operational.ts";
+
+export interface Notices {
+  /**
+   * Prepares a notice for a commit of the caller's own. `undefined` when no subscription wants it, or when it is held
+   * back. After a ConflictError prepare it again: another node may have reported meanwhile.
+   * @throws StorageError
+   */
+  prepare(notice: Notice): Promise<Operational | undefined>;
+  /** Reports a notice in a commit of its own, soon. What cannot be stored is tried again by `flush`. */
+  tell(notice: Notice): void;
+  /** Commits changes, and the notice with them unless it is held back. @throws ConflictError, StorageError */
+  commitWith(changes: readonly Change[], notice: Notice): Promise<void>;
+  /** Reports what was held back and whose hour is over. Never rejects. */
+  flush(): Promise<void>;
+  /** Resolves when what `tell` began is stored. */
+  settled(): Promise<void>;
+}
+
+/** What is remembered of one type about one thing. */
+interface Kept {
+  /** Monotonic ms until which it is held back. */
+  quietUntil: number;
+  /** How many were held back since the last report. */
+  heldBack: number;
+  /** The newest of them. */
+  latest: Notice | undefined;
+}
+
+/** What storage says of the last report to one listener. */
+interface Earlier {
+  readonly quietMs: number;
+  /** Conditions that hold until another node reports. */
+  readonly asRead: readonly Change[];
+}
+
+/** Types and things that are remembered. A forgotten one costs a read, and the count of what was held back. */
+const KEPT = 10_000;
+/** How long a report waits that could not be stored, ms. */
+const AGAIN_MS = 30_000;
+/** How often a commit is repeated because others reported or changed their subscriptions at the same time. */
+const ROUNDS = 4;
+
+const nameOf = ({ type, about }: Pick<Notice, "type" | "about">): string => `${type} ${about}`;
+const idOf = ({ type, about }: Notice, hour: number): string => `${type.replaceAll(/[:.]/g, "-")}:${about}:${hour}`;
+
+export function createNotices(deps: {
+  readonly one: OperationalEvents["one"];
+  readonly storage: Pick<Storage, "commit" | "getMany">;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+  readonly log: Pick<Log, "warn">;
+}): Notices {
+  const { one, storage, clock, log } = deps;
+  const kept = new Map<string, Kept>();
+  const writes = new Set<Promise<void>>();
+
+  function hold(notice: Notice, ms: number): void {
+    const name = nameOf(notice);
+    const now = clock.monotonic();
+    const { quietUntil, heldBack } = kept.get(name) ?? { quietUntil: now, heldBack: 0 };
+    const until = Math.max(quietUntil, now + Math.min(ms, NOTICE_MS));
+    setNewest(kept, name, { quietUntil: until, heldBack: heldBack + 1, latest: notice }, KEPT);
+  }
+
+  /** How long a listener hears nothing more of it, ms; 0: it may be told, as long as the commit finds the rows as read. */
+  async function earlier(listener: string, notice: Notice, now: number): Promise<Earlier> {
+    const hour = Math.floor(now / NOTICE_MS);
+    // The clocks of other nodes may be in the hour before or after this one.
+    const keys = [hour, hour - 1, hour + 1].map((one) => eventIdKey(listener, idOf(notice, one)));
+    const rows = await storage.getMany(keys);
+    const left = rows.map((text, i) => {
+      if (text === undefined) return 0;
+      const ms = NOTICE_MS - Math.abs(now - (erasedAt(text) ?? ordinalTime(text)));
+      // The id of this hour is taken, whenever that was.
+      return i === 0 ? Math.max(ms, (hour + 1) * NOTICE_MS - now) : ms;
+    });
+    const asRead = keys.slice(1).map((key, i): Change => ({ op: "check", key, if: rows[i + 1] ?? null }));
+    return { quietMs: Math.max(0, ...left), asRead };
+  }
+
+  async function prepare(notice: Notice): Promise<Operational | undefined> {
+    const { type, keyId, about, ends } = notice;
+    // What the operator's own subscriptions do is reported to nobody: it would never end.
+    if (keyId === OPERATOR_KEY) return undefined;
+    if (ends !== undefined) dropHeld(nameOf({ type: ends, about }));
+    const name = nameOf(notice);
+    const known = kept.get(name);
+    const quiet = known === undefined ? 0 : known.quietUntil - clock.monotonic();
+    if (quiet > 0) {
+      hold(notice, quiet);
+      return undefined;
+    }
+    const now = clock.now();
+    const heldBack = known?.heldBack ?? 0;
+    const said = heldBack > 0 ? { ...notice.data, heldBack } : notice.data;
+    const parts: Operational[] = [];
+    let longest = 0;
+    for (const listener of listenersOf(keyId)) {
+      const id = idOf(notice, Math.floor(now / NOTICE_MS));
+      const part = await one({ keyId: listener, type, data: dataFor(listener, keyId, said), id });
+      if (part === undefined) continue;
+      const { quietMs, asRead } = await earlier(listener, notice, now);
+      if (quietMs === 0) parts.push({ ...part, changes: [...part.changes, ...asRead] });
+      longest = Math.max(longest, quietMs);
+    }
+    const all = together(parts);
+    if (all !== undefined) return { ...all, committed: () => (noteTold(notice, heldBack), all.committed()) };
+    if (longest > 0) hold(notice, longest);
+    else kept.delete(name);
+    return undefined;
+  }
+
+  function dropHeld(name: string): void {
+    const of = kept.get(name);
+    if (of !== undefined) of.latest = undefined;
+  }
+
+  /** @param heldBack how many held ones the report has counted */
+  function noteTold(notice: Notice, heldBack: number): void {
+    const name = nameOf(notice);
+    const { heldBack: held, latest } = kept.get(name) ?? { heldBack: 0, latest: undefined };
+    const later = Math.max(0, held - heldBack);
+    const quietUntil = clock.monotonic() + NOTICE_MS;
+    setNewest(kept, name, { quietUntil, heldBack: later, latest: later > 0 ? latest : undefined }, KEPT);
+  }
+
+  /** A notice that cannot be prepared must not keep the caller's changes from being stored. */
+  async function prepared(notice: Notice): Promise<Operational | undefined> {
+    try {
+      return await prepare(notice);
+    } catch (error) {
+      log.warn("a notice waits", { type: notice.type, keyId: notice.keyId, error: String(error) });
+      hold(notice, AGAIN_MS);
+      return undefined;
+    }
+  }
+
+  async function commitWith(changes: readonly Change[], notice: Notice): Promise<void> {
+    for (let round = 1; ; round++) {
+      const event = round > ROUNDS ? undefined : await prepared(notice);
+      if (event === undefined) return changes.length === 0 ? undefined : await storage.commit(changes);
+      try {
+        if (await commitOnce(storage, [...changes, ...event.changes])) event.committed();
+        return;
+      } catch (error) {
+        if (!(error instanceof ConflictError)) throw error;
+      }
+    }
+  }
+
+  /** Never rejects. */
+  function told(notice: Notice): Promise<void> {
+    const done = commitWith([], notice)
+      .catch((error: unknown) => {
+        log.warn("a notice waits", { type: notice.type, keyId: notice.keyId, error: String(error) });
+        hold(notice, AGAIN_MS);
+      })
+      .finally(() => writes.delete(done));
+    writes.add(done);
+    return done;
+  }
+
+  return {
+    prepare,
+    commitWith,
+    tell(notice) {
+      const quiet = (kept.get(nameOf(notice))?.quietUntil ?? 0) - clock.monotonic();
+      if (quiet > 0 && notice.ends === undefined) hold(notice, quiet);
+      else void told(notice);
+    },
+    async flush() {
+      const now = clock.monotonic();
+      for (const [name, of] of kept) {
+        if (of.quietUntil > now) continue;
+        const { latest } = of;
+        if (latest === undefined) kept.delete(name);
+        else {
+          // It counts itself when it is held back once more.
+          kept.set(name, { ...of, heldBack: of.heldBack - 1, latest: undefined });
+          await told(latest);
+        }
+      }
+    },
+    async settled() {
+      await Promise.all(writes);
+    },
+  };
+}

@@ -1,0 +1,115 @@
+/**
+ * Keeps the operator's subscriptions as `notify.to` of the config says: each target is one, so that what it is sent is
+ * signed, stored and tried again like any delivery. Those that people make on the operator's key are left alone.
+ */
+import { OPERATOR_KEY } from "../model/names.ts";
+import { Problem } from "../model/problem.ts";
+import type { Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { NotifyTarget } from "../ports/plan.ts";
+import type { Log } from "../ports/plugin.ts";
+import type { Storage } from "../ports/storage.ts";
+import { RELAY } from "../records/audit-trail.ts";
+import { liveOf } from "../records/subscription-cache.ts";
+import type { Subscriptions } from "./subscriptions.ts";
+
+/** Marks the subscriptions that are the config's. */
+const FROM_CONFIG = "notify.to of the relay's config";
+/** How soon it is tried again, when a name was not found or the storage was away, ms. */
+const AGAIN_MS = 30_000;
+
+export interface NotifyTargets {
+  /** Begins, and tries again until all targets are as wanted. */
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export function createNotifyTargets(deps: {
+  readonly targets: readonly NotifyTarget[];
+  readonly subscriptions: Pick<Subscriptions, "create" | "update" | "remove">;
+  readonly storage: Pick<Storage, "range" | "getItem">;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "warn">;
+}): NotifyTargets {
+  const { targets, subscriptions, storage, clock, log } = deps;
+  const stopping = new AbortController();
+  let loop: Promise<void> | undefined;
+
+  /** Those of the config, oldest first. */
+  async function kept(): Promise<readonly Subscription[]> {
+    const live = await liveOf(storage, OPERATOR_KEY);
+    return live
+      .filter(({ description }) => description === FROM_CONFIG)
+      .toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+  }
+
+  async function remove({ id }: Subscription): Promise<void> {
+    await subscriptions.remove(OPERATOR_KEY, id, RELAY).catch((error: unknown) => {
+      // Another node was first.
+      if (!(error instanceof Problem) || error.code !== "NOT_FOUND") throw error;
+    });
+  }
+
+  async function keep(target: NotifyTarget, found: Subscription | undefined): Promise<void> {
+    const { url, events, transform } = target;
+    if (found === undefined) {
+      await subscriptions.create(OPERATOR_KEY, { url, events, transform, description: FROM_CONFIG }, RELAY);
+      return;
+    }
+    const same = found.transform === transform && found.events.join(" ") === [...new Set(events)].join(" ");
+    // One that the relay has disabled gets another chance at each start; what a person has disabled stays so.
+    const revived = found.disabledReason !== undefined;
+    if (same && !revived) return;
+    const status = revived ? ("active" as const) : found.status;
+    await subscriptions.update(OPERATOR_KEY, found.id, { events, transform: transform ?? null, status }, RELAY);
+  }
+
+  /** @throws the first error; what was possible is done */
+  async function round(): Promise<void> {
+    const before = await kept();
+    const failures: unknown[] = [];
+    const attempt = (work: Promise<void>): Promise<void> => work.catch((error: unknown) => void failures.push(error));
+    for (const target of targets)
+      await attempt(
+        keep(
+          target,
+          before.find((sub) => isAt(sub, target)),
+        ),
+      );
+    // Two nodes that start at once may both have made one: both find both now, and leave the older.
+    const after = await kept();
+    const first = targets.map((target) => after.find((sub) => isAt(sub, target))?.id);
+    for (const sub of after) if (!first.includes(sub.id)) await attempt(remove(sub));
+    if (failures.length > 0) throw failures[0];
+  }
+
+  async function run(): Promise<void> {
+    for (;;) {
+      try {
+        return await round();
+      } catch (error) {
+        log.warn("a target of notify.to waits", { error: wordsOf(error) });
+      }
+      await clock.sleep(clock.now() + AGAIN_MS, stopping.signal);
+    }
+  }
+
+  return {
+    start() {
+      loop ??= run().catch(() => undefined);
+    },
+    async stop() {
+      stopping.abort(new Error("stopping"));
+      await loop;
+    },
+  };
+}
+
+const isAt = ({ url }: Subscription, target: NotifyTarget): boolean =>
+  url === target.url || url === URL.parse(target.url)?.href;
+
+const wordsOf = (error: unknown): string => {
+  if (!(error instanceof Problem)) return String(error);
+  const fields = error.extras.errors?.map(({ path, message }) => `${path} ${message}`) ?? [];
+  return [`${error.code}:`, ...fields, error.detail].join(" ");
+};

@@ -1,0 +1,216 @@
+/** The mail transport against an SMTP server on real sockets and real TLS, which refuses, hangs and is not there. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Transport } from "../../core/ports/transport.ts";
+import { toMail, type MailOptions } from "../../plugins/transport/mail.ts";
+import { writtenOf } from "../../plugins/transport/mail/message.ts";
+import { describeTransport } from "../conformance/transport.ts";
+import { busBench, NO_BUS_CAN, sendTo, setUp, textOf } from "../support/bus-bench.ts";
+import { testAuthority } from "../support/certificates.ts";
+import { SILENCE, startSmtp, type SmtpServer } from "../support/smtp.ts";
+import { eventually } from "../support/until.ts";
+
+const TO = "mail://ops/alice@example.com";
+const EVENT = {
+  id: "evt_1",
+  type: "relay:breaker.opened",
+  keyId: "relay:operator",
+  createdAt: "2026-01-01T00:00:00.000Z",
+  data: { keyId: "key_1", host: "shop.example", failures: 20 },
+};
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "relay-mail-"));
+  await writeFile(join(folder, "ca.pem"), (await testAuthority()).ca);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const pluginAt = (port: number, more: Partial<MailOptions> = {}) =>
+  toMail({
+    name: "ops",
+    server: `smtp://localhost:${port}`,
+    from: "relay@example.org",
+    to: ["*@example.com"],
+    tls: { caFile: join(folder, "ca.pem") },
+    ...more,
+  });
+
+const open = async (
+  { port }: { readonly port: number },
+  more: Partial<MailOptions> = {},
+): Promise<Transport & AsyncDisposable> => {
+  const transport = await setUp(pluginAt(port, more));
+  return Object.assign(transport, { [Symbol.asyncDispose]: () => transport.dispose() });
+};
+
+describe("the law of transports", () => {
+  describeTransport(it, {
+    cannot: { ...NO_BUS_CAN, headers: "a mail has headers of its own, and those of the relay are tried below" },
+    async open() {
+      const smtp: SmtpServer = await startSmtp();
+      const bench = await busBench({
+        port: smtp.port,
+        plugin: (port) => pluginAt(port),
+        url: TO,
+        nowhere: "mail://ops/alice@example.net",
+        read: async () => smtp.mails.map(({ attached, headers }) => ({ body: attached, headers })),
+        close: async () => await smtp[Symbol.asyncDispose](),
+      });
+      // The protocol is a conversation: the server falls silent when it has the mail.
+      const far: typeof bench.far = (does) => void (smtp.answers = does.do === "hang" ? { ".": SILENCE } : {});
+      return Object.assign(bench, { far });
+    },
+  });
+});
+
+describe("a mail", () => {
+  it("goes over STARTTLS, with what people read, the relay's headers and the exact body", async () => {
+    await using smtp = await startSmtp({ login: { user: "relay", password: "s3cret" } });
+    await using transport = await open(smtp, { user: "relay", password: "s3cret" });
+    const body = Buffer.from(JSON.stringify(EVENT));
+    const headers = { "X-Relay-Event": EVENT.type, "webhook-id": "evt_1", Bcc: "eve@example.net" };
+    const reply = await sendTo(transport, TO, { body, headers, messageId: "dlv_1_sub_0" });
+    expect(textOf(reply)).toBe("200 250 2.0.0 queued as 42");
+    const [mail] = await smtp.waitFor(1);
+    expect(mail).toMatchObject({ from: "relay@example.org", to: "alice@example.com", secure: true, user: "relay" });
+    expect(mail?.headers).toMatchObject({
+      subject: "relay:breaker.opened key_1 shop.example",
+      "message-id": "<dlv_1_sub_0@example.org>",
+      "x-relay-event": EVENT.type,
+      "webhook-id": "evt_1",
+      "auto-submitted": "auto-generated",
+    });
+    expect(mail?.headers).not.toHaveProperty("bcc");
+    expect(mail?.text.split("\r\n")).toEqual(
+      expect.arrayContaining(["relay:breaker.opened", "host: shop.example", "failures: 20", "id: evt_1"]),
+    );
+    expect(mail?.attached).toEqual(body);
+  });
+
+  it("goes over TLS from the first byte where the server is smtps", async () => {
+    await using smtp = await startSmtp({ secure: true });
+    await using transport = await open(smtp, { server: `smtps://localhost:${smtp.port}` });
+    expect(textOf(await sendTo(transport, TO))).toMatch(/^200/);
+    expect(smtp.mails[0]).toMatchObject({ secure: true });
+  });
+
+  it("never goes in clear to a server that offers no STARTTLS, unless the config says so", async () => {
+    await using smtp = await startSmtp({ starttls: false });
+    await using transport = await open(smtp);
+    expect(textOf(await sendTo(transport, TO))).toBe("unavailable the connection ops is away");
+    expect(transport.readiness?.()).toMatch(/^ETLS/);
+    expect(smtp.mails).toEqual([]);
+    await using clear = await open(smtp, { starttls: false });
+    expect(textOf(await sendTo(clear, TO))).toMatch(/^200/);
+    expect(smtp.mails[0]).toMatchObject({ secure: false });
+  });
+
+  it("never goes to a server whose certificate is not trusted", async () => {
+    await using smtp = await startSmtp();
+    await using transport = await open(smtp, { tls: {} });
+    expect(await sendTo(transport, TO)).toMatchObject({ kind: "unavailable" });
+    expect(smtp.mails).toEqual([]);
+  });
+
+  it("that the server refuses is an attempt, with what the server said", async () => {
+    await using smtp = await startSmtp();
+    await using transport = await open(smtp);
+    for (const [command, answer] of [
+      ["RCPT TO", "550 5.1.1 no such user"],
+      ["RCPT TO", "451 4.7.1 greylisted"],
+      ["MAIL FROM", "553 5.1.8 not you"],
+      [".", "554 5.7.1 spam"],
+    ] as const) {
+      smtp.answers = { [command]: answer };
+      const reply = await sendTo(transport, TO);
+      expect(reply, answer).toMatchObject({ kind: "error", error: "protocol" });
+      expect(textOf(reply)).toContain(answer);
+      expect(transport.readiness?.()).toBeUndefined();
+    }
+  });
+
+  it("waits, uncounted, for a server that is not there, is busy, or refuses the login", async () => {
+    const smtp = await startSmtp({ login: { user: "relay", password: "s3cret" } });
+    await using wrong = await open(smtp, { user: "relay", password: "other" });
+    expect(textOf(await sendTo(wrong, TO))).toBe("unavailable the connection ops is away");
+    expect(wrong.readiness?.()).toBe("EAUTH 535");
+    await using right = await open(smtp, { user: "relay", password: "s3cret" });
+    smtp.answers = { greeting: "421 4.3.2 busy" };
+    expect(await sendTo(right, TO)).toMatchObject({ kind: "unavailable" });
+    smtp.answers = {};
+    expect(textOf(await sendTo(right, TO))).toMatch(/^200/);
+    expect(right.readiness?.()).toBeUndefined();
+    await smtp[Symbol.asyncDispose]();
+    expect(await sendTo(right, TO)).toMatchObject({ kind: "unavailable" });
+  });
+
+  it("whose server says nothing is a timeout, and leaves no connection behind", async () => {
+    await using smtp = await startSmtp();
+    await using transport = await open(smtp);
+    smtp.answers = { DATA: SILENCE };
+    expect(textOf(await sendTo(transport, TO, { timeoutMs: 200 }))).toBe("error no confirmation within 200 ms");
+    await eventually("the connection is closed", () => smtp.open() === 0, 30_000);
+  });
+
+  it("goes to no address that the config does not allow, and a URL cannot smuggle another one in", async () => {
+    await using smtp = await startSmtp();
+    await using transport = await open(smtp, { to: ["alice@example.com", "*@ops.example"] });
+    const refusal = (url: string) => transport.problems?.(url);
+    expect(refusal("mail://ops/alice@example.com")).toBeUndefined();
+    expect(refusal("mail://ops/Anyone@ops.example")).toBeUndefined();
+    for (const address of [
+      "bob@example.com",
+      "alice@example.com,eve@example.net",
+      "alice@example.com%0d%0aRCPT TO:<eve@example.net>",
+      "eve@example.net?alice@example.com",
+      "alice@example.com.",
+      "x@sub.ops.example",
+      "",
+    ]) {
+      const url = `mail://ops/${address}`;
+      expect(refusal(url), url).toMatch(/^must be mail:\/\/ops\//);
+      expect(await sendTo(transport, url)).toMatchObject({ kind: "error" });
+    }
+    expect(smtp.mails).toEqual([]);
+  });
+});
+
+describe("what people read", () => {
+  const written = (body: unknown) => writtenOf({ body: Buffer.from(JSON.stringify(body)), headers: {} });
+
+  it("is what a transform has made, where it made a text", () => {
+    expect(written({ subject: "Paid", text: "250 EUR" })).toEqual({ subject: "Paid", text: "250 EUR" });
+  });
+
+  it("has a subject of one line, whatever an event is named", () => {
+    expect(written({ ...EVENT, data: { host: "a\r\nBcc: eve@example.net" } }).subject).not.toMatch(/[\r\n]/);
+    expect(written({ text: "x", subject: "s".repeat(1_000) }).subject).toHaveLength(200);
+  });
+});
+
+describe("wrong options of toMail", () => {
+  const paths = (options: object) => toMail(options as MailOptions).problems?.map(({ path }) => path);
+  const right = {
+    name: "ops",
+    server: "smtp://mail.example.com:587",
+    from: "relay@example.com",
+    to: ["*@example.com"],
+  };
+
+  it("are problems of the config", () => {
+    expect(paths(right)).toEqual([]);
+    expect(paths({})).toEqual(["name", "server", "from", "to"]);
+    expect(paths({ ...right, server: "smtp://u:p@mail" })).toEqual(["server"]);
+    expect(paths({ ...right, to: ["*"], from: "Relay <relay@example.com>" })).toEqual(["from", "to"]);
+    expect(paths({ ...right, user: "relay" })).toEqual(["password"]);
+    expect(paths({ ...right, user: "relay", password: "p", starttls: false })).toEqual(["starttls"]);
+    expect(paths({ ...right, password: { env: "X" }, user: "relay" })).toEqual(["password"]);
+  });
+
+  it("keep the password among the secrets", () => {
+    expect(toMail({ ...right, user: "relay", password: "p" }).secrets).toEqual({ password: "p" });
+  });
+});
