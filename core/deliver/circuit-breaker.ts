@@ -4,16 +4,19 @@
  * It moves due times and nothing else: it never adds, uses up or brings forward an attempt. After each pause it lets
  * one attempt through.
  */
-import type { Attempt, Outcome } from "../model/attempt.ts";
-import type { Delivery } from "../model/delivery.ts";
+import type { Attempt } from "../model/attempt.ts";
 import { healthKey, parseHealthKey } from "../model/keys.ts";
 import type { EndpointHealth } from "../model/endpoint-health.ts";
+import { OPERATIONAL } from "../model/names.ts";
+import { breakerClosed, breakerOpened, type Notice } from "../model/notice.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
+import type { AttemptObserver } from "../ports/observer.ts";
 import type { HealthOptions } from "../ports/plan.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
-import type { Storage } from "../ports/storage.ts";
+import type { Change, Storage } from "../ports/storage.ts";
 import { everyEntry } from "../records/subscription-cache.ts";
+import { newStreak, type Streak } from "./streak.ts";
 import { succeededSince } from "./stored-outcomes.ts";
 
 export interface CircuitBreaker {
@@ -26,7 +29,7 @@ export interface CircuitBreaker {
    */
   left(subscriptionId: string, ordinal: string): void;
   /** Notes an attempt, after its commit. */
-  attempted(sub: Subscription, delivery: Delivery, attempt: Attempt, outcome: Outcome): void;
+  attempted: AttemptObserver;
   /** Forgets the failures of a subscription that was enabled again. */
   forget(subscriptionId: string): Promise<void>;
   /** Lets the next attempt through now: a replay by hand is the probe. */
@@ -38,43 +41,6 @@ export interface CircuitBreaker {
   settled(): Promise<void>;
 }
 
-interface Streak {
-  failures: number;
-  /**
-   * Time-outs in a row. Those of attempts that were under way together count as one, because they show the same moment.
-   */
-  timeouts: number;
-  /** Monotonic time of the last time-out that counted. */
-  timedOutAt: number;
-  since: number;
-  restMs: number;
-  /** Monotonic, so that a wall clock that is set back lengthens no pause. */
-  restEnds: number;
-  /** The delivery (ordinal) that may try after a pause; the others wait for its outcome. */
-  probe: string | undefined;
-  stored: boolean;
-  /**
-   * It was read at the start and may be out of date: the node that wrote it may have seen a success since, or may have
-   * died.
-   */
-  unconfirmed: boolean;
-  /** Its subscription is being disabled. */
-  ending: boolean;
-}
-
-const newStreak = (since: number): Streak => ({
-  failures: 0,
-  timeouts: 0,
-  timedOutAt: Number.NEGATIVE_INFINITY,
-  since,
-  restMs: 0,
-  restEnds: 0,
-  probe: undefined,
-  stored: false,
-  unconfirmed: false,
-  ending: false,
-});
-
 const HEALTHY: EndpointHealth = { failures: 0 };
 /** Time-outs hold slots for long, so fewer in a row open the breaker than the `breakerAfter` of other failures. */
 const timeoutsThatOpen = (breakerAfter: number): number => Math.ceil(breakerAfter / 4);
@@ -85,13 +51,17 @@ export function createCircuitBreaker(deps: {
   readonly options: HealthOptions | false;
   readonly storage: Pick<Storage, "range" | "getItem" | "commit" | "queue">;
   readonly clock: Clock;
-  readonly disable: (keyId: string, subscriptionId: string) => Promise<void>;
+  /** @param because the type of an event that failed */
+  readonly disable: (keyId: string, subscriptionId: string, because?: string) => Promise<void>;
+  /** Commits changes, and a notice with them. @default commits the changes */
+  readonly commitWith?: (changes: readonly Change[], notice: Notice) => Promise<void>;
   readonly log: Log;
   readonly metrics: Metrics;
 }): CircuitBreaker {
   const { options, storage, clock, log, metrics } = deps;
   const streaks = new Map<string, Streak>();
   const writes = new Set<Promise<unknown>>();
+  const commit = deps.commitWith ?? storage.commit.bind(storage);
 
   function later(what: string, work: () => Promise<unknown>): void {
     const done = work()
@@ -100,10 +70,17 @@ export function createCircuitBreaker(deps: {
     writes.add(done);
   }
 
-  async function clear(id: string, streak: Streak | undefined): Promise<void> {
+  /** @param sub given when it has recovered: then that is reported in the same commit */
+  async function clear(id: string, streak: Streak | undefined, sub?: Subscription): Promise<void> {
     streaks.delete(id);
     await storage.queue.pause(id, 0);
-    if (streak?.stored === true) await storage.commit([{ op: "delete", key: healthKey(id) }]);
+    if (streak?.stored === true) await forgetStored(id, streak, sub);
+  }
+
+  async function forgetStored(id: string, streak: Streak, sub: Subscription | undefined): Promise<void> {
+    const changes: readonly Change[] = [{ op: "delete", key: healthKey(id) }];
+    if (sub === undefined || !streak.reported) await storage.commit(changes);
+    else await commit(changes, breakerClosed(sub, streak.since));
   }
 
   /** Trusts a streak read at the start only if its row still exists and no delivery has succeeded since. */
@@ -115,15 +92,15 @@ export function createCircuitBreaker(deps: {
     if (!well) return judge(sub, ordinal, streak, options);
     log.info("a subscription that was stored as failing has succeeded since", { subscriptionId: sub.id });
     streaks.set(sub.id, { ...newStreak(clock.now()), failures: 1 });
-    if (stillStored) await storage.commit([{ op: "delete", key: healthKey(sub.id) }]);
+    if (stillStored) await forgetStored(sub.id, streak, sub);
   }
 
   /** Each node sees only its own attempts: a receiver that succeeded on another node is not disabled. */
   async function end(sub: Subscription, streak: Streak): Promise<void> {
     streak.ending = true;
     try {
-      if (await succeededSince(storage, sub.id, streak.since)) await clear(sub.id, streak);
-      else await deps.disable(sub.keyId, sub.id);
+      if (await succeededSince(storage, sub.id, streak.since)) await clear(sub.id, streak, sub);
+      else await deps.disable(sub.keyId, sub.id, streak.reported ? undefined : OPERATIONAL);
       // Only after success, so that the next failure retries what could not be stored.
       if (streaks.get(sub.id) === streak) streaks.delete(sub.id);
     } finally {
@@ -142,10 +119,11 @@ export function createCircuitBreaker(deps: {
     streak.timedOutAt = now;
   }
 
-  function failed(sub: Subscription, ordinal: string, attempt: Attempt, options: HealthOptions): void {
+  function failed(sub: Subscription, ordinal: string, attempt: Attempt, type: string, options: HealthOptions): void {
     const streak = streaks.get(sub.id) ?? newStreak(clock.now());
     streaks.set(sub.id, streak);
     streak.failures++;
+    streak.reported ||= !type.startsWith(OPERATIONAL);
     countTimeout(streak, attempt);
     if (streak.unconfirmed) later("confirm", () => confirm(sub, ordinal, streak, options));
     else judge(sub, ordinal, streak, options);
@@ -179,7 +157,9 @@ export function createCircuitBreaker(deps: {
     later("rest", () => storage.queue.pause(sub.id, restMs));
     if (streak.stored) return;
     streak.stored = true;
-    later("streak", () => storage.commit([{ op: "put", key: healthKey(sub.id), value: String(streak.since) }]));
+    const changes: readonly Change[] = [{ op: "put", key: healthKey(sub.id), value: String(streak.since) }];
+    const opened = breakerOpened(sub, streak.failures, streak.since, now + restMs);
+    later("streak", () => (streak.reported ? commit(changes, opened) : storage.commit(changes)));
   }
 
   return {
@@ -187,7 +167,8 @@ export function createCircuitBreaker(deps: {
       if (options === false) return;
       for await (const { key, value } of everyEntry(storage, healthKey(""))) {
         const { breakerAfter: failures } = options;
-        streaks.set(parseHealthKey(key), { ...newStreak(Number(value)), failures, stored: true, unconfirmed: true });
+        const read = { ...newStreak(Number(value)), failures, stored: true, unconfirmed: true };
+        streaks.set(parseHealthKey(key), read);
       }
     },
     admit(sub, ordinal) {
@@ -206,13 +187,14 @@ export function createCircuitBreaker(deps: {
       streak.probe = undefined;
       streak.restEnds = 0;
     },
-    attempted(sub, { ordinal }, attempt, outcome) {
+    attempted(sub, { ordinal }, attempt, outcome, type = "") {
       if (options === false) return;
-      if (outcome.kind !== "delivered") return failed(sub, ordinal, attempt, options);
+      if (outcome.kind !== "delivered") return failed(sub, ordinal, attempt, type, options);
       const streak = streaks.get(sub.id);
       if (streak === undefined) return;
+      if (streak.unconfirmed) streak.reported ||= sub.events.some((name) => !name.startsWith(OPERATIONAL));
       if (streak.restMs === 0 && !streak.stored) streaks.delete(sub.id);
-      else later("recovery", () => clear(sub.id, streak));
+      else later("recovery", () => clear(sub.id, streak, sub));
     },
     forget: (id) => clear(id, streaks.get(id)),
     async probe(id) {

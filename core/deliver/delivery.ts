@@ -175,12 +175,12 @@ export class DeliveryRun {
         const then = held ? { keep: next } : { next };
         await settle(this.#lease, movedChanges(this.#line, next, now), then, this.#signal, this.#deps);
         this.#line = next;
-        report(sub, now, made, outcome, event.traceparent);
+        report(sub, now, made, outcome, event);
         await this.#pause(outcome.pauseMs);
         throw new NotDelivered(outcome.at, held);
       }
     }
-    report(sub, now, made, outcome, event.traceparent);
+    report(sub, now, made, outcome, event);
     if (outcome.kind === "exhausted") await this.#pause(outcome.pauseMs);
   }
 

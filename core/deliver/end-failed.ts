@@ -31,6 +31,8 @@ export async function endFailed(
   const changes = [...endedChanges(line, failed), ...(event?.changes ?? [])];
   await settleEnd({ lease, line, failedFor: sub, delivery: failed }, changes, signal, deps);
   event?.committed();
+  // In a commit of its own: a notice that another node reports at the same time must not undo the result.
+  failureEvent.notice(sub, loaded, failed);
   if (!missed) return;
   await persist(() => failureEvent.late(sub, loaded, failed), signal, { clock, log }).catch((error: unknown) =>
     log.error("an operational event is lost", { subscriptionId: sub.id, error: String(error) }),

@@ -2,6 +2,7 @@
 import { deliveryId, type Delivery } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { OPERATIONAL } from "../model/names.ts";
+import { subscriptionFailing } from "../model/notice.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { CachedEvent } from "./event-cache.ts";
 import type { Publisher, Operational } from "../publish/accept.ts";
@@ -11,11 +12,15 @@ export interface FailureEvent {
   of(sub: Subscription, loaded: CachedEvent, failed: Delivery): Promise<Operational | undefined>;
   /** Stores the event in a commit of its own, for a failure that is stored already. @throws StorageError */
   late(sub: Subscription, loaded: CachedEvent, failed: Delivery): Promise<void>;
+  /** Reports a stored failure as a notice too, of which there is at most one within an hour. Returns at once. */
+  notice(sub: Subscription, loaded: CachedEvent, failed: Delivery): void;
 }
 
 const TYPE = "relay:delivery.failed";
 
-export const failureEvent = (intake: Pick<Publisher, "operational" | "acceptOperational">): FailureEvent => ({
+export const failureEvent = (
+  intake: Pick<Publisher, "operational" | "acceptOperational" | "notices">,
+): FailureEvent => ({
   async of(sub, { event }, failed) {
     if (event.type.startsWith(OPERATIONAL)) return undefined;
     return await intake.operational(sub.keyId, TYPE, dataOf(sub, event, failed));
@@ -23,6 +28,10 @@ export const failureEvent = (intake: Pick<Publisher, "operational" | "acceptOper
   async late(sub, { event }, failed) {
     if (event.type.startsWith(OPERATIONAL)) return;
     await intake.acceptOperational(sub.keyId, TYPE, dataOf(sub, event, failed));
+  },
+  notice(sub, { event }, failed) {
+    if (event.type.startsWith(OPERATIONAL)) return;
+    intake.notices.tell(subscriptionFailing(sub, dataOf(sub, event, failed)));
   },
 });
 

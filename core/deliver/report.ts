@@ -1,6 +1,7 @@
 /** Reports an attempt once its result is stored: metrics, its one log line, then the observers. */
 import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
+import type { RelayEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { AttemptObserver } from "../ports/observer.ts";
@@ -13,8 +14,7 @@ export type Report = (
   delivery: Delivery,
   made: Attempt,
   outcome: Outcome,
-  /** The event's, W3C. */
-  traceparent: string | undefined,
+  event: Pick<RelayEvent, "type" | "traceparent">,
 ) => void;
 
 /** @param deps.attempted called last, after the metrics and the log line */
@@ -24,7 +24,7 @@ export function createReport(deps: {
   readonly attempted: AttemptObserver;
 }): Report {
   const { metrics, log, attempted } = deps;
-  return (sub, delivery, made, outcome, traceparent) => {
+  return (sub, delivery, made, outcome, { type, traceparent }) => {
     const result = made.statusCode === undefined ? (made.error as string) : `${Math.floor(made.statusCode / 100)}xx`;
     metrics.count("attempts", { result });
     metrics.observe("attempt_seconds", made.durationMs / 1000);
@@ -33,6 +33,6 @@ export function createReport(deps: {
     }
     if (outcome.kind !== "retry") metrics.count("deliveries", { outcome: outcome.kind });
     log.info("attempt", attemptLine(delivery, made, outcome, traceparent));
-    attempted(sub, delivery, made, outcome);
+    attempted(sub, delivery, made, outcome, type);
   };
 }

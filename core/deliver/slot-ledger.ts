@@ -173,13 +173,15 @@ export class SlotLedger {
     return since === undefined ? 0 : Math.max(0, now - since);
   }
 
-  /** Counts attempts that are in flight for long as slow from now on. */
-  look(): void {
-    if (this.#young.size === 0) return;
+  /** Counts attempts that are in flight for long as slow from now on. @returns whether there were any */
+  look(): boolean {
+    if (this.#young.size === 0) return false;
     const now = this.#time();
+    let found = false;
     for (const holding of this.#young) {
       const ms = this.age(holding, now);
-      if (ms < SLOW_MS) return;
+      if (ms < SLOW_MS) break;
+      found = true;
       this.#young.delete(holding);
       this.count(holding, -1);
       holding.band = SLOW;
@@ -187,6 +189,7 @@ export class SlotLedger {
       // It is expected to take as long again. For a receiver that never answered, this shows nothing.
       if (holding.receiver.average >= 0) this.learn(holding.receiver, 2 * ms);
     }
+    return found;
   }
 }
 

@@ -26,6 +26,11 @@ export class SlotWaiters<Slot> {
     return this.#quick.size === 0 && this.#slow.size === 0;
   }
 
+  /** Returns how many quick subscriptions wait. */
+  get quick(): number {
+    return this.#quick.size;
+  }
+
   /** Notes that the queue holds this subscription back. False when there is no room to remember it. */
   name(receiver: ReceiverSpeed): boolean {
     const entry = this.#entryOf(receiver);

@@ -16,7 +16,10 @@ import { bandOf, RECOVERING, UNKNOWN, type ReceiverSpeed } from "./receiver-spee
 
 /** A promised slot that nobody fetched is free again after this long, ms. */
 const PROMISE_MS = 2_000;
-/** How long the queue holds back a waiting subscription, ms; lifted as soon as there is a slot. */
+/**
+ * How long the queue holds back a waiting subscription, ms; lifted as soon as there is a slot. Quick ones are held back for
+ * at least a millisecond for each that waits: however many wait, about a thousand a second come again by themselves.
+ */
 const QUICK_HOLD_MS = 100;
 const SLOW_HOLD_MS = 10_000;
 /** The same for a subscription that there is no room to remember, ms. */
@@ -153,7 +156,8 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
   }
 
   function look(): void {
-    ledger.look();
+    // What counts as slow now leaves room for quick ones.
+    if (ledger.look() && !room.empty) promote(false);
     if (promised.size === 0) return;
     const now = clock.monotonic();
     for (const [receiver, { slot, at }] of promised) {
@@ -182,7 +186,7 @@ export function createSlots({ total, perSubscription, clock, lift }: SlotsOption
         return take(receiver);
       }
       if (!room.name(receiver)) return UNREMEMBERED_HOLD_MS;
-      return bandOf(receiver) < UNKNOWN ? QUICK_HOLD_MS : SLOW_HOLD_MS;
+      return bandOf(receiver) < UNKNOWN ? Math.max(QUICK_HOLD_MS, room.quick) : SLOW_HOLD_MS;
     },
     async wait(to, signal) {
       signal.throwIfAborted();

@@ -20,6 +20,9 @@ export interface TestEventSent {
   readonly away: boolean;
 }
 
+/** What a transform makes of an event, or why it makes nothing. */
+export type Preview = { readonly body: string } | { readonly error: string };
+
 /** What is sent in place of `relay:ping`. */
 export interface Example {
   readonly type: string;
@@ -32,6 +35,12 @@ export interface SendTestEvent {
    * @throws Problem NOT_FOUND when the subscription is deleted, also meanwhile; the signal's reason; a fault of ours
    */
   send(subscription: Subscription, signal: AbortSignal, example?: Example): Promise<TestEventSent>;
+  /**
+   * Runs the subscription's transform on a stored event, or on one that is not stored, within the limits of deliveries.
+   * Sends and stores nothing; without a transform it returns the event's own body.
+   * @throws the signal's reason
+   */
+  preview(subscription: Subscription, of: RelayEvent | Example, signal: AbortSignal): Promise<Preview>;
   /** Aborts the test events under way of a deleted subscription; resolves when they have ended. */
   abort(subscriptionId: string): Promise<void>;
 }
@@ -97,6 +106,12 @@ export function createTestEvent(deps: {
       } finally {
         underWay.delete(sent);
       }
+    },
+    async preview(subscription, of, signal) {
+      const event = "body" in of ? of : eventFor(subscription, of);
+      const made = await make(subscription, { event, body: Buffer.from(event.body, "utf8") }, signal);
+      if ("body" in made) return { body: Buffer.from(made.body).toString("utf8") };
+      return { error: made.attempt.detail ?? "the transform failed" };
     },
     async abort(subscriptionId) {
       const own = [...underWay].filter(([, { id }]) => id === subscriptionId);

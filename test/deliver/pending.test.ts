@@ -1,0 +1,209 @@
+import { describe, expect, it } from "vitest";
+import { CHECKS } from "../../core/maintenance/verify-records.ts";
+import type { Problem } from "../../core/model/problem.ts";
+import type { SubscriptionFields } from "../../core/subscriptions/subscriptions.ts";
+import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
+
+const ACTOR = { sub: "tester" };
+const HOUR = 3_600_000;
+
+async function open(fields: Partial<SubscriptionFields> = {}, options: PathOptions = {}) {
+  const test = await testPath({ retry: { firstDelayMs: HOUR, factor: 1 }, ...options });
+  const given = { url: "https://receiver.example/hook", events: ["deposit:paid"], ...fields };
+  const { subscription } = await test.parts.subscriptions.create("key_1", given, ACTOR);
+  return { test, sub: subscription.id };
+}
+const settle = (test: TestPath): Promise<void> => test.clock.advance(0);
+const tryNow = (test: TestPath, event: string, sub: string): Promise<void> =>
+  test.parts.pendingDeliveries.tryNow("key_1", event, sub, []);
+const cancel = (test: TestPath, event: string, sub: string): Promise<void> =>
+  test.parts.pendingDeliveries.cancel("key_1", event, sub, []);
+const code = (act: Promise<unknown>): Promise<string> =>
+  act.then(
+    () => "done",
+    (error: Problem) => error.code,
+  );
+const delivery = async (test: TestPath, event: string) =>
+  (await test.parts.history.event("key_1", event))?.deliveries[0]?.delivery;
+const ids = (test: TestPath): string[] => test.sent.map(({ headers }) => headers["webhook-id"] as string);
+
+/** Every row of the storage that does not agree with the others. */
+async function faults(test: TestPath): Promise<string[]> {
+  const found: string[] = [];
+  for (const prefix of ["delivery", "due", "failed", "sequence", "passed", "waiting", "held"])
+    for (const entry of await test.storage.range(`${prefix}:`, { limit: 1_000 })) {
+      const fault = await CHECKS[prefix]?.(entry, test.storage);
+      if (fault !== undefined) found.push(`${entry.key} ${fault}`);
+    }
+  return found;
+}
+
+describe("a pending delivery that is tried now", () => {
+  it("gets its next attempt at once, which counts like any other", async () => {
+    const { test, sub } = await open();
+    await using _ = test;
+    test.answers = [replied(500), replied(503)];
+    await test.start();
+    const id = await test.publish();
+    await test.whenSent(1);
+    await settle(test);
+    await tryNow(test, id, sub);
+    await test.whenSent(2);
+    await settle(test);
+    const { status, attempts, cycle, nextAttemptAt } = (await delivery(test, id)) ?? {};
+    expect({ status, cycle, codes: attempts?.map(({ statusCode }) => statusCode) }).toEqual({
+      status: "pending",
+      cycle: 0,
+      codes: [500, 503],
+    });
+    expect(nextAttemptAt).toBeGreaterThan(test.clock.now() + HOUR / 2);
+    expect(await faults(test)).toEqual([]);
+    await tryNow(test, id, sub);
+    await test.whenSent(3);
+    await settle(test);
+    expect(await test.status(id)).toBe("delivered");
+    await test.clock.advance(3 * HOUR);
+    expect(test.sent).toHaveLength(3);
+  });
+
+  it("is refused while its attempt is under way, and while a node waits with it for the next one", async () => {
+    const { test, sub } = await open({}, { retry: { firstDelayMs: 20_000, factor: 1 } });
+    await using _ = test;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    test.answers = [() => promise.then(() => replied(500))];
+    await test.start();
+    const id = await test.publish();
+    await test.whenSent(1);
+    for (const act of [tryNow, cancel]) expect(await code(act(test, id, sub))).toBe("DELIVERY_UNDER_WAY");
+    resolve();
+    await settle(test);
+    for (const act of [tryNow, cancel]) expect(await code(act(test, id, sub))).toBe("DELIVERY_UNDER_WAY");
+    expect(test.sent).toHaveLength(1);
+    await test.clock.advance(30_000);
+    await test.whenSent(2);
+    await settle(test);
+    expect(await test.status(id)).toBe("delivered");
+    for (const act of [tryNow, cancel]) expect(await code(act(test, id, sub))).toBe("NOT_PENDING");
+  });
+
+  it("is never tried twice at once, however often it is asked for", async () => {
+    const { test, sub } = await open();
+    await using _ = test;
+    let open_ = 0;
+    let most = 0;
+    test.answers = [replied(500)];
+    await test.start();
+    const id = await test.publish();
+    await test.whenSent(1);
+    await settle(test);
+    test.otherwise = async () => {
+      most = Math.max(most, ++open_);
+      for (let i = 0; i < 5; i++) await new Promise((turned) => setImmediate(turned));
+      open_--;
+      return replied(200);
+    };
+    const asked = Array.from({ length: 20 }, async () => {
+      await new Promise((turned) => setImmediate(turned));
+      return await code(tryNow(test, id, sub));
+    });
+    await Promise.all(asked);
+    await test.whenSent(2);
+    await settle(test);
+    await test.clock.advance(2 * HOUR);
+    expect({ most, sent: test.sent.length, status: await test.status(id) }).toEqual({
+      most: 1,
+      sent: 2,
+      status: "delivered",
+    });
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it("is refused when it is another key's, was never made, or has ended", async () => {
+    const { test, sub } = await open();
+    await using _ = test;
+    const id = await test.publish();
+    expect(await code(test.parts.pendingDeliveries.tryNow("key_2", id, sub, []))).toBe("NOT_FOUND");
+    expect(await code(tryNow(test, "evt_none", sub))).toBe("NOT_FOUND");
+    expect(await code(tryNow(test, id, "sub_none"))).toBe("NOT_FOUND");
+    await test.parts.subscriptions.update("key_1", sub, { status: "disabled" }, ACTOR);
+    expect(await code(tryNow(test, id, sub))).toBe("NOT_PENDING");
+    expect(await code(cancel(test, id, sub))).toBe("NOT_PENDING");
+  });
+});
+
+describe("a pending delivery that is cancelled", () => {
+  it("is not sent any more, says why, and is sent after all when it is replayed by name", async () => {
+    const { test, sub } = await open();
+    await using _ = test;
+    const id = await test.publish();
+    await cancel(test, id, sub);
+    await test.start();
+    await test.clock.advance(HOUR);
+    expect(test.sent).toEqual([]);
+    expect(await delivery(test, id)).toMatchObject({ status: "cancelled", reason: "cancel_requested", attempts: [] });
+    expect(await test.status(id)).toBe("cancelled");
+    expect(await faults(test)).toEqual([]);
+    expect(await code(test.parts.replay.event("key_1", id))).toBe("NOT_REPLAYABLE");
+    expect(await test.parts.replay.event("key_1", id, { subscriptionId: sub })).toBe(1);
+    await test.whenSent(1);
+    await settle(test);
+    expect(await test.status(id)).toBe("delivered");
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it("keeps its attempts, and those that are selected by the replay of all failed ones leave it alone", async () => {
+    const { test, sub } = await open();
+    await using _ = test;
+    test.answers = [replied(500)];
+    await test.start();
+    const id = await test.publish();
+    await test.whenSent(1);
+    await settle(test);
+    await cancel(test, id, sub);
+    expect((await delivery(test, id))?.attempts).toHaveLength(1);
+    const subscription = await test.parts.subscriptionCache.get("key_1", sub);
+    const { matched } = await test.parts.replay.failed({
+      subscription: subscription as NonNullable<typeof subscription>,
+      limit: 10,
+      perSecond: 10,
+    });
+    expect(matched).toBe(0);
+  });
+});
+
+describe("a delivery that goes in order", () => {
+  it("is not tried before its turn, and says behind what it waits", async () => {
+    const { test, sub } = await open({ ordered: true });
+    await using _ = test;
+    const [, second] = [await test.publish(), await test.publish()];
+    await expect(tryNow(test, second, sub)).rejects.toMatchObject({
+      code: "NOT_PENDING",
+      detail: expect.stringContaining("waits for its turn"),
+    });
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it.each(["skip", "hold"] as const)(
+    "lets the next one go when it is cancelled, with onFailed %s",
+    async (onFailed) => {
+      const { test, sub } = await open({ ordered: true, onFailed });
+      await using _ = test;
+      const [first, second, third] = [await test.publish(), await test.publish(), await test.publish()];
+      // One in the middle, then the one whose turn it is.
+      await cancel(test, second, sub);
+      expect(await faults(test)).toEqual([]);
+      await cancel(test, first, sub);
+      expect(await faults(test)).toEqual([]);
+      await test.start();
+      await test.whenSent(1);
+      await settle(test);
+      expect(ids(test)).toEqual([third]);
+      expect(await faults(test)).toEqual([]);
+      await test.parts.replay.event("key_1", first, { subscriptionId: sub });
+      await test.whenSent(2);
+      await settle(test);
+      expect(ids(test)).toEqual([third, first]);
+      expect(await faults(test)).toEqual([]);
+    },
+  );
+});
