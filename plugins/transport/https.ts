@@ -28,7 +28,7 @@ export interface HttpsOptions {
    */
   readonly maxAgeMs?: number;
   /**
-   * Whether HTTP/2 is offered: the attempts of a subscription then share one connection to a receiver that chooses it
+   * Whether HTTP/2 is offered: the attempts of a key then share one connection to a receiver that chooses it
    * (ALPN). When that connection is cut, all of them fail at once. @default false
    */
   readonly http2?: boolean;
@@ -58,8 +58,8 @@ export interface HttpsPlugin extends Plugin<"transport", Transport> {
  *
  * The guard and kept connections: a connection is resolved and checked when it is opened, and its peer cannot change
  * after that: it stays the checked address, for which the host's certificate was verified. So a name that is re-pointed
- * can never divert a kept connection; `maxAgeMs` bounds how late the new address is noticed. Connections are kept per
- * subscription and origin, and are never shared beyond that. A new connection to a host and port resumes a TLS session of
+ * can never divert a kept connection; `maxAgeMs` bounds how late the new address is noticed. Connections are kept per API
+ * key and origin, and are never shared beyond that; a subscription with a client certificate has its own. A new connection to a host and port resumes a TLS session of
  * an earlier one where the server offers that, for an hour at most after its certificate was verified.
  *
  * Nothing is sent twice by itself. A kept connection that turns out to be closed before a byte of the request was

@@ -1,4 +1,4 @@
-/** The https transport over HTTP/2, against Node's own server: many attempts of a subscription on one connection. */
+/** The https transport over HTTP/2, against Node's own server: many attempts of a key on one connection. */
 import { X509Certificate } from "node:crypto";
 import type { Http2ServerResponse } from "node:http2";
 import { describe, expect, it } from "vitest";
@@ -310,11 +310,12 @@ describe("connections", () => {
     await using receiver = await startHttp2Receiver();
     await using line = await open({ maxIdle: 2 });
     const send = to(line, receiver);
-    await send({ subscriptionId: "a" });
-    await line.send({ url: old.url(), subscriptionId: "b" });
-    await send({ subscriptionId: "c" });
+    const of = (keyId: string) => ({ keyId, subscriptionId: `sub_${keyId}` });
+    await send(of("a"));
+    await line.send({ url: old.url(), ...of("b") });
+    await send(of("c"));
     await receiver.until(() => receiver.open() === 1);
-    for (const subscriptionId of ["c", "a"]) await send({ subscriptionId });
+    for (const keyId of ["c", "a"]) await send(of(keyId));
     expect(connectionsOf(receiver)).toEqual([1, 2, 2, 3]);
   });
 

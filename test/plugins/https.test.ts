@@ -441,11 +441,34 @@ describe("connections", () => {
     expect(receiver.requests.map(({ path }) => path)).toEqual(["/0", "/1", "/2", "/3", "/4"]);
   });
 
-  it("are not shared between subscriptions", async () => {
+  it("are shared by the subscriptions of a key, each with the path of its URL", async () => {
     const { receiver, line } = await facing([]);
-    await line.send({ subscriptionId: "sub_1" });
+    for (const path of ["/a?x=1", "/b", "/a?x=1"])
+      await line.send({ subscriptionId: `sub_${path}`, url: receiver.url(path) });
+    expect(receiver.requests.map(({ connection, path }) => [connection, path])).toEqual([
+      [1, "/a?x=1"],
+      [1, "/b"],
+      [1, "/a?x=1"],
+    ]);
+  });
+
+  it("are not shared between keys", async () => {
+    const { receiver, line } = await facing([]);
+    await line.send({ keyId: "key_1", subscriptionId: "sub_1" });
+    await line.send({ keyId: "key_2", subscriptionId: "sub_2" });
+    await line.send({ keyId: "key_1", subscriptionId: "sub_1" });
+    expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 2, 1]);
+  });
+
+  it("stay while another subscription of the key uses them, and close with the last", async () => {
+    const { receiver, line } = await facing([]);
+    const { transport } = line;
+    for (const subscriptionId of ["sub_1", "sub_2"]) await line.send({ subscriptionId });
+    transport.forget?.("sub_1");
     await line.send({ subscriptionId: "sub_2" });
-    expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 2]);
+    transport.forget?.("sub_2");
+    await line.send({ subscriptionId: "sub_2" });
+    expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 1, 1, 2]);
   });
 
   it("are left behind when a subscription moves to another origin", async () => {
@@ -509,7 +532,7 @@ describe("connections", () => {
 
   it("beyond the limit of idle ones are closed", async () => {
     const { receiver, line } = await facing([], { https: { maxIdle: 2 } });
-    for (const subscriptionId of ["a", "b", "c", "a", "c"]) await line.send({ subscriptionId });
+    for (const keyId of ["a", "b", "c", "a", "c"]) await line.send({ keyId, subscriptionId: `sub_${keyId}` });
     expect(receiver.requests.map(({ connection }) => connection)).toEqual([1, 2, 3, 4, 3]);
   });
 

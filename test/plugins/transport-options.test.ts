@@ -4,6 +4,7 @@ import { toAmqp } from "../../plugins/transport/amqp.ts";
 import { toFile } from "../../plugins/transport/file.ts";
 import { https } from "../../plugins/transport/https.ts";
 import { toKafka } from "../../plugins/transport/kafka.ts";
+import { toMail } from "../../plugins/transport/mail.ts";
 import { toNats } from "../../plugins/transport/nats.ts";
 import { toRedisStream } from "../../plugins/transport/redis-stream.ts";
 
@@ -16,6 +17,13 @@ const TRANSPORTS = {
     {
       ...{ name: "bus", brokers: ["kafka:9092"], key: "keyId", tls: { caFile: "ca.pem" } },
       sasl: { mechanism: "PLAIN", username: "relay", password: "secret" },
+    },
+  ],
+  toMail: [
+    toMail,
+    {
+      ...{ name: "ops", server: "smtp://mail", from: "a@b.example", to: ["*@b.example"], starttls: true },
+      ...{ user: "u", password: "p", tls: { caFile: "ca" } },
     },
   ],
   toNats: [

@@ -1,5 +1,5 @@
 /**
- * Keeps connections by subscription and origin: HTTP/1.1 connections, used by one exchange at a time, and HTTP/2 sessions,
+ * Keeps connections by API key and origin: HTTP/1.1 connections, used by one exchange at a time, and HTTP/2 sessions,
  * used by many, where the receiver offers that.
  */
 import type { connect as connectHttp2 } from "node:http2";
@@ -7,8 +7,8 @@ import type { Socket } from "node:net";
 import type { TlsIdentity } from "../../../core/ports/plugin.ts";
 import { makeConnection, type ClientOptions } from "./client.ts";
 import type { Deadlines } from "./deadlines.ts";
-import { sameCertificate, targetOf, type Aim } from "./place.ts";
-import type { ConnectionUser, Place, PooledConnection } from "./pool.ts";
+import { sameCertificate, targetOf, type Aim, type Target } from "./place.ts";
+import type { ConnectionUser, Place, PooledConnection, Route } from "./pool.ts";
 import { Protocols } from "./protocols.ts";
 import { Session, type SessionOwner } from "./session.ts";
 
@@ -23,7 +23,10 @@ export interface ConnectionOptions extends ClientOptions {
 
 export class Connections {
   readonly #options: ConnectionOptions;
+  /** By name. */
   readonly #places = new Map<string, Place>();
+  /** By subscription: those of the places above. */
+  readonly #routes = new Map<string, Route>();
   readonly #all = new Set<PooledConnection>();
   readonly #sessions = new Map<Session, Place>();
   /** Idle connections and sessions, the one idle for longest first. */
@@ -43,7 +46,8 @@ export class Connections {
    */
   take(aim: Aim, user: ConnectionUser, fresh = false): PooledConnection | Session | undefined {
     if (this.#disposed) throw new Error("the https transport was closed");
-    const place = this.#place(aim);
+    const { place, path } = this.#route(aim);
+    user.path = path;
     let connection = fresh ? undefined : (this.#roomy(place) ?? this.#kept(place));
     if (connection instanceof Session) return connection;
     if (connection === undefined && !fresh && this.#protocols.wait(place, user)) return undefined;
@@ -57,8 +61,7 @@ export class Connections {
   /** Takes back a connection in good order. */
   give(connection: PooledConnection): void {
     const { place } = connection;
-    // The subscription has another origin, or none, by now.
-    if (this.#places.get(place.subscriptionId) !== place) return this.drop(connection);
+    if (!this.#stands(place)) return this.drop(connection);
     connection.user = undefined;
     connection.reused = true;
     place.busy -= 1;
@@ -78,11 +81,15 @@ export class Connections {
     this.#protocols.opened(place, connection, true);
   }
 
-  /** Closes a subscription's idle connections; busy ones are closed when they are given back. */
+  /**
+   * Forgets where a subscription's requests go. Idle connections that no other subscription uses are closed; busy ones
+   * are closed when they are given back.
+   */
   forget(subscriptionId: string): void {
-    const place = this.#places.get(subscriptionId);
-    if (place === undefined) return;
-    this.#places.delete(subscriptionId);
+    const place = this.#routes.get(subscriptionId)?.place;
+    this.#routes.delete(subscriptionId);
+    if (place === undefined || !place.subscriptions.delete(subscriptionId) || place.subscriptions.size > 0) return;
+    this.#places.delete(place.name);
     for (let last = place.idle.at(-1); last !== undefined; last = place.idle.at(-1)) this.drop(last);
     for (const session of [...place.sessions]) session.retire();
   }
@@ -94,6 +101,7 @@ export class Connections {
     this.#all.clear();
     this.#idle.clear();
     this.#places.clear();
+    this.#routes.clear();
     const closing = [
       ...connections.map(({ client }) => client.destroy()),
       ...sessions.map(([session]) => session.close()),
@@ -102,23 +110,42 @@ export class Connections {
     await Promise.all(closing);
   }
 
-  #place(aim: Aim): Place {
-    const { subscriptionId, url } = aim;
-    const known = this.#places.get(subscriptionId);
-    const same = known !== undefined && sameCertificate(known.certificate, aim.certificate);
+  #route(aim: Aim): Route {
+    const { subscriptionId, url, certificate } = aim;
+    const known = this.#routes.get(subscriptionId);
+    const same = known !== undefined && sameCertificate(known.certificate, certificate);
     if (same && known.url === url) return known;
-    const target = targetOf(aim, this.#options.hosts);
-    if (same && known.origin === target.origin) return Object.assign(known, { url, path: target.path });
+    const parsed = new URL(url);
+    const path = parsed.pathname + parsed.search;
+    if (same && known.place.origin === parsed.origin) return Object.assign(known, { url, path });
     this.forget(subscriptionId);
-    const place: Place = { ...target, idle: [], busy: 0, sessions: [], opening: new Set(), waiting: [] };
-    this.#places.set(subscriptionId, place);
+    const place = this.#place(targetOf(aim, parsed, this.#options.hosts));
+    place.subscriptions.add(subscriptionId);
+    const route: Route = { place, certificate, url, path };
+    this.#routes.set(subscriptionId, route);
+    return route;
+  }
+
+  #place(target: Target): Place {
+    const known = this.#places.get(target.name);
+    if (known !== undefined) return known;
+    const empty = { idle: [], busy: 0, sessions: [], opening: new Set<never>(), waiting: [] };
+    const place: Place = { ...target, ...empty, subscriptions: new Set() };
+    this.#places.set(target.name, place);
     return place;
+  }
+
+  /** False when the subscriptions of a place have another origin, or none, by now. */
+  #stands(place: Place): boolean {
+    return this.#places.get(place.name) === place;
   }
 
   /** Forgets a place without connections. */
   #leave(place: Place): void {
     const unused = place.busy === 0 && place.idle.length === 0 && place.sessions.length === 0;
-    if (unused && this.#places.get(place.subscriptionId) === place) this.#places.delete(place.subscriptionId);
+    if (!unused || !this.#stands(place)) return;
+    this.#places.delete(place.name);
+    for (const subscriptionId of place.subscriptions) this.#routes.delete(subscriptionId);
   }
 
   /** Adds an idle one, and closes the one idle for longest when there are too many. */
@@ -188,8 +215,7 @@ export class Connections {
     // Its client ends the exchange that it has, which is the session's by now.
     this.drop(connection);
     if (!session.carries) this.#idles(session);
-    // The subscription has another origin, or none, by now.
-    if (this.#places.get(place.subscriptionId) !== place) session.retire();
+    if (!this.#stands(place)) session.retire();
     return true;
   }
 

@@ -36,6 +36,7 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUser, StreamUser, EventListenerObject {
   endsAt = 0;
+  path = "";
   readonly #request: TransportRequest;
   readonly #signal: AbortSignal;
   readonly #shared: Shared;
@@ -92,8 +93,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   }
 
   #dispatch(fresh: boolean): void {
-    const { subscriptionId, url, body, credentials } = this.#request;
-    const aim = { subscriptionId, url, certificate: credentials?.clientCertificate };
+    const { keyId, subscriptionId, url, body, credentials } = this.#request;
+    const aim = { keyId, subscriptionId, url, certificate: credentials?.clientCertificate };
     let connection: PooledConnection | Session | undefined;
     try {
       connection = this.#shared.connections.take(aim, this, fresh);
@@ -104,7 +105,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
     if (connection instanceof Session) return this.moved(connection);
     this.#connection = connection;
     try {
-      const { path } = connection.place;
+      const { path } = this;
       connection.client.dispatch({ method: "POST", path, headers: this.#headers(), body }, this);
     } catch (error) {
       this.#end(failure(error as Error), error);
@@ -118,7 +119,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Timed, ConnectionUs
   moved(session: Session): void {
     this.#connection = undefined;
     try {
-      this.#stream = session.send(this.#headers(), this.#request.body, this);
+      this.#stream = session.send(this.path, this.#headers(), this.#request.body, this);
       this.#written = true;
     } catch (error) {
       this.#end(failure(error as Error), error);

@@ -1,42 +1,46 @@
-/** Where one subscription's requests go: the target of its connections, and what they trust and show in TLS. */
+/**
+ * Where requests go. A place is what connections are kept for: an origin, as the subscriptions of one API key reach it. A
+ * route is the way of one subscription to its place.
+ */
 import type { ClientCertificate } from "../../../core/model/credentials.ts";
 import type { TlsIdentity } from "../../../core/ports/plugin.ts";
 
-/** Where a request goes, for which subscription, with which client certificate. */
+/** Where a request goes, for which subscription of which key, with which client certificate. */
 export interface Aim {
+  readonly keyId: string;
   readonly subscriptionId: string;
   readonly url: string;
   readonly certificate: ClientCertificate | undefined;
 }
 
 export interface Target {
-  readonly subscriptionId: string;
+  /** Name of the place among all. */
+  readonly name: string;
   readonly origin: string;
   /** Host, with its port where the URL names one. */
   readonly authority: string;
   readonly hostname: string;
   readonly port: number;
   readonly identity: TlsIdentity | undefined;
-  /** The subscription's own client certificate, which `identity` holds. */
-  readonly certificate: ClientCertificate | undefined;
-  /** The last URL and its parsed form: parsing one costs as much as sending it. */
-  url: string;
-  path: string;
 }
 
+/**
+ * Returns the name of the place that a request uses. Subscriptions of one key share it; one with a client certificate of
+ * its own has a place of its own, because that is shown once for each connection.
+ */
+export const placeName = ({ keyId, subscriptionId, certificate }: Aim, origin: string): string =>
+  certificate === undefined ? `key ${keyId} ${origin}` : `subscription ${subscriptionId} ${origin}`;
+
 /** @param hosts what single hosts need in TLS */
-export function targetOf({ subscriptionId, url, certificate }: Aim, hosts: ReadonlyMap<string, TlsIdentity>): Target {
-  const { origin, host, hostname, port, pathname, search } = new URL(url);
+export function targetOf(aim: Aim, url: URL, hosts: ReadonlyMap<string, TlsIdentity>): Target {
+  const { origin, host, hostname, port } = url;
   return {
-    subscriptionId,
+    name: placeName(aim, origin),
     origin,
     authority: host,
     hostname,
     port: port === "" ? 443 : Number(port),
-    identity: identityOf(hosts.get(hostname), certificate),
-    certificate,
-    url,
-    path: pathname + search,
+    identity: identityOf(hosts.get(hostname), aim.certificate),
   };
 }
 

@@ -1,11 +1,14 @@
 /** What the pool of connections keeps: places, their connections and sessions, and the users of those. */
 import type { Client } from "undici";
+import type { ClientCertificate } from "../../../core/model/credentials.ts";
 import type { Target } from "./place.ts";
 import type { Excess, ResponseBytes } from "./response-bytes.ts";
 import type { Session } from "./session.ts";
 
 /** The user of a connection. */
 export interface ConnectionUser {
+  /** Path and query of its request, known from when it takes a connection. */
+  path: string;
   /** Monotonic ms of the attempt's deadline. */
   readonly endsAt: number;
   /** Called when `endsAt` has come. */
@@ -39,8 +42,10 @@ export interface PooledConnection {
   readonly bytes: ResponseBytes;
 }
 
-/** Where one subscription's requests go now. */
+/** An origin, as the subscriptions of one API key reach it. */
 export interface Place extends Target {
+  /** The subscriptions whose requests go there now. */
+  readonly subscriptions: Set<string>;
   readonly idle: PooledConnection[];
   busy: number;
   /** Those that take new requests. */
@@ -48,4 +53,14 @@ export interface Place extends Target {
   /** Connections and sessions that are being opened, and may serve all that wait. */
   readonly opening: Set<PooledConnection | Session>;
   waiting: ConnectionUser[];
+}
+
+/** Where one subscription's requests go now. */
+export interface Route {
+  readonly place: Place;
+  /** The subscription's own client certificate, which the place's identity holds. */
+  readonly certificate: ClientCertificate | undefined;
+  /** The last URL and the path in it: parsing one costs as much as sending it. */
+  url: string;
+  path: string;
 }

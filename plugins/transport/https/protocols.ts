@@ -1,5 +1,5 @@
 /**
- * Remembers which protocol origins speak. Where one may speak HTTP/2, exchanges of a subscription wait for the connection
+ * Remembers which protocol origins speak. Where one may speak HTTP/2, exchanges of a place wait for the connection
  * that is being opened: it may serve all of them. Where it speaks HTTP/1 alone, each dials for itself at once.
  */
 import { setNewest } from "../../../core/model/bounded-map.ts";

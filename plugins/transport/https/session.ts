@@ -1,5 +1,5 @@
 /**
- * One HTTP/2 connection of one subscription: many requests side by side, bounded as HTTP/1 responses are. A session whose
+ * One HTTP/2 connection of one place: many requests side by side, bounded as HTTP/1 responses are. A session whose
  * response did not end in good order takes no new request, as an HTTP/1 connection would be closed then.
  */
 import type { ClientHttp2Session, connect } from "node:http2";
@@ -91,8 +91,8 @@ export class Session implements Timed {
   }
 
   /** @throws TypeError when a header cannot be sent */
-  send(headers: Readonly<Record<string, string>>, body: Uint8Array, user: StreamUser): SessionStream {
-    const { path, authority } = this.target;
+  send(path: string, headers: Readonly<Record<string, string>>, body: Uint8Array, user: StreamUser): SessionStream {
+    const { authority } = this.target;
     const stream = this.#session.request(
       {
         ...headers,

@@ -92,7 +92,7 @@ export class Tokens {
   }
 }
 
-/** The connection to the token endpoint is the subscription's own, beside the one to its receiver. */
+/** The token is fetched as for a subscription of its own, so that it has its own route beside that to the receiver. */
 export const tokenPlace = (subscriptionId: string): string => `${subscriptionId} token`;
 
 function tokenRequest(request: TransportRequest, oauth2: Oauth2): TransportRequest {
