@@ -544,7 +544,7 @@ describe("users", () => {
     expect((await call("POST", "/auth/users", { token: await admin(), body: bob })).code).toBe("CONFLICT");
     const list = await call("GET", "/auth/users", { token: await admin() });
     expect(list.data).toEqual([
-      { username: "bob", keys: ["key_1"], createdAt: "2026-01-01T00:00:00.000Z", totp: false },
+      { username: "bob", keys: ["key_1"], access: "manage", createdAt: "2026-01-01T00:00:00.000Z", totp: false },
     ]);
     const got = await call("POST", "/auth/login", { body: { username: "bob", password: PASSWORD } });
     expect(await who(got.data?.["token"])).toMatchObject({ sub: "bob", keys: ["key_1"] });

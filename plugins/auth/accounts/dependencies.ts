@@ -67,7 +67,7 @@ export const identifyOwner =
   async (request: RouteRequest): Promise<Identified<Principal>> => {
     const caller = await owner(deps, request);
     // A name has no spaces in it, so no account can be named like an address.
-    return { counted: [caller.sub, `from ${addressGroup(request.address)}`], caller };
+    return { counted: [caller.sub, `from ${addressGroup(request.address)}`], access: caller.access, caller };
   };
 
 /** The session and the account of a caller. @throws Problem UNAUTHENTICATED; CONFLICT for tokens without a session */
@@ -96,7 +96,7 @@ export async function grant({ keys, clock, tokenMs }: AccountsDeps, user: User, 
   const { id: sessionId, amr, authAt, expiresAt } = session;
   const owned = user.keys[0] === "*" ? "*" : user.keys;
   const claims = ownClaims(
-    { sub: user.username, keys: owned, amr, authAt, sessionId },
+    { sub: user.username, keys: owned, access: user.access, amr, authAt, sessionId },
     now,
     Math.min(tokenMs, expiresAt - now),
   );

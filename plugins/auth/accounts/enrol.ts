@@ -122,7 +122,7 @@ export function enrolRoutes(deps: AccountsDeps): readonly Route[] {
     return reply({ ...(await grant(deps, user, session)), recoveryCodes: codes }, clock.now());
   }
 
-  const totp = { path: "/auth/totp", identify: identifyOwner(deps) } as const;
+  const totp = { path: "/auth/totp", access: "read", identify: identifyOwner(deps) } as const;
   const start: Route = {
     method: "POST",
     path: "/auth/setup",

@@ -166,6 +166,7 @@ export function loginRoutes(deps: AccountsDeps): readonly Route[] {
     {
       method: "POST",
       path: "/auth/step-up",
+      access: "read",
       limit: "POST /auth/step-up",
       describe: describeOwn("Show the second factor again", {
         body: codeBody,
@@ -178,6 +179,7 @@ export function loginRoutes(deps: AccountsDeps): readonly Route[] {
     {
       method: "POST",
       path: "/auth/logout",
+      access: "read",
       limit: "POST /auth/logout",
       describe: describeOwn("End the session: its tokens are dead on every node", {
         answer: [204],

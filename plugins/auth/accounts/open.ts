@@ -1,5 +1,5 @@
 /** Builds `accounts()` from its parts. */
-import { createPublicKey } from "node:crypto";
+import { createPublicKey, hash } from "node:crypto";
 import { OWN_AUDIENCE, OWN_ISSUER, OWN_TYP } from "../../../core/model/token.ts";
 import type { Auth } from "../../../core/ports/auth.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
@@ -89,6 +89,10 @@ export async function openAccounts(ctx: PluginContext, options: OpenOptions): Pr
   return {
     authenticate,
     ready: () => true,
+    async standing(sub) {
+      const user = (await users.read(sub))?.user;
+      return user && hash("sha256", JSON.stringify([user.uid, user.password, user.keys, user.access]), "base64url");
+    },
     firstRun: async () => !(await users.any()),
     reseal: () => resealFactors(storage, users, keys),
     routes: [jwks, ...loginRoutes(deps), ...enrolRoutes(deps), ...userAdminRoutes(deps)],

@@ -1,7 +1,7 @@
 /** Schemas of `/auth` requests and answers: they validate, type and document them. */
 import { z } from "zod";
 import { LONGEST_PASSWORD, SHORTEST_PASSWORD } from "./passwords.ts";
-import { isUsername, KEY_RULE, NAME_RULE, normalName, ownsKeys } from "./user.ts";
+import { isUsername, KEY_RULE, NAME_RULE, normalName, ownsKeys, RESET_RULE } from "./user.ts";
 
 const missingOr =
   (message: string) =>
@@ -43,16 +43,26 @@ const newKeys = keys.refine(ownsKeys, KEY_RULE).meta({
   examples: [["key_1"]],
 });
 
+const access = z.enum(["manage", "read"], { error: 'must be "manage" or "read"' }).meta({
+  description: "`read`: every request that changes something is refused with 403.",
+});
+
 export const setupBody = body({ code, username: newUsername, password: newPassword });
 export const loginBody = body({ username, password, code: code.optional() });
 export const codeBody = body({ code });
 export const totpBody = body({ password, code: code.optional() });
-export const newUserBody = body({ username: newUsername, password: newPassword, keys: newKeys.optional() });
+export const newUserBody = body({
+  username: newUsername,
+  password: newPassword,
+  keys: newKeys.optional(),
+  access: access.optional(),
+});
 export const resetBody = body({
   password: newPassword.optional(),
   totp: z.literal(false, "can only be false").optional().meta({ description: "Takes the second factor off." }),
+  access: access.optional(),
 })
-  .refine(({ password, totp }) => password !== undefined || totp !== undefined, "give a new password, or totp: false")
+  .refine((given) => Object.values(given).some((value) => value !== undefined), RESET_RULE)
   .meta({ minProperties: 1 });
 
 const time = z.iso.datetime();
@@ -70,7 +80,7 @@ export const otpauth = z.strictObject({
   uri: z.string().meta({ description: "For the authenticator app (otpauth)." }),
 });
 export const account = z
-  .strictObject({ username: z.string(), keys, createdAt: time, totp: z.boolean() })
+  .strictObject({ username: z.string(), keys, access, createdAt: time, totp: z.boolean() })
   .meta({ id: "Account" });
-export const newAccount = z.strictObject({ username: z.string(), keys });
+export const newAccount = z.strictObject({ username: z.string(), keys, access });
 export const keySet = z.strictObject({ keys: z.array(z.record(z.string(), z.string())) });

@@ -59,11 +59,11 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
       );
     }),
     route("POST", "/auth/users", created, async (request, principal) => {
-      const { username, password, keys = ["*"] } = await readBody(request, newUserBody);
+      const { username, password, keys = ["*"], access = "manage" } = await readBody(request, newUserBody);
       const by = await admin(request, principal, "account.created");
-      await users.add({ username, password, keys }, by);
+      await users.add({ username, password, keys, access }, by);
       done(by, "account.created", username);
-      return reply({ username: username.trim().toLowerCase(), keys }, clock.now(), {}, 201);
+      return reply({ username: username.trim().toLowerCase(), keys, access }, clock.now(), {}, 201);
     }),
     route("DELETE", "/auth/users/{username}", removed, async (request, principal) => {
       const by = await admin(request, principal, "account.removed");
@@ -99,7 +99,7 @@ const created = describeAdmin("Make an account", {
   problems: ["CONFLICT", "PROVIDER_BACKPRESSURE"],
 });
 const removed = describeAdmin("Remove an account and end its sessions", { answer: [204], problems: ["CONFLICT"] });
-const reset = describeAdmin("Give an account a new password, or take its second factor off; its sessions end", {
+const reset = describeAdmin("Change an account's password, second factor or access; its sessions end", {
   body: resetBody,
   answer: [204],
   problems: ["CONFLICT", "PROVIDER_BACKPRESSURE"],

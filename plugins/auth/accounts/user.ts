@@ -1,5 +1,6 @@
 /** One account as it is stored. */
 import { isKeyId } from "../../../core/model/names.ts";
+import type { Access } from "../../../core/model/token.ts";
 
 export interface User {
   /** Never given twice, unlike the name. */
@@ -8,6 +9,8 @@ export interface User {
   readonly password: string;
   /** Key ids, or exactly `["*"]`. */
   readonly keys: readonly string[];
+  /** Absent: `"manage"`. */
+  readonly access?: Access;
   readonly createdAt: number;
   /** The second factor: its sealed secret, and the last step whose code was used. */
   readonly totp?: { readonly sealed: string; readonly lastStep: number };
@@ -38,3 +41,4 @@ export const NAME_RULE = "must be 1 to 64 of a-z 0-9 . _ @ + -, first a letter o
 export const ownsKeys = (keys: readonly string[]): boolean =>
   (keys.length === 1 && keys[0] === "*") || keys.every(isKeyId);
 export const KEY_RULE = 'must be ids of API keys, or just "*"';
+export const RESET_RULE = "give a new password, totp: false, or access";

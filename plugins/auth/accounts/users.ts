@@ -6,7 +6,7 @@ import { randomId } from "../../../core/model/ids.ts";
 import { ConflictError } from "../../../core/model/errors.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { FieldError } from "../../../core/model/problem.ts";
-import type { Users } from "../../../core/ports/auth.ts";
+import type { NewAccount, Users } from "../../../core/ports/auth.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Keys, ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
@@ -14,7 +14,7 @@ import { beginTotp, confirmTotp } from "./factors.ts";
 import { LONGEST_PASSWORD, SHORTEST_PASSWORD } from "./passwords.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Sessions } from "./sessions.ts";
-import { isUsername, KEY_RULE, NAME_RULE, normalName, ownsKeys, userKey } from "./user.ts";
+import { isUsername, KEY_RULE, NAME_RULE, normalName, ownsKeys, RESET_RULE, userKey } from "./user.ts";
 import type { Read, User } from "./user.ts";
 
 const PAGE = 500;
@@ -35,7 +35,7 @@ export interface UserBook extends Users {
   /** Returns the change that stores `user` if it is still as it was read. */
   change(read: Read, user: User): Change;
   /** Returns the user that `add` would store. @throws Problem VALIDATION_FAILED */
-  make(wanted: { username: string; password: string; keys: readonly string[] }): Promise<User>;
+  make(wanted: NewAccount): Promise<User>;
 }
 
 export interface UserDeps {
@@ -78,13 +78,14 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
     return one;
   }
 
-  async function make(wanted: { username: string; password: string; keys: readonly string[] }): Promise<User> {
+  async function make(wanted: NewAccount): Promise<User> {
     const username = normalName(wanted.username);
     const errors = [...nameErrors(username), ...passwordErrors(wanted.password), ...keyErrors(wanted.keys)];
     if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
     const password = await passwords.hash(wanted.password);
     const keys = [...new Set(wanted.keys)];
-    return { uid: randomId("usr"), username, password, keys, createdAt: clock.now(), recovery: [] };
+    const access = wanted.access === "read" && { access: wanted.access };
+    return { uid: randomId("usr"), username, password, keys, ...access, createdAt: clock.now(), recovery: [] };
   }
 
   /** Changes or removes a user and ends its sessions, in one commit; starts over when another change came first. */
@@ -122,20 +123,28 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
         if (page.length < PAGE) break;
         after = page.at(-1)?.key;
       }
-      return all.map(({ username, keys, createdAt, totp }) => ({
+      return all.map(({ username, keys, access = "manage", createdAt, totp }) => ({
         username,
         keys,
+        access,
         createdAt,
         totp: totp !== undefined,
       }));
     },
-    async add({ username, password, keys }, by) {
-      const user = await make({ username, password, keys });
+    async add(wanted, by) {
+      const user = await make(wanted);
       try {
         const change: Change = { op: "put", key: userKey(user.username), value: JSON.stringify(user), if: null };
         await storage.commit(
           [change],
-          [auditEntry("account.created", user.username, by, `keys ${user.keys.join(" ")}`)],
+          [
+            auditEntry(
+              "account.created",
+              user.username,
+              by,
+              `keys ${user.keys.join(" ")}${user.access === "read" ? ", read only" : ""}`,
+            ),
+          ],
         );
       } catch (error) {
         if (error instanceof ConflictError) throw new Problem("CONFLICT", "There is already a user of that name.");
@@ -145,17 +154,22 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
     },
     remove: (username, by) =>
       endAnd(username, auditEntry("account.removed", username, by), () => ({ result: undefined })),
-    async reset(username, { password, totp }, by) {
+    async reset(username, { password, totp, access }, by) {
       const errors = password === undefined ? [] : passwordErrors(password);
-      if (password === undefined && totp === undefined)
-        errors.push({ path: "", message: "give a new password, or totp: false" });
+      if (password === undefined && totp === undefined && access === undefined)
+        errors.push({ path: "", message: RESET_RULE });
       if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
       const hash = password === undefined ? undefined : await passwords.hash(password);
-      const what = [password === undefined ? [] : ["password"], totp === undefined ? [] : ["second factor off"]].flat();
+      const what = [
+        password === undefined ? [] : ["password"],
+        totp === undefined ? [] : ["second factor off"],
+        access === undefined ? [] : [`access ${access}`],
+      ].flat();
       await endAnd(username, auditEntry("account.reset", username, by, what.join(", ")), (user) => {
-        const { totp: factor, pending: _, recovery, ...rest } = user;
+        const { totp: factor, pending: _, recovery, access: before, ...rest } = user;
         const kept = totp === undefined && factor !== undefined ? { totp: factor, recovery } : { recovery: [] };
-        return { user: { ...rest, password: hash ?? user.password, ...kept }, result: undefined };
+        const may = (access ?? before) === "read" && { access: "read" as const };
+        return { user: { ...rest, ...may, password: hash ?? user.password, ...kept }, result: undefined };
       });
     },
     async beginTotp(username, by) {

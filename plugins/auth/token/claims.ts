@@ -1,5 +1,6 @@
-/** Checks the claims of a verified token: RFC 7519 with exact types, RFC 8725's advice, and our `api_keys`. */
+/** Checks the claims of a verified token: RFC 7519 with exact types, RFC 8725's advice, and our `api_keys` and `api_access`. */
 import { isKeyId } from "../../../core/model/names.ts";
+import { ACCESS_CLAIM, accessOf } from "../../../core/model/token.ts";
 import type { Principal, Refusal } from "../../../core/ports/auth.ts";
 
 export interface ClaimRule {
@@ -42,6 +43,7 @@ export function judgeClaims(claims: Readonly<Record<string, unknown>>, rule: Cla
     principal: {
       sub,
       keys: ownedKeys(claims["api_keys"]),
+      ...(accessOf(claims[ACCESS_CLAIM]) === "read" && { access: "read" }),
       amr: Array.isArray(claims["amr"]) ? claims["amr"].filter((one) => typeof one === "string") : [],
       ...(typeof acr === "string" ? { acr } : {}),
       ...(isSeconds(authTime) ? { authTime } : {}),
