@@ -112,7 +112,7 @@ export function createHistory(deps: {
           }
           if (matches) {
             if (items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
-            items.push({ ...found, status: now });
+            items.push({ ...found, status: now, ...(own !== undefined && { deliveries: own.deliveries }) });
           }
           // The next page continues after this event, and its status is remembered.
           if (looked >= DELIVERIES_READ) return { items, next: event.ordinal };

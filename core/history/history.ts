@@ -26,6 +26,8 @@ export interface EventSummary {
   /** Whether its record is damaged: only key, ordinal and times of `event` are certain then, and it has no body. */
   readonly damaged: boolean;
   readonly status: EventStatus;
+  /** Its deliveries as they are now; absent for a wide event, which may have very many. */
+  readonly deliveries?: readonly Delivery[];
 }
 
 /** A delivery as it is now, with the attempts of its newest cycle; earlier ones are read in pages of their own. */
@@ -40,7 +42,7 @@ export interface DeliveriesRequest {
   readonly limit: number;
 }
 
-export interface EventDetail extends EventSummary {
+export interface EventDetail extends Omit<EventSummary, "deliveries"> {
   readonly deliveries: readonly DeliveryDetail[];
   /** How many to skip for the next page; absent on the last page. */
   readonly next?: number;

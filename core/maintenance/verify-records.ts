@@ -209,6 +209,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   idempotency: ({ value }) => void JSON.parse(value),
   stats: ({ key }) => (keys.parseStatsKey(key) === undefined ? "cannot be read" : undefined),
   health: ({ value }) => isTime(value),
+  overlap: ({ key, value }) => (Number.isFinite(keys.parseOverlapKey(key).at) ? isTime(value) : "has no time"),
   key: ({ value }) => isTime(value),
   type: ({ value }) => isTime(value),
   keytype: ({ value }) => isTime(value),
@@ -224,6 +225,7 @@ export const OTHER_CHECKS: readonly string[] = [
   "suspension",
   "plugin",
   "control",
+  "portal",
   "erasing",
   "erasekey",
 ];

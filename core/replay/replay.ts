@@ -2,8 +2,7 @@
 import type { Delivery, Due } from "../model/delivery.ts";
 import { ConflictError } from "../model/errors.ts";
 import { encodeEvent, type RelayEvent } from "../model/event.ts";
-import { ordinalTime } from "../model/ids.ts";
-import { deliveryKey, dueKey, eventKey, parseDue } from "../model/keys.ts";
+import { eventKey } from "../model/keys.ts";
 import { Problem } from "../model/problem.ts";
 import { isLive, wants, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -13,7 +12,8 @@ import { locateEvent } from "../records/find-event.ts";
 import { createRecipients, everyRecipientId, type Recipients } from "../records/recipients.ts";
 import { freshDelivery } from "../records/delivery-records.ts";
 import { isSequenceConflict } from "../records/sequences.ts";
-import { commitOf, lineKeys, withOrder } from "./replay-order.ts";
+import { readCurrent } from "./current-delivery.ts";
+import { commitOf, withOrder } from "./replay-order.ts";
 import {
   createBulkReplay,
   replayedDelivery,
@@ -21,16 +21,18 @@ import {
   type BulkReplayed,
   type ReplayFailedOptions,
 } from "./bulk-replay.ts";
-import { replayedRecord } from "./read-delivery.ts";
 import { endedBy } from "../records/ended-by.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 
 export type { BulkReplayed, ReplayFailedOptions } from "./bulk-replay.ts";
 
 export interface ReplayEventOptions {
-  /** Only this subscription. If it has no delivery of the event yet, it gets one when its names match. */
+  /**
+   * Only this subscription, also where its delivery was cancelled by hand. If it has no delivery of the event yet, it gets
+   * one when its names match.
+   */
   readonly subscriptionId?: string;
-  /** Also replays what was delivered. */
+  /** Also replays what was delivered, or cancelled by hand. */
   readonly force?: boolean;
   /** Changes stored with the replay, in the same commit (an audit line). */
   readonly also?: readonly Change[];
@@ -57,27 +59,6 @@ export function createReplay(deps: {
 }): Replay {
   const { storage, subscriptionCache, clock, recipients = createRecipients(storage) } = deps;
 
-  /** Returns the delivery as it is, its record's text, and its line in the due index if it may have one. */
-  async function read(
-    keyId: string,
-    eventId: string,
-    ordinal: string,
-    subscriptionId: string,
-  ): Promise<Current | undefined> {
-    const text = await storage.getItem(deliveryKey(subscriptionId, ordinal));
-    const place = { id: eventId, keyId, ordinal };
-    const known = text === undefined ? undefined : await replayedRecord(storage, text, place, subscriptionId);
-    if (text !== undefined && known === undefined) return undefined;
-    if (known !== undefined && known.status !== "pending") return { delivery: known, text: text as string };
-    const at = known?.nextAttemptAt ?? ordinalTime(ordinal);
-    const keys = known === undefined ? [dueKey({ subscriptionId, dueAt: at, ordinal })] : lineKeys(known, at);
-    const [value, waiting] = await storage.getMany(keys);
-    const line = value === undefined ? undefined : parseDue(keys[0] as string, value);
-    const waits = waiting === undefined ? undefined : { key: keys[1] as string, value: waiting };
-    if (known !== undefined) return { delivery: known, text: text as string, line, waits };
-    return line && { delivery: freshDelivery({ ...line, keyId }, eventId), text: null, line };
-  }
-
   /** Moves one delivery. @returns whether it could be moved */
   async function move(
     sub: Subscription,
@@ -86,8 +67,9 @@ export function createReplay(deps: {
     options: ReplayEventOptions,
   ): Promise<boolean> {
     for (let tries = 0; tries < TRIES; tries++) {
-      const current = await read(sub.keyId, at.eventId, at.ordinal, sub.id);
-      if (current === undefined || !replayable(current.delivery, sub, options.force === true)) return false;
+      const place = { id: at.eventId, keyId: sub.keyId, ordinal: at.ordinal };
+      const current = await readCurrent(storage, place, sub.id);
+      if (current === undefined || !replayable(current.delivery, sub, options)) return false;
       const opened = await reopening(storage, sub.keyId, at.ordinal);
       if (opened === undefined) return false;
       const { delivery, text, line: stale, waits } = current;
@@ -174,22 +156,19 @@ export function createReplay(deps: {
   };
 }
 
-interface Current {
-  readonly delivery: Delivery;
-  readonly text: string | null;
-  readonly line?: Due;
-  /** Its row while it waits for its turn. */
-  readonly waits?: { readonly key: string; readonly value: string };
-}
-
-function replayable(delivery: Delivery, sub: Subscription, force: boolean): boolean {
+function replayable(
+  delivery: Delivery,
+  sub: Subscription,
+  { force = false, subscriptionId }: ReplayEventOptions,
+): boolean {
   switch (delivery.status) {
     case "failed":
       return true;
     case "delivered":
       return force;
     case "cancelled":
-      return false;
+      // One that somebody cancelled goes out again only where it is meant itself.
+      return delivery.reason === "cancel_requested" && (force || subscriptionId !== undefined);
     case "pending":
       // Pending in its record, but in fact ended: its subscription was disabled since its cycle began.
       return endedBy(sub, delivery.generation)?.status === "failed";

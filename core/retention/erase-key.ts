@@ -5,7 +5,6 @@
  * First its subscriptions are deleted, on every node. Only then is it settled up to which event it erases: all that have
  * a delivery to one of them. What is published or created after the request is a new life of the key, and stays.
  */
-import { ordinalFloor, ordinalTime } from "../model/ids.ts";
 import {
   allStatsOf,
   attemptsOf,
@@ -21,6 +20,7 @@ import {
   heldOf,
   parseEraseKeyKey,
   parseSubscriptionKey,
+  portalKey,
   passedKeyOf,
   sequencesOf,
   subscriptionCountKey,
@@ -32,11 +32,11 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
-import { readEvent } from "../records/damage.ts";
 import { erasedAt } from "../records/erased-id.ts";
 import { decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import type { EventErasure } from "./erase-event.ts";
+import { createKeyEvents, ordinalOf } from "./erase-events.ts";
 import type { WideRemoval } from "./remove-wide.ts";
 import { createRounds } from "./rounds.ts";
 
@@ -55,17 +55,16 @@ interface Job {
   /** Epoch ms of the request. */
   readonly at: number;
   readonly actor: Actor;
+  /** Subscriptions that were there then, though by their own time, from a clock that is ahead, they are younger. */
+  readonly ahead?: readonly string[];
   /** Events up to this ordinal are erased. Absent while subscriptions are being deleted. */
   readonly until?: string;
 }
 
-/** Events, and rows, that are deleted together. */
-const EVENTS = 32;
+/** Rows that are deleted together. */
 const ROWS = 500;
 /** How often what changed meanwhile is read again in one round. */
 const TRIES = 16;
-/** How far the clock of another node may be ahead, ms. */
-const AHEAD_MS = 60_000;
 
 type AuditOf = (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
 
@@ -83,52 +82,23 @@ export function createKeyErasure(deps: {
 }): KeyErasure {
   const { storage, events, wide, removeSubscription, forgetAll, audit, clock, log } = deps;
   const rounds = createRounds({ work: workAll, clock, log });
+  const keyEvents = createKeyEvents({ storage, events, clock });
 
-  async function removeSubscriptions(keyId: string, { at, actor }: Job, signal: AbortSignal): Promise<void> {
+  async function youngerThan(keyId: string, at: number): Promise<readonly string[]> {
+    const ids: string[] = [];
+    for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId)))
+      if (decodeSubscription(value).createdAt > at) ids.push(parseSubscriptionKey(key).id);
+    return ids;
+  }
+
+  async function removeSubscriptions(keyId: string, { at, ahead, actor }: Job, signal: AbortSignal): Promise<void> {
     for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId))) {
       signal.throwIfAborted();
       const sub = decodeSubscription(value);
-      const wanted = sub.deletedAt === undefined ? sub.createdAt <= at : sub.ending === true;
-      if (wanted) await removeSubscription(keyId, parseSubscriptionKey(key).id, actor);
-    }
-  }
-
-  /** @returns false when it changed all the time */
-  async function eraseEvent(keyId: string, { key, value }: Entry): Promise<boolean> {
-    let text: string | undefined = value;
-    for (let tries = 0; tries < TRIES && text !== undefined; tries++) {
-      if (await events.eraseRead({ ...readEvent(keyId, ordinalOf(key), text), text }, [])) return true;
-      text = await storage.getItem(key);
-    }
-    return false;
-  }
-
-  /**
-   * Returns the newest event that there is: all with a delivery to a deleted subscription are older. One from a clock
-   * that is ahead does not count, or else what is published from now on would be erased too.
-   */
-  async function newest(keyId: string): Promise<string> {
-    const now = clock.now();
-    const [last] = await storage.range(eventsOf(keyId), { reverse: true, limit: 1 });
-    const at = last === undefined ? "" : ordinalOf(last.key);
-    return at !== "" && ordinalTime(at) <= now + AHEAD_MS ? at : ordinalFloor(now + 1);
-  }
-
-  /** Erases the events up to that one. @returns how many; it leaves none, unless one changed all the time */
-  async function eraseEvents(keyId: string, until: string, signal: AbortSignal): Promise<number> {
-    let erased = 0;
-    for (let after: string | undefined; ;) {
-      signal.throwIfAborted();
-      const began = clock.monotonic();
-      const page: readonly Entry[] = await storage.range(eventsOf(keyId), { after, limit: EVENTS });
-      const mine = page.filter(({ key }) => ordinalOf(key) <= until);
-      const done = await Promise.all(mine.map((row) => eraseEvent(keyId, row)));
-      erased += done.filter(Boolean).length;
-      if (mine.length < EVENTS) return erased;
-      after = mine.at(-1)?.key;
-      // As long as it has worked, deliveries get the storage for themselves.
-      const tookMs = clock.monotonic() - began;
-      if (tookMs > 0) await clock.sleep(clock.now() + tookMs, signal);
+      const { id } = parseSubscriptionKey(key);
+      const live = sub.deletedAt === undefined;
+      if (live ? sub.createdAt <= at || ahead?.includes(id) : sub.ending === true)
+        await removeSubscription(keyId, id, actor);
     }
   }
 
@@ -167,15 +137,17 @@ export function createKeyErasure(deps: {
     const row = eraseKeyKey(keyId);
     if (job.until === undefined) {
       await removeSubscriptions(keyId, job, signal);
+      const settled = await keyEvents.settle(keyId, signal);
+      if (settled === undefined) return;
       await tryCommit(storage, [
-        { op: "put", key: row, value: JSON.stringify({ ...job, until: await newest(keyId) }), if: text },
+        { op: "put", key: row, value: JSON.stringify({ ...job, ahead: undefined, until: settled }), if: text },
       ]);
       const next = await storage.getItem(row);
       if (next !== undefined && next !== text) await work(keyId, next, signal);
       return;
     }
     const { until } = job;
-    const erased = await eraseEvents(keyId, until, signal);
+    const { erased } = await keyEvents.erase(keyId, until, signal);
     await forgetAll();
     const [first] = await storage.range(eventsOf(keyId), { limit: 1 });
     // One that changed all the time: the next round tries it again.
@@ -212,10 +184,13 @@ export function createKeyErasure(deps: {
 
   return {
     async erase(keyId, actor) {
-      const job: Job = { at: clock.now(), actor };
+      const at = clock.now();
+      const ahead = await youngerThan(keyId, at);
+      const job: Job = { at, actor, ...(ahead.length > 0 && { ahead }) };
       const row = eraseKeyKey(keyId);
       await tryCommit(storage, [
         { op: "put", key: row, value: JSON.stringify(job), if: null },
+        { op: "delete", key: portalKey(keyId) },
         audit(keyId, actor, { action: "key.erased", target: keyId, detail: "begun" }),
       ]);
       const text = await storage.getItem(row);
@@ -226,8 +201,6 @@ export function createKeyErasure(deps: {
     stop: rounds.stop,
   };
 }
-
-const ordinalOf = (key: string): string => key.slice(key.lastIndexOf(":") + 1);
 
 /** Whether a subscription is deleted, to its end. */
 const isOver = (sub: Subscription): boolean => sub.deletedAt !== undefined && sub.ending !== true;

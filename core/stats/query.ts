@@ -74,6 +74,8 @@ export interface StatsQuery {
   /** @param subscriptionId charts only that one; the list shows all */
   ofKey(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;
   ofRelay(range: StatsRange): Promise<Chart>;
+  /** Only the sums of a key. */
+  sumsOf(keyId: string, range: StatsRange): Promise<Sums>;
 }
 
 export function createStatsQuery(deps: {
@@ -121,6 +123,15 @@ export function createStatsQuery(deps: {
       const subscriptions = await Promise.all(live.map((one) => glance(one, all.subs.get(one.id))));
       subscriptions.sort((a, b) => a.subscription.createdAt - b.subscription.createdAt);
       return { ...chart(range, first, buckets, subscriptionId), subscriptions };
+    },
+    async sumsOf(keyId, range) {
+      const { buckets } = await read(keyId, range);
+      const all = newBucket();
+      for (const bucket of buckets.values()) {
+        addCounts(countsOf(all, EVERY), summed(bucket, undefined).counts);
+        all.accepted += bucket.accepted;
+      }
+      return { ...sums(all.subs.get(EVERY)), accepted: all.accepted };
     },
     async ofRelay(range) {
       const { first, buckets } = await read(WHOLE_RELAY, range);

@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { decodeDelivery, encodeDelivery } from "../../core/records/delivery-records.ts";
+import { CHECKS, OTHER_CHECKS } from "../../core/maintenance/verify-records.ts";
 import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
 import { deliveryKey, failedKey } from "../../core/model/keys.ts";
 import type { Change } from "../../core/ports/storage.ts";
@@ -45,6 +47,14 @@ describe("the check of stored data", () => {
     expect(found.records).toMatchObject({ event: 3, eventid: 2, delivery: 2, due: 2, attempts: 1, subscription: 1 });
     expect(found.deliveries).toEqual({ pending: 2, delivered: 1, failed: 0, cancelled: 0 });
     expect(events).toHaveLength(3);
+  });
+
+  it("knows every kind of record that the relay writes", () => {
+    const source = readFileSync(new URL("../../core/model/keys.ts", import.meta.url), "utf8");
+    const written = new Set([...source.matchAll(/[`"]([a-z]+):/g)].map(([, prefix = ""]) => prefix));
+    const known = new Set(["event", ...Object.keys(CHECKS), ...OTHER_CHECKS]);
+    expect(written.size).toBeGreaterThan(30);
+    expect([...written].filter((prefix) => !known.has(prefix))).toEqual([]);
   });
 
   it.each(["event", "eventid", "due", "delivery", "attempts", "count", "audit"])(

@@ -137,4 +137,31 @@ describe("erasing a key", () => {
     expect(await test.status(fresh)).toBe("delivered");
     expect(await faults(test)).toEqual([]);
   });
+
+  it("erases what was published before the clock was set back by an hour, and leaves what comes after", async () => {
+    await using test = await testPath();
+    await test.subscribe();
+    await test.start();
+    const old = await Promise.all(Array.from({ length: 70 }, () => test.publish()));
+    await test.publish("nobody");
+    await test.clock.advance(5);
+    await test.clock.step(-3_600_000);
+    await test.publish();
+    await erase(test);
+    await done(test);
+    expect(await test.storage.range("event:key_1:")).toEqual([]);
+    expect(await test.status(old[0] as string)).toBeUndefined();
+    const fresh = await test.publish();
+    expect((await test.storage.range("event:key_1:")).map(({ key }) => key)).toEqual([`event:key_1:${fresh.slice(4)}`]);
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it("deletes a subscription that was made before it on a node whose clock is ahead", async () => {
+    await using test = await testPath();
+    const id = await test.subscribe();
+    await test.clock.step(-2_000);
+    await erase(test);
+    await done(test);
+    expect(await test.storage.range(`subscription:key_1:${id}`)).toEqual([]);
+  });
 });

@@ -1,11 +1,15 @@
 /** What is asked of a simulated relay: events, subscriptions, changes of them, replays. Each is drawn by the world's own dice. */
 import { Problem } from "../../core/model/problem.ts";
+import { ordinals } from "../../core/model/ids.ts";
+import { auditChange } from "../../core/records/audit-trail.ts";
 import { skipAllHeld } from "../../core/records/held.ts";
+import { isErased, mayGo, type Erasure } from "./erasures.ts";
 import { FILTER } from "./filters.ts";
 import { MOODS, type SimNet } from "./network.ts";
 import type { SimNode } from "./node.ts";
 import type { KnownSubscription, Published } from "./oracle.ts";
 import { ORDER_BY, type Ordering } from "./order.ts";
+import { fail } from "./violation.ts";
 import type { World } from "./world.ts";
 
 const ACTOR = { sub: "tester" };
@@ -29,6 +33,7 @@ export interface DeedsIn {
   readonly nodes: ReadonlyMap<string, SimNode>;
   readonly published: Map<string, Published>;
   readonly subscriptions: Map<string, KnownSubscription>;
+  readonly erasures: Erasure[];
   /** Subscriptions whose rotation was not answered. */
   readonly unknownSecret: Set<string>;
   /** All is well again: nothing is changed any more. */
@@ -43,10 +48,15 @@ export interface Deeds {
   replayAll(sub: KnownSubscription): Promise<void>;
   /** Lets those behind a held delivery go on. */
   skip(keyId: string, subscriptionId: string): Promise<void>;
+  /** Erases an event that was accepted. */
+  erase(): Promise<void>;
+  eraseKey(): Promise<void>;
 }
 
-export function deeds({ world, net, nodes, published, subscriptions, unknownSecret, healed }: DeedsIn): Deeds {
+export function deeds(place: DeedsIn): Deeds {
+  const { world, net, nodes, published, subscriptions, erasures, unknownSecret, healed } = place;
   const { random, say } = world;
+  const ordinal = ordinals(() => world.now());
   let refs = 0;
 
   /** The answer, or undefined when there was none in time. */
@@ -130,6 +140,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
         onFailed: ordering.hold ? ("hold" as const) : ("skip" as const),
       }),
     };
+    const askedAt = world.now();
     const made = await ask((node) => node.parts.subscriptions.create(keyId, fields, ACTOR));
     if (made === undefined) return;
     const { subscription, secret } = made.value;
@@ -141,7 +152,7 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
       secrets: [secret],
       createdAt: world.now(),
       quiet: [],
-      goneAt: Infinity,
+      goneAt: mayGo(erasures, keyId, askedAt) ? askedAt : Infinity,
       enabledAt: -1,
       filters: [{ filtered, from: -Infinity, until: Infinity, answered: true }],
       ordering,
@@ -234,5 +245,69 @@ export function deeds({ world, net, nodes, published, subscriptions, unknownSecr
     }).catch((error: unknown) => say(`skipping failed: ${String(error)}`));
   }
 
-  return { publish, subscribe, change, replay, replayAll, skip };
+  async function erase(): Promise<void> {
+    const events = [...published.values()].filter(({ accepted }) => accepted.size > 0);
+    if (events.length === 0) return;
+    const event = random.pick(events);
+    const { keyId, accepted } = event;
+    const eventId = random.pick([...accepted]);
+    const wasErased = erasures.some(
+      (one) => one.keyId === keyId && one.eventId === eventId && one.answeredAt < Infinity,
+    );
+    const mayBeGone = isErased(erasures, event, eventId) !== false;
+    const one: Erasure = {
+      ...{ keyId, eventId, askedAt: world.now(), answeredAt: Infinity, doneAt: Infinity },
+      repeated: false,
+    };
+    erasures.push(one);
+    // It lets those go on that wait behind it.
+    const releases = [...subscriptions.values()].filter((sub) => sub.keyId === keyId && sub.ordering !== undefined);
+    for (const { ordering } of releases) ordering?.releasedAt.push(world.now());
+    say(`erase ${eventId} of ${keyId}`);
+    try {
+      const line = { action: "event.erased", target: eventId } as const;
+      const audit = auditChange(keyId, ordinal(), ACTOR, world.now(), line);
+      const answer = await ask((node) => node.parts.eventErasure.erase(keyId, eventId, [audit]));
+      if (answer === undefined) return;
+      one.answeredAt = world.now();
+      say(`${eventId} is erased`);
+    } catch (error) {
+      say(`${eventId} is not erased: ${String(error)}`);
+      if (error instanceof Problem && error.code === "NOT_FOUND" && !mayBeGone && !unsure(one))
+        fail(`${eventId} was accepted, and is not found when it is to be erased`);
+      return;
+    }
+    if (wasErased) fail(`${eventId} was erased, and is erased once more`);
+  }
+
+  /** Whether another erasure of the event, or of its key, was asked for while this one was. */
+  const unsure = (one: Erasure): boolean =>
+    erasures.some(
+      ({ keyId, eventId }, i) =>
+        i > erasures.indexOf(one) && keyId === one.keyId && (eventId === undefined || eventId === one.eventId),
+    );
+
+  async function eraseKey(): Promise<void> {
+    const keyId = random.pick(KEYS);
+    const asked = world.now();
+    const one: Erasure = {
+      ...{ keyId, askedAt: asked, answeredAt: Infinity, doneAt: Infinity },
+      repeated: mayGo(erasures, keyId, asked),
+    };
+    erasures.push(one);
+    for (const sub of subscriptions.values()) {
+      if (sub.keyId !== keyId) continue;
+      sub.goneAt = Math.min(sub.goneAt, asked);
+      sub.ordering?.releasedAt.push(asked);
+    }
+    say(`erase ${keyId}`);
+    const answer = await ask((node) => node.parts.keyErasure.erase(keyId, ACTOR)).catch((error: unknown) =>
+      say(`erasing ${keyId} failed: ${String(error)}`),
+    );
+    if (answer === undefined) return;
+    one.answeredAt = world.now();
+    say(`the erasure of ${keyId} has begun`);
+  }
+
+  return { publish, subscribe, change, replay, replayAll, skip, erase, eraseKey };
 }

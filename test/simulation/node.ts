@@ -19,13 +19,17 @@ export interface NodeTraits extends Required<Pick<PathOptions, "health">>, Pick<
   fanout?: PathOptions["fanout"];
 }
 
-/** Resolves when it takes events in and delivers them. */
+/**
+ * Resolves when it takes events in and delivers them.
+ * @param leads whether it continues erasures that another life has left: of threads, one does
+ */
 export async function startNode(
   world: World,
   life: Life,
   storage: Storage,
   net: SimNet,
   traits: NodeTraits,
+  leads: boolean,
 ): Promise<SimNode> {
   const tell = (message: string, fields: object = {}): void =>
     world.say(`${life.name}: ${message} ${JSON.stringify(fields)}`);
@@ -33,12 +37,16 @@ export async function startNode(
   const test = await testPath({ ...traits, clock: life.clock as TestClock, storage, log });
   const { send } = net.transport(life);
   test.otherwise = send;
+  test.parts.cluster.listen();
   await test.start();
+  if (leads) test.parts.eventErasure.start();
+  if (leads) test.parts.keyErasure.start();
   return {
     life,
     parts: test.parts,
     async stop(graceMs) {
       await test.parts.sweeper.stop();
+      await Promise.all([test.parts.eventErasure.stop(), test.parts.keyErasure.stop()]);
       await test.parts.dispatcher.stop(graceMs);
       await test.parts.circuitBreaker.settled();
       await test.parts.rateLimit.dispose();

@@ -10,6 +10,7 @@ import { decodeAttempts, decodeDelivery, parseFailed } from "../../core/records/
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import type { RetryOptions } from "../../core/model/subscription.ts";
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
+import { isErased, isRemoving, type Erasure } from "./erasures.ts";
 import { included, type FilterSpan } from "./filters.ts";
 import type { Seen } from "./network.ts";
 import { checkSequences, type Ordering } from "./order.ts";
@@ -72,8 +73,9 @@ export function checkRows(rows: SortedMap): void {
     const name = `${due.subscriptionId}:${due.ordinal}`;
     if (dues.has(name)) fail(`${name} has two lines in the due index`);
     dues.set(name, key);
-    const event = rows.get(keys.eventKey(due.keyId, due.ordinal)) ?? fail(`${key} is due without an event`);
-    if (!recipientsOf(rows, decodeEvent(event)).includes(due.subscriptionId))
+    const event = rows.get(keys.eventKey(due.keyId, due.ordinal));
+    if (event === undefined && !isRemoving(rows, due.keyId, due.ordinal)) fail(`${key} is due without an event`);
+    if (event !== undefined && !recipientsOf(rows, decodeEvent(event)).includes(due.subscriptionId))
       fail(`${key}: its event does not name it`);
     const text = rows.get(keys.deliveryKey(due.subscriptionId, due.ordinal));
     if (text === undefined) {
@@ -93,7 +95,9 @@ export function checkRows(rows: SortedMap): void {
   }
   const waiting = checkSequences(rows);
   for (const { key, value } of all("delivery:")) {
-    const { subscriptionId, ordinal, status, cycle, attempts, reason } = decodeDelivery(value);
+    const { keyId, subscriptionId, ordinal, status, cycle, attempts, reason } = decodeDelivery(value);
+    if (rows.get(keys.eventKey(keyId, ordinal)) === undefined && !isRemoving(rows, keyId, ordinal))
+      fail(`${key} is of no event`);
     const name = `${subscriptionId}:${ordinal}`;
     if (status === "pending" && !dues.has(name) && !waiting.has(name))
       fail(`${key} is pending, but neither due nor waiting for its turn`);
@@ -146,6 +150,7 @@ function attemptsAre(key: string, cycle: number, attempts: readonly Attempt[]): 
 
 export interface Witness {
   readonly rows: SortedMap;
+  readonly erasures: readonly Erasure[];
   readonly published: ReadonlyMap<string, Published>;
   readonly subscriptions: ReadonlyMap<string, KnownSubscription>;
   readonly seen: readonly Seen[];
@@ -178,7 +183,11 @@ export function checkEnd(witness: Witness): void {
   }
   for (const event of published.values()) {
     for (const id of event.accepted) {
-      const at = byId.get(`${event.keyId} ${id}`) ?? fail(`${id} was acknowledged and is lost`);
+      const stored = byId.get(`${event.keyId} ${id}`);
+      const erased = isErased(witness.erasures, event, id);
+      if (erased === true && stored !== undefined) fail(`${id} was erased and is stored`);
+      if (stored === undefined && erased !== false) continue;
+      const at = stored ?? fail(`${id} was acknowledged and is lost`);
       const recipients = recipientsOf(rows, decodeEvent(rows.get(at) as string));
       for (const sub of subscriptions.values()) {
         const wanted =

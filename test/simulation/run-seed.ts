@@ -1,6 +1,7 @@
 /** One simulated life of a relay, made by its seed alone: who starts, what befalls it, and whether it kept its word. */
 import type { SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { deeds, REPLAY_MS } from "./actions.ts";
+import { checkData, checkErased, checkFinished, FINISHED_MS, noteDone, type Erasure } from "./erasures.ts";
 import { simDisk, type SimDisk } from "./disk.ts";
 import { scheduleOf } from "../../core/model/subscription.ts";
 import type { FolderDisk, SimFolder } from "./folder-disk.ts";
@@ -108,6 +109,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   const names = alone && threads === undefined ? ["n1"] : ["n1", "n2", "n3"].slice(0, random.int(2, 3));
   const nodes = new Map<string, SimNode>();
   const published = new Map<string, Published>();
+  const erasures: Erasure[] = [];
   const subscriptions = new Map<string, KnownSubscription>();
   /** Of these, a rotation was asked for and not answered. */
   const unknownSecret = new Set<string>();
@@ -116,8 +118,8 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   let healed = false;
   let broken: Error | undefined;
 
-  const { publish, subscribe, change, replay, replayAll, skip } = deeds({
-    ...{ world, net, nodes, published, subscriptions, unknownSecret },
+  const { publish, subscribe, change, replay, replayAll, skip, erase, eraseKey } = deeds({
+    ...{ world, net, nodes, published, subscriptions, erasures, unknownSecret },
     healed: () => healed,
   });
 
@@ -133,7 +135,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
       try {
         say(`${name} starts`);
         const storage = await (disk ?? (shared as SimShared)).open(own);
-        const node = await startNode(world, own, storage, net, traits);
+        const node = await startNode(world, own, storage, net, traits, threads === undefined || name === "n1");
         if (!own.alive()) return;
         nodes.set(name, node);
         return;
@@ -174,9 +176,14 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
     const subs = [...subscriptions.values()];
     const sub = subs.length === 0 ? undefined : random.pick(subs);
     const n = random.int(1, 100);
-    if (n <= 40) for (let i = random.int(1, 4); i > 0; i--) task(publish);
+    if (n <= 6) {
+      for (let i = random.int(1, 3); i > 0; i--) task(erase);
+      // In the middle of it, or just after its answer.
+      if (random.chance(0.4)) world.after(random.int(0, 50), () => crash(name));
+    } else if (n <= 40) for (let i = random.int(1, 4); i > 0; i--) task(publish);
     else if (n <= 50) task(() => change(sub ?? (subs[0] as KnownSubscription)).catch(() => undefined));
-    else if (n <= 56) task(replay);
+    else if (n <= 55) task(replay);
+    else if (n <= 56) task(eraseKey);
     else if (n <= 60 && sub !== undefined) task(() => replayAll(sub));
     else if (n <= 62 && sub !== undefined && sub.ordering?.hold === true) task(() => skip(sub.keyId, sub.id));
     else if (n <= 64) task(() => subscribe().catch(() => undefined));
@@ -210,6 +217,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
     }
   }
 
+  const witness = { erasures, published, subscriptions };
   for (const name of names) await within(start(name));
   for (let i = crowds ? random.int(3, 8) : random.int(1, 3); i > 0; i--)
     await within(subscribe().catch(() => undefined));
@@ -217,7 +225,9 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
     befall();
     await world.run(world.now() + random.pick([0, 5, 100, 2_000, 30_000, 200_000]), over);
     if (broken !== undefined) throw broken;
-    checkRows(await rowsNow());
+    const stored = await rowsNow();
+    checkRows(stored);
+    noteDone(stored, world.now(), witness);
   }
 
   say("all is well again");
@@ -238,23 +248,32 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   };
   const deadline = healedAt + REST_MS;
   let rows = await rowsNow();
-  const busy = (): boolean => rows.count("due:") + rows.count("waiting:") > 0;
-  for (; busy() && world.now() < deadline && broken === undefined; rows = await rowsNow()) {
+  const busy = (): boolean => ["due:", "waiting:", "erasing:", "erasekey:"].some((prefix) => rows.count(prefix) > 0);
+  for (
+    ;
+    (busy() || world.now() < healedAt + FINISHED_MS) && world.now() < deadline && broken === undefined;
+    rows = await rowsNow()
+  ) {
     // Also of those whose making was never answered.
     for (const { key, value } of rows.range("held:", { limit: 1_000 }))
       task(() => skip(parseHeld(value)?.keyId ?? "", key.split(":")[1] as string));
     await world.run(world.now() + 20_000, over);
-    checkOverdue({ rows: await rowsNow(), sent: net.sent, retry: traits.retry, now: world.now(), ...due });
+    const stored = await rowsNow();
+    checkOverdue({ rows: stored, sent: net.sent, retry: traits.retry, now: world.now(), ...due });
+    checkFinished(stored, world.now() - healedAt);
+    noteDone(stored, world.now(), witness);
   }
   if (broken !== undefined) throw broken;
   checkRows(rows);
+  await checkData(rows);
+  noteDone(rows, world.now(), witness);
   const grace = alone ? 0 : CALL_MS;
-  const turns = checkOrder({ rows, published, subscriptions, sent: net.sent });
+  checkErased(rows, net.sent, grace, witness);
+  const turns = checkOrder({ rows, erasures, published, subscriptions, sent: net.sent });
   for (const id of unknownSecret) subscriptions.get(id)?.secrets.splice(0);
   checkEnd({
     rows,
-    published,
-    subscriptions,
+    ...witness,
     seen: net.seen,
     graceMs: grace,
     retry: traits.retry,

@@ -62,7 +62,10 @@ export function checkOverdue(at: Overdue): void {
   for (const { key, value } of rows.range("due:", { limit: 1_000_000 })) {
     const { subscriptionId, keyId, ordinal, attempts, cycle, order } = keys.parseDue(key, value);
     if (gone(subscriptionId)) continue;
-    const { id } = decodeEvent(rows.get(keys.eventKey(keyId, ordinal)) as string);
+    const text = rows.get(keys.eventKey(keyId, ordinal));
+    // Its event is erased, and it goes with it.
+    if (text === undefined) continue;
+    const { id } = decodeEvent(text);
     const turn = order === undefined ? 0 : (turns.get(subscriptionId) ?? 0);
     const wait = attempts > 0 ? (tried.get(`${subscriptionId} ${id}`) ?? 0) : cycle > 0 ? healedAt + replayMs : turn;
     const late = now - Math.max(healedAt, wait, rests.get(subscriptionId) ?? 0) - leaseMs - OVERDUE_MS;

@@ -1,0 +1,38 @@
+/** Reads a delivery as it is, with the rows by which it is pending: its line in the due index, or its place in order. */
+import type { Delivery, Due } from "../model/delivery.ts";
+import { ordinalTime } from "../model/ids.ts";
+import { deliveryKey, dueKey, parseDue } from "../model/keys.ts";
+import type { Entry, Storage } from "../ports/storage.ts";
+import { freshDelivery } from "../records/delivery-records.ts";
+import { replayedRecord } from "./read-delivery.ts";
+import { lineKeys } from "./replay-order.ts";
+
+export interface CurrentDelivery {
+  readonly delivery: Delivery;
+  /** The text of its record; `null` without one. */
+  readonly text: string | null;
+  /** Its line in the due index, when it has one. */
+  readonly line?: Due;
+  /** Its row while it waits for its turn. */
+  readonly waits?: Entry;
+}
+
+/** @returns `undefined` when it has neither record nor line, or when both cannot be read */
+export async function readCurrent(
+  storage: Pick<Storage, "getItem" | "getMany">,
+  event: { readonly id: string; readonly keyId: string; readonly ordinal: string },
+  subscriptionId: string,
+): Promise<CurrentDelivery | undefined> {
+  const { id: eventId, keyId, ordinal } = event;
+  const text = await storage.getItem(deliveryKey(subscriptionId, ordinal));
+  const known = text === undefined ? undefined : await replayedRecord(storage, text, event, subscriptionId);
+  if (text !== undefined && known === undefined) return undefined;
+  if (known !== undefined && known.status !== "pending") return { delivery: known, text: text as string };
+  const at = known?.nextAttemptAt ?? ordinalTime(ordinal);
+  const keys = known === undefined ? [dueKey({ subscriptionId, dueAt: at, ordinal })] : lineKeys(known, at);
+  const [value, waiting] = await storage.getMany(keys);
+  const line = value === undefined ? undefined : parseDue(keys[0] as string, value);
+  const waits = waiting === undefined ? undefined : { key: keys[1] as string, value: waiting };
+  if (known !== undefined) return { delivery: known, text: text as string, line, waits };
+  return line && { delivery: freshDelivery({ ...line, keyId }, eventId), text: null, line };
+}

@@ -1,0 +1,132 @@
+/**
+ * Acts on one pending delivery by hand: tries it now, or cancels it. Neither touches a delivery that a node has leased,
+ * since its attempt may be on the wire. A crash leaves it as it was or as it was asked for: each is one commit.
+ */
+import type { Delivery } from "../model/delivery.ts";
+import { neverTried } from "../model/delivery.ts";
+import { ConflictError } from "../model/errors.ts";
+import { dueKey, dueValue, heldKey } from "../model/keys.ts";
+import { Problem } from "../model/problem.ts";
+import { isLive } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Change, Storage } from "../ports/storage.ts";
+import { dueOf, endedChanges, movedChanges, putDelivery } from "../records/delivery-records.ts";
+import { endedBy } from "../records/ended-by.ts";
+import { locateEvent } from "../records/find-event.ts";
+import { parseHeld } from "../records/held-row.ts";
+import { createRecipients, type Recipients } from "../records/recipients.ts";
+import { leaveSequence, passOn } from "../records/sequences.ts";
+import type { SubscriptionCache } from "../records/subscription-cache.ts";
+import { readCurrent, type CurrentDelivery } from "./current-delivery.ts";
+
+export interface PendingDeliveries {
+  /**
+   * Makes the next attempt due now. It counts like any other.
+   * @param also changes stored with it, in the same commit (an audit line)
+   * @throws Problem NOT_FOUND, NOT_PENDING (has ended, or waits behind another), DELIVERY_UNDER_WAY, CONFLICT
+   */
+  tryNow(keyId: string, eventId: string, subscriptionId: string, also: readonly Change[]): Promise<void>;
+  /**
+   * Ends it as cancelled, `cancel_requested`. In an ordered subscription the next one goes, whatever `onFailed` says: it
+   * did not fail.
+   * @throws as `tryNow`, but one that waits behind another is cancelled too
+   */
+  cancel(keyId: string, eventId: string, subscriptionId: string, also: readonly Change[]): Promise<void>;
+}
+
+type Act = (current: CurrentDelivery, also: readonly Change[]) => Promise<boolean>;
+
+/** How often it is read again when it changed meanwhile. */
+const TRIES = 64;
+
+export function createPendingDeliveries(deps: {
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
+  readonly subscriptionCache: SubscriptionCache;
+  readonly recipients?: Recipients;
+  readonly clock: Pick<Clock, "now">;
+}): PendingDeliveries {
+  const { storage, subscriptionCache, clock, recipients = createRecipients(storage) } = deps;
+  const { queue } = storage;
+
+  /** Finds the delivery and acts on it, again while it changes. */
+  async function on(
+    [keyId, eventId, subscriptionId]: readonly [string, string, string],
+    also: readonly Change[],
+    act: Act,
+  ): Promise<void> {
+    const event = (await locateEvent(storage, keyId, eventId))?.event;
+    const sub = await subscriptionCache.get(keyId, subscriptionId);
+    if (event === undefined || !isLive(sub) || !(await recipients.has(event, subscriptionId)))
+      throw new Problem("NOT_FOUND", "There is no such delivery on this key.");
+    for (let tries = 0; tries < TRIES; tries++) {
+      const current = await readCurrent(storage, event, subscriptionId);
+      if (current !== undefined) {
+        const { status, generation } = current.delivery;
+        const ended = status === "pending" ? endedBy(sub, generation)?.status : status;
+        if (ended !== undefined)
+          throw new Problem("NOT_PENDING", `The delivery has ended: it is ${ended}. Replay it to send it again.`);
+      }
+      try {
+        if (current?.line === undefined && current?.waits === undefined) continue;
+        if (await act(current, also)) return;
+      } catch (error) {
+        if (error instanceof ConflictError) continue;
+        throw error;
+      }
+      throw new Problem("DELIVERY_UNDER_WAY", UNDER_WAY);
+    }
+    throw new Problem("CONFLICT", "The delivery is being written, or changes all the time. Read the event again.");
+  }
+
+  /** Says behind what a delivery waits. */
+  async function waiting({ order, subscriptionId }: Delivery): Promise<Problem> {
+    const held = order && parseHeld((await storage.getItem(heldKey(subscriptionId, order.sequence))) ?? "");
+    const why =
+      held === undefined
+        ? "It waits for its turn: an earlier delivery of its order has not ended. Try or cancel that one."
+        : `It waits for its turn: the delivery of ${held.eventId} failed and holds it up. Replay or skip that one.`;
+    return new Problem("NOT_PENDING", why);
+  }
+
+  const tryNow: Act = async ({ delivery, line }, also) => {
+    if (line === undefined) throw await waiting(delivery);
+    const now = clock.now();
+    // What is due already stays where it is in the queue of its subscription.
+    if (line.dueAt <= now || neverTried(line))
+      return await queue.withdraw(line, [{ op: "check", key: dueKey(line), if: dueValue(line) }, ...also], line);
+    const next = { ...delivery, nextAttemptAt: now, updatedAt: now };
+    const to = dueOf(next, now);
+    return await queue.withdraw(line, [...movedChanges(line, to, next), ...also], to);
+  };
+
+  const cancel: Act = async ({ delivery, line, waits }, also) => {
+    const { order, keyId, subscriptionId } = delivery;
+    const updatedAt = clock.now();
+    const over: Delivery = {
+      ...delivery,
+      status: "cancelled",
+      reason: "cancel_requested",
+      nextAttemptAt: undefined,
+      updatedAt,
+    };
+    if (line === undefined) {
+      if (order === undefined || waits === undefined) return false;
+      const left = await leaveSequence(storage, { keyId, subscriptionId, order }, waits);
+      await storage.commit([putDelivery(over), ...left, ...also]);
+      return true;
+    }
+    const passed = order === undefined ? undefined : await passOn(storage, { keyId, subscriptionId, order });
+    const changes = [...endedChanges(line, over), ...(passed?.changes ?? []), ...also];
+    if (!(await queue.withdraw(line, changes))) return false;
+    if (passed?.next !== undefined) queue.add([passed.next]);
+    return true;
+  };
+
+  return {
+    tryNow: (keyId, eventId, subscriptionId, also) => on([keyId, eventId, subscriptionId], also, tryNow),
+    cancel: (keyId, eventId, subscriptionId, also) => on([keyId, eventId, subscriptionId], also, cancel),
+  };
+}
+
+const UNDER_WAY =
+  "A node holds this delivery: an attempt is under way, or the next one follows within seconds. Read the event again.";
