@@ -1,4 +1,5 @@
-/** Counts the deliveries that a replay moves, by who asked for it. */
+/** Counts the deliveries that a replay moves, by who asked for it, and those that are cancelled by hand. */
+import type { PendingDeliveries } from "../replay/pending.ts";
 import type { Replay } from "../replay/replay.ts";
 import type { Metrics } from "../ports/plugin.ts";
 
@@ -19,3 +20,11 @@ export function countedReplay(replay: Replay, metrics: Metrics, by: "api" | "job
     },
   };
 }
+
+export const countedPending = (pending: PendingDeliveries, metrics: Metrics): PendingDeliveries => ({
+  tryNow: pending.tryNow,
+  async cancel(...args) {
+    await pending.cancel(...args);
+    metrics.count("deliveries", { outcome: "cancelled" });
+  },
+});

@@ -1,7 +1,8 @@
-/** Sets V8's flags for a process that serves, and collects once what the start has left. */
-import { executionAsyncResource } from "node:async_hooks";
+/** Sets V8's flags for a process that serves, and collects what the start and each busy time have left. */
+import { performance } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import type { Clock } from "../ports/clock.ts";
 
 /**
  * Set after the start, as cached compiled code is only used under the flags that it was made with. Each figure is of the
@@ -18,34 +19,60 @@ const FLAGS = [
   "--heap-growing-percent=100",
 ];
 
+/** How often it looks whether the thread has become idle, ms. */
+const LOOK_MS = 30_000;
+/** A thread that works for less than this part of the time is idle. */
+const IDLE = 0.02;
+/** So many looks in a row must find it idle: some compiled code goes too, so that bursts which follow soon keep theirs. */
+const LOOKS = 4;
+
 /**
- * Sets V8's flags for a process that serves, then collects what a start leaves behind (sources read, modules compiled)
- * and gives the pages back: about 20 MB. To be called once, soon after the start. Blocks for about 20 ms.
+ * Sets V8's flags for a process that serves, then collects what the start leaves behind (sources read, modules compiled)
+ * and gives the pages back: about 20 MB, in about 20 ms. After each busy time it does so again, once, when the thread has
+ * been idle for two minutes: V8 itself would wait for ten, and a relay that has delivered at full speed keeps about 120 MB of
+ * garbage until then (`npm run bench -- memory`). To be called once, soon after the start.
+ * @returns resolves, never rejects, when the signal ends it
  */
-export async function tidyHeap(): Promise<void> {
+export async function keepHeapTidy(clock: Pick<Clock, "now" | "sleep">, signal: AbortSignal): Promise<void> {
   for (const flag of FLAGS) setFlagsFromString(flag);
-  await keepTickShape();
-  // V8 shows its collector only to contexts made while the flag is set.
-  setFlagsFromString("--expose-gc");
-  const collect: unknown = runInNewContext("globalThis.gc");
-  setFlagsFromString("--no-expose-gc");
-  if (typeof collect === "function")
-    (collect as (how: object) => void)({ type: "major", execution: "sync", flavor: "last-resort" });
+  const collect = collector();
+  collect();
+  let before = performance.eventLoopUtilization();
+  await whenIdle(clock, signal, collect, () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, before);
+    before = now;
+    return utilization;
+  });
 }
 
-/** Lives as long as the process. */
-const kept: object[] = [];
-
 /**
- * Keeps one entry of Node's tick queue alive. A major collection that finds none drops their hidden class, and V8 then makes
- * each entry by its slowest way for good. The tick queue takes 3.7 % of the main thread without this and 0.9 % with it
- * (`npm run bench -- throughput --profile DIR`).
+ * Calls `collect` after each busy time, once, when the thread has been idle at some looks in a row.
+ * @param utilization the part of the time since the last call in which the thread worked, 0…1
  */
-function keepTickShape(): Promise<void> {
-  return new Promise((done) => {
-    process.nextTick(() => {
-      kept.push(executionAsyncResource());
-      done();
-    });
-  });
+export async function whenIdle(
+  clock: Pick<Clock, "now" | "sleep">,
+  signal: AbortSignal,
+  collect: () => void,
+  utilization: () => number,
+): Promise<void> {
+  /** Looks that still have to find it idle; 0: nothing is to be tidied. */
+  let left = 0;
+  for (;;) {
+    try {
+      await clock.sleep(clock.now() + LOOK_MS, signal);
+    } catch {
+      return;
+    }
+    if (utilization() >= IDLE) left = LOOKS;
+    else if (left > 0 && --left === 0) collect();
+  }
+}
+
+/** Returns V8's collector, which it shows only to contexts that are made while a flag is set. */
+function collector(): () => void {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("globalThis.gc") as ((how: object) => void) | undefined;
+  setFlagsFromString("--no-expose-gc");
+  return () => collect?.({ type: "major", execution: "sync", flavor: "last-resort" });
 }

@@ -123,6 +123,26 @@ describe("the turns of transforms", () => {
     expect(made.turns.next(made.now)).toBeUndefined();
   });
 
+  it("take nobody for slow after one long run, for the machine may have stood still, but after some in a row", () => {
+    const made = bench(2);
+    const runs = (count: number, ms: number): void => {
+      for (let i = 0; i < count; i++) {
+        made.turns.join("a", "t", "a");
+        made.run(ms, () => ms);
+      }
+    };
+    const isSlow = (): boolean => {
+      const waits = Array.from({ length: 3 }, () => made.turns.join("a", "t", "a"));
+      made.turns.drain();
+      return waits[2] !== undefined;
+    };
+    runs(5, 1);
+    runs(1, 2_000);
+    expect(isSlow()).toBe(false);
+    runs(3, 2_000);
+    expect(isSlow()).toBe(true);
+  });
+
   it("let who was slow be quick again after some quick runs", () => {
     const made = bench(2);
     made.turns.join("a", "t", "a");

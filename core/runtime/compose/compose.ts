@@ -21,6 +21,7 @@ import { wrapped } from "./observers.ts";
 import { createPorts, type OpenPorts } from "./open-ports.ts";
 import type { DeliveryPath } from "./parts.ts";
 import { createReload, reloadable, type Reload } from "./reload.ts";
+import { composePortal } from "./portal.ts";
 import { pluginParts, readiness } from "./readiness.ts";
 import { composeOperations, composeRoutes } from "./routes.ts";
 import type { SetupContext } from "./surroundings.ts";
@@ -93,11 +94,20 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
     });
     const jobs = createJobs({ jobs: plan.jobs, storage, run: runJob(path), log });
     const gateway = composeGateway({ ...ports, ...surroundings });
-    const served = { ports, path, gateway: gateway.routes, metrics, thread, state: () => lifecycle.state() };
+    const { auth, offer: portal } = composePortal({ plan, clock, keys, storage, auth: ports.auth });
+    const served = {
+      ports: { ...ports, auth },
+      path,
+      gateway: gateway.routes,
+      metrics,
+      thread,
+      portal,
+      state: () => lifecycle.state(),
+    };
     const operations = composeOperations(served);
     const app: AppDeps = {
       ...around,
-      auth: ports.auth,
+      auth,
       limits: ports.limiter,
       stepUp: plan.stepUp,
       maxBodyBytes: plan.intake.maxBodyBytes,
@@ -128,22 +138,26 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
         if (isFirst(thread)) path.eventErasure.start();
         if (isFirst(thread)) path.keyErasure.start();
         path.statsCollector.start();
+        path.noticeWatch.start();
+        if (isFirst(thread)) path.notifyTargets.start();
         path.cluster.listen();
         path.dispatcher.start();
         const ready = () => readiness(ports, plan, lifecycle.state(), thread);
         refreshGauges({ metrics, path, readiness: ready, dropped: log.dropped });
       },
       async stop(graceMs) {
-        const { sweeper, eventErasure, keyErasure, dispatcher, circuitBreaker, statsCollector, rateLimit, away } =
-          built().path;
+        const { sweeper, eventErasure, keyErasure, noticeWatch, notifyTargets, dispatcher, ...path } = built().path;
+        const { circuitBreaker, statsCollector, rateLimit, away } = path;
         // Three quarters for attempts under way; the rest is for giving back what they leave.
         await Promise.all([
-          ...[sweeper, eventErasure, keyErasure].map((one) => one.stop()),
+          ...[sweeper, eventErasure, keyErasure, noticeWatch, notifyTargets].map((one) => one.stop()),
           dispatcher.stop((graceMs * 3) / 4),
         ]);
         await away.stop();
-        await built().path.transforms?.stop();
+        await path.transforms?.stop();
         await circuitBreaker.settled();
+        // What the last attempts have shown.
+        await path.publisher.notices.settled();
         await statsCollector.stop();
         await rateLimit.dispose();
       },

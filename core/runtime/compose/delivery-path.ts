@@ -31,6 +31,7 @@ import { createSubscriptions } from "../../subscriptions/subscriptions.ts";
 import { clusterActions } from "./cluster.ts";
 import { createContainer, type Container } from "./container.ts";
 import { composeHistory } from "./history.ts";
+import { composeNotices } from "./notices.ts";
 import { watchedFeed } from "./live-feed.ts";
 import type { DeliveryPath, PathPorts } from "./parts.ts";
 import { createObservers, wrapped } from "./observers.ts";
@@ -54,6 +55,7 @@ export function composePath(ports: PathPorts): DeliveryPath {
   composeSend(container);
   composeDeliver(container);
   composeHistory(container);
+  composeNotices(container);
   const path = container.parts();
   // Two arrows lead back up, and both are drawn here. What happens is reported to parts that report to others themselves;
   path.observer.connect([
@@ -144,7 +146,7 @@ function composeSend(container: Container<DeliveryPath>): void {
         drain: (id) => cluster.announce("quiet", id),
         revive: (id) => cluster.announce("revive", id),
         known: (id) => cluster.announce("known", id),
-        operationalEvent: publisher.operational,
+        notice: publisher.notices.prepare,
       }),
   );
 }
@@ -167,12 +169,13 @@ function composeDeliver(container: Container<DeliveryPath>): void {
   container.make("rateLimit", ["thread"], ({ thread }) => createRateLimit(thread?.count));
   container.make(
     "circuitBreaker",
-    ["plan", "storage", "clock", "log", "metrics", "subscriptions"],
-    ({ plan, subscriptions, ...base }) =>
+    ["plan", "storage", "clock", "log", "metrics", "subscriptions", "publisher"],
+    ({ plan, subscriptions, publisher, ...base }) =>
       createCircuitBreaker({
         ...base,
         options: plan.health,
-        disable: (keyId, id) => subscriptions.disable(keyId, id, "endpoint_failing"),
+        disable: (keyId, id, because) => subscriptions.disable(keyId, id, "endpoint_failing", because),
+        commitWith: publisher.notices.commitWith,
       }),
   );
   container.make(

@@ -1,9 +1,11 @@
 /** Composes what reads, replays and removes stored events. */
+import { createAttemptSearch } from "../../history/attempt-search.ts";
 import { createAttemptHistory } from "../../history/attempts.ts";
 import { createHistory } from "../../history/events.ts";
 import { ordinals } from "../../model/ids.ts";
 import { auditChange } from "../../records/audit-trail.ts";
 import { ALL_EVENTS } from "../../subscriptions/cluster-messages.ts";
+import { createPendingDeliveries } from "../../replay/pending.ts";
 import { createReplay } from "../../replay/replay.ts";
 import { createReplayJob } from "../../replay/replay-job.ts";
 import { createEventErasure } from "../../retention/erase-event.ts";
@@ -12,7 +14,7 @@ import { createWideRemoval, type WideRemoval } from "../../retention/remove-wide
 import { createRetention } from "../../retention/retention.ts";
 import { createDeliveryReader } from "../../records/delivery-view.ts";
 import { createWideStatus } from "../../records/wide-status.ts";
-import { countedReplay } from "../log-replays.ts";
+import { countedPending, countedReplay } from "../log-replays.ts";
 import type { Container } from "./container.ts";
 import type { DeliveryPath } from "./parts.ts";
 
@@ -33,8 +35,12 @@ function wideRemoval(parts: Pick<DeliveryPath, (typeof RECORDS)[number]>): WideR
 export function composeHistory(container: Container<DeliveryPath>): void {
   container.make("history", RECORDS, (parts) => createHistory(recordsOf(parts)));
   container.make("attemptHistory", RECORDS, (parts) => createAttemptHistory(recordsOf(parts)));
+  container.make("attemptSearch", RECORDS, (parts) => createAttemptSearch(recordsOf(parts)));
   container.make("replay", [...RECORDS, "metrics"], (parts) =>
     countedReplay(createReplay(recordsOf(parts)), parts.metrics, "api"),
+  );
+  container.make("pendingDeliveries", [...RECORDS, "metrics"], (parts) =>
+    countedPending(createPendingDeliveries(recordsOf(parts)), parts.metrics),
   );
   container.make("replayJob", [...RECORDS, "metrics"], (parts) => {
     const records = recordsOf(parts);

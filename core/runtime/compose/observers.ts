@@ -45,10 +45,10 @@ export function createObservers(log: Pick<Log, "warn">): Observers {
         }
       }
     },
-    attempted(sub, delivery, attempt, outcome) {
+    attempted(sub, delivery, attempt, outcome, type) {
       for (const { name, observer } of attempted) {
         try {
-          observer.attempted(sub, delivery, attempt, outcome);
+          observer.attempted(sub, delivery, attempt, outcome, type);
         } catch (error) {
           fault(name, error);
         }

@@ -5,6 +5,9 @@ import { openApiRoutes } from "../../api/reference/openapi.ts";
 import { healthRoutes } from "../../api/resources/health.ts";
 import { createOperations } from "../../api/resources/operations.ts";
 import { webhookKeyRoutes } from "../../api/resources/webhook-keys.ts";
+import type { PortalOffer } from "../../api/resources/portal-links.ts";
+import { assetsOnce } from "../../dashboard/assets.ts";
+import { portalRoutes } from "../../dashboard/portal.ts";
 import { dashboardRoutes } from "../../dashboard/routes.ts";
 import { StartError } from "../../model/errors.ts";
 import { sameRoute } from "../../model/route-name.ts";
@@ -28,10 +31,12 @@ export interface ServedParts {
   readonly metrics: Pick<RelayMetrics, "text">;
   readonly state: Lifecycle["state"];
   readonly thread?: ThreadPlace | undefined;
+  /** Links to the portal, where there is one. */
+  readonly portal?: PortalOffer | undefined;
 }
 
 /** The operations of the management API. */
-export function composeOperations({ ports, path, state, thread }: ServedParts): readonly AnyOperation[] {
+export function composeOperations({ ports, path, state, thread, portal }: ServedParts): readonly AnyOperation[] {
   const { auth, rekey } = ports;
   const { storage, transports, cluster, statsQuery } = path;
   return createOperations({
@@ -43,7 +48,9 @@ export function composeOperations({ ports, path, state, thread }: ServedParts): 
     subscriptions: path.subscriptions,
     history: path.history,
     attempts: path.attemptHistory,
+    searchAttempts: path.attemptSearch,
     replay: path.replay,
+    pending: path.pendingDeliveries,
     eraseEvent: path.eventErasure.erase,
     eraseKey: path.keyErasure.erase,
     schemes: [...new Set(transports.flatMap((transport) => transport.schemes))],
@@ -54,9 +61,12 @@ export function composeOperations({ ports, path, state, thread }: ServedParts): 
     probe: (id) => cluster.announce("probe", id),
     rekey: (actor) => rekey.run(actor),
     ping: path.testEvent.send,
+    preview: path.testEvent.preview,
     feed: path.liveFeed,
+    portal,
     figures: {
       stats: (keyId, range, subscriptionId) => statsQuery.ofKey(keyId, range, subscriptionId),
+      sums: statsQuery.sumsOf,
       status: async () => relayStatus(path, state(), await readiness(ports, path.plan, state(), thread)),
       relay: (range) => statsQuery.ofRelay(range),
     },
@@ -74,9 +84,11 @@ export function composeRoutes(parts: ServedParts, operations: readonly AnyOperat
     ...webhookKeyRoutes(path.webhookKeys ?? []),
   ];
   const fromPlugins = [...(auth.routes ?? []), ...sources.flatMap((source) => source?.routes ?? [])];
-  const page = plan.dashboard
-    ? dashboardRoutes({ firstRun: auth.firstRun, userAgent: `Relay/${VERSION}`, repeated })
-    : [];
+  const look = { userAgent: `Relay/${VERSION}`, repeated, assets: assetsOnce() };
+  const page = [
+    ...(plan.dashboard ? dashboardRoutes({ firstRun: auth.firstRun, portal: plan.portal !== false, ...look }) : []),
+    ...(plan.portal ? portalRoutes(plan.portal, look) : []),
+  ];
   const documented = openApiRoutes({
     operations,
     routes: [...own, ...fromPlugins, ...servedRoutes(gateway, plan)],

@@ -11,9 +11,9 @@ import {
 } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
-import { SignJWT } from "jose";
+import { SignJWT, type JWTHeaderParameters } from "jose";
 import { StartError } from "../../model/errors.ts";
-import { ownClaims } from "../../model/token.ts";
+import { OWN_TYP, ownClaims, type Access } from "../../model/token.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Keys } from "../../ports/plugin.ts";
 import { keyFile } from "./key-file.ts";
@@ -160,7 +160,7 @@ export function makeKeys(given: {
       return false;
     },
     derive: (purpose) => Buffer.from(hkdfSync("sha256", present(), "", `relaybox ${purpose}`, 32)),
-    signToken: (claims) => sign(privateKey, keyId, claims),
+    signToken: (claims, typ = OWN_TYP) => sign(privateKey, { alg: "EdDSA", typ, kid: keyId }, claims),
     publicJwk: () => jwk,
   };
 }
@@ -168,8 +168,11 @@ export function makeKeys(given: {
 const fingerprint = (key: Buffer): string =>
   createHmac("sha256", key).update("relaybox master key").digest("hex").slice(0, 32);
 
-const sign = (key: KeyObject, kid: string, claims: Readonly<Record<string, unknown>>): Promise<string> =>
-  new SignJWT({ ...claims }).setProtectedHeader({ alg: "EdDSA", typ: "at+jwt", kid }).sign(key);
+const sign = (
+  key: KeyObject,
+  header: JWTHeaderParameters,
+  claims: Readonly<Record<string, unknown>>,
+): Promise<string> => new SignJWT({ ...claims }).setProtectedHeader(header).sign(key);
 
 function seal(key: Buffer, plain: string, aad: string): string {
   const iv = randomBytes(IV);
@@ -199,6 +202,7 @@ export function mintToken(
   token: {
     readonly sub: string;
     readonly keys: readonly string[] | "*";
+    readonly access?: Access | undefined;
     readonly mfa: boolean;
     readonly ttlMs: number;
   },
@@ -207,5 +211,6 @@ export function mintToken(
   const now = clock.now();
   const amr = token.mfa ? ["mfa"] : [];
   const authAt = token.mfa ? { authAt: now } : {};
-  return keys.signToken(ownClaims({ sub: token.sub, keys: token.keys, amr, ...authAt }, now, token.ttlMs));
+  const { sub, keys: owned, access } = token;
+  return keys.signToken(ownClaims({ sub, keys: owned, access, amr, ...authAt }, now, token.ttlMs));
 }

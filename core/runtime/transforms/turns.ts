@@ -149,7 +149,8 @@ export class Turns<Job> {
   }
 }
 
+/** One long run makes nobody slow who was quick, because the machine itself may have stood still; three in a row do. */
 function averageWith(average: number, ms: number): number {
-  const sample = Math.min(ms, MOST_MS);
+  const sample = Math.min(ms, average >= 0 && average < SLOW_MS ? 2 * SLOW_MS : MOST_MS);
   return average < 0 ? sample : average + (sample - average) / 4;
 }
