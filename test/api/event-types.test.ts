@@ -56,6 +56,10 @@ interface Document {
   readonly webhooks: Readonly<Record<string, { readonly post: Record<string, unknown> }>>;
 }
 
+/** Without the relay's own. */
+const namesOf = ({ webhooks }: Document): readonly string[] =>
+  Object.keys(webhooks).filter((name) => !name.startsWith("relay:"));
+
 describe("the OpenAPI document", () => {
   const [route] = openApiRoutes({ operations: [], routes: [], version: "1", types: () => types });
   async function read(): Promise<Document> {
@@ -65,7 +69,7 @@ describe("the OpenAPI document", () => {
 
   it("has a webhook for each type, whose references lead to where the schema now stands", async () => {
     const document = await read();
-    expect(Object.keys(document.webhooks)).toEqual(["event", "deposit:paid"]);
+    expect(namesOf(document)).toEqual(["event", "deposit:paid"]);
     const place = "/webhooks/deposit:paid/post/requestBody/content/application~1json/schema/properties/data";
     const at = (pointer: string): unknown =>
       pointer
@@ -87,9 +91,9 @@ describe("the OpenAPI document", () => {
     await read();
     const before = types;
     types = { "other:type": { schema: true, deprecated: true, validate: "off" } };
-    const { webhooks } = await read();
-    expect(Object.keys(webhooks)).toEqual(["event", "other:type"]);
-    expect(webhooks["other:type"]?.post).toMatchObject({ deprecated: true });
+    const document = await read();
+    expect(namesOf(document)).toEqual(["event", "other:type"]);
+    expect(document.webhooks["other:type"]?.post).toMatchObject({ deprecated: true });
     types = before;
   });
 });

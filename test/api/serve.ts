@@ -127,11 +127,14 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
       : parts.subscriptions,
     history: parts.history,
     attempts: parts.attemptHistory,
+    searchAttempts: parts.attemptSearch,
     replay: parts.replay,
+    pending: parts.pendingDeliveries,
     eraseEvent: parts.eventErasure.erase,
     eraseKey: parts.keyErasure.erase,
     schemes: ["https"],
     transforms: options.transforms?.names,
+    preview: parts.testEvent.preview,
     ...options.more,
   });
   const readiness = options.parts ?? (() => ({ storage: { ready: true } }));

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { transformFailed } from "../../core/deliver/transform.ts";
 import type { Subscription } from "../../core/model/subscription.ts";
-import { HOOK, LIST, serve } from "./serve.ts";
+import { HOOK, LIST, PUBLISH_TOKEN, serve } from "./serve.ts";
 import type { Got, Served } from "./serve.ts";
 
 let api: Served;
@@ -18,7 +18,12 @@ const failed = ({ transform = "" }: Subscription, turn: { cycle: number; number:
 beforeAll(async () => {
   api = await serve({
     transforms: {
-      transform: (sub, _, turn) => Promise.resolve(failed(sub, turn)),
+      transform: (sub, { event }, turn) =>
+        Promise.resolve(
+          sub.transform === "lost"
+            ? failed(sub, turn)
+            : { event, body: Buffer.from(JSON.stringify({ by: sub.transform, of: event.type })) },
+        ),
       names: () => names,
       reload: () => undefined,
       stop: () => Promise.resolve(),
@@ -98,5 +103,41 @@ describe("the list of transforms", () => {
     const got = await api.ask("GET", "/transforms", { token: "none" });
     expect([got.status, got.json.data]).toEqual([200, [{ name: "slack" }, { name: "teams" }]]);
     expect((await api.ask("GET", "/transforms", { token: false })).status).toBe(401);
+  });
+});
+
+describe("the test of a transform", () => {
+  const tested = async (more: object): Promise<Got> =>
+    api.ask("POST", `${LIST}/${id}/transform/test`, { token: "key_1", body: more });
+  const event = { type: "deposit:paid", data: { amount: 1 } };
+
+  it("shows the body of the named transform, of the stored one, or of none, and sends nothing", async () => {
+    await patch({ transform: "slack" });
+    expect((await tested({ event })).json.data).toEqual({
+      ...{ transform: "slack", made: true, error: null },
+      body: '{"by":"slack","of":"deposit:paid"}',
+    });
+    expect((await tested({ event, transform: "teams" })).json.data).toMatchObject({
+      body: '{"by":"teams","of":"deposit:paid"}',
+    });
+    const { data } = (await tested({ event, transform: null })).json as unknown as { data: { body: string } };
+    expect(JSON.parse(data.body)).toMatchObject({ type: "deposit:paid", keyId: "key_1", data: { amount: 1 } });
+    expect((await tested({ event, transform: "lost" })).json.data).toEqual({
+      ...{ transform: "lost", made: false, body: null },
+      error: "lost threw Error: no amount",
+    });
+  });
+
+  it("takes a stored event of the key, and either that or one in the request", async () => {
+    const published = await api.ask("POST", "/events", {
+      token: PUBLISH_TOKEN,
+      body: { id: "own:1", type: "deposit:paid", keyId: "key_1", data: {} },
+    });
+    expect(published.status).toBe(202);
+    expect((await tested({ eventId: "own:1" })).json.data).toMatchObject({ made: true });
+    expect((await tested({ eventId: "own:2" })).status).toBe(404);
+    expect(errors(await tested({}))).toEqual({ eventId: "give either eventId or event" });
+    expect(errors(await tested({ event, eventId: "own:1" }))).toEqual({ eventId: "give either eventId or event" });
+    expect((await tested({ event: { type: "a" } })).status).toBe(400);
   });
 });

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type { Actor, AuditAction } from "../../model/audit.ts";
 import type { ProblemCode } from "../../model/problem.ts";
+import type { Access } from "../../model/token.ts";
 import type { Principal } from "../../ports/auth.ts";
 import type { Route } from "../../ports/plugin.ts";
 import type { Call } from "./call.ts";
@@ -36,6 +37,13 @@ export interface Operation<Body = unknown, Query = unknown> {
   /** The body may be left out; then it reads as `{}`. */
   readonly bodyOptional?: true;
   readonly query?: z.ZodType<Query>;
+  /** What its caller must be allowed to do. @default "read" for GET, "manage" for every other method */
+  readonly access?: Access;
+  /**
+   * Open to the holder of a portal link too, within its key. What shows what operators do, or cannot be undone, is not.
+   * @default false
+   */
+  readonly portal?: true;
   /** Needs a fresh second factor. The audit trail records a request without one as this action, refused. */
   readonly stepUp?: AuditAction;
   /** Only for tokens that own every key; for all others it is NOT_FOUND. */

@@ -4,9 +4,11 @@ import type { MaybePromise } from "../../model/maybe-promise.ts";
 import { Problem, type ProblemCode } from "../../model/problem.ts";
 import type { Limiter, LimitRefusalCode, LimitVerdict } from "../../limits/limiter.ts";
 import type { Auth, Principal } from "../../ports/auth.ts";
+import type { Access } from "../../model/token.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Metrics } from "../../ports/plugin.ts";
 import type { Identified, Route, RouteReply } from "../../ports/route.ts";
+import { checkAccess, checkPortal } from "./access.ts";
 import { Gone } from "./body.ts";
 import { countHeader, type Call } from "./call.ts";
 import { authenticated, owns, readAsk } from "./checks.ts";
@@ -52,6 +54,8 @@ export interface Counted {
   readonly principal?: Principal;
   /** Who asks for a route: what its `identify` found. */
   readonly caller?: unknown;
+  /** What a route's caller may do. */
+  readonly access?: Access | undefined;
   readonly verdict?: LimitVerdict | undefined;
 }
 const NOT_COUNTED: Counted = {};
@@ -92,22 +96,24 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   function countRoute(route: Route, call: Call): MaybePromise<Counted> {
     const { limit } = route;
     if (route.identify === undefined)
-      return limit === undefined ? NOT_COUNTED : countCaller(limit, addressGroup(call.address), undefined);
+      return limit === undefined
+        ? NOT_COUNTED
+        : countCaller(limit, { counted: addressGroup(call.address), caller: undefined });
     const found = route.identify(call);
     return found instanceof Promise ? found.then((who) => countIdentified(limit, who)) : countIdentified(limit, found);
   }
 
-  const countIdentified = (limit: string | undefined, { counted, caller }: Identified): MaybePromise<Counted> =>
-    limit === undefined ? { caller } : countCaller(limit, counted, caller);
+  const countIdentified = (limit: string | undefined, who: Identified): MaybePromise<Counted> =>
+    limit === undefined ? { caller: who.caller, access: who.access } : countCaller(limit, who);
 
-  function countCaller(limit: string, counted: Identified["counted"], caller: unknown): MaybePromise<Counted> {
-    const verdict = limits.check(limit, counted);
-    return verdict instanceof Promise ? verdict.then((one) => passed(one, caller)) : passed(verdict, caller);
+  function countCaller(limit: string, who: Identified): MaybePromise<Counted> {
+    const verdict = limits.check(limit, who.counted);
+    return verdict instanceof Promise ? verdict.then((one) => passed(one, who)) : passed(verdict, who);
   }
 
-  function passed(verdict: LimitVerdict | undefined, caller: unknown): Counted {
+  function passed(verdict: LimitVerdict | undefined, { caller, access }: Identified): Counted {
     if (verdict?.code) throw new Refused(verdict);
-    return { verdict, caller };
+    return { verdict, caller, access };
   }
 
   async function runOperation(operation: AnyOperation, exchange: Exchange): Promise<RouteReply | undefined> {
@@ -175,6 +181,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       const counted = soon instanceof Promise ? await soon : soon;
       exchange.counted = counted;
       exchange.limitHeaders = counted.verdict?.headers;
+      checkAccess(endpoint.route ?? endpoint.operation, (counted.principal ?? counted).access);
+      if (endpoint.operation) checkPortal(endpoint.operation, counted.principal as Principal);
       const reply = endpoint.route
         ? await endpoint.route.handle(call, counted.caller)
         : await runOperation(endpoint.operation, exchange);

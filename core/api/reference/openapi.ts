@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document, put together from what operations and routes say of themselves. */
 import type { RepeatedHeaders } from "../../model/header-names.ts";
 import type { Route, SecurityScheme } from "../../ports/route.ts";
+import { neededAccess, type Guarded } from "../http/access.ts";
 import type { AnyOperation } from "../http/operation.ts";
 import { problem } from "../resources/shapes.ts";
 import { collectSchemas } from "./json-schema.ts";
@@ -9,6 +10,7 @@ import { describeOperation } from "./operations.ts";
 import { pathItem, shownPath } from "./paths.ts";
 import type { Described } from "./paths.ts";
 import type { EventTypes } from "../../model/event-type.ts";
+import { OPERATIONAL_EVENTS } from "./operational-webhooks.ts";
 import { typedWebhooks } from "./typed-webhooks.ts";
 import { webhooks } from "./webhooks.ts";
 
@@ -30,8 +32,8 @@ export function openApiDocument({ operations, routes, version, types, repeated =
   const schemas = collectSchemas();
   schemas.of(problem, "output");
   const all: readonly Described[] = [
-    ...operations.map((one) => ({ method: one.method, path: one.path, describe: describeOperation(one) })),
-    ...routes,
+    ...operations.map((one) => withForbidden(one, describeOperation(one), one.portal !== true)),
+    ...routes.map((one) => withForbidden(one, one.describe, false)),
   ];
   const paths: Record<string, Record<string, unknown>> = {};
   const schemes: Record<string, Json> = {};
@@ -51,8 +53,23 @@ export function openApiDocument({ operations, routes, version, types, repeated =
     servers: [{ url: "/" }],
     security: [{ bearer: [] }],
     paths,
-    webhooks: { ...webhooks(schemas, repeated), ...typedWebhooks(types?.() ?? {}) },
+    webhooks: {
+      ...webhooks(schemas, repeated),
+      ...typedWebhooks(types?.() ?? {}),
+      ...typedWebhooks(OPERATIONAL_EVENTS, "Operational events"),
+    },
     components: { schemas: schemas.components, securitySchemes: { ...schemes, bearer: ACCESS_TOKEN } },
+  };
+}
+
+/** Adds what the server answers in a route's place, to a caller who may only read or came by a portal link. */
+function withForbidden(one: Described & Guarded, describe: Described["describe"], closed: boolean): Described {
+  const { method, path } = one;
+  const guarded = describe?.security === "access token" && (closed || neededAccess(one) === "manage");
+  return {
+    method,
+    path,
+    describe: guarded ? { ...describe, problems: [...(describe.problems ?? []), "FORBIDDEN"] } : describe,
   };
 }
 

@@ -3,19 +3,19 @@ import type { EventType, EventTypes } from "../../model/event-type.ts";
 import type { Json } from "./json-schema.ts";
 
 /** A webhook by the name of each type. One that collides with ours, `event`, is left out. */
-export function typedWebhooks(types: EventTypes): Json {
+export function typedWebhooks(types: EventTypes, tag = "Event types"): Json {
   const described = Object.entries(types).filter(
     ([name, { schema, example }]) => name !== "event" && (schema !== undefined || example !== undefined),
   );
-  return Object.fromEntries(described.map(([name, type]) => [name, { post: webhook(name, type) }]));
+  return Object.fromEntries(described.map(([name, type]) => [name, { post: webhook(name, type, tag) }]));
 }
 
-const webhook = (name: string, { schema = true, example, description, deprecated }: EventType): Json => ({
+const webhook = (name: string, { schema = true, example, description, deprecated }: EventType, tag: string): Json => ({
   operationId: `receive ${name}`,
   summary: name,
   ...(description !== undefined && { description }),
   ...(deprecated === true && { deprecated }),
-  tags: ["Event types"],
+  tags: [tag],
   security: [],
   requestBody: {
     required: true,

@@ -1,6 +1,7 @@
 /** The audit trail of a key, newest first. Tokens that own every key also see the entries of the relay itself. */
 import { z } from "zod";
 import type { AuditLine } from "../../model/audit.ts";
+import { ordinalTime } from "../../model/ids.ts";
 import { auditKey, auditOf, WHOLE_RELAY } from "../../model/keys.ts";
 import { isoTime } from "../../model/time.ts";
 import type { Storage } from "../../ports/storage.ts";
@@ -10,10 +11,29 @@ import type { AnyOperation } from "../http/operation.ts";
 import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
 import { auditLine } from "./shapes.ts";
 
+const text = z.string().min(1).max(256);
+const auditQuery = pageQuery.extend({
+  action: text.optional().meta({
+    description: "Entries with this action, `subscription.updated`, or with all of its kind: `subscription`.",
+  }),
+  target: text.optional().meta({ description: "Entries about this id, such as an event or a subscription." }),
+  by: text.optional().meta({ description: "Entries of this author: the `sub` of a token, or `relay`." }),
+});
+
+/** Entries that one page of a search looks at, at most. */
+const LOOKS = 1_000;
+
 interface Row {
   readonly ordinal: string;
-  readonly value: string;
+  readonly line: AuditLine;
 }
+
+type Filter = Omit<z.output<typeof auditQuery>, "cursor" | "limit">;
+
+const matches = ({ action, target, by }: Filter, line: AuditLine): boolean =>
+  (action === undefined || line.action === action || line.action.startsWith(`${action}.`)) &&
+  (target === undefined || line.target === target || line.detail === target) &&
+  (by === undefined || line.by === by);
 
 export function auditOperations(deps: {
   readonly storage: Pick<Storage, "range">;
@@ -26,26 +46,33 @@ export function auditOperations(deps: {
       path: "/api-keys/{keyId}/audit",
       summary: "List who changed what, newest first; with what concerns the whole relay, for tokens that own every key",
       tag: "Audit",
-      query: pageQuery,
+      query: auditQuery,
       reply: { status: 200, data: z.array(auditLine), paged: true },
-      async handle({ keyId, principal, query: { cursor, limit = DEFAULT_LIMIT } }) {
+      async handle({ keyId, principal, query: { cursor, limit = DEFAULT_LIMIT, ...filter } }) {
         const whole = principal.keys === "*";
-        const list = `audit:${keyId}:${whole}`;
+        const narrowed = Object.keys(filter).length > 0;
+        const list = `audit:${keyId}:${whole}${narrowed ? `:${JSON.stringify(filter)}` : ""}`;
         const place = cursors.read(cursor, list);
+        const most = narrowed ? LOOKS : limit;
         const read = async (shelf: string): Promise<readonly Row[]> => {
           const after = place === undefined ? undefined : auditKey(shelf, place);
-          const found = await storage.range(auditOf(shelf), { after, limit: limit + 1, reverse: true });
-          return found.map(({ key, value }) => ({ ordinal: key.slice(key.lastIndexOf(":") + 1), value }));
+          const found = await storage.range(auditOf(shelf), { after, limit: most + 1, reverse: true });
+          return found.map(({ key, value }) => ({
+            ordinal: key.slice(key.lastIndexOf(":") + 1),
+            line: JSON.parse(value) as AuditLine,
+          }));
         };
         const shelves = await Promise.all((whole ? [keyId, WHOLE_RELAY] : [keyId]).map(read));
         const rows = shelves.flat().toSorted((a, b) => (a.ordinal < b.ordinal ? 1 : -1));
-        const page = rows.slice(0, limit);
-        const next = rows.length > limit ? page.at(-1)?.ordinal : undefined;
-        const data = page.map(({ value }) => {
-          const line = JSON.parse(value) as AuditLine;
-          return { ...line, at: isoTime(line.at) };
-        });
-        return { data, nextCursor: cursors.write(next, list) };
+        const looked = rows.slice(0, most);
+        const page = looked.filter(({ line }) => matches(filter, line)).slice(0, limit);
+        const last = (page.length === limit ? page : looked).at(-1);
+        const next = rows.at(-1) === last ? undefined : last?.ordinal;
+        return {
+          data: page.map(({ line }) => ({ ...line, at: isoTime(line.at) })),
+          nextCursor: cursors.write(next, list),
+          ...(narrowed && next !== undefined && { searchedTo: ordinalTime(next) }),
+        };
       },
     }),
   ];

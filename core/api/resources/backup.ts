@@ -27,6 +27,8 @@ export function backupOperations(deps: {
         "Everything that is stored, as it is at the end of the answer; for tokens that own every key, with a fresh second factor",
       tag: "Operating",
       everyKey: true,
+      // It holds everything, the hashes of passwords too.
+      access: "manage",
       stepUp: "backup.taken",
       reply: { status: 200, type: "application/x-ndjson" },
       problems: ["STEP_UP_REQUIRED", "CONFLICT"],

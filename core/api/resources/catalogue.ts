@@ -9,7 +9,8 @@ import { notFound } from "../http/checks.ts";
 import { createCursors } from "../http/cursor.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
-import { DEFAULT_LIMIT, pageQuery } from "./schemas.ts";
+import { DEFAULT_LIMIT, keysQuery, MAX_WITH_FIGURES, pageQuery } from "./schemas.ts";
+import type { StatsSource } from "./stats.ts";
 import { apiKey, eventType, eventTypeDetail, transformName } from "./shapes.ts";
 
 const tag = "Catalogue";
@@ -21,6 +22,7 @@ export function catalogueOperations(deps: {
   readonly transforms?: (() => readonly string[]) | undefined;
   /** What the config says of the types now, by name. */
   readonly types?: (() => EventTypes | undefined) | undefined;
+  readonly figures?: StatsSource | undefined;
   /** The catalogue as it is now. */
   readonly events?: (() => readonly string[] | undefined) | undefined;
 }): readonly AnyOperation[] {
@@ -67,6 +69,7 @@ export function catalogueOperations(deps: {
       path: "/event-types/{eventType}",
       summary: "Show an event type: its schema, and an example",
       tag,
+      portal: true,
       reply: { status: 200, data: eventTypeDetail },
       async handle({ principal, params }) {
         const name = params["eventType"] ?? "";
@@ -83,22 +86,30 @@ export function catalogueOperations(deps: {
       path: "/transforms",
       summary: "List the transforms that a subscription may name",
       tag,
+      portal: true,
       reply: { status: 200, data: z.array(transformName) },
       handle: async () => ({ data: (deps.transforms?.() ?? []).map((name) => ({ name })) }),
     }),
     operation({
       method: "GET",
       path: "/api-keys",
-      summary: "List the keys that the token owns and that are in use",
+      summary: "List the keys that the token owns and that are in use, with their figures where a range is given",
       tag,
-      query: pageQuery,
+      portal: true,
+      query: keysQuery,
       reply: { status: 200, data: z.array(apiKey), paged: true },
-      async handle({ principal, query: { cursor, limit = DEFAULT_LIMIT } }) {
+      async handle({ principal, query: { cursor, range, limit: asked = DEFAULT_LIMIT } }) {
+        const limit = range === undefined ? asked : Math.min(asked, MAX_WITH_FIGURES);
         const list = `api-keys:${principal.sub}`;
         const ids = await keysInUse(principal.keys, keyCursors.read(cursor, list), limit + 1);
         const page = ids.slice(0, limit);
         const next = ids.length > limit ? page.at(-1) : undefined;
-        return { data: page.map((id) => ({ id })), nextCursor: keyCursors.write(next, list) };
+        const sums = range === undefined ? undefined : deps.figures?.sums;
+        const data: object[] = [];
+        // One after the other: each reads the rows of a day or a week.
+        for (const id of page)
+          data.push(sums === undefined || range === undefined ? { id } : { id, figures: await sums(id, range) });
+        return { data, nextCursor: keyCursors.write(next, list) };
       },
     }),
     operation({
@@ -106,6 +117,7 @@ export function catalogueOperations(deps: {
       path: "/event-types",
       summary: "List the names of events: those of the catalogue and those used on keys that the token owns",
       tag,
+      portal: true,
       query: pageQuery,
       reply: { status: 200, data: z.array(eventType), paged: true },
       async handle({ principal, query: { cursor, limit = DEFAULT_LIMIT } }) {

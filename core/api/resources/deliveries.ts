@@ -70,6 +70,7 @@ export function deliveryOperations(
       path: `${WEBHOOK}/deliveries`,
       summary: "List one subscription's deliveries, newest event first",
       tag,
+      portal: true,
       query: deliveriesQuery,
       reply: { status: 200, data: z.array(listedDelivery), paged: true },
       async handle({ keyId, params, query }) {
@@ -88,6 +89,7 @@ export function deliveryOperations(
       path: `${WEBHOOK}/replay`,
       summary: "Send one subscription's failed deliveries again",
       tag,
+      portal: true,
       body: bulkReplayBody,
       bodyOptional: true,
       reply: { status: 202, data: bulkReplayed },
@@ -108,6 +110,7 @@ export function deliveryOperations(
       path: "/api-keys/{keyId}/replay",
       summary: "Send the failed deliveries of a key's active subscriptions again",
       tag,
+      portal: true,
       body: bulkReplayBody,
       bodyOptional: true,
       reply: { status: 202, data: bulkReplayed },

@@ -1,4 +1,4 @@
-/** The query of the list of events: what is looked for, and which page. */
+/** The queries of the lists of events and attempts: what is looked for, and which page. */
 import { z } from "zod";
 import { moment, paging } from "./schemas.ts";
 import { attemptErrors, eventStatuses } from "./statuses.ts";
@@ -15,6 +15,17 @@ const digits = (least: number, most: number) =>
     .refine((value) => value >= least && value <= most, `must be ${least} to ${most}`)
     .meta({ type: "integer", minimum: least, maximum: most, pattern: undefined });
 
+/** What is asked of an attempt. */
+const attempted = {
+  statusCode: digits(100, 599)
+    .optional()
+    .meta({ description: `What an attempt was answered. ${SAME_ATTEMPT}` }),
+  error: attemptErrors.optional().meta({ description: `The stage at which an attempt failed. ${SAME_ATTEMPT}` }),
+  minDurationMs: digits(0, 3_600_000)
+    .optional()
+    .meta({ description: `How long an attempt took, in milliseconds, at least. ${SAME_ATTEMPT}` }),
+};
+
 export const eventsQuery = z.strictObject({
   status: eventStatuses.optional(),
   type: z.string().max(128).optional(),
@@ -29,12 +40,14 @@ export const eventsQuery = z.strictObject({
   text: z.string().min(1).max(200).optional().meta({
     description: "A part of `data` as it was published, letter by letter: in JSON, with escapes as they are.",
   }),
-  statusCode: digits(100, 599)
-    .optional()
-    .meta({ description: `What an attempt was answered. ${SAME_ATTEMPT}` }),
-  error: attemptErrors.optional().meta({ description: `The stage at which an attempt failed. ${SAME_ATTEMPT}` }),
-  minDurationMs: digits(0, 3_600_000)
-    .optional()
-    .meta({ description: `How long an attempt took, in milliseconds, at least. ${SAME_ATTEMPT}` }),
+  ...attempted,
+  ...paging,
+});
+
+export const attemptsQuery = z.strictObject({
+  subscriptionId: z.string().max(64).optional(),
+  since: moment.optional().meta({ description: "Of events that were accepted then or later." }),
+  until: moment.optional().meta({ description: "Of events that were accepted before." }),
+  ...attempted,
   ...paging,
 });

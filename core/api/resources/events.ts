@@ -15,8 +15,9 @@ import { probe, refuseResting } from "./expected-receivers.ts";
 import type { Receivers } from "./expected-receivers.ts";
 import { eventsQuery } from "./events-query.ts";
 import { DEFAULT_LIMIT, eventQuery, MAX_LIMIT, replayBody } from "./schemas.ts";
-import { listedEvent, replayed, shownEvent } from "./shapes.ts";
-import { deliveryView, eventView } from "./views.ts";
+import { listedEvent } from "./listed-event.ts";
+import { replayed, shownEvent } from "./shapes.ts";
+import { deliveryView, eventView, listedEventView } from "./views.ts";
 
 const EVENTS = "/api-keys/{keyId}/events";
 const EVENT = `${EVENTS}/{eventId}`;
@@ -42,7 +43,9 @@ export function eventOperations(
     for await (const page of history.everyDelivery(keyId, eventId)) {
       for (const { status, subscriptionId: id } of page) {
         if (asked.subscriptionId !== undefined && id !== asked.subscriptionId) continue;
-        if (status === "failed" || (asked.force === true && status === "delivered")) ids.push(id);
+        const meant = asked.force === true || asked.subscriptionId !== undefined;
+        const again = status === "delivered" ? asked.force === true : status === "cancelled" && meant;
+        if (status === "failed" || again) ids.push(id);
       }
     }
     return ids;
@@ -54,6 +57,7 @@ export function eventOperations(
       path: EVENTS,
       summary: "List or search the events of a key, newest first; each page looks at a bounded number of them",
       tag,
+      portal: true,
       query: eventsQuery,
       reply: { status: 200, data: z.array(listedEvent), paged: true },
       async handle({ keyId, query }) {
@@ -62,7 +66,7 @@ export function eventOperations(
         const after = cursors.read(cursor, list);
         const { items, next } = await history.events(keyId, filter, { after, limit });
         return {
-          data: items.map(eventView),
+          data: items.map(listedEventView),
           nextCursor: cursors.write(next, list),
           ...(next !== undefined && { searchedTo: ordinalTime(next) }),
         };
@@ -73,6 +77,7 @@ export function eventOperations(
       path: EVENT,
       summary: "Show an event with its data and its deliveries, a page of them",
       tag,
+      portal: true,
       query: eventQuery,
       reply: { status: 200, data: shownEvent, paged: true },
       async handle({ keyId, params, query }) {
@@ -97,6 +102,7 @@ export function eventOperations(
       path: `${EVENT}/replay`,
       summary: "Send an event again: its failed deliveries, or to one subscription",
       tag,
+      portal: true,
       body: replayBody,
       bodyOptional: true,
       reply: { status: 202, data: replayed },

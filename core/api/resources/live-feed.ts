@@ -2,10 +2,10 @@
 import type { EventEmitter } from "node:events";
 import type { Auth, Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
-import { Problem } from "../../model/problem.ts";
 import type { Call } from "../http/call.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
+import { createStreamPlaces } from "./stream-places.ts";
 
 /** One message. `data` becomes one line of JSON. */
 export interface FeedLine {
@@ -22,11 +22,6 @@ export interface Feed {
 const BEAT_MS = 15_000;
 /** A client that reads too slowly is disconnected. It comes back and reads the lists. */
 const MAX_UNREAD = 262_144;
-/** Streams of one node, and of one caller on it: a page for each of a few screens, not a place for everybody. */
-const MAX_STREAMS = 500;
-const MAX_OF_ONE = 20;
-const BUSY_S = 30;
-
 export function liveFeedOperations(deps: {
   readonly feed?: Feed | undefined;
   readonly auth: Auth;
@@ -34,27 +29,7 @@ export function liveFeedOperations(deps: {
 }): readonly AnyOperation[] {
   const { feed, auth, clock } = deps;
   if (feed === undefined) return [];
-  let open = 0;
-  const byCaller = new Map<string, number>();
-
-  /** @throws Problem PROVIDER_BACKPRESSURE. Returns what gives the place back. */
-  function takePlace(sub: string): () => void {
-    const own = byCaller.get(sub) ?? 0;
-    if (own >= MAX_OF_ONE) {
-      const detail = `You have ${MAX_OF_ONE} streams open; close one first.`;
-      throw new Problem("PROVIDER_BACKPRESSURE", detail, { retryAfter: BUSY_S });
-    }
-    if (open >= MAX_STREAMS)
-      throw new Problem("PROVIDER_BACKPRESSURE", "Too many streams are open; come back later.", { retryAfter: BUSY_S });
-    open++;
-    byCaller.set(sub, own + 1);
-    return () => {
-      open--;
-      const left = (byCaller.get(sub) ?? 1) - 1;
-      if (left > 0) byCaller.set(sub, left);
-      else byCaller.delete(sub);
-    };
-  }
+  const places = createStreamPlaces();
 
   async function stillValid(call: Call, principal: Principal): Promise<boolean> {
     if (clock.now() >= principal.expiresAt) return false;
@@ -82,12 +57,13 @@ export function liveFeedOperations(deps: {
       path: "/api-keys/{keyId}/stream",
       summary: "What happens on a key, as it happens, as server-sent events",
       tag: "Figures",
+      portal: true,
       reply: { status: 200, type: "text/event-stream" },
       handle({ keyId, principal }) {
         return {
           async stream(call, headers) {
             const { res, signal } = call;
-            const leave = takePlace(principal.sub);
+            const leave = places.take(principal);
             res.writeHead(200, {
               ...headers,
               "Content-Type": "text/event-stream",

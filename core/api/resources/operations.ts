@@ -1,8 +1,10 @@
 /** Puts together every operation of the management API. */
+import { isAttemptPlace, type AttemptSearch } from "../../history/attempt-search.ts";
 import type { AttemptHistory } from "../../history/attempts.ts";
 import type { History } from "../../history/history.ts";
 import type { KeyErasure } from "../../retention/erase-key.ts";
 import type { EventErasure } from "../../retention/erase-event.ts";
+import type { PendingDeliveries } from "../../replay/pending.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
 import type { EventTypes } from "../../model/event-type.ts";
@@ -22,11 +24,15 @@ import { eventOperations } from "./events.ts";
 import { statsOperations } from "./stats.ts";
 import type { StatsSource } from "./stats.ts";
 import { testEventOperations } from "./test-event.ts";
+import { transformTestOperations, type TransformPreview } from "./transform-test.ts";
 import type { TestEventSender } from "./test-event.ts";
 import type { Receivers } from "./expected-receivers.ts";
+import { pendingOperations } from "./pending.ts";
+import { selectedOperations } from "./selected-deliveries.ts";
 import { rekeyOperations } from "./rekey.ts";
 import type { RekeyAll } from "./rekey.ts";
 import { orderOperations } from "./order.ts";
+import { portalOperations, type PortalOffer } from "./portal-links.ts";
 import { filterTestOperations } from "./filter-test.ts";
 import { keyOperations } from "./erase-key.ts";
 import { liveFeedOperations } from "./live-feed.ts";
@@ -42,7 +48,9 @@ export interface OperationsDeps extends Receivers {
   readonly subscriptions: Subscriptions;
   readonly history: History;
   readonly attempts: AttemptHistory;
+  readonly searchAttempts: AttemptSearch;
   readonly replay: Replay;
+  readonly pending: PendingDeliveries;
   /** Erases one event; see `EventErasure`. */
   readonly eraseEvent: EventErasure["erase"];
   /** Erases a key; see `KeyErasure`. */
@@ -57,11 +65,15 @@ export interface OperationsDeps extends Receivers {
   readonly transforms?: (() => readonly string[]) | undefined;
   /** Sends one test event; without it there is no such operation. */
   readonly ping?: TestEventSender | undefined;
+  /** Runs a transform on an event; without it there is no such operation. */
+  readonly preview?: TransformPreview | undefined;
   /** The live feed; without it there is no stream. */
   readonly feed?: Feed | undefined;
   readonly figures?: StatsSource | undefined;
   /** Seals everything with the present master key; without it there is no such operation. */
   readonly rekey?: RekeyAll | undefined;
+  /** Links to the portal; without it there are none. */
+  readonly portal?: PortalOffer | undefined;
 }
 
 export function createOperations(deps: OperationsDeps): readonly AnyOperation[] {
@@ -69,18 +81,23 @@ export function createOperations(deps: OperationsDeps): readonly AnyOperation[] 
     ...deps,
     cursors: createCursors(deps.keys),
     places: createCursors(deps.keys, isCount),
+    attemptPlaces: createCursors(deps.keys, isAttemptPlace),
     ordinal: ordinals(deps.clock.now),
   };
   return [
     ...subscriptionOperations(shared),
     ...testEventOperations(shared),
     ...filterTestOperations(shared),
+    ...transformTestOperations(shared),
     ...eventOperations(shared),
     ...deliveryOperations(shared),
     ...orderOperations(shared),
     ...attemptOperations(shared),
+    ...pendingOperations(shared),
+    ...selectedOperations(shared),
     ...catalogueOperations(shared),
     ...keyOperations(shared),
+    ...portalOperations(shared),
     ...auditOperations(shared),
     ...statsOperations(shared),
     ...rekeyOperations(shared),

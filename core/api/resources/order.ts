@@ -33,6 +33,7 @@ export function orderOperations(deps: {
       path: `${WEBHOOK}/order`,
       summary: "Show what of an ordered subscription waits for its turn, and what holds it up",
       tag,
+      portal: true,
       reply: { status: 200, data: orderShown },
       async handle({ keyId, params }) {
         const sub = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
@@ -51,6 +52,7 @@ export function orderOperations(deps: {
       path: `${WEBHOOK}/skip`,
       summary: "Skip failed deliveries that hold up those behind them; they stay failed and replayable",
       tag,
+      portal: true,
       body,
       bodyOptional: true,
       reply: { status: 200, data: skipped },

@@ -235,4 +235,10 @@ export const eventQuery = z.strictObject(paging);
 export const deliveriesQuery = z.strictObject({ status: deliveryStatuses.optional(), ...paging });
 const range = z.enum(["1h", "24h", "7d"]);
 export const statsQuery = z.strictObject({ range: range.default("1h"), subscriptionId: z.string().max(64).optional() });
+/** Keys that one page lists with figures: each costs a read of its own. */
+export const MAX_WITH_FIGURES = 50;
+export const keysQuery = z.strictObject({
+  range: range.optional().meta({ description: "With the figures of each key over this time, at most 50 keys a page." }),
+  ...paging,
+});
 export const statusQuery = z.strictObject({ range: range.optional() });

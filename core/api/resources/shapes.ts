@@ -3,7 +3,7 @@ import { z } from "zod";
 import { shownFilter } from "./filter-schema.ts";
 import { attemptErrors, deliveryStatuses, eventStatuses } from "./statuses.ts";
 
-const time = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
+export const time = z.iso.datetime().meta({ description: "ISO 8601, UTC, milliseconds." });
 
 const named = { id: z.string(), url: z.string(), events: z.array(z.string()) };
 const status = z.enum(["active", "disabled"]);
@@ -89,6 +89,7 @@ const reason = z.enum([
   "endpoint_gone",
   "subscription_disabled",
   "subscription_deleted",
+  "cancel_requested",
   "record_damaged",
 ]);
 const delivery = {
@@ -118,7 +119,7 @@ export const skipped = z.strictObject({ skipped: z.int() }).meta({ id: "Skipped"
 export const eventDelivery = z.strictObject(delivery).meta({ id: "EventDelivery" });
 export const listedDelivery = z.strictObject({ eventId: z.string(), ...delivery }).meta({ id: "Delivery" });
 
-const event = {
+export const eventHead = {
   id: z.string(),
   type: z.string(),
   keyId: z.string(),
@@ -127,16 +128,14 @@ const event = {
   status: eventStatuses,
   damaged: z.literal(true).optional().describe("Its stored record is damaged: what is shown of it may be wrong"),
 };
-export const listedEvent = z.strictObject(event).meta({ id: "Event" });
 export const shownEvent = z
-  .strictObject({ ...event, data: z.unknown(), deliveries: z.array(eventDelivery) })
+  .strictObject({ ...eventHead, data: z.unknown(), deliveries: z.array(eventDelivery) })
   .meta({ id: "EventDetail" });
 
 export const replayed = z.strictObject({ deliveries: z.int() });
 export const bulkReplayed = z
   .strictObject({ matched: z.int(), replayed: z.int(), more: z.boolean() })
   .meta({ id: "BulkReplayed" });
-export const apiKey = z.strictObject({ id: z.string() }).meta({ id: "ApiKey" });
 export const transformName = z.strictObject({ name: z.string() }).meta({ id: "Transform" });
 const validate = z.enum(["off", "warn", "refuse"]).optional().meta({
   description: "What is done with an event whose data does not match the schema. Left out where there is no schema.",
@@ -173,8 +172,12 @@ export const auditLine = z
   })
   .meta({ id: "AuditLine" });
 const column = z.array(z.number().nullable());
+const number = z.number().nullable();
 const sums = { accepted: z.int(), delivered: z.int(), failed: z.int(), attempts: z.int() };
-const latency = { p50Ms: z.number().nullable(), p99Ms: z.number().nullable() };
+export const apiKey = z
+  .strictObject({ id: z.string(), figures: z.strictObject({ ...sums, p50Ms: number, p99Ms: number }).optional() })
+  .meta({ id: "ApiKey" });
+const latency = { p50Ms: number, p99Ms: number };
 const refusals = <T extends z.ZodType>(of: T) =>
   z.strictObject({ RATE_LIMIT_EXCEEDED: of, BURST_EXCEEDED: of, PROVIDER_BACKPRESSURE: of, ABUSE_SUSPEND: of });
 const columns = {

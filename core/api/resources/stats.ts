@@ -1,5 +1,5 @@
 /** Stats: of a key for charts, and of the relay for operators. */
-import type { Chart, SubscriptionStats, KeyStats, StatsRange } from "../../stats/query.ts";
+import type { Chart, SubscriptionStats, KeyStats, StatsRange, Sums } from "../../stats/query.ts";
 import { isoTime } from "../../model/time.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
@@ -12,6 +12,8 @@ export type { StatsRange } from "../../stats/query.ts";
 export interface StatsSource {
   /** Of one key, over a range, for charts; of one of its subscriptions, when that is named. */
   stats?(keyId: string, range: StatsRange, subscriptionId?: string): Promise<KeyStats>;
+  /** Of one key over a range, without charts. */
+  sums?(keyId: string, range: StatsRange): Promise<Sums>;
   /** Nodes, storage, backlog. */
   status?(): Promise<Readonly<Record<string, unknown>>>;
   /** Of the whole relay, for charts. */
@@ -29,6 +31,7 @@ export function statsOperations(deps: { readonly figures?: StatsSource | undefin
         path: "/api-keys/{keyId}/stats",
         summary: "Figures of a key for charts, and how its subscriptions are",
         tag: "Figures",
+        portal: true,
         query: statsQuery,
         reply: { status: 200, data: keyStats },
         async handle({ keyId, query }) {

@@ -1,7 +1,9 @@
 /** The subscriptions of a key: the operations that the interface names first. */
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
+import { Problem } from "../../model/problem.ts";
 import { isLive } from "../../model/subscription.ts";
 import type { Subscription } from "../../model/subscription.ts";
+import type { Principal } from "../../ports/auth.ts";
 import { z } from "zod";
 import { notFound } from "../http/checks.ts";
 import { operation } from "../http/operation.ts";
@@ -19,6 +21,16 @@ import { createdView, listedView, rotatedView, shownView, updatedView } from "./
 export const WEBHOOKS = "/api-keys/{keyId}/webhooks";
 export const WEBHOOK = `${WEBHOOKS}/{subscriptionId}`;
 const tag = "Subscriptions";
+
+/**
+ * Customers choose addresses of their own, not what the operator has connected: buses, files, mail.
+ * @throws Problem URL_NOT_ALLOWED
+ */
+function checkScheme({ portal }: Principal, url: string | undefined): void {
+  if (portal === undefined || url === undefined || /^https:/i.test(url)) return;
+  const errors = [{ path: "url", message: "must start with https:// when it is set by a portal link" }];
+  throw new Problem("URL_NOT_ALLOWED", "Use an HTTPS address, or ask the operator of the relay.", { errors });
+}
 
 /** @throws Problem NOT_FOUND for one that is not there, or not any more */
 export async function findSubscription(
@@ -44,10 +56,12 @@ export function subscriptionOperations(deps: {
       path: WEBHOOKS,
       summary: "Create a subscription",
       tag,
+      portal: true,
       body: createBody(schemes),
       reply: { status: 201, data: createdSubscription, warns: true },
       problems: ["SUBSCRIPTION_LIMIT_REACHED", "URL_NOT_ALLOWED", "CONFLICT"],
-      async handle({ keyId, body, actor }) {
+      async handle({ keyId, body, actor, principal }) {
+        checkScheme(principal, body.url);
         // Read before: once the subscription is made, nothing may keep its secret from the client.
         const others = await subscriptionCache.of(keyId);
         const { subscription, secret } = await subscriptions.create(keyId, body, actor);
@@ -65,6 +79,7 @@ export function subscriptionOperations(deps: {
       path: WEBHOOKS,
       summary: "List the subscriptions of a key",
       tag,
+      portal: true,
       reply: { status: 200, data: z.array(listedSubscription) },
       async handle({ keyId }) {
         const all = [...(await subscriptionCache.of(keyId))];
@@ -77,6 +92,7 @@ export function subscriptionOperations(deps: {
       path: WEBHOOK,
       summary: "Show a subscription",
       tag,
+      portal: true,
       reply: { status: 200, data: shownSubscription },
       async handle({ keyId, params }) {
         return { data: shownView(await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "")) };
@@ -87,10 +103,12 @@ export function subscriptionOperations(deps: {
       path: WEBHOOK,
       summary: "Update a subscription; what is left out stays as it is",
       tag,
+      portal: true,
       body: updateBody(schemes),
       reply: { status: 200, data: updatedSubscription },
       problems: ["SUBSCRIPTION_LIMIT_REACHED", "URL_NOT_ALLOWED", "CONFLICT"],
-      async handle({ keyId, params, body, actor }) {
+      async handle({ keyId, params, body, actor, principal }) {
+        checkScheme(principal, body.url);
         return { data: updatedView(await subscriptions.update(keyId, params["subscriptionId"] ?? "", body, actor)) };
       },
     }),
@@ -99,6 +117,7 @@ export function subscriptionOperations(deps: {
       path: WEBHOOK,
       summary: "Delete a subscription and cancel its deliveries; nothing is sent any more once this has answered",
       tag,
+      portal: true,
       reply: { status: 204 },
       problems: ["CONFLICT"],
       async handle({ keyId, params, actor }) {

@@ -70,6 +70,7 @@ export function testEventOperations(deps: {
       path: `${WEBHOOK}/test`,
       summary: "Send a test event now, once",
       tag: "Subscriptions",
+      portal: true,
       body,
       bodyOptional: true,
       reply: { status: 200, data: shape },

@@ -3,7 +3,7 @@ import type { Attempt, AttemptError } from "../../model/attempt.ts";
 import { attemptId, deliveryId } from "../../model/delivery.ts";
 import type { StoredClientCertificate, StoredOauth2 } from "../../model/credentials.ts";
 import type { Delivery } from "../../model/delivery.ts";
-import type { RelayEvent } from "../../model/event.ts";
+import { deliveryCount, type RelayEvent } from "../../model/event.ts";
 import type { Subscription } from "../../model/subscription.ts";
 import { isoTime } from "../../model/time.ts";
 import type { DeliveryDetail, EventSummary } from "../../history/history.ts";
@@ -128,4 +128,28 @@ export const eventView = ({ event, status, damaged }: EventSummary): Record<stri
   ...eventHead(event),
   status,
   damaged: damaged ? true : undefined,
+});
+
+/** Of the deliveries of one event, the newest attempt that has ended. */
+function lastAttempt(deliveries: readonly Delivery[]): object | undefined {
+  let last: { readonly subscriptionId: string; readonly attempt: Attempt } | undefined;
+  for (const { subscriptionId, attempts } of deliveries) {
+    const attempt = attempts.at(-1);
+    if (attempt !== undefined && attempt.startedAt >= (last?.attempt.startedAt ?? 0))
+      last = { subscriptionId, attempt };
+  }
+  if (last === undefined) return undefined;
+  const { subscriptionId, attempt } = last;
+  return { subscriptionId, at: isoTime(attempt.startedAt), statusCode: attempt.statusCode, error: attempt.error };
+}
+
+/** Subscriptions that a list names for each event. */
+const NAMED = 3;
+
+/** As a list shows it: where it went, and what was answered last. */
+export const listedEventView = (summary: EventSummary): Record<string, unknown> => ({
+  ...eventView(summary),
+  recipients: deliveryCount(summary.event),
+  subscriptionIds: summary.deliveries?.slice(0, NAMED).map(({ subscriptionId }) => subscriptionId),
+  lastAttempt: lastAttempt(summary.deliveries ?? []),
 });

@@ -1,0 +1,199 @@
+/**
+ * Mints and checks portal links: signed tokens that open the portal of one key for some time. They have a type and an
+ * audience of their own, so no auth takes one for an access token.
+ *
+ * A link is valid while three things are as they were when it was minted: the signing key, the key's row here, which a
+ * revocation and the erasure of the key delete, and the account that minted it. No list of links is kept.
+ */
+import { createPublicKey } from "node:crypto";
+import { jwtVerify } from "jose";
+import type { Actor } from "../../model/audit.ts";
+import { bearerToken } from "../../model/bearer.ts";
+import { ConflictError } from "../../model/errors.ts";
+import { randomId } from "../../model/ids.ts";
+import { portalKey } from "../../model/keys.ts";
+import { isKeyId } from "../../model/names.ts";
+import { ACCESS_CLAIM, accessOf, OWN_ISSUER, type Access } from "../../model/token.ts";
+import type { Auth, Principal, Refusal } from "../../ports/auth.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Keys } from "../../ports/plugin.ts";
+import type { Change, Storage } from "../../ports/storage.ts";
+import { auditChange } from "../../records/audit-trail.ts";
+
+/** What keeps these tokens apart from all others. */
+export const PORTAL_TYP = "relay-portal+jwt";
+export const PORTAL_AUDIENCE = "relaybox:portal";
+
+export interface PortalLink {
+  readonly id: string;
+  readonly token: string;
+  /** Epoch ms. */
+  readonly expiresAt: number;
+}
+
+export interface PortalLinks {
+  /** Stores who minted it, then resolves to the link. @throws Problem, StorageError */
+  mint(wanted: {
+    readonly keyId: string;
+    readonly access: Access;
+    readonly ttlMs: number;
+    readonly actor: Actor;
+  }): Promise<PortalLink>;
+  /** Ends all links of a key, on every node. */
+  revoke(keyId: string, actor: Actor): Promise<void>;
+  /** Returns whose token it is; undefined for one that is no portal link's. */
+  judge(authorization: string | undefined): Promise<Principal | Refusal> | undefined;
+}
+
+export interface PortalDeps {
+  readonly storage: Pick<Storage, "getItem" | "commit">;
+  readonly clock: Pick<Clock, "now">;
+  readonly keys: Pick<Keys, "seal" | "open" | "signToken" | "publicJwk">;
+  readonly auth: Pick<Auth, "standing">;
+  readonly ordinal: () => string;
+}
+
+/** The longest life of a link, ms. */
+export const LONGEST_LINK_MS = 86_400_000;
+const TOLERANCE_S = 30;
+/** How far the clock of the node that minted it may be ahead, ms. */
+const AHEAD_MS = 300_000;
+const TRIES = 4;
+/** A longer header is none of ours. */
+const LONGEST_HEADER = 512;
+const LONGEST_TOKEN = 8_192;
+const LINK_ID = /^lnk_[0-9a-z]{26}$/;
+
+const refuse = (refused: string): Refusal => ({ refused });
+const sealedFor = (id: string): string => `portal link:${id}`;
+
+export function createPortalLinks({ storage, clock, keys, auth, ordinal }: PortalDeps): PortalLinks {
+  const jwk = keys.publicJwk();
+  const key = createPublicKey({ key: { ...jwk }, format: "jwk" });
+
+  /** Returns the minter as the token carries it: the link's holder can read nothing of it. */
+  async function sealMinter(id: string, { sub }: Actor): Promise<string | undefined> {
+    const standing = await auth.standing?.(sub);
+    return standing === undefined ? undefined : keys.seal(JSON.stringify([sub, standing]), sealedFor(id));
+  }
+
+  /** Whether the account that minted the link is as it was then. A minter without an account stays as it is. */
+  async function minterStands(id: string, minter: unknown): Promise<boolean> {
+    if (minter === undefined) return true;
+    if (typeof minter !== "string") return false;
+    try {
+      const [sub, standing] = JSON.parse(keys.open(minter, sealedFor(id))) as [string, string];
+      return (await auth.standing?.(sub)) === standing;
+    } catch {
+      return false;
+    }
+  }
+
+  async function verified(token: string): Promise<Principal | Refusal> {
+    const checked = await jwtVerify(token, key, {
+      algorithms: ["EdDSA"],
+      typ: PORTAL_TYP,
+      issuer: OWN_ISSUER,
+      audience: PORTAL_AUDIENCE,
+      currentDate: new Date(clock.now()),
+      clockTolerance: TOLERANCE_S,
+      requiredClaims: ["sub", "jti", "exp", "iat"],
+    }).catch(() => undefined);
+    if (checked === undefined || checked.protectedHeader.kid !== jwk["kid"])
+      return refuse("no link of ours, or expired");
+    const { jti: id = "", iat = 0, exp = 0, api_keys: owned, life, minter } = checked.payload;
+    // Its end bounds its age.
+    if ((exp - iat) * 1_000 > LONGEST_LINK_MS) return refuse("it lives longer than a link may");
+    if (iat * 1_000 > clock.now() + AHEAD_MS) return refuse("the clock of the node that made it is too far ahead");
+    const [keyId] = Array.isArray(owned) && owned.length === 1 ? (owned as unknown[]) : [];
+    if (typeof keyId !== "string" || !isKeyId(keyId) || !LINK_ID.test(id)) return refuse("it names no key");
+    if (typeof life !== "string" || (await storage.getItem(portalKey(keyId))) !== life) return refuse("it was revoked");
+    if (!(await minterStands(id, minter))) return refuse("the account that made it has changed");
+    return {
+      sub: `portal:${id}`,
+      keys: [keyId],
+      access: accessOf(checked.payload[ACCESS_CLAIM]),
+      amr: [],
+      expiresAt: exp * 1_000,
+      portal: id,
+    };
+  }
+
+  /** Commits a change of the key's row with its audit line; reads the row again when another change came first. */
+  async function commitWith<T>(
+    keyId: string,
+    decide: (life: string | undefined) => { readonly changes: readonly Change[]; readonly result: T },
+  ): Promise<T> {
+    for (let left = TRIES; ; left--) {
+      const { changes, result } = decide(await storage.getItem(portalKey(keyId)));
+      try {
+        await storage.commit(changes);
+        return result;
+      } catch (error) {
+        if (!(error instanceof ConflictError) || left <= 1) throw error;
+      }
+    }
+  }
+
+  return {
+    async mint({ keyId, access, ttlMs, actor }) {
+      const id = randomId("lnk");
+      const minter = await sealMinter(id, actor);
+      const detail = `${access}, for ${Math.floor(ttlMs / 1_000)} s`;
+      const life = await commitWith(keyId, (known) => {
+        const row = portalKey(keyId);
+        const result = known ?? randomId("life");
+        const same: Change =
+          known === undefined ? { op: "put", key: row, value: result, if: null } : { op: "check", key: row, if: known };
+        const line = { action: "portal_link.created", target: id, detail } as const;
+        return { changes: [same, auditChange(keyId, ordinal(), actor, clock.now(), line)], result };
+      });
+      const iat = Math.floor(clock.now() / 1_000);
+      const exp = iat + Math.floor(ttlMs / 1_000);
+      const claims = {
+        iss: OWN_ISSUER,
+        aud: PORTAL_AUDIENCE,
+        sub: `portal:${id}`,
+        jti: id,
+        iat,
+        exp,
+        api_keys: [keyId],
+        [ACCESS_CLAIM]: access,
+        life,
+        ...(minter !== undefined && { minter }),
+      };
+      return { id, token: await keys.signToken(claims, PORTAL_TYP), expiresAt: exp * 1_000 };
+    },
+
+    revoke: (keyId, actor) =>
+      commitWith(keyId, (known) => {
+        const line = { action: "portal_links.revoked", target: keyId } as const;
+        const audit = auditChange(keyId, ordinal(), actor, clock.now(), line);
+        const gone: readonly Change[] = known === undefined ? [] : [{ op: "delete", key: portalKey(keyId), if: known }];
+        return { changes: [...gone, audit], result: undefined };
+      }),
+
+    judge(authorization) {
+      const token = bearerToken(authorization);
+      return token !== undefined && token.length <= LONGEST_TOKEN && isPortalToken(token) ? verified(token) : undefined;
+    },
+  };
+}
+
+/** Whether the header says that it is one. Nothing is proven by that. */
+function isPortalToken(token: string): boolean {
+  const end = token.indexOf(".");
+  if (end < 0 || end > LONGEST_HEADER) return false;
+  try {
+    const header = JSON.parse(Buffer.from(token.slice(0, end), "base64url").toString()) as { readonly typ?: unknown };
+    return header?.typ === PORTAL_TYP;
+  } catch {
+    return false;
+  }
+}
+
+/** An auth that also takes portal links, for the routes of the server itself: those of the plug-in never see one as valid. */
+export const withPortal = (auth: Auth, links: Pick<PortalLinks, "judge">): Auth => ({
+  ...auth,
+  authenticate: (request) => links.judge(request.header("authorization")) ?? auth.authenticate(request),
+});

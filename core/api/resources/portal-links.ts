@@ -1,0 +1,71 @@
+/** Makes links to the portal of a key, to be handed to the customer whose key it is, and ends them. */
+import { z } from "zod";
+import { isoTime } from "../../model/time.ts";
+import type { Call } from "../http/call.ts";
+import { operation } from "../http/operation.ts";
+import type { AnyOperation } from "../http/operation.ts";
+import { LONGEST_LINK_MS, type PortalLinks } from "../portal/links.ts";
+
+const DEFAULT_S = 3_600;
+const path = "/api-keys/{keyId}/portal-links";
+const tag = "Portal";
+
+const body = z
+  .strictObject({
+    access: z.enum(["manage", "read"]).meta({ description: "`read`: the holder looks, and changes nothing." }),
+    expiresInSeconds: z
+      .int()
+      .min(60)
+      .max(LONGEST_LINK_MS / 1_000)
+      .default(DEFAULT_S)
+      .meta({ description: "How long the link opens the portal." }),
+  })
+  .meta({ id: "PortalLinkRequest" });
+
+const made = z
+  .strictObject({
+    id: z
+      .string()
+      .meta({ description: "Names the link in the audit trail, where its holder is `portal:` and this id." }),
+    url: z.string().meta({ description: "Holds the token behind `#`: whoever has it may use it until it expires." }),
+    expiresAt: z.iso.datetime(),
+  })
+  .meta({ id: "PortalLink" });
+
+export interface PortalOffer {
+  readonly links: Pick<PortalLinks, "mint" | "revoke">;
+  /** Returns the address of the portal's page, for a link that this request asks for. */
+  readonly pageUrl: (call: Call) => string;
+}
+
+export function portalOperations({ portal }: { readonly portal?: PortalOffer | undefined }): readonly AnyOperation[] {
+  if (portal === undefined) return [];
+  const { links, pageUrl } = portal;
+  return [
+    operation({
+      method: "POST",
+      path,
+      summary: "Make a link that opens the portal of this key, and nothing else, until it expires",
+      tag,
+      body,
+      reply: { status: 201, data: made },
+      problems: ["CONFLICT"],
+      async handle({ keyId, body: { access, expiresInSeconds }, actor, call }) {
+        const { id, token, expiresAt } = await links.mint({ keyId, access, ttlMs: expiresInSeconds * 1_000, actor });
+        return { data: { id, url: `${pageUrl(call)}#link=${token}`, expiresAt: isoTime(expiresAt) } };
+      },
+    }),
+    operation({
+      method: "DELETE",
+      path,
+      summary: "End all links to the portal of this key",
+      tag,
+      reply: { status: 204 },
+      problems: ["CONFLICT"],
+      async handle({ keyId, actor }) {
+        await links.revoke(keyId, actor);
+        return {};
+      },
+    }),
+  ];
+}
