@@ -56,6 +56,38 @@ describe("against a running relay", () => {
     expect(relay.stdout()).toBe("");
   });
 
+  it("makes a link to the portal of a key, and ends it", async () => {
+    const made = await run("api-keys", "portal-link", "key_9", "--access", "read", "--expires-in", "600");
+    expect(made.code, made.stderr).toBe(0);
+    const at = made.stdout.trim();
+    expect(at.startsWith(`${url}/portal#link=`)).toBe(true);
+    const headers = { authorization: `Bearer ${new URL(at).hash.slice("#link=".length)}` };
+    const status = async (): Promise<number> => (await fetch(`${url}/api-keys/key_9/webhooks`, { headers })).status;
+    expect(await status()).toBe(200);
+    const shown = await data<{ url: string; expiresAt: string }>("api-keys", "portal-link", "key_9");
+    expect(Object.keys(shown)).toEqual(["id", "url", "expiresAt"]);
+    expect((await run("api-keys", "end-portal-links", "key_9")).code).toBe(0);
+    expect(await status()).toBe(401);
+    const wrong = await run("api-keys", "portal-link", "key_9", "--access", "admin");
+    expect([wrong.code, wrong.stderr]).toEqual([64, expect.stringContaining("--access must be manage or read")]);
+  });
+
+  it("signs tokens that may only read, and makes accounts that may only read", async () => {
+    const token = (await run("token", "--keys", "key_9", "--access", "read")).stdout.trim();
+    const refused = await run("api-keys", "portal-link", "key_9", "--token", token);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("FORBIDDEN")]);
+    expect((await run("api-keys", "--token", token)).code).toBe(0);
+    type Listed = readonly { username: string; access: string }[];
+    const access = async () => (await data<Listed>("users", "list")).find(({ username }) => username === "eve")?.access;
+    expect((await run("users", "add", "eve", "--access", "read")).code).toBe(0);
+    expect(await access()).toBe("read");
+    const changed = await run("users", "reset", "eve", "--access", "manage");
+    // The password stays.
+    expect([changed.code, changed.stdout]).toEqual([0, ""]);
+    expect(await access()).toBe("manage");
+    expect((await run("users", "remove", "eve")).code).toBe(0);
+  });
+
   it("creates a subscription and shows its secret once", async () => {
     const created = await run("subscriptions", "create", `${receiverUrl}/a`, "--key", "key_1", "--events", "a:b,a:c");
     expect(created.code).toBe(0);
@@ -268,6 +300,14 @@ describe("against a running relay", () => {
     expect(await test(...other, "--filter", "none")).toMatchObject({ code: 0, stdout: "matches\n" });
     expect((await test("--type", "c:d")).stdout).toContain("no event name of the subscription matches c:d");
     expect(await test()).toMatchObject({ code: 64, stderr: expect.stringContaining("give either --event") });
+    const shape = (...args: string[]) => run("subscriptions", "test-transform", id, "--key", "key_3", ...args);
+    const whole = await shape("--event", large.id);
+    expect(whole.code).toBe(0);
+    expect(JSON.parse(whole.stdout)).toMatchObject({ id: large.id, type: "f:g", keyId: "key_3", data: 100 });
+    expect(await shape(...other, "--transform", "sms")).toMatchObject({
+      code: 1,
+      stdout: "makes no body: sms is not in the config any more\n",
+    });
     const wrong = await test(...other, "--filter", '{"path":"body.a","exists":true}');
     expect(wrong).toMatchObject({ code: 64, stderr: expect.stringContaining("filter.path: must be type") });
     const update = (...args: string[]) => run("subscriptions", "update", id, "--key", "key_3", ...args);

@@ -68,6 +68,8 @@ beforeAll(async () => {
   await mkdir(tree);
   for (const part of ["core", "plugins", "config", "package.json", "relay.config.ts"])
     await cp(join(root, part), join(tree, part), { recursive: true });
+  // The dashboard shows the receivers of this page.
+  await cp(join(root, "docs/verify.md"), join(tree, "docs/verify.md"));
   await symlink(join(root, "node_modules"), join(tree, "node_modules"));
   await mkdir(join(folder, "node_modules/parrot"), { recursive: true });
   for (const [name, text] of Object.entries(PARROT)) await writeFile(join(folder, "node_modules/parrot", name), text);
@@ -265,7 +267,7 @@ export default defineRelay({ server: { port: 0 }, storage: memory(), sources: [p
     await writeFile(
       join(cwd, "relay.config.ts"),
       `import { defineRelay, fromAmqp, fromKafka, fromNats, fromPostgres, fromRedisStream, http, https, memory, toAmqp, toKafka,
-  toNats } from "relaybox";
+  toMail, toNats } from "relaybox";
 const at = "127.0.0.1:${port}";
 export default defineRelay({
   server: { port: 0 }, storage: memory(), log: { level: "warn" },
@@ -281,8 +283,10 @@ export default defineRelay({
     https(),
     toAmqp({ name: "rabbit", url: \`amqp://\${at}\` }),
     toKafka({ name: "kafka", brokers: [at] }),
+    toMail({ name: "ops", server: \`smtp://\${at}\`, from: "relay@example.com", to: ["ops@example.com"] }),
     toNats({ name: "bus", servers: at }),
   ],
+  notify: { to: [{ url: "mail://ops/ops@example.com" }] },
 });\n`,
     );
     const { url, stop } = await start(cwd);

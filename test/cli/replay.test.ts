@@ -83,5 +83,9 @@ describe("relay replay", () => {
     const text = (await run("audit", "--key", "key_1")).stdout;
     expect(text.split("\n")[0]).toMatch(/^AT +BY +FROM +WHAT +OF +RESULT +DETAIL$/);
     expect(text + trail.stdout).not.toContain("whsec_");
+    const secrets = await run("audit", "--key", "key_1", "--action", "secret", "--target", id, "--json");
+    expect(JSON.parse(secrets.stdout)).toMatchObject([{ action: "secret.rotated", target: id }]);
+    const none = await run("audit", "--key", "key_1", "--by", "nobody");
+    expect(none.stderr).toContain("none of the entries looked at is such a one");
   });
 });

@@ -1,7 +1,7 @@
-/** `relay api-keys`: lists and erases the API keys that are in use, through the API. A key exists as soon as something names it. */
+/** `relay api-keys`: lists and erases the API keys that are in use, and makes links to their portals, through the API. A key exists as soon as something names it. */
 import { openApi } from "../support/client.ts";
-import type { Command } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import type { Command, Given } from "../support/command.ts";
+import { ACCESS_OPTION, API_OPTIONS, JSON_OPTION, readAccess } from "../support/command.ts";
 import { EX_OK, usage } from "../support/exit.ts";
 import { json, printable } from "../support/output.ts";
 import { record, rows } from "../support/response-shape.ts";
@@ -52,4 +52,43 @@ const erase: Command = {
   },
 };
 
-export const commands: readonly Command[] = [apiKeys, erase];
+const portalLink: Command = {
+  usage: "api-keys portal-link <key>",
+  about: "make a link that opens the portal of a key, for your customer",
+  options: [
+    ACCESS_OPTION,
+    { flags: "--expires-in <seconds>", about: "how long it opens, 60 to 86400 (3600)" },
+    JSON_OPTION,
+    ...API_OPTIONS,
+  ],
+  examples: ["relay api-keys portal-link key_1 --access read --expires-in 600"],
+  async run(given, around) {
+    const access = readAccess(given) ?? "manage";
+    const expiresInSeconds = given.whole("expires-in", 60, 86_400);
+    const api = await openApi(given, around);
+    const answer = await api.ask("POST", links(given), { access, ...(expiresInSeconds && { expiresInSeconds }) });
+    const made = record<{ readonly url: string; readonly expiresAt: string }>(answer, {
+      url: "text",
+      expiresAt: "text",
+    });
+    if (given.flag("json")) around.print(json(made));
+    else around.print(printable(made.url));
+    around.say(`relay: whoever has it may use it until ${printable(made.expiresAt)}`);
+    return EX_OK;
+  },
+};
+
+const endPortalLinks: Command = {
+  usage: "api-keys end-portal-links <key>",
+  about: "end all links to the portal of a key",
+  options: API_OPTIONS,
+  async run(given, around) {
+    await (await openApi(given, around)).ask("DELETE", links(given));
+    around.say(`relay: no link opens the portal of ${printable(given.args[0] ?? "")} any more`);
+    return EX_OK;
+  },
+};
+
+const links = ({ args: [id = ""] }: Given): string => `/api-keys/${encodeURIComponent(id)}/portal-links`;
+
+export const commands: readonly Command[] = [apiKeys, erase, portalLink, endPortalLinks];

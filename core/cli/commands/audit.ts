@@ -18,29 +18,43 @@ interface Line {
 }
 const LINE: Shape<Line> = { at: "text", by: "text", action: "text", target: "text", result: "text" };
 
+const SEARCHED = ["action", "target", "by"] as const;
+
 const audit: Command = {
   usage: "audit",
   about: "show who changed what on a key, and what was refused, newest first",
   options: [
     KEY_OPTION,
+    { flags: "--action <action>", about: "those of one action (secret.rotated) or of one kind (subscription)" },
+    { flags: "--target <id>", about: "those about one event, subscription or account" },
+    { flags: "--by <author>", about: "those of one author" },
     { flags: "--limit <n>", about: "at most so many, 1 to 200 (50)" },
     { flags: "--cursor <cursor>", about: "go on where the last list ended" },
     JSON_OPTION,
     ...API_OPTIONS,
   ],
-  examples: ["relay audit --key key_1 --json"],
+  examples: ["relay audit --key key_1 --json", "relay audit --key key_1 --action subscription"],
   async run(given, around) {
     const query = new URLSearchParams();
     const limit = given.whole("limit", 1, 200);
     const cursor = given.text("cursor");
     if (limit !== undefined) query.set("limit", String(limit));
     if (cursor !== undefined) query.set("cursor", cursor);
+    for (const name of SEARCHED) {
+      const value = given.text(name);
+      if (value !== undefined) query.set(name, value);
+    }
     const path = `/api-keys/${encodeURIComponent(given.key())}/audit${query.size > 0 ? `?${query}` : ""}`;
     const answer = await (await openApi(given, around)).ask("GET", path);
     const lines = rows<Line>(answer, LINE);
     const { nextCursor } = answer;
     if (given.flag("json")) around.print(json(lines));
-    else if (lines.length === 0) around.say("relay: nothing was changed on this key yet");
+    else if (lines.length === 0)
+      around.say(
+        SEARCHED.some((name) => query.has(name))
+          ? "relay: none of the entries looked at is such a one"
+          : "relay: nothing was changed on this key yet",
+      );
     else {
       const cells = lines.map((one) => [one.at, one.by, one.address, one.action, one.target, one.result, one.detail]);
       around.print(printTable(["at", "by", "from", "what", "of", "result", "detail"], cells));

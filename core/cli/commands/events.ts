@@ -1,4 +1,5 @@
 /** `relay events …`: shows and erases the events of an API key with their deliveries and attempts, through the API. */
+import { commands as deliveries } from "./deliveries.ts";
 import { commands as types } from "./event-types.ts";
 import { commands as exports } from "./events-export.ts";
 import { openApi } from "../support/client.ts";
@@ -140,4 +141,4 @@ const erase: Command = {
   },
 };
 
-export const commands: readonly Command[] = [list, show, erase, ...exports, ...types];
+export const commands: readonly Command[] = [list, show, erase, ...deliveries, ...exports, ...types];

@@ -2,10 +2,11 @@
 import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
-import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
-import { jsonOption, readJson } from "../support/json-option.ts";
+import { EX_OK, EX_REFUSED } from "../support/exit.ts";
+import { jsonOption } from "../support/json-option.ts";
 import { json, printable, printTable } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";
+import { EVENT_OPTIONS, eventFields } from "../support/tested-event.ts";
 
 interface Condition {
   readonly at: string;
@@ -27,9 +28,7 @@ const testFilter: Command = {
   usage: "subscriptions test-filter <subscription>",
   about: "test the filter of a subscription, or another one, on an event; ends with 1 when it does not match",
   options: [
-    { flags: "--event <event>", about: "a stored event of the key" },
-    { flags: "--type <type>", about: "the type of an event that is not stored" },
-    { flags: "--data <json>", about: "its data: JSON, @file, or - for stdin (null when left out)" },
+    ...EVENT_OPTIONS,
     { flags: "--filter <json>", about: "a filter in place of the stored one: JSON or @file; none for no filter" },
     KEY_OPTION,
     JSON_OPTION,
@@ -40,15 +39,10 @@ const testFilter: Command = {
     `relay subscriptions test-filter sub_1 --key key_1 --type deposit:paid --data '{"amount":5}' --filter @filter.json`,
   ],
   async run(given, around) {
-    const [eventId, type, data] = [given.text("event"), given.text("type"), given.text("data")];
-    if ((eventId === undefined) === (type === undefined)) throw usage("give either --event, or --type and --data");
-    if (eventId !== undefined && data !== undefined) throw usage("--data belongs to --type, not to --event");
     const filter = given.text("filter");
     // Both go out byte for byte as they were given.
     const parts = [
-      eventId === undefined
-        ? `"event":{"type":${JSON.stringify(type)},"data":${await readJson("data", data ?? "null", around)}}`
-        : `"eventId":${JSON.stringify(eventId)}`,
+      await eventFields(given, around),
       ...(filter === undefined
         ? []
         : [`"filter":${filter === "none" ? "null" : jsonOption("filter", filter, around)}`]),

@@ -1,6 +1,6 @@
 /** `relay start`: runs the relay until a signal stops it. */
 import { flushCompileCache } from "node:module";
-import { tidyHeap } from "../../runtime/v8-settings.ts";
+import { keepHeapTidy } from "../../runtime/v8-settings.ts";
 import { VERSION } from "../../model/version.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Log } from "../../ports/plugin.ts";
@@ -122,7 +122,10 @@ export async function runRelay(
   try {
     const { url, made } = await relay.start();
     greet(plan, runLog, { url, made, file });
-    void around.clock.sleep(around.clock.now() + TIDY_AFTER_MS, over.signal).then(tidyHeap, () => undefined);
+    void around.clock.sleep(around.clock.now() + TIDY_AFTER_MS, over.signal).then(
+      () => keepHeapTidy(around.clock, over.signal),
+      () => undefined,
+    );
     started.resolve();
     await asked.promise;
   } catch (error) {

@@ -1,6 +1,7 @@
 /** `relay subscriptions …`: lists, creates and changes the subscriptions of an API key, through the API. */
 import type { CliEnvironment } from "../support/environment.ts";
 import { commands as filters } from "./filters.ts";
+import { commands as transforms } from "./transforms.ts";
 import { commands as imports } from "./import.ts";
 import { commands as orders } from "./order.ts";
 import { openApi } from "../support/client.ts";
@@ -242,5 +243,5 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
   return EX_OK;
 }
 
-const MORE = [...filters, ...imports, ...orders];
+const MORE = [...filters, ...transforms, ...imports, ...orders];
 export const commands: readonly Command[] = [list, create, update, remove, rotate, test, ...MORE];

@@ -1,6 +1,6 @@
 /** `relay token`: signs an access token for the management API with a key of this machine. */
 import type { Command } from "../support/command.ts";
-import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { ACCESS_OPTION, CONFIG_OPTIONS, JSON_OPTION, readAccess } from "../support/command.ts";
 import { EX_OK, usage } from "../support/exit.ts";
 import { isKeyId } from "../../model/names.ts";
 import { json } from "../support/output.ts";
@@ -12,6 +12,7 @@ const token: Command = {
   options: [
     { flags: "--sub <name>", about: "who it is for (operator)" },
     { flags: "--keys <keys>", about: "ids of the API keys it owns, comma-separated (all)", many: true },
+    ACCESS_OPTION,
     { flags: "--mfa", about: "with a second factor shown just now" },
     { flags: "--ttl <seconds>", about: "how long it lives, 1 to 86400 (900)" },
     JSON_OPTION,
@@ -23,11 +24,13 @@ const token: Command = {
     const wrong = keys?.find((key) => key !== "*" && !isKeyId(key));
     if (wrong !== undefined) throw usage(`--keys: ${wrong} is no id of an API key`);
     const sub = given.text("sub");
+    const access = readAccess(given);
     const { plan } = await loadFor(given, around);
     const { signToken } = await import("../support/local-relay.ts");
     const text = await signToken(plan, around, {
       mfa: given.flag("mfa"),
       ttlSeconds,
+      access,
       ...(sub !== undefined && { sub }),
       ...(keys !== undefined && !keys.includes("*") && { keys }),
     });

@@ -6,7 +6,7 @@ import { text as readText } from "node:stream/consumers";
 import type { Account } from "../../ports/auth.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import type { Command, Given, Option } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { ACCESS_OPTION, API_OPTIONS, JSON_OPTION, readAccess } from "../support/command.ts";
 import { usage } from "../support/exit.ts";
 import { json, printable, printTable } from "../support/output.ts";
 import { withUsers } from "../support/user-admin.ts";
@@ -26,23 +26,35 @@ const list: Command = {
       const all = await users.list();
       if (given.flag("json")) return around.print(json(all.map(shown)));
       if (all.length === 0) return around.say("relay: there are no accounts");
-      const rows = all.map((one) => [one.username, one.keys.join(","), one.totp ? "yes" : "no", shown(one).createdAt]);
-      around.print(printTable(["user", "keys", "second factor", "created"], rows));
+      const rows = all.map((one) => [
+        one.username,
+        one.keys.join(","),
+        one.access,
+        one.totp ? "yes" : "no",
+        shown(one).createdAt,
+      ]);
+      around.print(printTable(["user", "keys", "access", "second factor", "created"], rows));
     }),
 };
 
 const add: Command = {
   usage: "users add <name>",
   about: "make an account",
-  options: [{ flags: "--keys <keys>", about: "ids of the API keys it owns (all)", many: true }, PASSWORD, ...COMMON],
+  options: [
+    { flags: "--keys <keys>", about: "ids of the API keys it owns (all)", many: true },
+    ACCESS_OPTION,
+    PASSWORD,
+    ...COMMON,
+  ],
   examples: ["relay users add alice", 'printf %s "$PASSWORD" | relay users add alice --password -'],
   async run(given, around) {
     const [username = ""] = given.args;
     const keys = given.list("keys") ?? ["*"];
+    const access = readAccess(given) ?? "manage";
     const chosen = await readPassword(given, around);
     const password = chosen ?? fresh();
     return withUsers(given, around, async (users) => {
-      await users.add({ username, password, keys });
+      await users.add({ username, password, keys, access });
       told(given, around, "made", username, chosen === undefined ? password : undefined);
     });
   },
@@ -62,9 +74,10 @@ const remove: Command = {
 
 const reset: Command = {
   usage: "users reset <name>",
-  about: "give an account a new password and end its sessions",
+  about: "change an account (a new password, unless another option says what) and end its sessions",
   options: [
     { flags: "--totp-off", about: "take its second factor off; the password stays unless one is given" },
+    ACCESS_OPTION,
     PASSWORD,
     ...COMMON,
   ],
@@ -72,11 +85,13 @@ const reset: Command = {
     const [username = ""] = given.args;
     const totpOff = given.flag("totp-off");
     const chosen = await readPassword(given, around);
-    const password = chosen ?? (totpOff ? undefined : fresh());
+    const access = readAccess(given);
+    const password = chosen ?? (totpOff || access !== undefined ? undefined : fresh());
     return withUsers(given, around, async (users) => {
       await users.reset(username, {
         ...(password !== undefined && { password }),
         ...(totpOff && { totp: false as const }),
+        ...(access !== undefined && { access }),
       });
       told(given, around, "reset", username, chosen === undefined ? password : undefined);
     });

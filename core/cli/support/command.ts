@@ -1,6 +1,7 @@
 /** Defines a command, its options and its parsed command line. */
 import type { CliEnvironment } from "./environment.ts";
 import { isKeyId } from "../../model/names.ts";
+import type { Access } from "../../model/token.ts";
 import { usage } from "./exit.ts";
 
 export interface Option {
@@ -103,6 +104,18 @@ export const CONFIG_OPTIONS: readonly Option[] = [
   { flags: "--config <file>", about: "config file (RELAY_CONFIG; else ./relay.config.ts)" },
   { flags: "--data-dir <folder>", about: "folder of the relay's own files (RELAY_DATA_DIR)" },
 ];
+
+export const ACCESS_OPTION: Option = {
+  flags: "--access <access>",
+  about: "manage, or read for one that changes nothing (manage)",
+};
+
+/** @throws ExitError 64 */
+export function readAccess(given: Given): Access | undefined {
+  const access = given.text("access");
+  if (access === undefined || access === "manage" || access === "read") return access;
+  throw usage("--access must be manage or read");
+}
 
 export const JSON_OPTION: Option = { flags: "--json", about: "print JSON" };
 export const KEY_OPTION: Option = { flags: "--key <key>", about: "id of the API key" };

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeKeys, mintToken } from "../../runtime/keys/keyring.ts";
+import { ACCESS_CLAIM, type Access } from "../../model/token.ts";
 import type { SecretOption } from "../../model/secret-option.ts";
 import type { Plan } from "../../ports/plan.ts";
 import { readSecret } from "../../runtime/secret-options.ts";
@@ -16,6 +17,8 @@ export interface LocalRelayOptions {
   readonly sub?: string;
   /** @default all */
   readonly keys?: readonly string[];
+  /** @default "manage" */
+  readonly access?: Access | undefined;
 }
 
 /** Options of `jwt({ … })` that signing needs. */
@@ -50,11 +53,18 @@ export async function signToken(plan: Plan, around: CliEnvironment, wanted: Loca
 interface Claims {
   readonly sub: string;
   readonly keys: readonly string[] | "*";
+  readonly access: Access | undefined;
   readonly mfa: boolean;
 }
-const claims = ({ sub = "operator", keys = "*", mfa }: Omit<LocalRelayOptions, "keys"> & Partial<Claims>): Claims => ({
+const claims = ({
+  sub = "operator",
+  keys = "*",
+  access,
+  mfa,
+}: Omit<LocalRelayOptions, "keys"> & Partial<Pick<Claims, "keys">>): Claims => ({
   sub,
   keys,
+  access,
   mfa,
 });
 
@@ -66,11 +76,12 @@ async function signShared(
   wanted: LocalRelayOptions,
 ): Promise<string> {
   const { SignJWT } = await import("jose");
-  const { sub, keys, mfa } = claims(wanted);
+  const { sub, keys, access, mfa } = claims(wanted);
   const { audience, issuer, typ } = options;
   const now = Math.floor(clock.now() / 1_000);
   const factor = mfa ? { amr: ["mfa"], auth_time: now } : {};
-  return new SignJWT({ api_keys: keys === "*" ? ["*"] : keys, ...factor })
+  const may = access === "read" && { [ACCESS_CLAIM]: access };
+  return new SignJWT({ api_keys: keys === "*" ? ["*"] : keys, ...may, ...factor })
     .setProtectedHeader({ alg: algorithm, ...(typ !== undefined && { typ }) })
     .setSubject(sub)
     .setIssuer(issuer)

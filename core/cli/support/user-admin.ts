@@ -65,7 +65,7 @@ async function throughApi(given: Given, around: CliEnvironment): Promise<Users> 
   return {
     async list() {
       type Listed = Omit<Account, "createdAt"> & { readonly createdAt: string };
-      const shape = { username: "text", keys: "list", totp: "flag", createdAt: "text" } as const;
+      const shape = { username: "text", keys: "list", access: "text", totp: "flag", createdAt: "text" } as const;
       const all = rows<Listed>(await api.ask("GET", "/auth/users"), shape);
       return all.map((account) => ({ ...account, createdAt: Date.parse(account.createdAt) }));
     },

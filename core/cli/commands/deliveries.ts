@@ -1,0 +1,131 @@
+/** `relay events try`, `cancel` and `attempts`: acts on pending deliveries, and lists attempts over all events. */
+import { openApi } from "../support/client.ts";
+import type { CliEnvironment } from "../support/environment.ts";
+import type { Command, Given, Option } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
+import { json, printable, printTable } from "../support/output.ts";
+import { rows } from "../support/response-shape.ts";
+
+interface Done {
+  readonly eventId: string;
+  readonly deliveries: number;
+  readonly code?: string;
+  readonly detail?: string;
+  readonly more?: boolean;
+}
+interface Found {
+  readonly eventId: string;
+  readonly type: string;
+  readonly subscriptionId: string;
+  readonly deliveryStatus: string;
+  readonly cycle: number;
+  readonly number: number;
+  readonly startedAt: string;
+  readonly durationMs: number;
+  readonly statusCode?: number;
+  readonly error?: string;
+}
+
+/** Most events of one request. */
+const MOST = 100;
+const COMMON: readonly Option[] = [KEY_OPTION, JSON_OPTION, ...API_OPTIONS];
+const ONLY: Option = { flags: "--subscription <id>", about: "only the delivery to this one" };
+
+/** @returns 1 when something was refused */
+async function act(given: Given, around: CliEnvironment, action: string, done: string): Promise<number> {
+  if (given.args.length === 0) throw usage("which events? Name at least one");
+  if (given.args.length > MOST) throw usage(`at most ${MOST} events at once`);
+  const subscriptionId = given.text("subscription");
+  const deliveries = given.args.map((eventId) => ({
+    eventId,
+    ...(subscriptionId !== undefined && { subscriptionId }),
+  }));
+  const path = `/api-keys/${encodeURIComponent(given.key())}/deliveries`;
+  const answer = await (await openApi(given, around)).ask("POST", path, { action, deliveries });
+  const all = rows<Done>(answer, { eventId: "text", deliveries: "number" });
+  if (given.flag("json")) around.print(json(all));
+  else
+    for (const one of all) {
+      if (one.deliveries > 0 || one.code === undefined)
+        around.say(
+          `relay: ${printable(one.eventId)}: ${one.deliveries} ${done}${one.more ? ", and there may be more" : ""}`,
+        );
+      if (one.code !== undefined)
+        around.say(`relay: ${printable(one.eventId)}: ${printable(one.detail ?? one.code)} (${printable(one.code)})`);
+    }
+  return all.some(({ code }) => code !== undefined) ? EX_REFUSED : EX_OK;
+}
+
+const tryNow: Command = {
+  usage: "events try [...events]",
+  about: "make the next attempt of pending deliveries now",
+  options: [ONLY, ...COMMON],
+  examples: ["relay events try evt_01k --key key_1"],
+  run: (given, around) => act(given, around, "attempt", "tried now"),
+};
+
+const cancel: Command = {
+  usage: "events cancel [...events]",
+  about: "cancel pending deliveries; relay replay with --subscription sends them all the same",
+  options: [ONLY, ...COMMON],
+  examples: ["relay events cancel evt_01k evt_01m --key key_1 --subscription sub_1"],
+  run: (given, around) => act(given, around, "cancel", "cancelled"),
+};
+
+const attempts: Command = {
+  usage: "events attempts",
+  about: "list attempts over all events of a key, newest event first",
+  options: [
+    { flags: "--subscription <id>", about: "to this one" },
+    { flags: "--since <time>", about: "of events accepted at or after (RFC 3339)" },
+    { flags: "--until <time>", about: "of events accepted before (RFC 3339)" },
+    { flags: "--status-code <code>", about: "answered with it, 100 to 599" },
+    { flags: "--error <stage>", about: "failed there: dns, guard, connect, tls, timeout, …" },
+    { flags: "--min-duration <ms>", about: "took at least so long" },
+    { flags: "--limit <n>", about: "about so many, 1 to 200 (50)" },
+    { flags: "--cursor <cursor>", about: "go on where the last list ended" },
+    ...COMMON,
+  ],
+  examples: ["relay events attempts --key key_1 --status-code 503"],
+  async run(given, around) {
+    const query = new URLSearchParams();
+    const set = (name: string, value: string | number | undefined): void => {
+      if (value !== undefined) query.set(name, String(value));
+    };
+    for (const name of ["since", "until", "error", "cursor"]) set(name, given.text(name));
+    set("subscriptionId", given.text("subscription"));
+    set("statusCode", given.whole("status-code", 100, 599));
+    set("minDurationMs", given.whole("min-duration", 0, 3_600_000));
+    set("limit", given.whole("limit", 1, 200));
+    const path = `/api-keys/${encodeURIComponent(given.key())}/attempts`;
+    const answer = await (await openApi(given, around)).ask("GET", query.size > 0 ? `${path}?${query}` : path);
+    const all = rows<Found>(answer, {
+      eventId: "text",
+      subscriptionId: "text",
+      startedAt: "text",
+      durationMs: "number",
+    });
+    if (given.flag("json")) around.print(json(all));
+    else {
+      const cells = all.map((one) => [
+        one.startedAt,
+        one.statusCode === undefined ? (one.error ?? "") : String(one.statusCode),
+        `${one.durationMs} ms`,
+        one.eventId,
+        one.subscriptionId,
+        one.deliveryStatus,
+      ]);
+      if (cells.length > 0)
+        around.print(printTable(["at", "result", "took", "event", "subscription", "delivery"], cells));
+      else around.say("relay: no such attempts");
+    }
+    if (answer.nextCursor !== undefined) {
+      const to = answer.searchedTo === undefined ? "" : ` (looked back to ${printable(answer.searchedTo)})`;
+      around.say(`relay: there may be more${to}: --cursor ${printable(answer.nextCursor)}`);
+    }
+    return EX_OK;
+  },
+};
+
+export const commands: readonly Command[] = [tryNow, cancel, attempts];

@@ -1,0 +1,43 @@
+/** `relay subscriptions test-transform`: asks the relay what a transform makes of an event. */
+import { openApi } from "../support/client.ts";
+import type { Command } from "../support/command.ts";
+import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { EX_OK, EX_REFUSED } from "../support/exit.ts";
+import { json, printable } from "../support/output.ts";
+import { record } from "../support/response-shape.ts";
+import { EVENT_OPTIONS, eventFields } from "../support/tested-event.ts";
+
+interface Tested {
+  readonly made: boolean;
+  readonly body: string | null;
+  readonly error: string | null;
+}
+
+const testTransform: Command = {
+  usage: "subscriptions test-transform <subscription>",
+  about: "print the body that the transform of a subscription makes of an event; ends with 1 when it makes none",
+  options: [
+    ...EVENT_OPTIONS,
+    { flags: "--transform <name>", about: "a transform in place of the subscription's own; none for no transform" },
+    KEY_OPTION,
+    JSON_OPTION,
+    ...API_OPTIONS,
+  ],
+  examples: [
+    "relay subscriptions test-transform sub_1 --key key_1 --event evt_01m813fva7j7t5t8rj63v1rpak",
+    `relay subscriptions test-transform sub_1 --key key_1 --type deposit:paid --data '{"amount":5}' --transform slack`,
+  ],
+  async run(given, around) {
+    const parts = [await eventFields(given, around)];
+    const name = given.text("transform");
+    if (name !== undefined) parts.push(`"transform":${name === "none" ? "null" : JSON.stringify(name)}`);
+    const path = `/api-keys/${encodeURIComponent(given.key())}/webhooks/${encodeURIComponent(given.args[0] ?? "")}/transform/test`;
+    const answer = await (await openApi(given, around)).ask("POST", path, `{${parts.join(",")}}`);
+    const tested = record<Tested>(answer, { made: "flag", body: "any", error: "any" });
+    if (given.flag("json")) around.print(json(tested));
+    else around.print(printable(tested.body ?? `makes no body: ${tested.error ?? ""}`));
+    return tested.made ? EX_OK : EX_REFUSED;
+  },
+};
+
+export const commands: readonly Command[] = [testTransform];
