@@ -8,13 +8,15 @@ import { stripTypeScriptTypes } from "node:module";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { receiversModule } from "./receivers.ts";
 
 /** The page's own modules, in `core/dashboard/client`. */
 const MODULES = [
-  "account", "api", "app", "attempt", "audit-list", "cell", "chart", "choices", "delivery", "dialog", "dom", "erase-event", "erase-key", "event",
-  "event-types-input", "events", "excerpt", "fields", "filter-test", "filters", "format", "headers-input", "api-keys", "live", "login", "main",
-  "order", "overview", "elements", "relay-status", "replay", "route", "search", "secret", "sent", "session", "shell", "step-up",
-  "subscription", "subscription-actions", "subscription-form", "subscriptions", "data-table", "test-event", "theme", "token", "totp",
+  "account", "api", "app", "attempt", "audit-list", "brand", "cell", "chart", "choices", "delivery", "dialog", "dom", "erase-event", "erase-key", "event",
+  "event-types-input", "events", "excerpt", "fields", "filter-test", "filters", "format", "headers-input", "api-keys", "live", "login", "main", "may",
+  "order", "overview", "elements", "page-facts", "portal-link", "portal-session", "relay-status", "replay", "route", "search", "secret", "sent", "session", "shell", "step-up",
+  "subscription", "subscription-actions", "subscription-form", "subscriptions", "data-table", "test-event", "theme", "token", "totp", "transform-test",
+  "all-keys", "attempts", "health", "known-names", "subscription-menu", "payload", "pending-actions", "selection", "timeline", "user-actions", "users", "verify-code",
 ] as const; // prettier-ignore
 
 const JAVASCRIPT = "text/javascript; charset=utf-8";
@@ -60,6 +62,16 @@ export async function loadAssets(): Promise<Assets> {
   return { byName: new Map(all), version };
 }
 
+/** Loads them at the first call, once. A failure is tried again. */
+export function assetsOnce(): () => Promise<Assets> {
+  let loading: Promise<Assets> | undefined;
+  return () =>
+    (loading ??= loadAssets().catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    }));
+}
+
 /** Returns all assets as one text, for building a single executable. */
 export const packAssets = async (): Promise<string> => JSON.stringify(await make());
 
@@ -80,6 +92,7 @@ async function make(): Promise<Packed> {
   }
   for (const { name, file, tail = "" } of Object.values(LIBRARIES))
     sources.push({ base: name, end: "js", type: JAVASCRIPT, text: (await library(file)) + tail });
+  sources.push({ base: "receivers", end: "js", type: JAVASCRIPT, text: await receiversModule() });
   const css = (await library("uplot/dist/uPlot.min.css")) + (await readFile(join(folder, "style.css"), "utf8"));
   sources.push({ base: "style", end: "css", type: "text/css; charset=utf-8", text: css });
   const icon = await readFile(join(folder, "icon.svg"), "utf8");
@@ -111,7 +124,7 @@ function rootOf(require: NodeJS.Require, name: string): string {
 /** Replaces the names of imported modules by the served ones. */
 function named(text: string, version: string): string {
   return text.replaceAll(/(\bfrom\s*|\bimport\s*\(?\s*)"([^"\n]+)"/g, (whole, before: string, to: string) => {
-    const base = LIBRARIES[to]?.name ?? /^\.\/([a-z-]+)\.ts$/.exec(to)?.[1];
+    const base = to === "relay:receivers" ? "receivers" : (LIBRARIES[to]?.name ?? /^\.\/([a-z-]+)\.ts$/.exec(to)?.[1]);
     return base === undefined ? whole : `${before}"./${base}.${version}.js"`;
   });
 }

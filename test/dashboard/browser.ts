@@ -101,7 +101,7 @@ export async function picture(page: Page, name: string, whole = true): Promise<v
 }
 
 /** No violation of what axe can judge, and nothing wider than the screen. */
-export async function expectAccessible(page: Page): Promise<void> {
+export async function expectAccessible(page: Pick<Page, "evaluate">): Promise<void> {
   await page.evaluate(axe);
   const found = (await page.evaluate(
     "axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html.slice(0, 160)).join(' | ')))",

@@ -240,7 +240,7 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await page.getByRole("heading", { name: "Replay 1" }).waitFor();
     await page.getByText("delivered · 200").waitFor();
     const before = receiver.requests.length;
-    await page.getByRole("button", { name: "Send again" }).click();
+    await page.getByRole("button", { name: "Replay", exact: true }).click();
     await page.getByRole("heading", { name: "Replay 2" }).waitFor();
     await receiver.waitFor(before + 1);
     expect(receiver.requests[before]?.headers["x-relay-replay"]).toBe("2");
@@ -275,7 +275,7 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await page.getByText("live", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Replay failed…" }).click();
     await page.getByRole("button", { name: "Count them first" }).click();
-    await page.getByText("12 deliveries will be sent again").waitFor();
+    await page.getByText("12 deliveries will be replayed").waitFor();
     const before = receiver.requests.length;
     await expectAccessible(page);
     await picture(page, "replay-count", false);
@@ -308,7 +308,7 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await page.getByRole("heading", { name: "No event yet" }).waitFor();
     expect((await relay.call("GET", `/api-keys/${keyId}/events/${id}`)).status).toBe(404);
     await screen.go(`k/${keyId}/audit`, "Audit");
-    await page.getByRole("row", { name: new RegExp(`event erased.*${id}`) }).waitFor();
+    await page.getByRole("row", { name: new RegExp(`Event erased.*${id}`) }).waitFor();
     expect(complaints).toEqual([]);
   });
 
@@ -327,6 +327,21 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     expect((await relay.call("GET", `/api-keys/${keyId}/events/${id}`)).status).toBe(200);
   });
 
+  it("are read again by a button once the relay can be reached", async () => {
+    receiver.answer([], 200);
+    const { keyId } = await subscribed("/away");
+    const id = await published(keyId, "deposit:paid", "delivered");
+    await using screen = await open();
+    const { page } = screen;
+    const lists = (url: URL): boolean => url.pathname === `/api-keys/${keyId}/events`;
+    await page.route(lists, (route) => route.abort());
+    await screen.go(`k/${keyId}/events`, "Events");
+    await page.getByText("The relay cannot be reached.").waitFor();
+    await page.unroute(lists);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("row", { name: new RegExp(id) }).waitFor();
+  });
+
   it("leave their figures on the overview, and changes theirs on the audit", async () => {
     receiver.answer([], 200);
     const { keyId } = await subscribed("/figures", { description: "Counted" });
@@ -343,13 +358,32 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
       .getByRole("cell", { name: "3" })
       .first()
       .waitFor();
+    // A step of a chart leads to its events, by its row as by a click on it.
+    await page.getByRole("region", { name: "Events and deliveries, as a table" }).getByRole("link").last().click();
+    await page.getByRole("heading", { level: 1, name: "Events" }).waitFor();
+    await expect.poll(() => page.locator("tbody tr").count()).toBeGreaterThan(0);
+    expect(await page.getByLabel("Time").inputValue()).toBe("own");
+    await picture(page, "events-of-a-step");
+    await expectAccessible(page);
+    await page.goBack();
+    await page.locator(".u-over").first().click();
+    await page.getByRole("heading", { level: 1, name: "Events" }).waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
     await page.getByRole("button", { name: "7 days" }).click();
     await expect.poll(() => page.url()).toContain("range=7d");
     await page.getByText("Events accepted3").waitFor();
     await relay.publish({ type: "deposit:paid", keyId, data: 1 });
     await page.getByText("Events accepted4").waitFor();
     await screen.go(`k/${keyId}/audit`, "Audit");
-    await page.getByRole("row", { name: /subscription created/ }).waitFor();
+    await page.getByRole("row", { name: /Subscription created/ }).waitFor();
+    await page.getByLabel("What").selectOption("Secrets");
+    await page.getByText("Nothing of this kind").waitFor();
+    expect(page.url()).toContain("action=secret");
+    await page.getByLabel("What").selectOption("Subscriptions");
+    await page.getByRole("row", { name: /Subscription created/ }).waitFor();
+    await expectAccessible(page);
+    await picture(page, "audit-filtered");
     await screen.go("relay", "The relay");
     await page.getByText("sqlite").waitFor();
     await expectAccessible(page);

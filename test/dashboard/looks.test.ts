@@ -53,6 +53,7 @@ beforeAll(async () => {
     ["deliveries", `k/key_1/subscriptions/${bank}/deliveries`, /Deliveries|Bank/],
     ["events", "k/key_1/events", "Events"],
     ["event", `k/key_1/events/${failed}`, "withdraw:sent"],
+    ["attempts", "k/key_1/attempts", "Attempts"],
     ["audit", "k/key_1/audit", "Audit"],
     ["relay", "relay", "The relay"],
     ["account", "account", "Account"],

@@ -65,6 +65,7 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
       const excerpt = page.locator(".excerpt pre");
       await excerpt.waitFor();
       expect(await excerpt.textContent()).toBe(HOSTILE[i]);
+      await page.getByRole("button", { name: "Raw" }).click();
       expect(await page.locator("section[aria-labelledby=data] pre").textContent()).toBe(
         JSON.stringify({ text: HOSTILE[i] }),
       );
@@ -76,13 +77,13 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
     }
     await screen.go("k/key_2/subscriptions", "Subscriptions");
     await page.locator("tbody tr").nth(49).waitFor();
-    const told = await page.locator(".endpoint small").evaluateAll((all) => all.map(({ textContent }) => textContent));
+    const told = await page.locator(".endpoint a").evaluateAll((all) => all.map(({ textContent }) => textContent));
     expect(told.toSorted()).toEqual([...HOSTILE].toSorted());
     await picture(page, "hostile");
     await page.locator(".endpoint a").first().click();
     await page.getByRole("heading", { level: 1, name: HOSTILE[0] as string }).waitFor();
     // The title follows what is drawn.
-    await expect.poll(() => page.title()).toBe(`${HOSTILE[0]} · Relay`);
+    await expect.poll(() => page.title()).toBe(`${HOSTILE[0]} · Relaybox`);
     expect(await page.evaluate(STRANGE)).toBe(0);
     expect(await page.evaluate("window.pwned")).toBeUndefined();
     expect(await page.evaluate("({}).pwned")).toBeUndefined();

@@ -1,7 +1,8 @@
 // Subscriptions, as people make, change, try and end them in a real browser.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { receiversOf } from "../../core/dashboard/receivers.ts";
 import { verifyHex } from "../../core/signing/verify.ts";
 import { transformSpawner } from "../../core/cli/support/transform-processes.ts";
 import { testFolder } from "../support/folder.ts";
@@ -10,6 +11,7 @@ import { startRelay, type TestRelay } from "../support/relay.ts";
 import { expectAccessible, picture, setUp, useBrowser, type Screen, type State } from "./browser.ts";
 
 const browser = useBrowser();
+const receivers = receiversOf(readFileSync(join(import.meta.dirname, "../../docs/verify.md"), "utf8"));
 const folder = testFolder();
 let relay: TestRelay;
 let receiver: Receiver;
@@ -73,7 +75,7 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await page.getByRole("button", { name: "Add a header" }).click();
     await page.getByLabel("Name of header 1").fill("X-Shop-Token");
     await page.getByLabel("Value of header 1").fill("a value that nobody sees");
-    await page.getByText("Pace, time-out and retries").click();
+    await page.getByText("Rate limit, time-out and retries").click();
     await page.getByLabel("Deliveries a second, at most").fill("20");
     await expectAccessible(page);
     await picture(page, "create-subscription", false);
@@ -83,15 +85,26 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await expectAccessible(page);
     await picture(page, "secret", false);
     const secret = await page.locator(".secret code").innerText();
+    // The code of the guide's receivers is beside it, and is the very code that the guide's tests run.
+    await page.getByText("Code to verify a delivery").click();
+    expect(receivers.length).toBeGreaterThanOrEqual(6);
+    for (const { language, code } of receivers) {
+      await page.getByLabel("Language").selectOption(language);
+      await page.getByRole("button", { name: "Copy the code" }).click();
+      await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe(code);
+    }
+    await expectAccessible(page);
+    await picture(page, "verify-code", false);
+    await page.getByText("Code to verify a delivery").click();
     await page.getByRole("button", { name: "Copy the secret" }).click();
-    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(secret);
+    await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe(secret);
     // It cannot be closed by accident, neither by Escape nor by its button.
     await page.keyboard.press("Escape");
     await page.keyboard.press("Escape");
     expect(await page.getByRole("button", { name: "Done" }).isDisabled()).toBe(true);
     await page.getByLabel("I have stored it").check();
     await page.getByRole("button", { name: "Done" }).click();
-    await page.getByRole("link", { name: "127.0.0.1" }).waitFor();
+    await page.getByRole("row", { name: /127\.0\.0\.1/ }).waitFor();
     expect(await page.content()).not.toContain("whsec_");
 
     const before = receiver.requests.length;
@@ -122,8 +135,11 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await page.getByText("Nothing is sent while it is disabled.").waitFor();
     receiver.answer([], 200);
     await page.getByRole("button", { name: "Enable" }).click();
-    await page.getByRole("button", { name: "Disable" }).waitFor();
-    await page.getByRole("button", { name: "Disable" }).click();
+    await page.getByRole("button", { name: "Disable…" }).click();
+    const asked = page.getByRole("dialog", { name: "Disable this subscription?" });
+    await asked.getByText("No delivery is pending now. Nothing is sent while it is disabled").waitFor();
+    await expectAccessible(page);
+    await asked.getByRole("button", { name: "Disable it" }).click();
     await page.getByRole("button", { name: "Enable" }).waitFor();
     const shown = await relay.call("GET", `/api-keys/${keyId}/webhooks/${gone.id}`);
     expect(shown.json.data.status).toBe("disabled");
@@ -176,20 +192,25 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     const { page, complaints } = screen;
     await screen.go(`k/${keyId}/subscriptions/${id}`, "Transformed");
     await page.getByRole("button", { name: "Edit" }).click();
-    await page.getByLabel("Transform").selectOption("broken");
+    await page.getByRole("dialog").getByLabel("Transform").selectOption("broken");
     await expectAccessible(page);
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByLabel("Transform").waitFor({ state: "detached" });
+    await page.getByRole("dialog").getByLabel("Transform").waitFor({ state: "detached" });
     await page.getByText("broken", { exact: true }).waitFor();
+    await relay.publish({ type: "deposit:paid", keyId, data: 1 });
+    await page.getByRole("button", { name: "Offer events to transform" }).click();
+    await page.getByRole("group", { name: "Newest events to transform" }).getByRole("button").first().waitFor();
+    await page.getByRole("button", { name: "Run the transform" }).click();
+    await page.getByRole("status").getByText("broken threw Error: no amount").waitFor({ timeout: 60_000 });
     await page.getByRole("button", { name: "Send a test event" }).click();
-    await page.getByText("broken threw Error: no amount").waitFor({ timeout: 60_000 });
+    await page.getByText("broken threw Error: no amount").nth(1).waitFor({ timeout: 60_000 });
     await page.getByText("failed · the transform failed").waitFor();
     await expectAccessible(page);
     await page.getByRole("button", { name: "Edit" }).click();
-    await page.getByLabel("Transform").selectOption("");
+    await page.getByRole("dialog").getByLabel("Transform").selectOption("");
     await page.getByRole("button", { name: "Save" }).click();
     // The form lists the name too, until it is gone.
-    await page.getByLabel("Transform").waitFor({ state: "detached" });
+    await page.getByRole("dialog").getByLabel("Transform").waitFor({ state: "detached" });
     await page.getByText("broken", { exact: true }).waitFor({ state: "detached" });
     expect((await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).json.data).not.toHaveProperty("transform");
     expect(complaints).toEqual([]);

@@ -3,7 +3,7 @@ import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { moment } from "./format.ts";
 import { notice, PageFrame } from "./elements.ts";
-import { hasAccounts } from "./session.ts";
+import { hasAccounts } from "./page-facts.ts";
 import { token } from "./token.ts";
 import { Totp } from "./totp.ts";
 
@@ -20,6 +20,7 @@ export const AccountPage = part(() => {
           null,
           el.div(null, el.dt(null, "Logged in as"), el.dd(null, now.sub)),
           el.div(null, el.dt(null, "API keys"), el.dd(null, owned)),
+          el.div(null, el.dt(null, "May"), el.dd(null, now.access === "read" ? "look, and change nothing" : "manage")),
           el.div(
             null,
             el.dt(null, "Token"),

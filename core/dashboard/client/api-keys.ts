@@ -3,6 +3,7 @@ import { ask, path } from "./api.ts";
 import { cell } from "./cell.ts";
 import { hostOf } from "./format.ts";
 import type { Glance, Range, Stats, Subscription } from "./shapes.ts";
+import { isPortal } from "./page-facts.ts";
 import { token } from "./token.ts";
 
 /** Keys in use; `undefined` until they are loaded. */
@@ -10,8 +11,11 @@ export const keys = cell<readonly string[] | undefined>(undefined);
 
 /** The last key in view: not a secret, and gone with the tab. */
 const LAST = "relay.key";
-export const lastKey = (): string | undefined => sessionStorage.getItem(LAST) ?? undefined;
-export const rememberKey = (keyId: string): void => sessionStorage.setItem(LAST, keyId);
+export const lastKey = (): string | undefined =>
+  isPortal ? token.now?.keys[0] : (sessionStorage.getItem(LAST) ?? undefined);
+export function rememberKey(keyId: string): void {
+  if (!isPortal) sessionStorage.setItem(LAST, keyId);
+}
 
 /** Loads the keys once; a token that names its keys needs no request. @throws ApiRefusal */
 export async function loadKeys(again = false): Promise<readonly string[]> {

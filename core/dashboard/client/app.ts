@@ -2,6 +2,9 @@
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { AccountPage } from "./account.ts";
+import { brand } from "./brand.ts";
+import { AllKeys } from "./all-keys.ts";
+import { Attempts } from "./attempts.ts";
 import { Audit } from "./audit-list.ts";
 import { useCell } from "./cell.ts";
 import { waitNotice } from "./choices.ts";
@@ -10,33 +13,32 @@ import { Deliveries } from "./delivery.ts";
 import { EventView } from "./event.ts";
 import { Events } from "./events.ts";
 import { isKeyId, lastKey, loadKeys, rememberKey } from "./api-keys.ts";
-import { Login, Paste, Setup } from "./login.ts";
+import { Closed, Login, Paste, Setup } from "./login.ts";
 import { Overview } from "./overview.ts";
 import { empty, PageFrame, problem, skeleton, useLoad } from "./elements.ts";
 import { RelayStatus } from "./relay-status.ts";
-import { place, settleRoute, to, type PagePlace } from "./route.ts";
+import { hasAccounts, isPortal } from "./page-facts.ts";
+import { place, settleRoute, type PagePlace } from "./route.ts";
 import { session } from "./session.ts";
-import { KeyForm, Shell } from "./shell.ts";
+import { Shell } from "./shell.ts";
 import { StepUp } from "./step-up.ts";
 import { SubscriptionView } from "./subscription.ts";
 import { SubscriptionList } from "./subscriptions.ts";
+import { Users } from "./users.ts";
 
 export const App = part(() => {
   const now = useCell(session);
   switch (now.kind) {
     case "starting":
-      return el.main(
-        { class: "boot" },
-        el.p({ class: "brand" }, "Relay"),
-        waitNotice({}),
-        el.p({ role: "status" }, "Loading…"),
-      );
+      return el.main({ class: "boot" }, brand(), waitNotice({}), el.p({ role: "status" }, "Loading…"));
     case "setup":
       return Setup({});
     case "login":
       return Login({ note: now.note });
     case "paste":
       return Paste({ note: now.note });
+    case "closed":
+      return Closed({ note: now.note });
     case "open":
       return el.div(null, Inside({}), StepUp({}));
   }
@@ -49,14 +51,16 @@ const Inside = part(() => {
   useEffect(() => {
     if (inKey) rememberKey(keyId);
   }, [keyId]);
-  return Shell({ keyId: inKey ? keyId : lastKey(), here, children: view(here) });
+  return Shell({ keyId: inKey && !isPortal ? keyId : lastKey(), here, children: view(here) });
 });
 
 function view(here: PagePlace): VNode {
   const [area, keyId, name, id, more] = here.parts;
+  if (isPortal && !inPortal(here)) return lost();
   if (area === "account") return AccountPage({ key: "account" });
   if (area === "relay") return RelayStatus({ key: "relay" });
-  if (area === "keys") return ChooseKey({ key: "keys" });
+  if (area === "users" && hasAccounts) return Users({ key: "users" });
+  if (area === "keys") return AllKeys({ key: "keys" });
   if (area === undefined) return Landing({ key: "landing" });
   if (area !== "k" || keyId === undefined || !isKeyId(keyId)) return lost();
   const { query } = here;
@@ -70,12 +74,18 @@ function view(here: PagePlace): VNode {
     case "events":
       if (id === undefined) return Events({ key: keyId, keyId, query });
       return EventView({ key: `${keyId} ${id}`, keyId, id });
+    case "attempts":
+      return Attempts({ key: keyId, keyId, query });
     case "audit":
-      return Audit({ key: keyId, keyId });
+      return Audit({ key: keyId, keyId, query });
     default:
       return lost();
   }
 }
+
+/** Whether a view is one of the link's key. */
+const inPortal = ({ parts: [area, keyId, name] }: PagePlace): boolean =>
+  area === undefined || (area === "k" && keyId === lastKey() && name !== "audit");
 
 const lost = (): VNode =>
   PageFrame({
@@ -87,42 +97,15 @@ const lost = (): VNode =>
     ),
   });
 
-/** Without an address: the last key in view, else the first one. */
+/** Without an address: the only key, or all of them. */
 const Landing = part(() => {
-  const last = lastKey();
-  const { data, error } = useLoad(() => (last === undefined ? loadKeys() : Promise.resolve([last])), []);
-  const first = data?.[0];
+  const portal = isPortal ? lastKey() : undefined;
+  const { data, error, again } = useLoad(() => (portal === undefined ? loadKeys() : Promise.resolve([portal])), []);
+  const only = data?.length === 1 ? data[0] : undefined;
   useEffect(() => {
-    if (first !== undefined) settleRoute(["k", first, "overview"]);
-  }, [first]);
-  if (error !== undefined) return PageFrame({ title: "Start", children: problem(error) });
-  if (data === undefined || first !== undefined) return skeleton();
-  return ChooseKey({});
-});
-
-const ChooseKey = part(() => {
-  const { data, error } = useLoad(() => loadKeys(true), []);
-  return PageFrame({
-    title: "API keys",
-    children: [
-      problem(error),
-      data === undefined && error === undefined && skeleton(),
-      data !== undefined &&
-        data.length > 0 &&
-        el.ul(
-          { class: "keys" },
-          ...data.map((id) => el.li({ key: id }, el.a({ href: to(["k", id, "overview"]) }, id))),
-        ),
-      data !== undefined &&
-        el.div(
-          { class: "card" },
-          el.h2(null, data.length === 0 ? "No API key is in use yet" : "Another key"),
-          el.p(
-            null,
-            "Subscriptions and events belong to an API key. A key exists as soon as someone names it: enter its id to begin.",
-          ),
-          KeyForm({}),
-        ),
-    ],
-  });
+    if (only !== undefined) settleRoute(["k", only, "overview"]);
+  }, [only]);
+  if (error !== undefined) return PageFrame({ title: "Start", children: problem(error, again) });
+  if (data === undefined || only !== undefined) return skeleton();
+  return AllKeys({});
 });

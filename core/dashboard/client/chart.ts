@@ -21,6 +21,8 @@ interface ChartProps {
   readonly chart: Pick<Chart, "from" | "stepMs">;
   readonly lines: readonly ChartLine[];
   readonly format?: (value: number) => string;
+  /** The address of the list of what happened in a step, epoch ms: a click there leads to it. */
+  readonly list?: ((from: number, to: number) => string) | undefined;
 }
 
 const HEIGHT = 180;
@@ -32,12 +34,16 @@ const hour = new Intl.DateTimeFormat(undefined, clock);
 const day = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric" });
 const at = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", ...clock });
 
-export const ChartCard = part(({ title, chart, lines, format = count }: ChartProps) => {
+export const ChartCard = part(({ title, chart, lines, format = count, list }: ChartProps) => {
   const box = useRef<HTMLDivElement>(null);
   const [pointed, point] = useState<number | undefined>(undefined);
   const [painted, paint] = useState(0);
   const from = Date.parse(chart.from);
   const time = (i: number): string => at.format(new Date(from + i * chart.stepMs));
+  const leads = useRef(list);
+  leads.current = list;
+  const link = (i: number): string | undefined =>
+    leads.current?.(from + i * chart.stepMs, from + (i + 1) * chart.stepMs);
 
   useEffect(() => {
     const again = (): void => paint((before) => before + 1);
@@ -58,6 +64,11 @@ export const ChartCard = part(({ title, chart, lines, format = count }: ChartPro
         data,
         box.current,
       );
+      const { over: area } = made;
+      area.addEventListener("click", ({ offsetX }) => {
+        const address = link(made?.posToIdx(offsetX) ?? 0);
+        if (address !== undefined) location.hash = address;
+      });
       size.observe(box.current);
     });
     return () => {
@@ -90,14 +101,14 @@ export const ChartCard = part(({ title, chart, lines, format = count }: ChartPro
     ),
     el.div({
       ref: box,
-      class: "plot",
+      class: list === undefined ? "plot" : "plot leads",
       role: "img",
       "aria-label": `${title}: ${lines.map(({ name, sum }) => `${name} ${sum}`).join(", ")}`,
     }),
     el.details(
       null,
       el.summary(null, "As a table", el.span({ class: "hidden" }, `: ${title}`)),
-      ChartTable({ title, lines, time, value }),
+      ChartTable({ title, lines, time, value, link }),
     ),
   );
 });
@@ -107,9 +118,10 @@ interface ChartTableProps {
   readonly lines: readonly ChartLine[];
   readonly time: (i: number) => string;
   readonly value: (line: ChartLine, i: number) => string;
+  readonly link: (i: number) => string | undefined;
 }
 
-const ChartTable = part(({ title, lines, time, value }: ChartTableProps) => {
+const ChartTable = part(({ title, lines, time, value, link }: ChartTableProps) => {
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -143,7 +155,7 @@ const ChartTable = part(({ title, lines, time, value }: ChartTableProps) => {
                 .map((i) =>
                   el.tr(
                     { key: i },
-                    el.th({ scope: "row" }, time(i)),
+                    el.th({ scope: "row" }, link(i) === undefined ? time(i) : el.a({ href: link(i) }, time(i))),
                     ...lines.map((line) => el.td({ key: line.name }, value(line, i))),
                   ),
                 ),
@@ -158,15 +170,14 @@ function options(
   format: (value: number) => string,
   point: (i: number | undefined) => void,
 ): uPlot.Options {
-  const style = getComputedStyle(box);
-  const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim();
-  const font = `12px ${style.fontFamily}`;
+  const font = `12px ${getComputedStyle(box).fontFamily}`;
+  const colour = (name: string): string => colourIn(box, name);
   const axis = { stroke: colour("quiet"), font, grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
   return {
     width: box.clientWidth || 300,
     height: HEIGHT,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 20, 0, 0],
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { y: { range: (_, __, most) => [0, Math.max(1, (most ?? 0) * 1.1)] } },
     axes: [
@@ -185,7 +196,7 @@ function options(
         stroke: colour(name),
         width: 2,
         dash: dashed ? [6, 4] : undefined,
-        fill: i === 0 ? `${colour(name)}1f` : undefined,
+        fill: i === 0 ? thin(colour(name)) : undefined,
         points: { size: 5, fill: colour(name), filter: alone },
         spanGaps: false,
       })),
@@ -193,6 +204,16 @@ function options(
     hooks: { setCursor: [(plot) => point(plot.cursor.idx ?? undefined)] },
   };
 }
+
+/** A colour of the theme as a canvas takes it. The property itself says what it is in either theme. */
+function colourIn(box: HTMLElement, name: string): string {
+  box.style.color = `var(--${name})`;
+  const found = getComputedStyle(box).color;
+  box.style.color = "";
+  return found;
+}
+/** `rgb(36, 80, 196)` → the same, nearly transparent. */
+const thin = (rgb: string): string => rgb.replace(/^rgb\((.*)\)$/, "rgba($1, 0.12)");
 
 /** A midnight is shown as its day. */
 function tick(seconds: number, splits: readonly number[], i: number): string {

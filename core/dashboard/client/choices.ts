@@ -5,6 +5,7 @@ import { waiting } from "./api.ts";
 import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { notice, useNow } from "./elements.ts";
+import { isPortal } from "./page-facts.ts";
 
 const CODES: Readonly<Record<string, string>> = {
   RATE_LIMIT_EXCEEDED: "The limit of requests a minute is reached.",
@@ -43,16 +44,17 @@ export const ThemeButton = part(() => {
     const next = NEXT[theme];
     if (next === "auto") {
       delete document.documentElement.dataset["theme"];
-      localStorage.removeItem("relay.theme");
+      if (!isPortal) localStorage.removeItem("relay.theme");
     } else {
       document.documentElement.dataset["theme"] = next;
-      localStorage.setItem("relay.theme", next);
+      if (!isPortal) localStorage.setItem("relay.theme", next);
     }
     set(next);
     repaint.dispatchEvent(new Event("paint"));
   };
   return el.button(
     { type: "button", class: "plain", onClick: turn, "aria-label": `Theme: ${theme}. Change it` },
-    `Theme: ${theme}`,
+    el.span({ class: "theme-name" }, `Theme: ${theme}`),
+    el.span({ class: "theme-sign", "aria-hidden": true }, "◐"),
   );
 });

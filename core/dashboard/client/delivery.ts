@@ -1,12 +1,12 @@
 /** Shows deliveries: one with its timeline, or the list of a subscription's. */
 import { useEffect, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
-import { AttemptLine } from "./attempt.ts";
 import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { choice } from "./fields.ts";
 import { duration, reason } from "./format.ts";
-import { known, nameOf } from "./api-keys.ts";
+import { known, loadStats, nameOf } from "./api-keys.ts";
+import { useNames } from "./known-names.ts";
 import {
   badge,
   empty,
@@ -14,28 +14,24 @@ import {
   problem,
   skeleton,
   showToast,
+  TimeSwitch,
   useAction,
   useCalm,
   useLive,
   useLoad,
-  useNow,
   When,
 } from "./elements.ts";
 import { ReplayFailed } from "./replay.ts";
 import { refine, to } from "./route.ts";
 import { WhatWasSent } from "./sent.ts";
 import type { Attempt, Delivery, RelayEvent } from "./shapes.ts";
+import { Next, PendingActions } from "./pending-actions.ts";
+import { useSelection } from "./selection.ts";
+import { useSubscriptionMenu } from "./subscription-menu.ts";
 import { tabs } from "./subscription.ts";
+import { timeline } from "./timeline.ts";
 import { pager, table } from "./data-table.ts";
-
-/** Counts down to the next attempt. */
-export const Next = part(({ at }: { readonly at: string }) => {
-  const left = Date.parse(at) - useNow();
-  return el.span(
-    { class: "figure" },
-    left > 0 ? `next attempt in ${duration(Math.ceil(left / 1_000) * 1_000)}` : "next attempt now",
-  );
-});
+import { may } from "./may.ts";
 
 interface CardProps {
   readonly keyId: string;
@@ -47,13 +43,13 @@ interface CardProps {
 }
 
 export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardProps) => {
-  const { id, subscriptionId, status, attempts, nextAttemptAt } = delivery;
+  const { id, subscriptionId, status, attempts } = delivery;
   const sub = useCell(known).get(subscriptionId);
   const delivered = status === "delivered";
   const replay = useAction(async () => {
     const body = { subscriptionId, ...(delivered ? { force: true } : {}) };
     await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, event.id]), { body });
-    showToast("It is sent again");
+    showToast("It is replayed");
     again();
   });
   const [earlier, setEarlier] = useState<readonly Attempt[]>([]);
@@ -85,11 +81,13 @@ export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardP
         el.p(
           { class: "row" },
           badge(status, delivery.reason && reason(delivery.reason)),
-          status === "pending" && nextAttemptAt !== undefined && Next({ at: nextAttemptAt }),
+          status === "pending" && Next({ delivery, sub }),
         ),
       ),
-      (delivered || status === "failed") &&
-        el.button({ type: "button", disabled: replay.busy, onClick: replay.run }, delivered ? "Send again" : "Replay"),
+      may("change") &&
+        (delivered || status === "failed" || delivery.reason === "cancel_requested") &&
+        el.button({ type: "button", disabled: replay.busy, onClick: replay.run }, "Replay"),
+      may("change") && status === "pending" && PendingActions({ keyId, eventId: event.id, subscriptionId, again }),
     ),
     problem(replay.error),
     attempts.length === 0 &&
@@ -104,13 +102,9 @@ export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardP
       el.div(
         { key: cycle },
         delivery.cycle > 0 && el.h3(null, cycle === 0 ? "At first" : `Replay ${cycle}`),
-        el.ol(
-          { class: "timeline" },
-          ...all
-            .filter((one) => one.cycle === cycle)
-            .map((attempt) =>
-              el.li({ key: attempt.id }, AttemptLine({ attempt, more: WhatWasSent({ event, data, attempt, sub }) })),
-            ),
+        timeline(
+          all.filter((one) => one.cycle === cycle),
+          (attempt) => WhatWasSent({ event, data, attempt, sub }),
         ),
       ),
     ),
@@ -135,6 +129,7 @@ const STATUSES = [
 export const Deliveries = part(({ keyId, id, query }: ListProps) => {
   const { status, cursor } = query;
   const sub = useCell(known).get(id);
+  useNames(keyId, [id]);
   const [replaying, setReplaying] = useState(false);
   const { data, error, loading, again } = useLoad(
     (signal) =>
@@ -145,15 +140,25 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
       ),
     [keyId, id, status, cursor],
   );
+  const changed = (): void => void loadStats(keyId, "24h").then(again, again);
+  const menu = useSubscriptionMenu(keyId, sub, changed);
   const soon = useCalm(again, 2_000);
   useLive((message) => {
     if (message.event === "again" || (message.event === "attempt" && message.data.subscriptionId === id)) soon();
   });
   useEffect(() => setReplaying(false), [id]);
+  const selection = useSelection(
+    keyId,
+    (data?.data ?? []).map((one) => ({ eventId: one.eventId ?? "", subscriptionId: id })),
+  );
   return PageFrame({
     title: sub === undefined ? "Deliveries" : nameOf(sub),
     kicker: [el.a({ href: to(["k", keyId, "subscriptions"]) }, "Subscriptions"), " / ", el.code(null, id)],
-    actions: el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),
+    actions: [
+      TimeSwitch({}),
+      may("change") && el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),
+      ...menu.buttons,
+    ],
     children: [
       tabs(keyId, id, "deliveries"),
       choice({
@@ -162,12 +167,13 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
         options: STATUSES,
         change: (next) => refine({ status: next, cursor: undefined }),
       }),
-      problem(error),
+      problem(error, again),
       loading && (data?.data.length ?? 0) === 0 && skeleton(),
       data !== undefined &&
         !loading &&
         data.data.length === 0 &&
         empty("No delivery here", "Events that this subscription wants appear by themselves."),
+      data !== undefined && data.data.length > 0 && selection.bar(again),
       data !== undefined &&
         data.data.length > 0 &&
         table(
@@ -176,13 +182,14 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
           data.data.map((one) => ({
             key: one.id,
             cells: [
-              el.a({ href: to(["k", keyId, "events", one.eventId ?? ""]), class: "id" }, one.eventId),
+              selection.pick(
+                { eventId: one.eventId ?? "", subscriptionId: id },
+                el.a({ href: to(["k", keyId, "events", one.eventId ?? ""]), class: "id" }, one.eventId),
+              ),
               el.span(
                 null,
                 badge(one.status),
-                one.status === "pending" &&
-                  one.nextAttemptAt !== undefined &&
-                  el.small(null, Next({ at: one.nextAttemptAt })),
+                one.status === "pending" && el.small(null, Next({ delivery: one, sub })),
               ),
               el.span({ class: "figure" }, String(one.attempts.length)),
               answerOf(one),
@@ -198,6 +205,8 @@ export const Deliveries = part(({ keyId, id, query }: ListProps) => {
           toFirst: () => refine({ cursor: undefined }),
           toNext: (next) => refine({ cursor: next }),
         }),
+      problem(menu.error),
+      ...menu.dialogs,
       replaying && ReplayFailed({ keyId, only: id, close: () => setReplaying(false) }),
     ],
   });

@@ -4,9 +4,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiRefusal } from "./api.ts";
 import { cell, useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
-import { ago, moment } from "./format.ts";
+import { ago, clockTime, moment } from "./format.ts";
 import { arrived } from "./route.ts";
 import { listen, type LiveMessage } from "./live.ts";
+import { isPortal, product } from "./page-facts.ts";
 
 /** Shows a status as a word. Its colour says no more than the word does. */
 export const badge = (status: string, more?: string): VNode =>
@@ -19,26 +20,63 @@ setInterval(() => {
 /** Returns epoch ms, updated each second. */
 export const useNow = (): number => useCell(clock);
 
-/** Shows how long ago a time is; the full time on hover. */
-export const When = part(({ at }: { readonly at: string }) =>
-  el.time({ dateTime: at, title: moment(at) }, ago(at, useNow())),
-);
+/** Whether lists show the clock instead of how long ago it was. Kept in the browser. */
+const CLOCK = "relay.times";
+// The browser may refuse storage to a page in a frame.
+const clockTimes = cell(!isPortal && localStorage.getItem(CLOCK) === "clock");
+
+/** Shows how long ago a time is, or the time itself; the other one on hover. */
+export const When = part(({ at }: { readonly at: string }) => {
+  const now = useNow();
+  const [relative, absolute] = [ago(at, now), moment(at)];
+  return useCell(clockTimes)
+    ? el.time({ dateTime: at, title: relative }, clockTime(at, now))
+    : el.time({ dateTime: at, title: absolute }, relative);
+});
+
+/** Switches all lists between the two. */
+export const TimeSwitch = part(() => {
+  const on = useCell(clockTimes);
+  const turn = (): void => {
+    clockTimes.set(!on);
+    if (!isPortal) localStorage.setItem(CLOCK, on ? "ago" : "clock");
+  };
+  return el.button({ type: "button", "aria-pressed": on, onClick: turn }, "Clock times");
+});
+
+/** Shows a URL on one line: where there is no room for all of it, its middle is left out, and its end stays. */
+export const cutUrl = (url: string): VNode => {
+  const text = url.replace(/^https:\/\//, "");
+  const tail = Math.min(14, Math.floor(text.length / 2));
+  return el.span(
+    { class: "cut", title: url },
+    el.span(null, text.slice(0, text.length - tail)),
+    el.span(null, text.slice(text.length - tail)),
+  );
+};
 
 export type Tone = "info" | "good" | "warn" | "bad";
 
 export const notice = (tone: Tone, ...children: ComponentChildren[]): VNode =>
   el.div({ class: `notice is-${tone}`, role: tone === "bad" ? "alert" : undefined }, ...children);
 
-/** Shows what went wrong, in the relay's own words, field by field. */
-export function problem(error: unknown): VNode | null {
+/**
+ * Shows what went wrong, in the relay's own words, field by field.
+ * @param again reads what could not be read: offered where that may help
+ */
+export function problem(error: unknown, again?: () => void): VNode | null {
   if (error === undefined) return null;
-  const { errors = [], requestId } = error instanceof ApiRefusal ? error : {};
+  const { errors = [], requestId, status = 500 } = error instanceof ApiRefusal ? error : {};
   return notice(
     "bad",
     el.p(null, (error as Error).message),
     errors.length > 0 &&
       el.ul(null, ...errors.map(({ path, message }) => el.li(null, path && el.code(null, path), path && " ", message))),
     requestId !== undefined && el.p({ class: "quiet" }, "Request ", el.code(null, requestId)),
+    // 0: there was no answer at all.
+    again !== undefined &&
+      (status === 0 || status >= 500) &&
+      el.button({ type: "button", onClick: again }, "Try again"),
   );
 }
 
@@ -73,7 +111,7 @@ interface PageProps {
 export const PageFrame = part(({ title, kicker, actions, children }: PageProps) => {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${title} · Relay`;
+    document.title = `${title} · ${product}`;
     if (arrived.focus) heading.current?.focus({ preventScroll: true });
     if (arrived.focus) scrollTo(0, 0);
     arrived.focus = false;
@@ -119,7 +157,12 @@ export const Copy = part(({ text, what, named }: CopyProps) => {
   };
   const refused = (): void => showToast("The browser does not allow copying here: select it and copy it by hand.");
   return el.button(
-    { type: "button", class: "small", "aria-label": `Copy ${what}`, onClick: () => void copy().catch(refused) },
+    {
+      type: "button",
+      class: "small",
+      "aria-label": `${done ? "Copied" : "Copy"} ${what}`,
+      onClick: () => void copy().catch(refused),
+    },
     done ? "Copied" : named ? `Copy ${what}` : "Copy",
   );
 });

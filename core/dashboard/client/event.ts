@@ -1,6 +1,6 @@
 /** Shows one event: what was published, and its deliveries. */
-import { useEffect, useState } from "preact/hooks";
-import { ask, MOST_REQUESTS, path, spent, type ApiAnswer } from "./api.ts";
+import { useState } from "preact/hooks";
+import { ask, path, type ApiAnswer } from "./api.ts";
 import { useCell } from "./cell.ts";
 import { DeliveryCard } from "./delivery.ts";
 import { form } from "./dialog.ts";
@@ -9,7 +9,9 @@ import { el, part } from "./dom.ts";
 import { EraseEvent } from "./erase-event.ts";
 import { Select } from "./fields.ts";
 import { moment } from "./format.ts";
-import { known, loadStats, nameOf } from "./api-keys.ts";
+import { known, nameOf } from "./api-keys.ts";
+import { useNames } from "./known-names.ts";
+import { Payload } from "./payload.ts";
 import {
   badge,
   Copy,
@@ -27,14 +29,12 @@ import { to } from "./route.ts";
 import { rawData } from "./sent.ts";
 import type { EventDetail, FilterTested } from "./shapes.ts";
 import { pager } from "./data-table.ts";
+import { may } from "./may.ts";
 
 interface EventProps {
   readonly keyId: string;
   readonly id: string;
 }
-
-/** When to ask again for names that could not be loaded, ms: by then the short window of the limits has passed. */
-const AGAIN_MS = 5_000;
 
 export const EventView = part(({ keyId, id }: EventProps) => {
   // The page of deliveries that is shown: an event may have thousands.
@@ -50,26 +50,7 @@ export const EventView = part(({ keyId, id }: EventProps) => {
   useLive((message) => {
     if (message.event === "again" || (message.event === "attempt" && message.data.eventId === id)) soon();
   });
-  const names = useCell(known);
-  const unknown = data?.data.deliveries.some(({ subscriptionId }) => !names.has(subscriptionId)) === true;
-  useEffect(() => {
-    if (!unknown) return undefined;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let left = false;
-    // Loads their names, unless that exceeds the view's requests; then a little later, and ids are shown meanwhile.
-    const look = (): void => {
-      if (spent.count < MOST_REQUESTS) loadStats(keyId, "24h").catch(later);
-      else later();
-    };
-    const later = (): void => {
-      if (!left) timer = setTimeout(look, AGAIN_MS);
-    };
-    look();
-    return () => {
-      left = true;
-      clearTimeout(timer);
-    };
-  }, [unknown, keyId]);
+  useNames(keyId, data?.data.deliveries.map(({ subscriptionId }) => subscriptionId) ?? []);
   const kicker = [
     el.a({ href: to(["k", keyId, "events"]) }, "Events"),
     " / ",
@@ -78,11 +59,9 @@ export const EventView = part(({ keyId, id }: EventProps) => {
     Copy({ text: id, what: "the id" }),
   ];
   if (data === undefined)
-    return PageFrame({ title: "Event", kicker, children: [problem(error), error === undefined && skeleton()] });
+    return PageFrame({ title: "Event", kicker, children: [problem(error, again), error === undefined && skeleton()] });
   return Shown({ keyId, answer: data, again, error, first: cursor === undefined, turn });
 });
-
-const LONG = 20_000;
 
 const Shown = part(
   ({
@@ -112,9 +91,7 @@ const Shown = part(
         "POST",
         path("/api-keys/{}/events/{}/replay", [keyId, id]),
       );
-      showToast(
-        moved.deliveries === 1 ? "One delivery is sent again" : `${moved.deliveries} deliveries are sent again`,
-      );
+      showToast(moved.deliveries === 1 ? "One delivery is replayed" : `${moved.deliveries} deliveries are replayed`);
       again();
     });
     const failed = deliveries.filter((one) => one.status === "failed").length;
@@ -128,8 +105,9 @@ const Shown = part(
         Copy({ text: id, what: "the id" }),
       ],
       actions: [
-        el.button({ type: "button", onClick: () => setErasing(true) }, "Erase…"),
-        failed > 0 &&
+        may("erase") && el.button({ type: "button", onClick: () => setErasing(true) }, "Erase…"),
+        may("change") &&
+          failed > 0 &&
           event.damaged === undefined &&
           el.button(
             { type: "button", class: "main", disabled: replay.busy, onClick: replay.run },
@@ -158,6 +136,7 @@ const Shown = part(
             "bad",
             el.p(null, "The stored record of this event is damaged. It cannot be sent, nor its data shown."),
           ),
+        event.damaged === undefined && Payload({ data }),
         deliveries.length === 0 &&
           event.damaged === undefined &&
           notice("info", el.p(null, "No subscription wanted this event when it was accepted.")),
@@ -172,22 +151,10 @@ const Shown = part(
             words: ["First", "More"],
           }),
         event.damaged === undefined && SendTo({ keyId, event, again }),
-        event.damaged === undefined && Data({ data }),
       ],
     });
   },
 );
-
-const Data = part(({ data }: { readonly data: string }) => {
-  const [all, setAll] = useState(false);
-  return el.section(
-    { class: "card", "aria-labelledby": "data" },
-    el.h2({ id: "data" }, "Data ", Copy({ text: data, what: "the data" })),
-    el.p({ class: "quiet" }, "Byte for byte as it was published, and as receivers get it."),
-    el.pre({ tabIndex: 0 }, all ? data : data.slice(0, LONG)),
-    data.length > LONG && !all && el.button({ type: "button", onClick: () => setAll(true) }, "Show all of it"),
-  );
-});
 
 /**
  * An event can still be sent to a subscription that did not have it, if its names match: so a new one gets old events.
@@ -205,7 +172,7 @@ const SendTo = part(
     });
     const [tested, setTested] = useState<FilterTested | undefined>(undefined);
     const why = useAction(async () => setTested(await testFilter(keyId, chosen, event.id)));
-    if (others.length === 0) return null;
+    if (others.length === 0 || !may("change")) return null;
     return el.section(
       { class: "card", "aria-labelledby": "send-to" },
       el.h2({ id: "send-to" }, "Send it to another subscription"),

@@ -2,13 +2,17 @@
 import { useEffect, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
+import { count, reason } from "./format.ts";
+import { useNames } from "./known-names.ts";
 import { Filters, periodOf } from "./filters.ts";
-import { badge, empty, PageFrame, problem, skeleton, useCalm, useLive, useLoad, When } from "./elements.ts";
+import { badge, empty, PageFrame, problem, skeleton, useCalm, TimeSwitch, useLive, useLoad, When } from "./elements.ts";
 import { ReplayFailed } from "./replay.ts";
 import { refine, to } from "./route.ts";
+import { useSelection } from "./selection.ts";
 import { Export, isSearch, lookedBack, NO_SEARCH, Search, searched } from "./search.ts";
 import type { EventStatus, RelayEvent } from "./shapes.ts";
 import { pager, table } from "./data-table.ts";
+import { may } from "./may.ts";
 
 interface EventsProps {
   readonly keyId: string;
@@ -46,7 +50,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
       if (!newest || (type !== undefined && type !== event.type)) return;
       // Only the relay knows whether it matches a filter by status or subscription, or a search.
       if (status !== undefined || sub !== undefined || isSearch(query)) return soon();
-      const one: RelayEvent = { ...event, status: deliveries === 0 ? "unmatched" : "pending" };
+      const one: RelayEvent = { ...event, recipients: deliveries, status: deliveries === 0 ? "unmatched" : "pending" };
       setFresh((before) => [one, ...before.filter(({ id }) => id !== one.id)].slice(0, PAGE));
       setChanged((before) => new Map(before).set(`deliveries of ${one.id}`, one.status));
     } else if (message.event === "attempt") {
@@ -62,18 +66,27 @@ export const Events = part(({ keyId, query }: EventsProps) => {
   const listed = data?.data ?? [];
   const fromStream = fresh.filter(({ id }) => !listed.some((one) => one.id === id));
   const rows = [...fromStream, ...listed].slice(0, Math.max(PAGE, listed.length));
+  const selection = useSelection(
+    keyId,
+    rows.map(({ id }) => ({ eventId: id })),
+  );
+  const name = useNames(
+    keyId,
+    rows.flatMap((one) => (one.recipients === 1 ? (one.subscriptionIds ?? []) : [])),
+  );
   const filtered = Object.values(asks).some((one) => one !== undefined);
   return PageFrame({
     title: "Events",
     kicker: el.code(null, keyId),
     actions: [
+      TimeSwitch({}),
       Export({ keyId, asks }),
-      el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),
+      may("change") && el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),
     ],
     children: [
       Filters({ query, statuses: STATUSES, keyId }),
       Search({ query, key: JSON.stringify(searched(query)) }),
-      problem(error),
+      problem(error, again),
       rows.length === 0 && loading && skeleton(),
       data !== undefined &&
         !loading &&
@@ -107,18 +120,24 @@ export const Events = part(({ keyId, query }: EventsProps) => {
               el.code(null, "relay publish"),
               ". It appears here by itself.",
             ])),
+      rows.length > 0 && selection.bar(again),
       rows.length > 0 &&
         el.div(
           { "aria-busy": loading },
           table(
             "Events",
-            ["Event", "Type", "Status", "Accepted"],
+            ["Event", "Type", "Status", "Last answer", "To", "Accepted"],
             rows.map((one) => ({
               key: one.id,
               cells: [
-                el.a({ href: to(["k", keyId, "events", one.id]), class: "id" }, one.id),
+                selection.pick(
+                  { eventId: one.id },
+                  el.a({ href: to(["k", keyId, "events", one.id]), class: "id" }, one.id),
+                ),
                 el.code(null, one.type),
                 badge(changed.get(one.id) ?? one.status),
+                answered(one),
+                el.span({ class: "receiver", title: goesTo(one, name) }, goesTo(one, name)),
                 When({ at: one.acceptedAt }),
               ],
             })),
@@ -137,3 +156,14 @@ export const Events = part(({ keyId, query }: EventsProps) => {
     ],
   });
 });
+
+const answered = ({ lastAttempt: last }: RelayEvent): string =>
+  last === undefined ? "–" : String(last.statusCode ?? reason(last.error ?? ""));
+
+/** Names the only receiver, or says how many there are. */
+function goesTo({ recipients, subscriptionIds = [] }: RelayEvent, name: (id: string) => string): string {
+  const [only] = subscriptionIds;
+  if (recipients === undefined) return "–";
+  if (recipients === 1 && only !== undefined) return name(only);
+  return recipients === 0 ? "nobody" : `${count(recipients)} subscriptions`;
+}

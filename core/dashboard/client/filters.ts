@@ -22,6 +22,17 @@ const SPANS: Readonly<Record<string, readonly [text: string, ms: number]>> = {
 const iso = (local: string | undefined): string | undefined =>
   local === undefined || Number.isNaN(Date.parse(local)) ? undefined : new Date(local).toISOString();
 
+/** `2026-11-23T14:03`, in the user's own time zone. */
+const local = (at: number): string =>
+  new Date(at - new Date(at).getTimezoneOffset() * MINUTE).toISOString().slice(0, 16);
+
+/** The settings for a time between two, epoch ms. */
+export const spanQuery = (from: number, until: number): Query => ({
+  time: "own",
+  since: local(from),
+  until: local(until),
+});
+
 const MINUTE = 60_000;
 
 /** Rounds to whole minutes, so that the same choice is the same request for a while. */
@@ -34,6 +45,7 @@ export function periodOf({ time = "", since, until }: Query): { readonly since?:
 interface FiltersProps {
   readonly keyId: string;
   readonly query: Query;
+  /** Empty: the list has neither statuses nor types. */
   readonly statuses: readonly string[];
 }
 
@@ -56,19 +68,21 @@ export const Filters = part(({ keyId, query, statuses }: FiltersProps) => {
   };
   return el.div(
     { class: "filters", role: "search", "aria-label": "Filters" },
-    Select({
-      label: "Status",
-      value: query["status"] ?? "",
-      options: [["", "Any status"], ...statuses.map((one) => [one, one] as const)],
-      change: (status) => set({ status }),
-    }),
-    Select({
-      label: "Type",
-      value: query["type"] ?? "",
-      options: [["", "Any type"], ...all(query["type"], types).map((one) => [one, one] as const)],
-      change: (type) => set({ type }),
-      open: openTypes,
-    }),
+    statuses.length > 0 &&
+      Select({
+        label: "Status",
+        value: query["status"] ?? "",
+        options: [["", "Any status"], ...statuses.map((one) => [one, one] as const)],
+        change: (status) => set({ status }),
+      }),
+    statuses.length > 0 &&
+      Select({
+        label: "Type",
+        value: query["type"] ?? "",
+        options: [["", "Any type"], ...all(query["type"], types).map((one) => [one, one] as const)],
+        change: (type) => set({ type }),
+        open: openTypes,
+      }),
     Select({
       label: "Subscription",
       value: query["sub"] ?? "",

@@ -34,6 +34,18 @@ export function bytes(value: number): string {
 
 export const moment = (iso: string): string => absolute.format(new Date(iso));
 
+const time = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const dated = new Intl.DateTimeFormat("en-GB", {
+  day: "2-digit",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+/** `14:03:09`, with the day when that is another one. */
+export const clockTime = (iso: string, now: number): string =>
+  (new Date(iso).toDateString() === new Date(now).toDateString() ? time : dated).format(new Date(iso));
+
 export function ago(iso: string, now: number): string {
   const seconds = Math.round((Date.parse(iso) - now) / 1_000);
   const steps: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
@@ -55,6 +67,7 @@ const REASONS: Readonly<Record<string, string>> = {
   endpoint_failing: "it only failed for days",
   subscription_disabled: "the subscription was disabled",
   subscription_deleted: "the subscription was deleted",
+  cancel_requested: "somebody cancelled it",
   record_damaged: "its stored record is damaged",
   dns: "name not resolved",
   guard: "address not allowed",

@@ -1,6 +1,7 @@
 /** Receives what happens on a key: server-sent events over `fetch`, because they need the token in a header. */
 import { asked, MOST_REQUESTS, refusalOf, send, spent, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
+import { isPortal } from "./page-facts.ts";
 import { token } from "./token.ts";
 
 export interface LiveEvent {
@@ -62,7 +63,12 @@ async function run(keyId: string, signal: AbortSignal): Promise<void> {
       } else {
         const refusal = await refusalOf(response);
         if (refusal.status === 429) await waitOut(refusal, failures, signal);
-        else if (refusal.status === 404) break;
+        else if (refusal.status === 404 || refusal.status === 403) break;
+        else if (refusal.status === 401 && isPortal) {
+          // A link cannot be renewed: it has ended before its time.
+          asked.ended();
+          break;
+        }
       }
     } catch {
       // Aborted, or the network failed: the loop tries again.

@@ -1,5 +1,6 @@
 /** Shows the ways in: the first account, a login, or a pasted token. */
 import { useState } from "preact/hooks";
+import { brand } from "./brand.ts";
 import { form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { errorOf, Field } from "./fields.ts";
@@ -9,12 +10,15 @@ import { waitNotice } from "./choices.ts";
 import type { ComponentChildren } from "preact";
 
 const frame = (title: string, ...children: ComponentChildren[]) =>
-  el.main({ class: "door" }, el.p({ class: "brand" }, "Relay"), el.h1(null, title), waitNotice({}), ...children);
+  el.main({ class: "door" }, brand(), el.h1(null, title), waitNotice({}), ...children);
 
 const send = (busy: boolean, text: string) =>
   el.button({ type: "submit", class: "main", disabled: busy }, busy ? "One moment…" : text);
 
 const CODE = { inputMode: "numeric", autocomplete: "one-time-code" } as const;
+
+/** The portal when no link opens it. */
+export const Closed = part(({ note }: { readonly note: string }) => frame("This page is closed", el.p(null, note)));
 
 export const Setup = part(() => {
   const [code, setCode] = useState("");

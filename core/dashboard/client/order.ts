@@ -6,6 +6,7 @@ import { notice, problem, showToast, useAction, useLoad, When } from "./elements
 import { count } from "./format.ts";
 import { to } from "./route.ts";
 import type { Order, Subscription } from "./shapes.ts";
+import { may } from "./may.ts";
 
 /** An order path as it is edited: a list of names stands as JSON. */
 export const pathText = (given: Subscription["orderBy"]): string =>
@@ -108,7 +109,7 @@ export const OrderCard = part(({ keyId, one }: OrderProps) => {
                 ),
           ),
         ),
-        el.button({ type: "button", disabled: skip.busy, onClick: skip.run }, "Skip"),
+        may("change") && el.button({ type: "button", disabled: skip.busy, onClick: skip.run }, "Skip"),
       ),
     problem(skip.error ?? error),
   );

@@ -1,11 +1,15 @@
 /** Shows the overview of a key: sums, charts, and the state of its subscriptions. */
-import { useMemo, useRef } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { VNode } from "preact";
 import { ChartCard, type ChartLine } from "./chart.ts";
 import { el, part } from "./dom.ts";
 import { choice, Select } from "./fields.ts";
 import { count, duration, share } from "./format.ts";
 import { loadStats, nameOf } from "./api-keys.ts";
 import { empty, PageFrame, problem, skeleton, useCalm, useLive, useLoad } from "./elements.ts";
+import { may } from "./may.ts";
+import { PortalLink } from "./portal-link.ts";
+import { spanQuery } from "./filters.ts";
 import { refine, to } from "./route.ts";
 import type { Chart, Range, Stats } from "./shapes.ts";
 import { glanceTable } from "./subscriptions.ts";
@@ -29,6 +33,7 @@ export const Overview = part(({ keyId, query }: OverviewProps) => {
   const calm = useCalm(again, REFRESH_MS);
   const soon = useCalm(again, 1_000);
   const begun = useRef(false);
+  const [linking, setLinking] = useState(false);
   useLive(({ event }) => {
     // The first event on a quiet page shows at once; a stream of them is loaded from time to time.
     if (begun.current && event !== "subscription") return calm();
@@ -48,44 +53,61 @@ export const Overview = part(({ keyId, query }: OverviewProps) => {
           options: [["", "All subscriptions"], ...data.subscriptions.map((one) => [one.id, nameOf(one)] as const)],
           change: (sub) => refine({ sub }),
         }),
+      may("link") && el.button({ type: "button", onClick: () => setLinking(true) }, "Portal link…"),
       choice({ label: "Range", value: range, options: RANGES, change: (next) => refine({ range: next }) }),
     ],
-    children: [problem(error), data === undefined ? error === undefined && skeleton() : Shown({ keyId, data, only })],
+    children: [
+      linking && PortalLink({ keyId, close: () => setLinking(false) }),
+      problem(error, again),
+      data === undefined ? error === undefined && skeleton() : Shown({ keyId, data, only }),
+    ],
   });
 });
 
-const tile = (name: string, value: string, more?: string) =>
-  el.div({ class: "tile" }, el.dt(null, name), el.dd(null, value, more !== undefined && el.small(null, more)));
+/** @param list the address of what it counts */
+const tile = (name: string, value: string, list?: string, more?: string) =>
+  el.div(
+    { class: "tile" },
+    el.dt(null, name),
+    el.dd(
+      null,
+      list === undefined ? value : el.a({ href: list, "aria-label": `${name}: ${value}` }, value),
+      more !== undefined && el.small(null, more),
+    ),
+  );
 
 const Shown = part(
   ({ keyId, data, only }: { readonly keyId: string; readonly data: Stats; readonly only: string | undefined }) => {
     const { totals, subscriptions } = data;
     const shown = only === undefined ? subscriptions : subscriptions.filter(({ id }) => id === only);
     const backlog = shown.reduce((sum, one) => sum + one.figures.backlog, 0);
+    const range = { sub: only, time: data.range };
+    const events = (status?: string): string => to(["k", keyId, "events"], { ...range, status });
     const more = shown.some((one) => one.figures.backlog >= 1_000) ? "or more" : undefined;
     return el.div(
       { class: "stack" },
       el.dl(
         { class: "tiles" },
-        tile("Events accepted", count(totals.accepted)),
-        tile("Delivered", count(totals.delivered)),
-        tile("Failed", count(totals.failed)),
-        tile("Attempts that succeeded", share(totals.delivered, totals.attempts)),
-        tile("Latency p50", duration(totals.p50Ms), `p99 ${duration(totals.p99Ms)}`),
-        tile("Pending now", count(backlog), more),
+        tile("Events accepted", count(totals.accepted), events()),
+        tile("Delivered", count(totals.delivered), events("delivered")),
+        tile("Failed", count(totals.failed), events("failed")),
+        tile("Attempts that succeeded", share(totals.delivered, totals.attempts), to(["k", keyId, "attempts"], range)),
+        tile("Latency p50", duration(totals.p50Ms), undefined, `p99 ${duration(totals.p99Ms)}`),
+        tile("Pending now", count(backlog), to(["k", keyId, "events"], { sub: only, status: "pending" }), more),
       ),
-      Charts({ data }),
+      Charts({ data, list: listOf(keyId, only) }),
       el.h2(null, "Subscriptions"),
       subscriptions.length === 0
         ? empty(
             "No subscription yet",
             "A subscription is a URL and the names of the events that are sent there.",
-            el.a(
-              { class: "button main", href: to(["k", keyId, "subscriptions"], { new: "yes" }) },
-              "Create the first one",
-            ),
+            may("change") &&
+              el.a(
+                { class: "button main", href: to(["k", keyId, "subscriptions"], { new: "yes" }) },
+                "Create the first one",
+              ),
           )
-        : glanceTable(keyId, subscriptions),
+        : glanceTable(keyId, subscriptions, RANGES.find(([one]) => one === data.range)?.[1]),
     );
   },
 );
@@ -106,7 +128,25 @@ export const codesOf = ({ series, totals }: Chart): readonly ChartLine[] =>
     sum: count(totals.refused[code] ?? 0),
   }));
 
-export const Charts = part(({ data }: { readonly data: Chart }) => {
+type ListOf = (view: "events" | "attempts", from: number, to: number) => string;
+/** Leads to the list of what happened in a part of a chart. */
+export const listOf =
+  (keyId: string, sub?: string): ListOf =>
+  (view, from, until) =>
+    to(["k", keyId, view], { sub, ...spanQuery(from, until) });
+
+export const Charts = part(({ data, list }: { readonly data: Chart; readonly list?: ListOf }) =>
+  OwnCharts({ data, list, more: ChartCard({ title: "Refused requests (429)", chart: data, lines: codesOf(data) }) }),
+);
+
+interface OwnProps {
+  readonly data: Chart;
+  readonly list?: ListOf | undefined;
+  readonly more?: VNode;
+}
+
+/** Those of one subscription: the relay refuses requests of a key, not of a subscription. */
+export const OwnCharts = part(({ data, list, more }: OwnProps) => {
   const { series, totals } = data;
   const last = series.backlog.at(-1) ?? 0;
   const all = useMemo(
@@ -121,15 +161,21 @@ export const Charts = part(({ data }: { readonly data: Chart }) => {
         { name: "p99", values: series.p99Ms, colour: "c-amber", dashed: true, sum: duration(totals.p99Ms) },
       ],
       backlog: [{ name: "pending", values: series.backlog, colour: "c-violet", sum: count(last) }],
-      codes: codesOf(data),
     }),
     [data],
   );
+  const leads = (view: Parameters<ListOf>[0]) => list && ((from: number, until: number) => list(view, from, until));
   return el.div(
     { class: "charts" },
-    ChartCard({ title: "Events and deliveries", chart: data, lines: all.events }),
-    ChartCard({ title: "Latency of attempts", chart: data, lines: all.latency, format: duration }),
+    ChartCard({ title: "Events and deliveries", chart: data, lines: all.events, list: leads("events") }),
+    ChartCard({
+      title: "Latency of attempts",
+      chart: data,
+      lines: all.latency,
+      format: duration,
+      list: leads("attempts"),
+    }),
     ChartCard({ title: "Backlog", chart: data, lines: all.backlog }),
-    ChartCard({ title: "Refused requests (429)", chart: data, lines: all.codes }),
+    more,
   );
 });

@@ -30,7 +30,7 @@ export const RelayStatus = part(() => {
     title: "The relay",
     actions: choice({ label: "Range", value: range, options: RANGES, change: (next) => setRange(next as Range) }),
     children: [
-      problem(error),
+      problem(error, again),
       data === undefined && error === undefined && skeleton(),
       el.div({ class: "groups" }, ...groups.flatMap(([name, value]) => cards(name, value as Facts))),
       data?.data.figures !== undefined && Charts({ data: data.data.figures }),
@@ -47,14 +47,37 @@ const cards = (name: string, value: Facts | readonly Facts[]) =>
       el.dl(
         null,
         ...Object.entries(one)
-          .filter(([, inner]) => typeof inner !== "object")
+          .filter(([, inner]) => inner !== null && inner !== undefined)
           .map(([key, inner]) => el.div({ key }, el.dt(null, words(key)), el.dd(null, shown(key, inner)))),
       ),
     ),
   );
 
+/** Names that say little by themselves. */
+const WORDS: Readonly<Record<string, string>> = {
+  parts: "What it depends on",
+  rssBytes: "Memory",
+  pid: "Process id",
+  logBytes: "Write-ahead log",
+  freeBytes: "Free disk space",
+  reusableBytes: "Reusable space",
+  leased: "Held by a node",
+};
+
+/** A part says whether it is ready, and why not. */
+function partShown({ ready, ...more }: Facts) {
+  const rest = Object.values(more).filter((one) => typeof one === "string");
+  return el.span(
+    null,
+    typeof ready === "boolean" &&
+      el.span({ class: `badge is-${ready ? "healthy" : "failing"}` }, ready ? "ready" : "not ready"),
+    rest.length > 0 && el.small(null, rest.join(", ")),
+  );
+}
+
 /** `oldestDueAt` → `oldest due at` */
 const words = (name: string): string =>
+  WORDS[name] ??
   name
     .replaceAll(/([A-Z])/g, " $1")
     .replace(/ (bytes|ms)$/i, "")
@@ -64,7 +87,9 @@ const words = (name: string): string =>
 function shown(name: string, value: unknown) {
   if (name === "state")
     return el.span({ class: `badge is-${value === "running" ? "healthy" : "failing"}` }, String(value));
-  if (typeof value !== "number") return String(value);
+  if (typeof value === "object") return partShown(value as Facts);
+  if (typeof value === "string" || typeof value === "boolean") return String(value);
+  if (typeof value !== "number") return "–";
   if (/bytes$/i.test(name)) return bytes(value);
   if (/ms$/i.test(name)) return duration(value);
   return name === "pid" ? String(value) : count(value);

@@ -81,7 +81,7 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
           null,
           "Deliveries to ",
           el.strong(null, where),
-          " that failed are sent again, oldest first. Receivers know repeated events by their id.",
+          " that failed are replayed, oldest first. Receivers know repeated events by their id.",
         ),
         Select({ label: "Events accepted in", value: period, options: PERIODS, change: change(setPeriod) }),
         Field({
@@ -101,7 +101,7 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
                 null,
                 counted.matched === 0
                   ? "Nothing failed in that time: there is nothing to replay."
-                  : `${counted.more ? "More than " : ""}${count(counted.matched)} ${counted.matched === 1 ? "delivery" : "deliveries"} will be sent again, over ${duration((counted.matched / Number(perSecond)) * 1_000)}.`,
+                  : `${counted.more ? "More than " : ""}${count(counted.matched)} ${counted.matched === 1 ? "delivery" : "deliveries"} will be replayed ${over(counted.matched / Number(perSecond))}.`,
               ),
             ),
           ),
@@ -122,6 +122,9 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
     }),
   });
 });
+
+/** How long it takes at the chosen rate. */
+const over = (seconds: number): string => (seconds < 2 ? "at once" : `over ${duration(seconds * 1_000)}`);
 
 interface ProgressProps {
   readonly under: Under;

@@ -63,6 +63,12 @@ export function refine(query: Query): void {
   follow();
 }
 
+/** Replaces the address, whatever it was, without a step in the history. */
+export function openAt(parts: readonly string[]): void {
+  history.replaceState(null, "", to(parts));
+  place.set(read());
+}
+
 /** Replaces the start by the intended view; does nothing when the user has left the start already. */
 export function settleRoute(parts: readonly string[]): void {
   if (read().parts.length > 0) return;

@@ -29,8 +29,14 @@ export const searched = ({ id, text, code, error, took }: Query): Asked => ({
   minDurationMs: took,
 });
 
+interface SearchProps {
+  readonly query: Query;
+  /** Whether a list of attempts is searched: only what is asked of those. */
+  readonly attempts?: boolean;
+}
+
 /** Asks when the form is sent, not with each letter: one answer may look through thousands of events. */
-export const Search = part(({ query }: { readonly query: Query }) => {
+export const Search = part(({ query, attempts = false }: SearchProps) => {
   const [draft, setDraft] = useState<Query>(query);
   const change = (name: string) => (value: string) => setDraft((before) => ({ ...before, [name]: value }));
   const field = (name: string, label: string, inputMode?: "numeric") =>
@@ -42,13 +48,13 @@ export const Search = part(({ query }: { readonly query: Query }) => {
   };
   return el.details(
     { open: isSearch(query) },
-    el.summary(null, "Search by id, data or attempt"),
+    el.summary(null, attempts ? "Search by answer, stage or time taken" : "Search by id, data or attempt"),
     el.form(
       { onSubmit: send, role: "search", "aria-label": "Search" },
       el.div(
         { class: "filters" },
-        field("id", "Id begins with"),
-        field("text", "Data contains"),
+        !attempts && field("id", "Id begins with"),
+        !attempts && field("text", "Data contains"),
         field("code", "Answered with", "numeric"),
         Select({
           label: "Failed at",

@@ -5,6 +5,7 @@ import { el, part } from "./dom.ts";
 import { moment } from "./format.ts";
 import { Copy, notice } from "./elements.ts";
 import type { Secreted } from "./shapes.ts";
+import { VerifyCode } from "./verify-code.ts";
 
 export const SecretOnce = part(({ made, close }: { readonly made: Secreted; readonly close: () => void }) => {
   const [kept, setKept] = useState(false);
@@ -26,6 +27,7 @@ export const SecretOnce = part(({ made, close }: { readonly made: Secreted; read
         el.code({ class: "wrap" }, made.secret),
         Copy({ text: made.secret, what: "the secret" }),
       ),
+      VerifyCode({}),
       until !== undefined &&
         el.p(
           null,

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { el, part } from "./dom.ts";
 import { Field } from "./fields.ts";
 import { Copy, notice } from "./elements.ts";
-import { repeatedHeaders, userAgent } from "./session.ts";
+import { repeatedHeaders, userAgent } from "./page-facts.ts";
 import type { Attempt, RelayEvent, Subscription } from "./shapes.ts";
 
 /**
@@ -92,6 +92,20 @@ async function sign(secret: string, id: string, timestamp: string, body: string)
   }
 }
 
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** Returns a command that makes the request again. It has no header whose value the page does not know. */
+function curlOf(
+  url: string | undefined,
+  headers: readonly (readonly [string, string])[],
+  body: string,
+): string | undefined {
+  if (url === undefined) return undefined;
+  const known = headers.filter(([name, value]) => !value.startsWith("(") && !/^(?:host|content-length)$/.test(name));
+  const lines = known.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`);
+  return [`curl -X POST ${quoted(url)}`, ...lines, `--data-raw ${quoted(body)}`].join(" \\\n  ");
+}
+
 const HIDDEN = "(its value is not shown)";
 
 const Request = part(({ event, data, attempt, sub }: SentProps) => {
@@ -140,6 +154,7 @@ const Request = part(({ event, data, attempt, sub }: SentProps) => {
   const whole = [`POST ${target} HTTP/1.1`, ...headers.map(([name, value]) => `${name}: ${value}`), "", body].join(
     "\n",
   );
+  const curl = curlOf(sub?.url, headers, body);
   return el.div(
     { class: "request" },
     el.pre({ tabIndex: 0, "aria-label": "The request" }, whole),
@@ -147,6 +162,7 @@ const Request = part(({ event, data, attempt, sub }: SentProps) => {
       { class: "row" },
       Copy({ text: body, what: "the body", named: true }),
       Copy({ text: whole, what: "the request", named: true }),
+      curl !== undefined && Copy({ text: curl, what: "as curl", named: true }),
     ),
     el.details(
       null,

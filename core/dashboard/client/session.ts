@@ -4,6 +4,8 @@
  */
 import { asked, ask, ApiRefusal, refusalOf, send, spent, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
+import { hasAccounts, isFirstRun, isPortal } from "./page-facts.ts";
+import { takeLink } from "./portal-session.ts";
 import { readToken, token } from "./token.ts";
 
 export type PageSession =
@@ -12,19 +14,13 @@ export type PageSession =
   | { readonly kind: "login"; readonly note?: string }
   /** The relay has no accounts: the user pastes a token from elsewhere. */
   | { readonly kind: "paste"; readonly note?: string }
+  /** The portal without a link, or after it. */
+  | { readonly kind: "closed"; readonly note: string }
   | { readonly kind: "open" };
 
 export const session = cell<PageSession>({ kind: "starting" });
 /** Set while a second factor is asked for; the dialog calls it with the result. */
 export const stepping = cell<((done: boolean) => void) | undefined>(undefined);
-
-const { dataset } = document.documentElement;
-/** Whether the relay keeps accounts of its own. */
-export const hasAccounts = dataset["auth"] === "accounts";
-/** What the relay sends as `User-Agent`. */
-export const userAgent = dataset["agent"] ?? "Relay";
-/** Headers that it sends a second time: the other name, and the header that is repeated. */
-export const repeatedHeaders = Object.entries(JSON.parse(dataset["repeated"] ?? "{}") as Record<string, string>);
 
 interface Granted {
   readonly token: string;
@@ -132,13 +128,14 @@ export async function logOut(): Promise<void> {
 function leave(note: string | undefined): void {
   stepping.now?.(false);
   token.set(undefined);
+  if (isPortal) return session.set({ kind: "closed", note: note ?? LEFT });
   session.set(
     note === undefined ? { kind: hasAccounts ? "login" : "paste" } : { kind: hasAccounts ? "login" : "paste", note },
   );
 }
 
 asked.renew = renew;
-asked.ended = () => leave("Your session has ended. Log in again to go on where you were.");
+asked.ended = () => leave(isPortal ? OVER : "Your session has ended. Log in again to go on where you were.");
 asked.stepUp = () =>
   new Promise((resolve) =>
     stepping.set((done) => {
@@ -147,10 +144,26 @@ asked.stepUp = () =>
     }),
   );
 
+const OVER = "This link has expired or was ended. Open the page again where you got it.";
+const NO_LINK = "This page opens by a link only. Open it where you got yours.";
+const LEFT = "You have left this page. Open it again where you got your link.";
+
+/** Opens the portal with the link in the address, now and whenever a page around it puts a fresh one there. */
+function beginPortal(): void {
+  const take = (first: boolean): void => {
+    const found = takeLink();
+    if (found === "taken") enter();
+    else if (first || found === "expired") leave(found === "expired" ? OVER : NO_LINK);
+  };
+  addEventListener("hashchange", () => take(false));
+  take(true);
+}
+
 /** Resumes the browser's session, or shows the login. */
 export async function begin(): Promise<void> {
+  if (isPortal) return beginPortal();
   if (!hasAccounts) return session.set({ kind: "paste" });
-  if (dataset["firstRun"] === "yes") return session.set({ kind: "setup" });
+  if (isFirstRun) return session.set({ kind: "setup" });
   try {
     session.set((await renew()) ? { kind: "open" } : { kind: "login" });
   } catch (error) {

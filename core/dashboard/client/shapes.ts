@@ -4,8 +4,11 @@
  */
 import type { z } from "zod";
 import type { filterTested, shownFilter } from "../../api/resources/filter-schema.ts";
+import type { listedEvent } from "../../api/resources/listed-event.ts";
 import type * as api from "../../api/resources/shapes.ts";
+import type * as auth from "../../ports/auth.ts";
 import type { eventStatuses } from "../../api/resources/statuses.ts";
+import type { transformTested } from "../../api/resources/transform-schema.ts";
 
 export type EventStatus = z.infer<typeof eventStatuses>;
 
@@ -17,6 +20,7 @@ export type Retry = NonNullable<Subscription["retry"]>;
 
 export type Filter = z.infer<typeof shownFilter>;
 export type FilterTested = z.infer<typeof filterTested>;
+export type TransformTested = z.infer<typeof transformTested>;
 
 /** A subscription with its new secret. */
 export type Secreted = Subscription &
@@ -34,11 +38,24 @@ export type Range = Stats["range"];
 export type Glance = Stats["subscriptions"][number];
 
 export type Attempt = z.infer<typeof api.attempt>;
+/** An attempt with its event and its delivery. */
+export interface FoundAttempt extends Attempt {
+  readonly eventId: string;
+  readonly type: string;
+  readonly acceptedAt: string;
+  readonly subscriptionId: string;
+  readonly deliveryStatus: Delivery["status"];
+}
 export type Delivery = z.infer<typeof api.eventDelivery> & Partial<Pick<z.infer<typeof api.listedDelivery>, "eventId">>;
-export type RelayEvent = z.infer<typeof api.listedEvent>;
+type Listed = z.infer<typeof listedEvent>;
+type ListedOnly = "recipients" | "subscriptionIds" | "lastAttempt";
+/** An event of any answer: only a list says where it went. */
+export type RelayEvent = Omit<Listed, ListedOnly> & Partial<Pick<Listed, ListedOnly>>;
 export type EventDetail = z.infer<typeof api.shownEvent>;
 export type AuditLine = z.infer<typeof api.auditLine>;
 export type Order = z.infer<typeof api.orderShown>;
 export type EventTypeHead = z.infer<typeof api.eventType>;
 export type EventTypeDetail = z.infer<typeof api.eventTypeDetail>;
+/** An account as `/auth/users` lists it. */
+export type Account = Omit<auth.Account, "createdAt"> & { readonly createdAt: string };
 export type Replayed = z.infer<typeof api.bulkReplayed>;

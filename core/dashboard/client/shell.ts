@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useCell } from "./cell.ts";
+import { brandLink } from "./brand.ts";
 import { ThemeButton, waitNotice } from "./choices.ts";
 import { form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
@@ -10,6 +11,7 @@ import { isKeyId, keys, loadKeys } from "./api-keys.ts";
 import { follow, liveState } from "./live.ts";
 import { showToast, toast } from "./elements.ts";
 import { go, to, type PagePlace } from "./route.ts";
+import { hasAccounts, isPortal } from "./page-facts.ts";
 import { logOut } from "./session.ts";
 import { token } from "./token.ts";
 
@@ -23,6 +25,7 @@ const VIEWS = [
   ["overview", "Overview"],
   ["subscriptions", "Subscriptions"],
   ["events", "Events"],
+  ["attempts", "Attempts"],
   ["audit", "Audit"],
 ] as const;
 const AGAIN_MS = 60_000;
@@ -38,6 +41,13 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
     const timer = setInterval(() => follow(followed), AGAIN_MS);
     return () => clearInterval(timer);
   }, [followed, view]);
+  useEffect(() => {
+    // On a phone the links are one line that scrolls: the current one is brought into sight.
+    const current = document.querySelector<HTMLElement>(".top nav [aria-current]");
+    const line = current?.closest("ul");
+    if (line && current)
+      line.scrollLeft = current.offsetLeft - line.offsetLeft - line.clientWidth / 2 + current.offsetWidth / 2;
+  }, [view]);
   const link = (parts: readonly string[], text: string, on: boolean) =>
     el.li({ key: text }, el.a({ href: to(parts), "aria-current": on ? "page" : undefined }, text));
   return el.div(
@@ -45,24 +55,28 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
     el.a({ class: "skip", href: "#main", onClick: skip }, "Skip to the content"),
     el.header(
       { class: "top" },
-      el.a({ class: "brand", href: "#/" }, "Relay"),
-      KeySwitch({ keyId }),
+      brandLink(),
+      !isPortal && KeySwitch({ keyId }),
       el.nav(
         { "aria-label": "Views" },
         el.ul(
           null,
           ...(keyId === undefined
             ? []
-            : VIEWS.map(([name, text]) => link(["k", keyId, name], text, inKey && here.parts[2] === name))),
+            : VIEWS.filter(([name]) => !isPortal || name !== "audit").map(([name, text]) =>
+                link(["k", keyId, name], text, inKey && here.parts[2] === name),
+              )),
           now?.keys === "*" && link(["relay"], "Relay", here.parts[0] === "relay"),
-          link(["account"], "Account", here.parts[0] === "account"),
+          now?.keys === "*" && hasAccounts && link(["users"], "Users", here.parts[0] === "users"),
+          !isPortal && link(["account"], "Account", here.parts[0] === "account"),
         ),
       ),
       el.div(
         { class: "tools" },
+        now?.access === "read" && el.span({ class: "quiet" }, "You may only look"),
         Live({}),
         ThemeButton({}),
-        el.button({ type: "button", class: "plain", onClick: () => void logOut() }, "Log out"),
+        el.button({ type: "button", class: "plain", onClick: () => void logOut() }, isPortal ? "Leave" : "Log out"),
       ),
     ),
     el.main({ id: "main", tabIndex: -1 }, waitNotice({}), children),

@@ -5,8 +5,9 @@ import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { Field } from "./fields.ts";
 import { problem, useAction } from "./elements.ts";
+import { hasAccounts } from "./page-facts.ts";
 import { go } from "./route.ts";
-import { hasAccounts, stepping, stepUp } from "./session.ts";
+import { stepping, stepUp } from "./session.ts";
 import { readToken, token } from "./token.ts";
 
 export const StepUp = part(() => {

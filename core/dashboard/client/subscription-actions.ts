@@ -7,7 +7,7 @@ import { Field, Select } from "./fields.ts";
 import { hostOf } from "./format.ts";
 import { notice, problem, showToast, useAction } from "./elements.ts";
 import { go } from "./route.ts";
-import type { Secreted, Subscription } from "./shapes.ts";
+import type { Glance, Secreted, Subscription } from "./shapes.ts";
 
 interface RotateProps {
   readonly keyId: string;
@@ -55,6 +55,44 @@ export const Rotate = part(({ keyId, one, close, rotated }: RotateProps) => {
     }),
   });
 });
+
+export const Disable = part(({ keyId, one, close, done }: DisableProps) => {
+  const { run, busy, error } = useAction(async () => {
+    await ask("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), { body: { status: "disabled" } });
+    showToast("Disabled");
+    done();
+  });
+  const { backlog } = one.figures;
+  const many = backlog >= 1_000 ? "1,000 deliveries or more" : backlog === 1 ? "1 delivery" : `${backlog} deliveries`;
+  return Dialog({
+    title: "Disable this subscription?",
+    close,
+    children: form({
+      submit: run,
+      children: [
+        el.p(
+          null,
+          backlog === 0 ? "No delivery is pending now." : `What is pending now, ${many}, ends as failed.`,
+          " Nothing is sent while it is disabled, and new events that match are kept as failed.",
+        ),
+        el.p(null, "Enabling it again resumes nothing by itself: replay then what failed."),
+        problem(error),
+        el.div(
+          { class: "row end" },
+          el.button({ type: "button", onClick: close }, "Keep it active"),
+          el.button({ type: "submit", class: "danger", disabled: busy }, busy ? "One moment…" : "Disable it"),
+        ),
+      ],
+    }),
+  });
+});
+
+interface DisableProps {
+  readonly keyId: string;
+  readonly one: Glance;
+  readonly close: () => void;
+  readonly done: () => void;
+}
 
 export const DeleteSubscription = part(({ keyId, one, close }: Omit<RotateProps, "rotated">) => {
   const [typed, setTyped] = useState("");

@@ -154,7 +154,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
         HeadersInput({ lines: headers, change: setHeaders, error: errorOf(error, "headers") }),
         el.details(
           { class: "more", open: tuned },
-          el.summary(null, "Pace, time-out and retries"),
+          el.summary(null, "Rate limit, time-out and retries"),
           el.div(
             { class: "grid" },
             Field({

@@ -1,6 +1,4 @@
 /** Shows one subscription: its settings, its state, and the actions on it. */
-import { useState } from "preact/hooks";
-import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { count, duration, moment, share } from "./format.ts";
 import { loadStats, nameOf } from "./api-keys.ts";
@@ -12,22 +10,21 @@ import {
   PageFrame,
   problem,
   skeleton,
-  showToast,
-  useAction,
   useCalm,
   useLive,
   useLoad,
   When,
 } from "./elements.ts";
 import { FilterTest, filterText } from "./filter-test.ts";
+import { TransformTest } from "./transform-test.ts";
 import { OrderCard, orderText } from "./order.ts";
 import { to } from "./route.ts";
-import { SecretOnce } from "./secret.ts";
-import type { Glance, Secreted } from "./shapes.ts";
-import { DeleteSubscription, Rotate } from "./subscription-actions.ts";
+import type { Chart, Glance } from "./shapes.ts";
+import { listOf, OwnCharts } from "./overview.ts";
+import { useSubscriptionMenu } from "./subscription-menu.ts";
 import { TestEvent } from "./test-event.ts";
-import { SubscriptionForm } from "./subscription-form.ts";
-import { HealthText } from "./subscriptions.ts";
+import { VerifyCode } from "./verify-code.ts";
+import { HealthText } from "./health.ts";
 import type { ComponentChildren } from "preact";
 
 interface ViewProps {
@@ -52,7 +49,7 @@ export const tabs = (keyId: string, id: string, on: "settings" | "deliveries") =
   );
 
 export const SubscriptionView = part(({ keyId, id }: ViewProps) => {
-  const { data, error, again } = useLoad((signal) => loadStats(keyId, "24h", undefined, signal), [keyId, id]);
+  const { data, error, again } = useLoad((signal) => loadStats(keyId, "24h", id, signal), [keyId, id]);
   const one = data?.subscriptions.find((each) => each.id === id);
   const soon = useCalm(again, 500);
   const later = useCalm(again, 10_000);
@@ -66,7 +63,7 @@ export const SubscriptionView = part(({ keyId, id }: ViewProps) => {
       kicker: el.code(null, id),
       children:
         data === undefined
-          ? [problem(error), error === undefined && skeleton()]
+          ? [problem(error, again), error === undefined && skeleton()]
           : empty(
               "There is no such subscription",
               "It may have been deleted.",
@@ -74,36 +71,25 @@ export const SubscriptionView = part(({ keyId, id }: ViewProps) => {
             ),
     });
   }
-  return Open({ keyId, one, again, error });
+  return Open({ keyId, one, chart: data, again, error });
 });
-
-type Doing = "edit" | "rotate" | "delete";
 
 const Open = part(
   ({
     keyId,
     one,
+    chart,
     again,
     error,
   }: {
     readonly keyId: string;
     readonly one: Glance;
+    readonly chart: Chart;
     readonly again: () => void;
     readonly error: unknown;
   }) => {
-    const [doing, setDoing] = useState<Doing | undefined>(undefined);
-    const [secret, setSecret] = useState<Secreted | undefined>(undefined);
-    const close = (): void => setDoing(undefined);
     const active = one.status === "active";
-    const turn = useAction(async () => {
-      await ask("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), {
-        body: { status: active ? "disabled" : "active" },
-      });
-      showToast(active ? "Disabled" : "Enabled");
-      again();
-    });
-    const button = (text: string, what: Doing, kind = "") =>
-      el.button({ type: "button", class: kind, onClick: () => setDoing(what) }, text);
+    const menu = useSubscriptionMenu(keyId, one, again);
     return PageFrame({
       title: nameOf(one),
       kicker: [
@@ -113,15 +99,10 @@ const Open = part(
         " ",
         Copy({ text: one.id, what: "the id" }),
       ],
-      actions: [
-        button("Edit", "edit"),
-        el.button({ type: "button", disabled: turn.busy, onClick: turn.run }, active ? "Disable" : "Enable"),
-        button("Rotate secret", "rotate"),
-        button("Delete", "delete", "danger"),
-      ],
+      actions: menu.buttons,
       children: [
         tabs(keyId, one.id, "settings"),
-        problem(error ?? turn.error),
+        problem(error ?? menu.error, again),
         !active &&
           notice(
             "warn",
@@ -130,32 +111,15 @@ const Open = part(
               "Nothing is sent while it is disabled. Events that match are kept as failed, and can be replayed once it is enabled again.",
             ),
           ),
-        el.div({ class: "two" }, Standing({ one }), Settings({ one })),
+        el.div({ class: "two" }, Standing({ keyId, one }), Settings({ one })),
+        el.h2(null, "Charts of the last 24 hours"),
+        OwnCharts({ data: chart, list: listOf(keyId, one.id) }),
         TestEvent({ keyId, id: one.id }),
         one.ordered === true && OrderCard({ keyId, one }),
         FilterTest({ keyId, one }),
-        doing === "edit" &&
-          SubscriptionForm({
-            keyId,
-            one,
-            close,
-            saved: () => {
-              close();
-              again();
-            },
-          }),
-        doing === "rotate" &&
-          Rotate({
-            keyId,
-            one,
-            close,
-            rotated: (made) => {
-              close();
-              setSecret(made);
-            },
-          }),
-        doing === "delete" && DeleteSubscription({ keyId, one, close }),
-        secret !== undefined && SecretOnce({ made: secret, close: () => setSecret(undefined) }),
+        one.transform !== undefined && TransformTest({ keyId, one }),
+        el.section({ class: "card" }, el.h2(null, "Verify what is sent"), VerifyCode({})),
+        ...menu.dialogs,
       ],
     });
   },
@@ -164,7 +128,9 @@ const Open = part(
 const line = (name: string, ...value: ComponentChildren[]) =>
   el.div({ key: name }, el.dt(null, name), el.dd(null, ...value));
 
-const Standing = part(({ one }: { readonly one: Glance }) => {
+const Standing = part(({ keyId, one }: { readonly keyId: string; readonly one: Glance }) => {
+  const list = (status: string, text: string) =>
+    el.a({ href: to(["k", keyId, "subscriptions", one.id, "deliveries"], { status }) }, text);
   const { figures, lastDelivery } = one;
   return el.section(
     { class: "card", "aria-labelledby": "standing" },
@@ -173,9 +139,9 @@ const Standing = part(({ one }: { readonly one: Glance }) => {
       null,
       line("Health", HealthText({ one })),
       line("Attempts that succeeded", `${share(figures.delivered, figures.attempts)} of ${count(figures.attempts)}`),
-      line("Failed deliveries", count(figures.failed)),
+      line("Failed deliveries", list("failed", count(figures.failed))),
       line("Latency", `p50 ${duration(figures.p50Ms)}, p99 ${duration(figures.p99Ms)}`),
-      line("Pending now", figures.backlog >= 1_000 ? "1,000 or more" : count(figures.backlog)),
+      line("Pending now", list("pending", figures.backlog >= 1_000 ? "1,000 or more" : count(figures.backlog))),
       line(
         "Last delivery",
         lastDelivery === undefined ? "none yet" : [badge(lastDelivery.status), " ", When({ at: lastDelivery.at })],
@@ -198,7 +164,7 @@ const Settings = part(({ one }: { readonly one: Glance }) =>
       one.description !== undefined && line("Description", one.description),
       line("Order", orderText(one)),
       line(
-        "Pace",
+        "Rate limit",
         one.rateLimit === undefined ? "as fast as it answers" : `at most ${one.rateLimit.perSecond} a second`,
       ),
       line("Time-out", one.timeoutMs === undefined ? "the default" : duration(one.timeoutMs)),

@@ -2,9 +2,23 @@
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import { el, part } from "./dom.ts";
-import { count, reason, share } from "./format.ts";
+import { count } from "./format.ts";
 import { loadStats } from "./api-keys.ts";
-import { badge, empty, PageFrame, problem, skeleton, useCalm, useLive, useLoad, useNow, When } from "./elements.ts";
+import { HealthText } from "./health.ts";
+import {
+  badge,
+  cutUrl,
+  empty,
+  PageFrame,
+  problem,
+  skeleton,
+  TimeSwitch,
+  useCalm,
+  useLive,
+  useLoad,
+  When,
+} from "./elements.ts";
+import { may } from "./may.ts";
 import { place, refine, to } from "./route.ts";
 import { SecretOnce } from "./secret.ts";
 import type { Glance, Secreted } from "./shapes.ts";
@@ -13,18 +27,20 @@ import { SubscriptionForm } from "./subscription-form.ts";
 
 export const SubscriptionList = part(({ keyId }: { readonly keyId: string }) => {
   const { data, error, again } = useLoad((signal) => loadStats(keyId, "24h", undefined, signal), [keyId]);
-  const [making, setMaking] = useState(place.now.query["new"] === "yes");
+  const [making, setMaking] = useState(may("change") && place.now.query["new"] === "yes");
   const [made, setMade] = useState<Secreted | undefined>(undefined);
   const soon = useCalm(again, 1_000);
   const later = useCalm(again, 15_000);
   useLive(({ event }) => (event === "subscription" || event === "again" ? soon() : later()));
-  const create = el.button({ type: "button", class: "main", onClick: () => setMaking(true) }, "Create subscription");
+  const create =
+    may("change") &&
+    el.button({ type: "button", class: "main", onClick: () => setMaking(true) }, "Create subscription");
   return PageFrame({
     title: "Subscriptions",
     kicker: el.code(null, keyId),
-    actions: create,
+    actions: [TimeSwitch({}), create],
     children: [
-      problem(error),
+      problem(error, again),
       data === undefined && error === undefined && skeleton(),
       data !== undefined &&
         (data.subscriptions.length === 0
@@ -53,35 +69,9 @@ export const SubscriptionList = part(({ keyId }: { readonly keyId: string }) => 
   });
 });
 
-/** Shows its state in words: the worst of what is known comes first. */
-export const HealthText = part(({ one }: { readonly one: Glance }): VNode => {
-  const now = useNow();
-  if (one.status === "disabled")
-    return el.span(
-      null,
-      badge("disabled"),
-      one.disabledReason !== undefined && el.small(null, reason(one.disabledReason)),
-    );
-  if (one.restsUntil !== undefined && Date.parse(one.restsUntil) > now)
-    return el.span(
-      null,
-      badge("paused"),
-      el.small(
-        null,
-        `after ${count(one.failuresInARow)} failures in a row; tried again `,
-        When({ at: one.restsUntil }),
-      ),
-    );
-  if (one.failuresInARow > 0)
-    return el.span(null, badge("failing"), el.small(null, `${count(one.failuresInARow)} failed in a row`));
-  if (one.lastDelivery === undefined) return badge("idle");
-  if (one.lastDelivery.status === "failed")
-    return el.span(null, badge("failing"), el.small(null, "the last delivery failed"));
-  return badge("healthy");
-});
-
-export function glanceTable(keyId: string, all: readonly Glance[]): VNode {
-  const columns = ["Endpoint", "Events", "Health", "Attempts that succeeded", "Pending", "Last delivery"];
+/** @param span the time of its figures, in words */
+export function glanceTable(keyId: string, all: readonly Glance[], span = "24 hours"): VNode {
+  const columns = ["Endpoint", "Events", `Health, last ${span}`, "Pending", "Last delivery"];
   return table(
     "Subscriptions",
     columns,
@@ -90,8 +80,14 @@ export function glanceTable(keyId: string, all: readonly Glance[]): VNode {
       cells: [
         el.span(
           { class: "endpoint" },
-          el.a({ href: to(["k", keyId, "subscriptions", one.id]) }, one.url.replace(/^https:\/\//, "")),
-          one.description !== undefined && el.small(null, one.description),
+          el.a(
+            {
+              href: to(["k", keyId, "subscriptions", one.id]),
+              "aria-label": one.description ?? one.url.replace(/^https:\/\//, ""),
+            },
+            one.description ?? cutUrl(one.url),
+          ),
+          one.description !== undefined && el.small(null, cutUrl(one.url)),
         ),
         el.span(
           { class: "names" },
@@ -99,12 +95,10 @@ export function glanceTable(keyId: string, all: readonly Glance[]): VNode {
           one.events.length > 3 && el.small(null, `and ${one.events.length - 3} more`),
         ),
         HealthText({ one }),
-        el.span(
-          { class: "figure" },
-          share(one.figures.delivered, one.figures.attempts),
-          el.small(null, `of ${count(one.figures.attempts)}`),
+        el.a(
+          { class: "figure", href: to(["k", keyId, "subscriptions", one.id, "deliveries"], { status: "pending" }) },
+          one.figures.backlog >= 1_000 ? "1,000+" : count(one.figures.backlog),
         ),
-        el.span({ class: "figure" }, one.figures.backlog >= 1_000 ? "1,000+" : count(one.figures.backlog)),
         one.lastDelivery === undefined
           ? el.span({ class: "quiet" }, "none yet")
           : el.span(null, badge(one.lastDelivery.status), el.small(null, When({ at: one.lastDelivery.at }))),

@@ -7,6 +7,7 @@ import { problem, showToast, useAction } from "./elements.ts";
 import { EventTypeText, eventTypes } from "./event-types-input.ts";
 import { errorOf, Select } from "./fields.ts";
 import type { Attempt } from "./shapes.ts";
+import { may } from "./may.ts";
 
 interface TestEventProps {
   readonly keyId: string;
@@ -25,6 +26,7 @@ export const TestEvent = part(({ keyId, id }: TestEventProps) => {
     setAttempt((await ask<Attempt>("POST", path("/api-keys/{}/webhooks/{}/test", [keyId, id]), options)).data);
   });
   useEffect(() => result.current?.focus(), [attempt]);
+  if (!may("change")) return null;
   // The types are loaded when somebody is about to choose.
   const open = (): void =>
     void eventTypes().then(

@@ -6,6 +6,7 @@ export interface ParsedToken {
   readonly sub: string;
   /** Key ids it owns; `"*"` for all of them. */
   readonly keys: readonly string[] | "*";
+  readonly access: "manage" | "read";
   readonly amr: readonly string[];
   /** Epoch ms. */
   readonly expiresAt: number;
@@ -24,13 +25,14 @@ export function readToken(text: string): ParsedToken | undefined {
     const middle = text.split(".")[1] ?? "";
     const bytes = Uint8Array.from(atob(middle.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
     const claims = JSON.parse(new TextDecoder().decode(bytes)) as Readonly<Record<string, unknown>>;
-    const { sub, exp, iat, amr, api_keys: owned } = claims;
+    const { sub, exp, iat, amr, api_keys: owned, api_access: access } = claims;
     if (typeof sub !== "string" || typeof exp !== "number") return undefined;
     const keys = Array.isArray(owned) ? owned.filter((one) => typeof one === "string") : [];
     return {
       text,
       sub,
       keys: keys.includes("*") ? "*" : keys,
+      access: access === undefined || access === "manage" ? "manage" : "read",
       amr: Array.isArray(amr) ? amr.filter((one) => typeof one === "string") : [],
       expiresAt: exp * 1_000,
       renewAt: exp * 1_000 - Math.min(45_000, (exp - (typeof iat === "number" ? iat : exp)) * 200),

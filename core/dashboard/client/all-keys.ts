@@ -1,0 +1,90 @@
+/** The first page for those who own several API keys: what happened on each of them in the last 24 hours. */
+import { useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { pager, table } from "./data-table.ts";
+import { el, part } from "./dom.ts";
+import { PageFrame, problem, skeleton, useLoad } from "./elements.ts";
+import { count, duration, share } from "./format.ts";
+import { to } from "./route.ts";
+import { KeyForm } from "./shell.ts";
+import { token } from "./token.ts";
+
+interface ListedKey {
+  readonly id: string;
+  readonly figures?: {
+    readonly accepted: number;
+    readonly delivered: number;
+    readonly failed: number;
+    readonly attempts: number;
+    readonly p50Ms: number | null;
+  };
+}
+
+const PAGE = "25";
+
+export const AllKeys = part(() => {
+  const [cursor, setCursor] = useState<string | undefined>(undefined);
+  const { data, error, again } = useLoad(
+    (signal) =>
+      ask<readonly ListedKey[]>("GET", path("/api-keys", [], { range: "24h", limit: PAGE, cursor }), { signal }),
+    [cursor],
+  );
+  const owned = token.now?.keys ?? [];
+  const listed = data?.data ?? [];
+  // Keys of the token that nobody has used yet.
+  const unused =
+    owned === "*" || cursor !== undefined ? [] : owned.filter((id) => !listed.some((one) => one.id === id));
+  const rows: readonly ListedKey[] = [...listed, ...unused.map((id) => ({ id }))];
+  return PageFrame({
+    title: "API keys",
+    kicker: "The last 24 hours",
+    children: [
+      problem(error, again),
+      data === undefined && error === undefined && skeleton(),
+      data !== undefined &&
+        rows.length > 0 &&
+        table(
+          "API keys",
+          ["Key", "Events accepted", "Delivered", "Failed", "Attempts that succeeded", "Latency p50"],
+          rows.map(({ id, figures }) => ({
+            key: id,
+            cells: [
+              el.a({ href: to(["k", id, "overview"]), class: "id" }, id),
+              number(id, figures?.accepted, {}),
+              number(id, figures?.delivered, { status: "delivered" }),
+              number(id, figures?.failed, { status: "failed" }),
+              figures === undefined
+                ? "–"
+                : `${share(figures.delivered, figures.attempts)} of ${count(figures.attempts)}`,
+              duration(figures?.p50Ms),
+            ],
+          })),
+        ),
+      data !== undefined &&
+        pager({
+          what: "API keys",
+          first: cursor === undefined,
+          next: data.meta.nextCursor,
+          toFirst: () => setCursor(undefined),
+          toNext: setCursor,
+          words: ["First", "More"],
+        }),
+      data !== undefined &&
+        el.div(
+          { class: "card" },
+          el.h2(null, rows.length === 0 ? "No API key is in use yet" : "Another key"),
+          el.p(
+            null,
+            "Subscriptions and events belong to an API key. A key exists as soon as someone names it: enter its id to begin.",
+          ),
+          KeyForm({}),
+        ),
+    ],
+  });
+});
+
+/** A figure that leads to the list of what it counts. */
+const number = (keyId: string, value: number | undefined, query: Readonly<Record<string, string>>) =>
+  value === undefined
+    ? "–"
+    : el.a({ class: "figure", href: to(["k", keyId, "events"], { ...query, time: "24h" }) }, count(value));

@@ -1,0 +1,34 @@
+/** Loads the names of subscriptions where a view shows some that are not known yet. */
+import { useEffect } from "preact/hooks";
+import { MOST_REQUESTS, spent } from "./api.ts";
+import { known, loadStats, nameOf } from "./api-keys.ts";
+import { useCell } from "./cell.ts";
+
+/** When to ask again for names that could not be loaded, ms: by then the short window of the limits has passed. */
+const AGAIN_MS = 5_000;
+
+/** @returns what people call a subscription: its id, until its name is loaded */
+export function useNames(keyId: string, ids: readonly (string | undefined)[]): (id: string) => string {
+  const names = useCell(known);
+  const unknown = ids.some((id) => id !== undefined && !names.has(id));
+  useEffect(() => {
+    if (!unknown) return undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let left = false;
+    const load = (): void => void loadStats(keyId, "24h").catch(later);
+    const later = (): void => {
+      if (!left) timer = setTimeout(load, AGAIN_MS);
+    };
+    // Where that exceeds the view's requests, a little later; ids are shown meanwhile.
+    if (spent.count < MOST_REQUESTS) load();
+    else later();
+    return () => {
+      left = true;
+      clearTimeout(timer);
+    };
+  }, [unknown, keyId]);
+  return (id) => {
+    const one = names.get(id);
+    return one === undefined ? id : nameOf(one);
+  };
+}

@@ -1,0 +1,54 @@
+/** Says when a pending delivery is tried next, and has the buttons that try it now or cancel it. */
+import { ask, path } from "./api.ts";
+import { el, part } from "./dom.ts";
+import { problem, showToast, useAction, useNow } from "./elements.ts";
+import { duration } from "./format.ts";
+import type { Delivery, Glance } from "./shapes.ts";
+
+interface NextProps {
+  readonly delivery: Delivery;
+  readonly sub: Glance | undefined;
+}
+
+/** Counts down to the next attempt. While the circuit breaker pauses its subscription, that is when the pause ends. */
+export const Next = part(({ delivery: { nextAttemptAt, inOrder }, sub }: NextProps) => {
+  const now = useNow();
+  const pausedUntil = Date.parse(sub?.restsUntil ?? "");
+  const inWords = (at: number): string => duration(Math.ceil((at - now) / 1_000) * 1_000);
+  const say = (text: string) => el.span({ class: "figure" }, text);
+  if (nextAttemptAt === undefined) return inOrder === true ? say("waits for its turn") : null;
+  const at = Date.parse(nextAttemptAt);
+  if (pausedUntil > Math.max(now, at)) return say(`the endpoint is paused: next attempt in ${inWords(pausedUntil)}`);
+  if (at > now) return say(`next attempt in ${inWords(at)}`);
+  // Until the subscription is known, it may be paused.
+  return sub === undefined ? null : say("due now");
+});
+
+interface ActionsProps {
+  readonly keyId: string;
+  readonly eventId: string;
+  readonly subscriptionId: string;
+  readonly again: () => void;
+}
+
+export const PendingActions = part(({ keyId, eventId, subscriptionId, again }: ActionsProps) => {
+  const act = (what: "attempt" | "cancel", told: string) =>
+    useAction(async () => {
+      const at = [keyId, eventId, subscriptionId];
+      await ask("POST", path(`/api-keys/{}/events/{}/deliveries/{}/${what}`, at));
+      showToast(told);
+      again();
+    });
+  const attempt = act("attempt", "It is tried now");
+  const cancel = act("cancel", "It is cancelled: it can still be replayed");
+  const busy = attempt.busy || cancel.busy;
+  return el.div(
+    { class: "pending-actions" },
+    el.div(
+      { class: "row" },
+      el.button({ type: "button", disabled: busy, onClick: attempt.run }, "Try now"),
+      el.button({ type: "button", disabled: busy, onClick: cancel.run }, "Cancel it"),
+    ),
+    problem(attempt.error ?? cancel.error),
+  );
+});

@@ -1,0 +1,71 @@
+/** Makes a link to the portal of a key, to be handed to the customer, and ends all of them. */
+import { useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { Dialog, form } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { Copy, notice, problem, showToast, useAction } from "./elements.ts";
+import { Select } from "./fields.ts";
+import { moment } from "./format.ts";
+
+interface Made {
+  readonly url: string;
+  readonly expiresAt: string;
+}
+
+const ACCESS = [
+  ["manage", "look, and change subscriptions"],
+  ["read", "only look"],
+] as const;
+const LASTING = [
+  ["900", "15 minutes"],
+  ["3600", "1 hour"],
+  ["28800", "8 hours"],
+  ["86400", "1 day"],
+] as const;
+
+export const PortalLink = part(({ keyId, close }: { readonly keyId: string; readonly close: () => void }) => {
+  const [access, setAccess] = useState<string>("manage");
+  const [lasts, setLasts] = useState<string>("3600");
+  const [made, setMade] = useState<Made | undefined>(undefined);
+  const route = path("/api-keys/{}/portal-links", [keyId]);
+  const make = useAction(async () => {
+    const body = { access, expiresInSeconds: Number(lasts) };
+    setMade((await ask<Made>("POST", route, { body })).data);
+  });
+  const end = useAction(async () => {
+    await ask("DELETE", route);
+    setMade(undefined);
+    showToast("All links of this key are ended");
+  });
+  return Dialog({
+    title: "A link for your customer",
+    close,
+    children: form({
+      submit: make.run,
+      children: [
+        el.p(null, "It opens a page with this key alone. Your customer needs no account."),
+        Select({ label: "The customer may", value: access, options: ACCESS, change: setAccess }),
+        Select({ label: "It opens for", value: lasts, options: LASTING, change: setLasts }),
+        made !== undefined &&
+          notice(
+            "warn",
+            el.p(null, `Anyone who has it may use it, until ${moment(made.expiresAt)}. It is shown only this once.`),
+            el.div(
+              { class: "secret" },
+              el.code({ class: "wrap" }, made.url),
+              Copy({ text: made.url, what: "the link" }),
+            ),
+          ),
+        problem(make.error ?? end.error),
+        el.div(
+          { class: "row end" },
+          el.button({ type: "button", disabled: end.busy, onClick: end.run }, "End all links"),
+          el.button(
+            { type: "submit", class: "main", disabled: make.busy },
+            made === undefined ? "Make the link" : "Make another",
+          ),
+        ),
+      ],
+    }),
+  });
+});

@@ -1,0 +1,21 @@
+/**
+ * Takes a portal link: its token stands behind the `#` of the address, which no server and no log sees. It is moved into
+ * the memory of the page at once, so that neither the address nor the history keeps it.
+ */
+import { openAt } from "./route.ts";
+import { readToken, token } from "./token.ts";
+
+const LINK = /^#link=([\w-]+\.[\w-]+\.[\w-]+)$/;
+
+/** Returns whether the address has a link that still opens something. Without one, nothing changes. */
+export function takeLink(): "taken" | "expired" | "none" {
+  const text = LINK.exec(location.hash)?.[1];
+  if (text === undefined) return "none";
+  const read = readToken(text);
+  const [keyId] = read?.keys ?? [];
+  openAt(keyId === undefined ? [] : ["k", keyId, "overview"]);
+  if (read === undefined || keyId === undefined || read.expiresAt <= Date.now()) return "expired";
+  // There is nothing to renew it with.
+  token.set({ ...read, renewAt: read.expiresAt });
+  return "taken";
+}

@@ -1,0 +1,141 @@
+/** Selects rows of a list, and replays, tries or cancels what is selected: at once, with what became of each. */
+import type { ComponentChildren, VNode } from "preact";
+import { useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { el, part } from "./dom.ts";
+import { notice, problem, useAction } from "./elements.ts";
+import { may } from "./may.ts";
+
+/** One that can be selected: an event, or its delivery to one subscription. */
+export interface Selectable {
+  readonly eventId: string;
+  readonly subscriptionId?: string;
+}
+
+interface Result extends Selectable {
+  readonly deliveries: number;
+  readonly more?: true;
+  readonly code?: string;
+  readonly detail?: string;
+}
+
+/** The most that one request takes. */
+const MOST = 100;
+
+export interface Selection {
+  /** The first cell of a row with its checkbox. */
+  pick(one: Selectable, cell: ComponentChildren): VNode;
+  /** The row of buttons over the list. */
+  bar(again: () => void): VNode | false;
+}
+
+/** @param all every row that is shown */
+export function useSelection(keyId: string, all: readonly Selectable[]): Selection {
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
+  const shown = all.filter(({ eventId }) => picked.has(eventId));
+  const toggle = ({ eventId }: Selectable): void => {
+    const next = new Set(picked);
+    if (!next.delete(eventId)) next.add(eventId);
+    setPicked(next);
+  };
+  return {
+    pick: (one, cell) =>
+      !may("change")
+        ? el.span(null, cell)
+        : el.span(
+            { class: "pick" },
+            el.input({
+              type: "checkbox",
+              "aria-label": `Select ${one.eventId}`,
+              checked: picked.has(one.eventId),
+              onChange: () => toggle(one),
+            }),
+            cell,
+          ),
+    bar: (again) =>
+      may("change") &&
+      Bar({
+        keyId,
+        shown,
+        whole: all.length > 0 && shown.length === all.length,
+        pickAll: (on) => setPicked(new Set(on ? all.slice(0, MOST).map(({ eventId }) => eventId) : [])),
+        again,
+      }),
+  };
+}
+
+interface BarProps {
+  readonly keyId: string;
+  readonly shown: readonly Selectable[];
+  readonly whole: boolean;
+  readonly pickAll: (on: boolean) => void;
+  readonly again: () => void;
+}
+
+const ACTIONS = [
+  ["replay", "Replay", "replayed"],
+  ["attempt", "Try now", "tried now"],
+  ["cancel", "Cancel", "cancelled"],
+] as const;
+
+const Bar = part(({ keyId, shown, whole, pickAll, again }: BarProps) => {
+  const [done, setDone] = useState<{ readonly words: string; readonly results: readonly Result[] } | undefined>(
+    undefined,
+  );
+  const act = (action: string, words: string) =>
+    useAction(async () => {
+      const body = { action, deliveries: shown.map(({ eventId, subscriptionId }) => ({ eventId, subscriptionId })) };
+      const { data } = await ask<readonly Result[]>("POST", path("/api-keys/{}/deliveries", [keyId]), { body });
+      setDone({ words, results: data });
+      pickAll(false);
+      again();
+    });
+  const acts = ACTIONS.map(([action, text, words]) => ({ text, ...act(action, words) }));
+  const busy = acts.some((one) => one.busy);
+  return el.div(
+    { class: "selection" },
+    el.div(
+      { class: "row", role: "group", "aria-label": "Selected" },
+      el.label(
+        { class: "pick" },
+        el.input({ type: "checkbox", checked: whole, onChange: () => pickAll(!whole) }),
+        "Select all shown",
+      ),
+      ...(shown.length === 0
+        ? []
+        : acts.map(({ text, run }) =>
+            el.button({ key: text, type: "button", disabled: busy, onClick: run }, `${text} (${shown.length})`),
+          )),
+    ),
+    problem(acts.find(({ error }) => error !== undefined)?.error),
+    done !== undefined && Outcome({ ...done, close: () => setDone(undefined) }),
+  );
+});
+
+interface OutcomeProps {
+  readonly words: string;
+  readonly results: readonly Result[];
+  readonly close: () => void;
+}
+
+const Outcome = part(({ words, results, close }: OutcomeProps) => {
+  const sum = results.reduce((all, { deliveries }) => all + deliveries, 0);
+  const refused = results.filter(({ code, more }) => code !== undefined || more === true);
+  return notice(
+    refused.length === 0 ? "good" : "warn",
+    el.p({ role: "status" }, sum === 1 ? `One delivery is ${words}.` : `${sum} deliveries are ${words}.`),
+    refused.length > 0 &&
+      el.ul(
+        null,
+        ...refused.map(({ eventId, detail, more }) =>
+          el.li(
+            { key: eventId },
+            el.code(null, eventId),
+            " ",
+            detail ?? (more === true ? "has more of them: repeat it." : ""),
+          ),
+        ),
+      ),
+    el.button({ type: "button", class: "plain", onClick: close }, "Close"),
+  );
+});

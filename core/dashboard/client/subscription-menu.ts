@@ -1,0 +1,66 @@
+/** The actions on a subscription, with their dialogs: the same over its settings and over its deliveries. */
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { el } from "./dom.ts";
+import { showToast, useAction } from "./elements.ts";
+import { may } from "./may.ts";
+import { SecretOnce } from "./secret.ts";
+import type { Glance, Secreted } from "./shapes.ts";
+import { DeleteSubscription, Disable, Rotate } from "./subscription-actions.ts";
+import { SubscriptionForm } from "./subscription-form.ts";
+
+type Doing = "edit" | "disable" | "rotate" | "delete";
+
+export interface SubscriptionMenu {
+  readonly buttons: readonly ComponentChildren[];
+  readonly dialogs: readonly ComponentChildren[];
+  readonly error: unknown;
+}
+
+/** @param one `undefined` until it is loaded */
+export function useSubscriptionMenu(keyId: string, one: Glance | undefined, again: () => void): SubscriptionMenu {
+  const [doing, setDoing] = useState<Doing | undefined>(undefined);
+  const [secret, setSecret] = useState<Secreted | undefined>(undefined);
+  const enable = useAction(async () => {
+    await ask("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one?.id ?? ""]), { body: { status: "active" } });
+    showToast("Enabled");
+    again();
+  });
+  if (one === undefined) return { buttons: [], dialogs: [], error: undefined };
+  const close = (): void => setDoing(undefined);
+  const done = (): void => {
+    close();
+    again();
+  };
+  const button = (text: string, what: Doing, kind = "") =>
+    el.button({ type: "button", class: kind, onClick: () => setDoing(what) }, text);
+  return {
+    error: enable.error,
+    buttons: [
+      may("change") && button("Edit", "edit"),
+      may("change") &&
+        (one.status === "active"
+          ? button("Disable…", "disable")
+          : el.button({ type: "button", disabled: enable.busy, onClick: enable.run }, "Enable")),
+      may("rotate") && button("Rotate secret", "rotate"),
+      may("change") && button("Delete", "delete", "danger"),
+    ],
+    dialogs: [
+      doing === "edit" && SubscriptionForm({ keyId, one, close, saved: done }),
+      doing === "disable" && Disable({ keyId, one, close, done }),
+      doing === "rotate" &&
+        Rotate({
+          keyId,
+          one,
+          close,
+          rotated: (made) => {
+            close();
+            setSecret(made);
+          },
+        }),
+      doing === "delete" && DeleteSubscription({ keyId, one, close }),
+      secret !== undefined && SecretOnce({ made: secret, close: () => setSecret(undefined) }),
+    ],
+  };
+}

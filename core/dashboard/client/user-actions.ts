@@ -1,0 +1,173 @@
+/** Adds, changes and removes accounts. A password that the page makes is shown once. */
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { Dialog, form } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { Copy, notice, problem, showToast, useAction } from "./elements.ts";
+import { errorOf, Field, Select } from "./fields.ts";
+import type { Account } from "./shapes.ts";
+
+const BYTES = 18;
+
+/** As `relay users add` makes one: 144 random bits. */
+function freshPassword(): string {
+  const text = String.fromCharCode(...crypto.getRandomValues(new Uint8Array(BYTES)));
+  return btoa(text).replaceAll("+", "-").replaceAll("/", "_");
+}
+
+const ACCESS = [
+  ["manage", "Manage"],
+  ["read", "Look, and change nothing"],
+] as const;
+
+const buttons = (close: () => void, busy: boolean, text: string, kind = "main"): ComponentChildren =>
+  el.div(
+    { class: "row end" },
+    el.button({ type: "button", onClick: close }, "Cancel"),
+    el.button({ type: "submit", class: kind, disabled: busy }, busy ? "One moment…" : text),
+  );
+
+interface OnceProps {
+  readonly username: string;
+  readonly password: string;
+  readonly close: () => void;
+}
+
+const PasswordOnce = part(({ username, password, close }: OnceProps) =>
+  Dialog({
+    title: `The password of ${username}`,
+    close,
+    children: [
+      notice("warn", el.p(null, el.strong(null, "It is shown only this once."), " Hand it over in a safe way.")),
+      el.div({ class: "secret" }, el.code({ class: "wrap" }, password), Copy({ text: password, what: "the password" })),
+      el.div({ class: "row end" }, el.button({ type: "button", class: "main", onClick: close }, "Done")),
+    ],
+  }),
+);
+
+export const AddUser = part(({ close }: { readonly close: () => void }) => {
+  const [username, setUsername] = useState("");
+  const [keys, setKeys] = useState("");
+  const [access, setAccess] = useState("manage");
+  const [password, setPassword] = useState("");
+  const [made, setMade] = useState<{ readonly username: string; readonly password: string } | undefined>(undefined);
+  const { run, busy, error } = useAction(async () => {
+    const ids = keys.split(/[\s,]+/).filter(Boolean);
+    const chosen = password || freshPassword();
+    const body = { username, password: chosen, keys: ids.length === 0 ? ["*"] : ids, access };
+    const { data } = await ask<{ readonly username: string }>("POST", "/auth/users", { body });
+    showToast("The user is added");
+    if (password === "") setMade({ username: data.username, password: chosen });
+    else close();
+  });
+  if (made !== undefined) return PasswordOnce({ key: "once", ...made, close });
+  return Dialog({
+    key: "add",
+    title: "Add a user",
+    close,
+    children: form({
+      submit: run,
+      children: [
+        Field({
+          label: "Username",
+          value: username,
+          change: setUsername,
+          focus: true,
+          error: errorOf(error, "username"),
+        }),
+        Field({
+          label: "API keys",
+          value: keys,
+          change: setKeys,
+          optional: true,
+          hint: "Their ids, with blanks between. Empty: every key, and the relay itself.",
+          error: errorOf(error, "keys"),
+        }),
+        Select({ label: "May", value: access, options: ACCESS, change: setAccess }),
+        Field({
+          label: "Password",
+          value: password,
+          change: setPassword,
+          type: "password",
+          autocomplete: "new-password",
+          optional: true,
+          hint: "12 characters or more. Empty: one is made, and shown once.",
+          error: errorOf(error, "password"),
+        }),
+        problem(error),
+        buttons(close, busy, "Add the user"),
+      ],
+    }),
+  });
+});
+
+interface OneProps {
+  readonly one: Account;
+  readonly close: () => void;
+  readonly done: () => void;
+}
+
+const WHAT = [
+  ["access", "What the user may do"],
+  ["password", "A new password"],
+  ["totp", "Take the second factor off"],
+] as const;
+
+export const ResetUser = part(({ one, close, done }: OneProps) => {
+  const { username, access, totp } = one;
+  const [what, setWhat] = useState("access");
+  const [next, setNext] = useState<string>(access === "read" ? "manage" : "read");
+  const [made, setMade] = useState<string | undefined>(undefined);
+  const { run, busy, error } = useAction(async () => {
+    const password = freshPassword();
+    const body = what === "access" ? { access: next } : what === "totp" ? { totp: false } : { password };
+    await ask("POST", path("/auth/users/{}/reset", [username]), { body });
+    showToast("The user is changed");
+    if (what === "password") setMade(password);
+    else done();
+  });
+  if (made !== undefined) return PasswordOnce({ key: "once", username, password: made, close: done });
+  return Dialog({
+    key: "change",
+    title: `Change ${username}`,
+    close,
+    children: form({
+      submit: run,
+      children: [
+        Select({
+          label: "Change",
+          value: what,
+          options: WHAT.filter(([name]) => totp || name !== "totp"),
+          change: setWhat,
+        }),
+        what === "access" && Select({ label: "May", value: next, options: ACCESS, change: setNext }),
+        what === "password" && el.p(null, "A new password is made, and shown once. The old one ends now."),
+        what === "totp" && el.p(null, "A login then needs the password alone, until the user sets a new one up."),
+        el.p({ class: "quiet" }, "All sessions of the user end."),
+        problem(error),
+        buttons(close, busy, "Change it"),
+      ],
+    }),
+  });
+});
+
+export const RemoveUser = part(({ one: { username }, close, done }: OneProps) => {
+  const { run, busy, error } = useAction(async () => {
+    await ask("DELETE", path("/auth/users/{}", [username]));
+    showToast("The user is removed");
+    done();
+  });
+  return Dialog({
+    title: `Remove ${username}?`,
+    close,
+    children: form({
+      submit: run,
+      children: [
+        el.p(null, "The account is deleted and its sessions end. What it did stays in the audit."),
+        problem(error),
+        buttons(close, busy, "Remove the user", "danger"),
+      ],
+    }),
+  });
+});

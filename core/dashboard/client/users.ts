@@ -1,0 +1,90 @@
+/** Lists the accounts of the relay, for those who own every key: who may do what, and with how many factors. */
+import { useState } from "preact/hooks";
+import { ApiRefusal, ask } from "./api.ts";
+import { el, part } from "./dom.ts";
+import { badge, empty, notice, PageFrame, problem, skeleton, TimeSwitch, useLoad, When } from "./elements.ts";
+import { table } from "./data-table.ts";
+import { may } from "./may.ts";
+import { token } from "./token.ts";
+import type { Account } from "./shapes.ts";
+import { AddUser, RemoveUser, ResetUser } from "./user-actions.ts";
+
+type Doing = "add" | { readonly what: "change" | "remove"; readonly one: Account };
+
+export const Users = part(() => {
+  const [doing, setDoing] = useState<Doing | undefined>(undefined);
+  const { data, error, again } = useLoad((signal) => ask<readonly Account[]>("GET", "/auth/users", { signal }), []);
+  const close = (): void => setDoing(undefined);
+  const done = (): void => {
+    close();
+    again();
+  };
+  const rows = data?.data ?? [];
+  return PageFrame({
+    title: "Users",
+    actions: data !== undefined && [
+      TimeSwitch({}),
+      may("change") && el.button({ type: "button", class: "main", onClick: () => setDoing("add") }, "Add a user"),
+    ],
+    children: [
+      error instanceof ApiRefusal && error.code === "STEP_UP_REQUIRED"
+        ? notice(
+            "info",
+            el.p(null, "The list of users is shown after a fresh code of your second factor."),
+            el.button({ type: "button", onClick: again }, "Confirm that it is you"),
+          )
+        : problem(error, again),
+      data === undefined && error === undefined && skeleton(),
+      data !== undefined && rows.length === 0 && empty("No user yet", "Each user logs in with a name and a password."),
+      rows.length > 0 &&
+        table(
+          "Users",
+          ["User", "API keys", "May", "Second factor", "Created", "Change"],
+          rows.map((one) => ({
+            key: one.username,
+            cells: [
+              el.span({ class: "wrap" }, one.username, isMe(one) && el.small(null, "you")),
+              one.keys[0] === "*"
+                ? "every key"
+                : el.span({ class: "names" }, ...one.keys.map((id) => el.code({ key: id }, id))),
+              one.access === "read" ? "look only" : "manage",
+              one.totp ? badge("on") : badge("off"),
+              When({ at: one.createdAt }),
+              may("change") && Actions({ one, act: (what) => setDoing({ what, one }) }),
+            ],
+          })),
+        ),
+      doing === "add" && AddUser({ close: done }),
+      typeof doing === "object" && doing.what === "change" && ResetUser({ one: doing.one, close, done }),
+      typeof doing === "object" && doing.what === "remove" && RemoveUser({ one: doing.one, close, done }),
+    ],
+  });
+});
+
+const isMe = ({ username }: Account): boolean => username === token.now?.sub;
+
+interface ActionsProps {
+  readonly one: Account;
+  readonly act: (what: "change" | "remove") => void;
+}
+
+/** One's own account is changed on the account's page, so that nobody locks themselves out here. */
+const Actions = ({ one, act }: ActionsProps) =>
+  isMe(one)
+    ? el.span({ class: "quiet" }, "–")
+    : el.span(
+        { class: "row" },
+        el.button(
+          { type: "button", class: "small", "aria-label": `Change ${one.username}`, onClick: () => act("change") },
+          "Change…",
+        ),
+        el.button(
+          {
+            type: "button",
+            class: "small danger",
+            "aria-label": `Remove ${one.username}`,
+            onClick: () => act("remove"),
+          },
+          "Remove…",
+        ),
+      );

@@ -1,0 +1,151 @@
+// Deliveries that wait: tried now, cancelled and selected on the page; and the attempts of all events.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startReceiver, type Receiver } from "../support/receiver.ts";
+import { startRelay, type TestRelay } from "../support/relay.ts";
+import { expectAccessible, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+
+const browser = useBrowser();
+const RETRY = { attempts: 5, firstDelayMs: 3_600_000, factor: 1, maxDelayMs: 3_600_000 };
+let relay: TestRelay;
+let receiver: Receiver;
+let state: State;
+beforeAll(async () => {
+  if (browser.missing !== undefined) return;
+  receiver = await startReceiver({ otherwise: 503 });
+  relay = await startRelay();
+  await using screen = await browser.open(relay);
+  await setUp(relay, screen);
+  state = await screen.page.context().storageState();
+});
+afterAll(async () => {
+  await receiver?.close();
+  await relay?.[Symbol.asyncDispose]();
+});
+const open = (): Promise<Screen> => browser.open(relay, undefined, state);
+
+let keys = 0;
+/** A key with events whose first attempt has failed. */
+async function waiting(count: number) {
+  const keyId = `key_${++keys}`;
+  receiver.answer([], 503);
+  const body = { url: receiver.url("/later"), events: ["*"], retry: RETRY, description: "Later" };
+  const made = await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body });
+  const ids: string[] = [];
+  for (let n = 0; n < count; n++) {
+    const { id } = (await relay.publish({ type: "a:b", keyId, data: { n } })).json.data;
+    ids.push(id);
+    await expect
+      .poll(async () => (await relay.call("GET", `/api-keys/${keyId}/events/${id}`)).json.data.deliveries[0].attempts)
+      .toHaveLength(1);
+  }
+  return { keyId, ids, sub: made.json.data.id as string };
+}
+
+describe.skipIf(browser.missing !== undefined)(`pending deliveries (${browser.missing ?? "in Chromium"})`, () => {
+  it("are tried now, cancelled, and replayed after all", async () => {
+    const { keyId, ids } = await waiting(1);
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go(`k/${keyId}/events/${ids[0]}`, "a:b");
+    await page.getByText("next attempt in").waitFor();
+    await page.getByRole("button", { name: "Try now" }).click();
+    // Two attempts ended the same, so the first is folded.
+    await page.getByText("Attempt 1 ended the same: 503").waitFor();
+    await page.getByText("Attempt 2", { exact: true }).waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Cancel it" }).click();
+    await page.getByText("cancelled · somebody cancelled it").waitFor();
+    receiver.answer([], 200);
+    await page.getByRole("button", { name: "Replay", exact: true }).click();
+    await page.getByText("delivered · 200").waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it("are not said to be due before the page knows whether the endpoint is paused", async () => {
+    const { keyId, ids } = await waiting(1);
+    await using screen = await open();
+    const { page } = screen;
+    // A delivery that is due while the circuit breaker pauses its endpoint, which the page learns later.
+    const known = Promise.withResolvers<void>();
+    await page.route(
+      (url) => url.pathname === `/api-keys/${keyId}/events/${ids[0]}`,
+      async (route) => {
+        const response = await route.fetch();
+        const json = await response.json();
+        json.data.deliveries[0].nextAttemptAt = new Date(Date.now() - 1_000).toISOString();
+        await route.fulfill({ response, json });
+      },
+    );
+    await page.route(
+      (url) => url.pathname === `/api-keys/${keyId}/stats`,
+      async (route) => {
+        await known.promise;
+        const response = await route.fetch();
+        const json = await response.json();
+        json.data.subscriptions[0].restsUntil = new Date(Date.now() + 600_000).toISOString();
+        await route.fulfill({ response, json });
+      },
+    );
+    await screen.go(`k/${keyId}/events/${ids[0]}`, "a:b");
+    await page.getByRole("button", { name: "Try now" }).waitFor();
+    expect(await page.getByText("due now").count()).toBe(0);
+    known.resolve();
+    await page.getByText(/the endpoint is paused: next attempt in (?:9|10) min/).waitFor();
+    expect(await page.getByText("due now").count()).toBe(0);
+  });
+
+  it("are selected, and each says what became of it", async () => {
+    const { keyId, ids, sub } = await waiting(3);
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go(`k/${keyId}/events`, "Events");
+    for (const id of ids.slice(0, 2)) await page.getByLabel(`Select ${id}`).check();
+    await page.getByRole("button", { name: "Cancel (2)" }).click();
+    await page.getByText("2 deliveries are cancelled.").waitFor();
+    await screen.go(`k/${keyId}/subscriptions/${sub}/deliveries`, /^(?:Later|Deliveries)$/);
+    await page.getByLabel("Select all shown").check();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Cancel (3)" }).click();
+    await page.getByText("One delivery is cancelled.").waitFor();
+    await page.getByText("The delivery has ended: it is cancelled.").first().waitFor();
+    receiver.answer([], 200);
+    await page.getByLabel("Select all shown").check();
+    await page.getByRole("button", { name: "Replay (3)" }).click();
+    await page.getByText("3 deliveries are replayed.").waitFor();
+    await receiver.waitFor(6);
+    expect(complaints).toEqual([]);
+  });
+
+  it("are found among the attempts of all events, by their answer", async () => {
+    const { keyId, ids } = await waiting(2);
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go(`k/${keyId}/attempts?code=503`, "Attempts");
+    const rows = page.getByRole("region", { name: "Attempts" }).locator("tbody tr");
+    await expect.poll(() => rows.count()).toBe(2);
+    await page.getByRole("link", { name: "Later" }).first().waitFor();
+    await expectAccessible(page);
+    await page.getByLabel("Answered with").fill("200");
+    await page.getByRole("button", { name: "Search", exact: true }).click();
+    await page.getByRole("heading", { name: "No attempt here" }).waitFor();
+    await screen.go(`k/${keyId}/attempts`, "Attempts");
+    await page.getByRole("link", { name: ids[0] as string }).click();
+    await page.getByRole("heading", { level: 1, name: "a:b" }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it("show their data laid out, as no parser would change it, and byte for byte", async () => {
+    const { keyId } = await waiting(0);
+    const data = '{"n":1.50,"big":12345678901234567890,"e":{},"l":[],"s":"a, {b}: \\"c\\"","m":[1,{"x":null}]}';
+    const { id } = (await relay.publish(`{"type":"a:b","keyId":"${keyId}","data":${data}}`)).json.data;
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/events/${id}`, "a:b");
+    const shown = page.getByLabel("The data", { exact: true });
+    expect(await shown.textContent()).toBe(
+      '{\n  "n": 1.50,\n  "big": 12345678901234567890,\n  "e": {},\n  "l": [],\n  "s": "a, {b}: \\"c\\"",\n  "m": [\n    1,\n    {\n      "x": null\n    }\n  ]\n}',
+    );
+    await page.getByRole("button", { name: "Raw" }).click();
+    expect(await shown.textContent()).toBe(data);
+  });
+});

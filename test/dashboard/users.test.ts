@@ -1,0 +1,87 @@
+// The accounts of a relay on its page: listed, added, changed and removed by those who own every key.
+import { describe, expect, it } from "vitest";
+import { totpCode } from "../../plugins/auth/accounts/codes.ts";
+import { startRelay } from "../support/relay.ts";
+import { expectAccessible, PASSWORD, picture, setUp, useBrowser, type Screen } from "./browser.ts";
+
+const browser = useBrowser();
+
+/** Turns the second factor on. */
+async function enrol({ page, ...screen }: Screen): Promise<void> {
+  await screen.go("account", "Account");
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Set up a second factor" }).click();
+  const secret = (await page.locator(".steps code").innerText()).replaceAll(" ", "");
+  await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, Math.floor(Date.now() / 30_000)));
+  await page.getByRole("button", { name: "Turn it on" }).click();
+  await page.getByRole("button", { name: "I have kept them" }).click();
+}
+
+describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.missing ?? "in Chromium"})`, () => {
+  it("are listed after a fresh second factor, added with a password shown once, changed and removed", async () => {
+    await using relay = await startRelay();
+    await using screen = await browser.open(relay);
+    const { page, complaints } = screen;
+    await setUp(relay, screen);
+    await screen.go("users", "Users");
+    await page.getByText("your account has none yet").waitFor();
+    await page.getByRole("button", { name: "Not now" }).click();
+    await page.getByRole("button", { name: "Confirm that it is you" }).waitFor();
+    await expectAccessible(page);
+    await enrol(screen);
+    await page.getByRole("link", { name: "Users" }).click();
+    await page.getByRole("row", { name: /^ada.*every key.*manage.*on/ }).waitFor();
+
+    await page.getByRole("button", { name: "Add a user" }).click();
+    await page.getByLabel("Username").fill("Grace");
+    await page.getByLabel("API keys").fill("key_1, key_2");
+    await page.getByLabel("May").selectOption("read");
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Add the user" }).click();
+    await page.getByRole("heading", { name: "The password of grace" }).waitFor();
+    const password = await page.locator(".secret code").innerText();
+    expect(password).toMatch(/^[\w-]{24}$/);
+    await page.getByRole("button", { name: "Done" }).click();
+    const grace = page.getByRole("row", { name: /^grace/ });
+    await expect.poll(() => grace.innerText()).toMatch(/key_1\s*key_2\s+look only\s+off/);
+    await expectAccessible(page);
+    await picture(page, "users");
+
+    // She logs in with it, sees her keys, and no users.
+    await using hers = await browser.open(relay);
+    await hers.page.goto(`${relay.url}/developers`);
+    await hers.page.getByLabel("Username").fill("grace");
+    await hers.page.getByLabel("Password").fill(password);
+    await hers.page.getByRole("button", { name: "Log in" }).click();
+    await hers.page.getByText("You may only look").waitFor();
+    expect(await hers.page.getByRole("link", { name: "Users" }).count()).toBe(0);
+
+    await page.getByRole("button", { name: "Change grace" }).click();
+    await page.getByRole("button", { name: "Change it", exact: true }).click();
+    await expect.poll(() => grace.innerText()).toMatch(/manage\s+off/);
+    await page.getByRole("button", { name: "Remove grace" }).click();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Remove the user" }).click();
+    await grace.waitFor({ state: "detached" });
+    await hers.page.reload();
+    await hers.page.getByRole("heading", { name: "Log in" }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it("a name that is taken and a short password are told in the dialog", async () => {
+    await using relay = await startRelay();
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await setUp(relay, screen);
+    await enrol(screen);
+    await screen.go("users", "Users");
+    await page.getByRole("button", { name: "Add a user" }).click();
+    await page.getByLabel("Username").fill("ada");
+    await page.getByLabel("Password").fill("short");
+    await page.getByRole("button", { name: "Add the user" }).click();
+    await page.getByText("must be 12 to").first().waitFor();
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Add the user" }).click();
+    await page.getByText("There is already a user of that name.").waitFor();
+  });
+});
