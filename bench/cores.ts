@@ -12,6 +12,7 @@ import type { FromReceiver } from "./throughput/messages.ts";
 import { endAll, median, own, start } from "./throughput/process.ts";
 import { prepare } from "./throughput/relay.ts";
 import { pass } from "./throughput/rounds.ts";
+import { WARM_SECONDS } from "./throughput/world.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -49,7 +50,8 @@ async function measure(threads: number) {
     const publisher = start("publisher.ts");
     const world = { receiver, publisher, relay, url, ca, secret, connections };
     say("warming up …");
-    await pass(world, running, seconds);
+    // Each thread compiles for itself what is hot.
+    await pass(world, running, WARM_SECONDS * Math.min(threads, 4));
     try {
       quarters = quarterCores(running.child.pid as number);
     } catch (error) {

@@ -127,13 +127,17 @@ async function run(folder: string) {
   say(`${seconds} s beside them …`);
   const beside = await measure(receiver, relay, seconds);
   stop();
-  const { requests, mostOpen } = await bad.ask<Extract<FromHostile, { kind: "figures" }>>({ kind: "read" });
+  const { requests, mostOpen, connections, resumed } = await bad.ask<Extract<FromHostile, { kind: "figures" }>>({
+    kind: "read",
+  });
   running.child.kill("SIGKILL");
   const ratio = beside.p99 / alone.p99;
   return {
     hostile,
     hostileRequests: requests,
     hostileMostOpen: mostOpen,
+    hostileConnections: connections,
+    hostileResumed: resumed,
     seconds,
     alone,
     beside,
@@ -153,7 +157,8 @@ await benchRun({
     row("publish sent → receiver alone, ms", result.alone);
     row(`beside ${hostile} hostile ones, ms`, result.beside);
     console.log(
-      `hostile requests: ${JSON.stringify(result.hostileRequests)}, at most ${result.hostileMostOpen} at once`,
+      `hostile requests: ${JSON.stringify(result.hostileRequests)}, at most ${result.hostileMostOpen} at once; ` +
+        `${result.hostileConnections} connections, ${result.hostileResumed} of them resumed`,
     );
     console.log(`p99 is ${result.ratio} times as long: ${result.met ? "as it should be" : "too long"}`);
   },

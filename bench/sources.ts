@@ -86,7 +86,7 @@ interface Lag {
 async function lagOf(world: World, running: RunningRelay, from: Upstream | "http"): Promise<Lag> {
   const { receiver } = world;
   let figures: Figures;
-  if (from === "http") ({ figures } = await pass(world, running, seconds, RATE));
+  if (from === "http") ({ figures } = await pass(world, running, seconds, { rate: RATE }));
   else {
     await receiver.ask({ kind: "reset" });
     const sent = await pushSteadily(from);
@@ -150,7 +150,7 @@ async function measure(folder: string) {
     }
   }
   say(`lag at ${RATE} messages/s, ${seconds} s each …`);
-  await pass(world, running, seconds, RATE);
+  await pass(world, running, seconds, { rate: RATE });
   const lags = new Map<Upstream | "http", Lag>();
   for (const one of all) lags.set(one, await lagOf(world, running, one));
   await running.stop();

@@ -1,79 +1,111 @@
-// `npm run bench -- storages`: the main job on SQLite and on Redis in turns, and what the one does of the other.
-// Redis is a server of its own on this machine, and syncs before it answers, as SQLite does; `--fsync everysec` eases that.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+// The main job on each storage, for each form of a publication, beside the raw loop: events with ids of the relay's and of
+// the publisher's, one a request, a hundred in a list and a hundred as NDJSON. Redis is a server of its own on this machine,
+// and syncs before it answers, as SQLite and the filesystem do; `--fsync everysec` eases that.
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { endServers, redisServer } from "./queue/surroundings.ts";
+import { benchRun, round, say, within } from "./throughput/bench-run.ts";
+import { eventsIn, type Form, FORMS } from "./throughput/event.ts";
+import { median } from "./throughput/process.ts";
+import { meanOf, pass, type Passed, type Raw, rawLoop } from "./throughput/rounds.ts";
+import { openWorld } from "./throughput/world.ts";
 
 const { values: options } = parseArgs({
   options: {
     json: { type: "boolean", default: false },
-    seconds: { type: "string", default: "4" },
-    /** How often the two take turns. */
+    /** How long each form is published in a round. */
+    seconds: { type: "string", default: "2" },
     rounds: { type: "string", default: "3" },
+    storages: { type: "string", default: "sqlite,filesystem,redis,memory" },
     fsync: { type: "string", default: "always" },
   },
 });
+const seconds = within(options.seconds, 1, 30, 2);
+const rounds = within(options.rounds, 1, 20, 3);
 const fsync = options.fsync === "everysec" ? "everysec" : "always";
-const rounds = Math.min(Math.max(Number(options.rounds) || 3, 1), 20);
+const names = options.storages.split(",");
+const CONNECTIONS = 64;
+/** Connections that publish lists: a hundred events each are under way on them. */
+const LISTS = 2;
+const WARM_S = 8;
 
-interface Run {
+interface Row {
+  readonly storage: string;
+  readonly form: Form;
   readonly eventsPerSecond: number;
+  readonly least: number;
+  readonly most: number;
+  /** Events to one request of the raw loop in the same time. */
   readonly ratio: number;
   readonly cpuMicrosecondsPerEvent: number;
+  /** CPU of an event to that of a request of the raw loop. */
+  readonly cpuRatio: number;
+  readonly repeated: number;
 }
 
-async function measure(storage: string): Promise<Run> {
-  const file = join(import.meta.dirname, "throughput.ts");
-  const args = [file, "--json", "--seconds", options.seconds, "--storage", storage, "--log", "warn"];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-  let text = "";
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
-  const [code] = (await once(child, "close")) as [number | null];
-  if (code !== 0) throw new Error(`${storage} was not measured`);
-  return JSON.parse(text) as Run;
-}
+type Round = Readonly<Record<Form, Passed>> & { readonly raw: Raw };
 
-const round = (value: number): number => Number(value.toFixed(2));
-function spread(values: readonly number[]): { readonly least: number; readonly median: number; readonly most: number } {
-  const sorted = values.toSorted((a, b) => a - b);
-  return { least: sorted[0] ?? 0, median: sorted[Math.floor(sorted.length / 2)] ?? 0, most: sorted.at(-1) ?? 0 };
-}
-
-const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
-const turns: { readonly sqlite: Run; readonly redis: Run; readonly ratio: number }[] = [];
-try {
-  for (let turn = 1; turn <= rounds; turn++) {
-    process.stderr.write(`round ${turn} of ${rounds}\n`);
-    const url = await redisServer(folder, fsync);
-    const sqlite = await measure("sqlite()");
-    const redis = await measure(`redis({ url: "${url}" })`);
-    await endServers();
-    turns.push({ sqlite, redis, ratio: round(redis.eventsPerSecond / sqlite.eventsPerSecond) });
+async function onStorage(storage: string, folder: string): Promise<Row[]> {
+  const dir = join(folder, storage);
+  await mkdir(dir);
+  const expression = storage === "redis" ? `redis({ url: "${await redisServer(dir, fsync)}" })` : `${storage}()`;
+  say(`${storage}: warming up …`);
+  const world = await openWorld({ folder: dir, connections: CONNECTIONS, storage: expression, logLevel: "warn" });
+  const publish = (form: Form, forSeconds: number): Promise<Passed> =>
+    pass(world, world.running, forSeconds, { form, connections: eventsIn(form) > 1 ? LISTS : CONNECTIONS });
+  for (const form of FORMS) await publish(form, WARM_S / FORMS.length);
+  const taken: Round[] = [];
+  let before = await rawLoop(world, seconds);
+  for (let i = 0; i < rounds; i++) {
+    say(`${storage}: round ${i + 1} of ${rounds} …`);
+    const passed: Partial<Record<Form, Passed>> = {};
+    for (const form of FORMS) passed[form] = await publish(form, seconds);
+    const after = await rawLoop(world, seconds);
+    taken.push({ ...(passed as Record<Form, Passed>), raw: meanOf(before, after) });
+    before = after;
   }
-  const result = {
-    fsync,
-    sqlite: spread(turns.map(({ sqlite }) => sqlite.eventsPerSecond)),
-    redis: spread(turns.map(({ redis }) => redis.eventsPerSecond)),
-    ratio: spread(turns.map(({ ratio }) => ratio)),
+  await world.end();
+  await endServers();
+  return FORMS.map((form) => rowOf(storage, form, taken));
+}
+
+function rowOf(storage: string, form: Form, taken: readonly Round[]): Row {
+  const rates = taken.map((one) => one[form].eventsPerSecond);
+  return {
+    storage,
+    form,
+    eventsPerSecond: round(median(rates)),
+    least: round(Math.min(...rates)),
+    most: round(Math.max(...rates)),
+    ratio: round(median(taken.map((one) => one[form].eventsPerSecond / one.raw.perSecond)), 2),
+    cpuMicrosecondsPerEvent: round(median(taken.map((one) => one[form].cpu))),
+    cpuRatio: round(median(taken.map((one) => one[form].cpu / one.raw.cpu)), 2),
+    repeated: taken.reduce((sum, one) => sum + one[form].figures.repeated, 0),
   };
-  if (options.json) console.log(JSON.stringify({ ...result, turns }));
-  else {
+}
+
+await benchRun({
+  longestS: names.length * (120 + rounds * (seconds * 20 + 20)),
+  json: options.json,
+  async measure(folder) {
+    const rows: Row[] = [];
+    for (const name of names) rows.push(...(await onStorage(name, folder)));
+    return { seconds, rounds, fsync, rows };
+  },
+  met: ({ rows }) => rows.every(({ repeated }) => repeated === 0),
+  print({ rows }) {
     console.table(
-      turns.map(({ sqlite, redis, ratio }) => ({
-        "sqlite, events/s": sqlite.eventsPerSecond,
-        "redis, events/s": redis.eventsPerSecond,
-        "redis / sqlite": ratio,
-        "sqlite, µs CPU": sqlite.cpuMicrosecondsPerEvent,
-        "redis, µs CPU": redis.cpuMicrosecondsPerEvent,
+      rows.map(({ storage, form, eventsPerSecond, least, most, ratio, cpuMicrosecondsPerEvent, cpuRatio }) => ({
+        storage,
+        form,
+        "events/s": eventsPerSecond,
+        "of the rounds": `${least} … ${most}`,
+        "to the raw loop": ratio,
+        "µs CPU an event": cpuMicrosecondsPerEvent,
+        "CPU to the raw loop": cpuRatio,
       })),
     );
-    console.log(`redis / sqlite: median ${result.ratio.median}, from ${result.ratio.least} to ${result.ratio.most}`);
-  }
-} finally {
-  await endServers();
-  await rm(folder, { recursive: true, force: true });
-}
+  },
+  end: endServers,
+});

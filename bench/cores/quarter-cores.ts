@@ -20,8 +20,11 @@ export function quarterCores(pid: number): QuarterCores {
   const root = join(isV1 ? V1 : V2, `relay-bench-${pid}`);
   const made = [root];
   mkdirSync(root);
-  if (!isV1) {
+  // The quarters are the relay's, whatever else the machine does.
+  if (isV1) writeFileSync(join(root, "cpu.shares"), "100000");
+  else {
     writeFileSync(join(V2, "cgroup.subtree_control"), "+cpu");
+    writeFileSync(join(root, "cpu.weight"), "10000");
     writeFileSync(join(root, "cgroup.procs"), String(pid));
   }
   const threads: string[] = [];

@@ -11,12 +11,20 @@ export type ToHostile =
   | { readonly kind: "read" };
 export type FromHostile =
   | { readonly kind: "listening"; readonly ports: readonly number[] }
-  | { readonly kind: "figures"; readonly requests: Readonly<Record<string, number>>; readonly mostOpen: number };
+  | {
+      readonly kind: "figures";
+      readonly requests: Readonly<Record<string, number>>;
+      readonly mostOpen: number;
+      readonly connections: number;
+      readonly resumed: number;
+    };
 
 const say = (message: FromHostile): void => void process.send?.(message);
 const requests: Record<string, number> = {};
 let open = 0;
 let mostOpen = 0;
+let connections = 0;
+let resumed = 0;
 
 function answer(request: IncomingMessage, response: ServerResponse): void {
   const mood = (request.url ?? "").slice(1).split("/")[0] ?? "";
@@ -43,7 +51,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
 }
 
 process.on("message", (message: ToHostile) => {
-  if (message.kind === "read") return say({ kind: "figures", requests, mostOpen });
+  if (message.kind === "read") return say({ kind: "figures", requests, mostOpen, connections, resumed });
   const { cert, key, servers } = message;
   const listening = Array.from(
     { length: servers },
@@ -51,6 +59,10 @@ process.on("message", (message: ToHostile) => {
       new Promise<number>((done) => {
         const server = createServer({ cert, key, keepAliveTimeout: 60_000 }, answer);
         server.on("tlsClientError", () => {});
+        server.on("secureConnection", (socket) => {
+          connections++;
+          if (socket.isSessionReused()) resumed++;
+        });
         server.listen(0, "127.0.0.1", () => done((server.address() as AddressInfo).port));
       }),
   );

@@ -2,7 +2,7 @@
 import { loadConfig } from "../../config/load.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { composeRelay } from "../../core/runtime/compose/compose.ts";
-import { tidyHeap } from "../../core/runtime/v8-settings.ts";
+import { keepHeapTidy } from "../../core/runtime/v8-settings.ts";
 import { createLog } from "../../core/runtime/observability/index.ts";
 
 const { plan } = await loadConfig({
@@ -25,4 +25,4 @@ const log = { ...createLog("silent"), debug: nothing, info: nothing, warn: nothi
 const relay = composeRelay(plan, { clock: systemClock(), log, metrics });
 process.on("SIGTERM", () => void relay.stop().then(() => process.exit(0)));
 await relay.start();
-await tidyHeap();
+void keepHeapTidy(systemClock(), new AbortController().signal);

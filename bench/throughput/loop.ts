@@ -6,7 +6,7 @@ import { signingKey } from "../../core/signing/secret.ts";
 import { deliveryLike, nowMs } from "./event.ts";
 import type { LoopReply, LoopRequest } from "./messages.ts";
 
-async function run({ url, ca, secret, connections, seconds }: LoopRequest): Promise<LoopReply> {
+async function run({ url, ca, secret, connections, seconds, rate }: LoopRequest): Promise<LoopReply> {
   const { origin, pathname: path } = new URL(url);
   const pool = new Pool(origin, { connections, pipelining: 1, connect: { ca } });
   const body = Buffer.from(deliveryLike());
@@ -16,18 +16,34 @@ async function run({ url, ca, secret, connections, seconds }: LoopRequest): Prom
   const cpu = process.cpuUsage();
   const from = nowMs();
   const until = from + seconds * 1_000;
+  const latencies: number[] = [];
   const one = async (): Promise<void> => {
-    while (nowMs() < until) {
-      const reply = await pool.request({ method: "POST", path, headers, body });
-      await reply.body.dump();
-      requests++;
-    }
+    const reply = await pool.request({ method: "POST", path, headers, body });
+    await reply.body.dump();
+    requests++;
   };
-  await Promise.all(Array.from({ length: connections }, one));
+  const flood = async (): Promise<void> => {
+    while (nowMs() < until) await one();
+  };
+  const paced = async (perSecond: number): Promise<void> => {
+    const open = new Set<Promise<void>>();
+    for (let made = 0; nowMs() < until; await new Promise((done) => setTimeout(done, 1))) {
+      const now = nowMs();
+      for (; made < Math.floor(((now - from) * perSecond) / 1_000); made++) {
+        const done = one().then(() => {
+          latencies.push(nowMs() - now);
+          open.delete(done);
+        });
+        open.add(done);
+      }
+    }
+    await Promise.all(open);
+  };
+  await (rate === undefined ? Promise.all(Array.from({ length: connections }, flood)) : paced(rate));
   const ms = nowMs() - from;
   const { user, system } = process.cpuUsage(cpu);
   await pool.close();
-  return { requests, ms, cpuMicroseconds: user + system };
+  return { requests, ms, latencies, cpuMicroseconds: user + system };
 }
 
 process.on("message", (request: LoopRequest) => {

@@ -1,4 +1,5 @@
 // What the processes of a run say to each other.
+import type { Form } from "./event.ts";
 
 export type ToReceiver =
   | { readonly kind: "listen"; readonly cert: string; readonly key: string }
@@ -28,10 +29,14 @@ export interface LoopRequest {
   readonly secret: string;
   readonly connections: number;
   readonly seconds: number;
+  /** Requests a second, evenly; as fast as answers come when left out. */
+  readonly rate?: number;
 }
 export interface LoopReply {
   readonly requests: number;
   readonly ms: number;
+  /** With a rate: from when each was due until its answer, ms. */
+  readonly latencies: readonly number[];
   /** Of the loop's own process. */
   readonly cpuMicroseconds: number;
 }
@@ -41,11 +46,18 @@ export interface PublishRequest {
   readonly token: string;
   readonly connections: number;
   readonly seconds: number;
-  /** Events per second, evenly; as fast as answers come when left out. */
+  /** Requests a second, evenly; as fast as answers come when left out. */
   readonly rate?: number;
+  /** @default "single" */
+  readonly form?: Form;
+  readonly keyId?: string;
+  /** Ends after so many requests, when that is before the time is over. */
+  readonly most?: number;
 }
 export interface PublishReply {
+  /** Events. */
   readonly accepted: number;
+  /** Requests. */
   readonly refused: number;
   /** Monotonic ms. */
   readonly from: number;

@@ -1,6 +1,6 @@
-// Publishes one event a request over kept connections, as cheaply as can be: it shares the cores with what is measured.
+// Publishes over kept connections, as cheaply as can be: it shares the cores with what is measured.
 import { connect, type Socket } from "node:net";
-import { nowMs, publication } from "./event.ts";
+import { eventsIn, type Form, KEY_ID, nowMs, request, stamp, typeOf } from "./event.ts";
 import type { PublishReply, PublishRequest } from "./messages.ts";
 
 const ACCEPTED = "HTTP/1.1 202";
@@ -20,11 +20,11 @@ class Line {
     this.#head = head;
   }
 
-  static async open(port: number, token: string): Promise<Line> {
-    const length = Buffer.byteLength(publication());
+  static async open(port: number, token: string, form: Form, keyId: string): Promise<Line> {
+    const length = Buffer.byteLength(request(form, keyId));
     const line = new Line(
       `POST /events HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n` +
-        `Content-Type: application/json\r\nContent-Length: ${length}${HEAD_END}`,
+        `Content-Type: ${typeOf(form)}\r\nContent-Length: ${length}${HEAD_END}`,
     );
     // Read past the stream, into one buffer for good: a stream would make objects of each answer.
     const buffer = Buffer.allocUnsafe(ANSWER_BYTES);
@@ -43,10 +43,10 @@ class Line {
     return line;
   }
 
-  send(done: (accepted: boolean) => void): void {
+  send(body: string, done: (accepted: boolean) => void): void {
     if (this.#socket === undefined || this.#socket.destroyed) return done(false);
     this.#done = done;
-    this.#socket.write(this.#head + publication(), "latin1");
+    this.#socket.write(this.#head + body, "latin1");
   }
 
   close(): void {
@@ -73,28 +73,39 @@ class Line {
   }
 }
 
-async function run({ port, token, connections, seconds, rate }: PublishRequest): Promise<PublishReply> {
-  const lines = await Promise.all(Array.from({ length: connections }, () => Line.open(port, token)));
-  const counts = { accepted: 0, refused: 0 };
-  const count = (accepted: boolean): void => void (accepted ? counts.accepted++ : counts.refused++);
+async function run(wanted: PublishRequest): Promise<PublishReply> {
+  const { port, token, connections, seconds, rate, form = "single", keyId = KEY_ID } = wanted;
+  const most = wanted.most ?? Number.POSITIVE_INFINITY;
+  const lines = await Promise.all(Array.from({ length: connections }, () => Line.open(port, token, form, keyId)));
+  const counts = { sent: 0, accepted: 0, refused: 0 };
   const from = nowMs();
   const until = from + seconds * 1_000;
-  if (rate === undefined) {
-    await Promise.all(lines.map((line) => flood(line, count, () => nowMs() < until && counts.refused < 100)));
-  } else {
-    await paced(lines, count, from, until, rate);
-  }
+  const sending: Sending = {
+    body: (at) => request(form, keyId, at),
+    count: (accepted) => void (accepted ? counts.accepted++ : counts.refused++),
+    more: () => nowMs() < until && counts.refused < 100 && counts.sent++ < most,
+  };
+  await (rate === undefined
+    ? Promise.all(lines.map((line) => flood(line, sending)))
+    : paced(lines, sending, from, until, rate));
   const to = nowMs();
   for (const line of lines) line.close();
-  return { ...counts, from, to };
+  return { accepted: counts.accepted * eventsIn(form), refused: counts.refused, from, to };
 }
 
-/** One event after the other, each as soon as the one before it is answered. */
-const flood = (line: Line, count: (accepted: boolean) => void, more: () => boolean): Promise<void> =>
+interface Sending {
+  body(at: string): string;
+  count(accepted: boolean): void;
+  /** Whether another request is to be sent. */
+  more(): boolean;
+}
+
+/** One request after the other, each as soon as the one before it is answered. */
+const flood = (line: Line, { body, count, more }: Sending): Promise<void> =>
   new Promise((resolve) => {
     const next = (): void => {
       if (!more()) return resolve();
-      line.send((accepted) => {
+      line.send(body(stamp()), (accepted) => {
         count(accepted);
         next();
       });
@@ -102,38 +113,45 @@ const flood = (line: Line, count: (accepted: boolean) => void, more: () => boole
     next();
   });
 
-/** Sends `rate` events a second, each on a free line; without one it falls behind, and the latencies show it. */
+/**
+ * `rate` requests a second, whatever answers take (an open loop). What is due while no line is free waits here, and its
+ * time counts from when it was due.
+ */
 async function paced(
   lines: readonly Line[],
-  count: (accepted: boolean) => void,
+  { body, count, more }: Sending,
   from: number,
   until: number,
   rate: number,
 ): Promise<void> {
   const free = [...lines];
-  const busy = new Set<Promise<void>>();
-  let sent = 0;
-  while (nowMs() < until) {
-    const due = Math.floor(((nowMs() - from) * rate) / 1_000);
-    while (sent < due && free.length > 0) {
+  const waiting: string[] = [];
+  let made = 0;
+  let open = 0;
+  const begin = (): void => {
+    for (let at = waiting[0]; at !== undefined && free.length > 0; at = waiting[0]) {
+      waiting.shift();
+      if (!more()) return void (waiting.length = 0);
       const line = free.pop() as Line;
-      sent++;
-      const done = new Promise<void>((answered) => {
-        line.send((accepted) => {
-          count(accepted);
-          free.push(line);
-          answered();
-        });
-      }).then(() => void busy.delete(done));
-      busy.add(done);
+      open++;
+      line.send(body(at), (accepted) => {
+        count(accepted);
+        free.push(line);
+        open--;
+        begin();
+      });
     }
+  };
+  while (nowMs() < until || open > 0) {
+    const due = Math.floor(((Math.min(nowMs(), until) - from) * rate) / 1_000);
+    for (const at = stamp(); made < due; made++) waiting.push(at);
+    begin();
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  await Promise.all(busy);
 }
 
-process.on("message", (request: PublishRequest) => {
-  run(request).then(
+process.on("message", (wanted: PublishRequest) => {
+  run(wanted).then(
     (reply) => process.send?.(reply),
     (error: unknown) => {
       console.error(error);

@@ -15,7 +15,8 @@ let fromSent: number[] = [];
 let fromAccepted: number[] = [];
 let wanted = Number.POSITIVE_INFINITY;
 
-function check(body: Buffer, signature: string | string[] | undefined, id: string | string[] | undefined): void {
+/** @param url tells the subscriptions of an event apart */
+function check(body: Buffer, signature: string | string[] | undefined, id: unknown, url: string): void {
   const text = body.toString("latin1");
   if (!text.endsWith(ENDING) || signature !== createHmac("sha256", secret).update(body).digest("hex")) {
     bad++;
@@ -23,7 +24,7 @@ function check(body: Buffer, signature: string | string[] | undefined, id: strin
   }
   good++;
   if (typeof id === "string") {
-    ids.add(id);
+    ids.add(`${id} ${url}`);
     fromSent.push(nowMs() - sentAt(text));
     fromAccepted.push(Date.now() - acceptedAt(text));
   }
@@ -42,7 +43,8 @@ process.on("message", (message: ToReceiver) => {
         request.on("data", (part: Buffer) => parts.push(part));
         request.on("end", () => {
           const body = parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
-          check(body, request.headers["x-relay-webhook-signature"], request.headers["webhook-id"]);
+          const { headers, url = "" } = request;
+          check(body, headers["x-relay-webhook-signature"], headers["webhook-id"], url);
           response.writeHead(200, { "content-length": "0" }).end();
         });
       });
