@@ -24,7 +24,7 @@ const ENDS: Readonly<Record<DeliveryStatus, readonly EndReason[]>> = {
   pending: [],
   delivered: [],
   failed: ["exhausted", "endpoint_gone", "subscription_disabled", "record_damaged"],
-  cancelled: ["subscription_deleted"],
+  cancelled: ["subscription_deleted", "cancel_requested"],
 };
 
 describe("the architecture page", () => {
@@ -37,7 +37,7 @@ describe("the architecture page", () => {
       if (reasons.length === 0) continue;
       expect(all.filter(({ to }) => to === status).map(({ label }) => label)).toEqual(reasons);
     }
-    expect(all.filter(({ from }) => from === "cancelled").map(({ to }) => to)).toEqual(["[*]"]);
+    expect(all.filter(({ from }) => from === "cancelled").map(({ to }) => to)).toEqual(["pending", "[*]"]);
   });
 
   it("charts what a node does with a delivery without a state that nothing leads to, or that leads nowhere", () => {
