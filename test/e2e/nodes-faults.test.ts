@@ -12,7 +12,8 @@ const missing = needs("redis");
 const LEASE_MS = 2_000;
 /** Fewer than a lease: no attempt outlasts it. */
 const TIMEOUT_MS = 1_200;
-const CONFIG = `delivery: { timeoutMs: ${TIMEOUT_MS} }, retry: { attempts: 5, firstDelayMs: 300, factor: 1, maxDelayMs: 300 },`;
+/** Time-outs here are the test's doing: no circuit breaker rests for a minute because of them. */
+const CONFIG = `health: { breakerAfter: 1000000 }, delivery: { timeoutMs: ${TIMEOUT_MS} }, retry: { attempts: 5, firstDelayMs: 300, factor: 1, maxDelayMs: 300 },`;
 /** What each node has under way at most, of one subscription. */
 const UNDER_WAY = 16;
 
@@ -100,7 +101,6 @@ describe.skipIf(missing !== undefined)(`a node of two${missing === undefined ? "
     // Its answers are on their way, and wait for it.
     go.resolve(200);
     await delivered(a, 60, 12_000);
-    const before = receiver.requests.length;
     b.running.kill("SIGCONT");
     await eventually("the stopped one is at work again", async () => {
       const { backlog } = (await b.call("GET", "/relay/status")).json.data;
@@ -109,8 +109,8 @@ describe.skipIf(missing !== undefined)(`a node of two${missing === undefined ? "
     await publish(b, 1, "after");
     await delivered(a, 61, 5_000);
     await holdsTogether(b, 60);
-    expect(receiver.requests).toHaveLength(before + 1);
     const again = repeated(receiver.requests);
+    // Some of these may still have been on their way into a socket when it was stopped.
     expect(again.every((times) => times === 2)).toBe(true);
     expect(again.length).toBeLessThanOrEqual(UNDER_WAY);
     expect(b.running.stderr() + b.running.stdout()).not.toContain('"level":"error"');

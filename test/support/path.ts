@@ -37,6 +37,7 @@ export interface PathOptions {
   /** Most subscriptions of one key. @default 50 */
   readonly perKey?: number;
   readonly transforms?: Transforms;
+  readonly notify?: Partial<Plan["notify"]>;
 }
 
 export interface TestPath extends AsyncDisposable {
@@ -76,6 +77,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
     intake: { maxPending: 0, maxPendingPerKey: 0, maxBodyBytes: 67_108_864 },
     signature: { ed25519: false, headers: {} },
     subscriptions: { perKey: options.perKey ?? 50 },
+    notify: { to: [], pending: 0, pendingPerKey: 0, ...options.notify },
   } as Plan;
 
   const transport: Transport = {
@@ -144,6 +146,7 @@ export async function testPath(options: PathOptions = {}): Promise<TestPath> {
       await parts.sweeper.stop();
       await parts.eventErasure.stop();
       await parts.keyErasure.stop();
+      await parts.noticeWatch.stop();
       await parts.dispatcher.stop(0);
       await parts.away.stop();
       await parts.rateLimit.dispose();

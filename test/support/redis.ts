@@ -123,8 +123,15 @@ export async function startSentinel(master: RedisServer, quorum = 1): Promise<Re
 
 /** A cluster of so many masters, which share all slots. */
 export async function startCluster(size = 3): Promise<readonly RedisServer[]> {
-  const config = { "cluster-enabled": "yes", "cluster-node-timeout": "1000" };
-  const nodes = await Promise.all(Array.from({ length: size }, () => startRedis({ config })));
+  // By itself a node takes its port + 10,000 for the others, where an outgoing connection of anybody may stand.
+  const buses = await Promise.all(Array.from({ length: size }, () => freePort()));
+  const nodes = await Promise.all(
+    buses.map((bus) =>
+      startRedis({
+        config: { "cluster-enabled": "yes", "cluster-node-timeout": "1000", "cluster-port": String(bus) },
+      }),
+    ),
+  );
   for (const [i, node] of nodes.entries()) {
     const first = Math.floor((16_384 * i) / size);
     const last = Math.floor((16_384 * (i + 1)) / size) - 1;
@@ -132,7 +139,7 @@ export async function startCluster(size = 3): Promise<readonly RedisServer[]> {
     await node.command("CLUSTER", "SET-CONFIG-EPOCH", String(i + 1));
   }
   for (const node of nodes.slice(1))
-    await node.command("CLUSTER", "MEET", "127.0.0.1", String((nodes[0] as RedisServer).port));
+    await node.command("CLUSTER", "MEET", "127.0.0.1", String((nodes[0] as RedisServer).port), String(buses[0]));
   for (const node of nodes) {
     await until(async () => {
       const info = await node.command("CLUSTER", "INFO");

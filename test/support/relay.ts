@@ -28,8 +28,15 @@ export interface TestRelay extends AsyncDisposable {
   call(method: string, path: string, options?: CallOptions): Promise<Answered>;
   publish(body: unknown, headers?: Record<string, string>): Promise<Answered>;
   /** A fresh access token of the relay's own. */
-  token(claims?: { readonly sub?: string; readonly keys?: readonly string[]; readonly mfa?: boolean }): Promise<string>;
+  token(claims?: TokenClaims): Promise<string>;
   stop(): Promise<void>;
+}
+
+export interface TokenClaims {
+  readonly sub?: string;
+  readonly keys?: readonly string[];
+  readonly access?: "manage" | "read";
+  readonly mfa?: boolean;
 }
 
 export interface CallOptions {
@@ -80,8 +87,8 @@ export async function startRelay(
   const agent = new Agent();
   const keys = makeKeys(TEST_KEYS);
 
-  const token: TestRelay["token"] = ({ sub = "tester", keys: owned = ["*"], mfa = false } = {}) =>
-    mintToken(keys, { sub, keys: owned, mfa, ttlMs: 600_000 }, clock);
+  const token: TestRelay["token"] = ({ sub = "tester", keys: owned = ["*"], access, mfa = false } = {}) =>
+    mintToken(keys, { sub, keys: owned, access, mfa, ttlMs: 600_000 }, clock);
 
   async function send(method: string, path: string, headers: Record<string, string>, body: unknown): Promise<Answered> {
     const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
