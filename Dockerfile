@@ -9,6 +9,7 @@ COPY tools/node-runtime tools/node-runtime
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY config config
 COPY core core
+COPY docs/verify.md docs/verify.md
 COPY plugins plugins
 COPY relay.config.ts relay.config.ts
 RUN npm run build -- --out /image/relay

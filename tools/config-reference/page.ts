@@ -11,6 +11,7 @@ const NAMED: Readonly<Record<string, string>> = {
   RetrySettings: "core/model/subscription.ts",
   HealthOptions: "core/ports/plan.ts",
   AbuseOptions: "core/ports/plan.ts",
+  PortalOptions: "config/define.ts",
 };
 
 /** Plug-ins: how they are called, and the interface of their options. */
@@ -31,6 +32,7 @@ const PLUGINS = [
   ["toAmqp({ … })", "AmqpOptions", "plugins/transport/amqp.ts"],
   ["toFile({ … })", "FileOptions", "plugins/transport/file.ts"],
   ["toKafka({ … })", "KafkaOptions", "plugins/transport/kafka.ts"],
+  ["toMail({ … })", "MailOptions", "plugins/transport/mail.ts"],
   ["toNats({ … })", "NatsOptions", "plugins/transport/nats.ts"],
   ["toRedisStream({ … })", "RedisStreamOptions", "plugins/transport/redis-stream.ts"],
   ["accounts({ … })", "AccountsOptions", "plugins/auth/accounts.ts"],
