@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { quickFolder } from "./support/quick-folder.ts";
 import { TallyReporter } from "./tally-reporter.ts";
 
 const ci = process.env["CI"] === "true";
@@ -18,6 +19,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     setupFiles: ["test/setup.ts"],
     pool: "forks",
+    env: { TMPDIR: quickFolder() },
     // Tests start relays, browsers and servers of their own: more than the cores can carry only makes them slow.
     maxWorkers: 2,
     // A busy machine takes several times as long, and nothing is learnt from a test that it cuts off.
