@@ -12,6 +12,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Reply, Transport } from "../ports/transport.ts";
 import { excerptText } from "./excerpt.ts";
 import type { CachedEvent } from "./event-cache.ts";
+import { createTroubled } from "./troubled.ts";
 
 /** What sending needs of the signing room. */
 export interface Sign {
@@ -43,6 +44,7 @@ export function createSend(deps: {
   readonly timeoutMs: number;
 }): Send {
   const { transportOf, signer, clock } = deps;
+  const troubled = createTroubled();
 
   return async (sub, { event, body }, { cycle, number }, signal) => {
     const transport = transportOf(sub.url);
@@ -54,20 +56,22 @@ export function createSend(deps: {
     const { id: subscriptionId, url } = sub;
     const messageId = `${deliveryId(ordinal, subscriptionId)}_${cycle}`;
     const credentials = signer.credentials(sub);
-    const request = { url, headers, body, timeoutMs, subscriptionId, keyId, messageId };
+    const base = { url, headers, body, timeoutMs, subscriptionId, keyId, messageId };
+    const request = troubled.has(subscriptionId) ? { ...base, troubled: true } : base;
     const reply: Reply =
       typeof transport === "string"
         ? { kind: "error", error: "protocol", detail: transport }
         : await transport.send(credentials === undefined ? request : { ...request, credentials }, signal);
     const durationMs = Math.round((clock.monotonic() - began) * 10) / 10;
-    const base = { cycle, number, startedAt, durationMs };
-    if (reply.kind === "error") return { reply, attempt: { ...base, error: reply.error, detail: reply.detail } };
-    if (reply.kind === "unavailable") return { reply, attempt: { ...base, error: "connect", detail: reply.detail } };
+    troubled.note(subscriptionId, reply, durationMs);
+    const made = { cycle, number, startedAt, durationMs };
+    if (reply.kind === "error") return { reply, attempt: { ...made, error: reply.error, detail: reply.detail } };
+    if (reply.kind === "unavailable") return { reply, attempt: { ...made, error: "connect", detail: reply.detail } };
     const attempt: Attempt =
       reply.excerpt.length === 0
-        ? { ...base, statusCode: reply.status }
+        ? { ...made, statusCode: reply.status }
         : {
-            ...base,
+            ...made,
             statusCode: reply.status,
             responseExcerpt: excerptText(reply.excerpt, hiddenOf(signer.hidden(sub), reply.hidden)),
             responseTruncated: reply.truncated,

@@ -91,6 +91,7 @@ export const https = (options: HttpsOptions = {}): HttpsPlugin => ({
       schemes: ["https"],
       takesCredentials: true,
       keepsBody: true,
+      separable: true,
       ...(readiness && { readiness }),
       send: (request, signal) => {
         if (signal.aborted) return Promise.reject(signal.reason);

@@ -5,6 +5,8 @@ import { VERSION } from "../../model/version.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Log } from "../../ports/plugin.ts";
 import type { Relay, SetupContext } from "../../runtime/compose/compose.ts";
+import type { ProcessLog } from "../../runtime/observability/index.ts";
+import type { SpawnSideThread } from "../../runtime/side-thread/side-thread.ts";
 import type { ThreadsDeps } from "../../runtime/threads/supervisor.ts";
 import { isDetailed, type CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
@@ -86,7 +88,8 @@ export async function runRelay(
   const log = createLog(plan.log.level);
   const { transformSpawner } = await import("../support/transform-processes.ts");
   const transforms = by && transformSpawner(by);
-  const parts = { clock: around.clock, log, metrics: createMetrics(), env: around.env, transforms };
+  const sideThread = by && sideSpawner(plan, by, log);
+  const parts = { clock: around.clock, log, metrics: createMetrics(), env: around.env, transforms, sideThread };
   const threads = by === undefined ? 1 : await threadsOf(plan, log);
   const relay =
     by === undefined || threads === 1
@@ -145,6 +148,14 @@ export async function runRelay(
   }
   return EX_OK;
 }
+
+/** Loads what starts a side thread when one is needed. */
+const sideSpawner =
+  (plan: Plan, by: StartedBy, { addLines }: ProcessLog): SpawnSideThread =>
+  async (start, ports) => {
+    const { sideThreadSpawner } = await import("../support/node-threads.ts");
+    return await sideThreadSpawner(plan, by, addLines)(start, ports);
+  };
 
 /** How many threads run a node: one where the system lets no port be shared. */
 async function threadsOf(plan: Plan, log: Log): Promise<number> {

@@ -1,4 +1,4 @@
-/** Starts threads that each run a node by the same command line. A plug-in cannot cross to a thread, so each reads the config. */
+/** Starts threads that run a node, or send for one, by the same command line. A plug-in cannot cross to a thread, so each reads the config. */
 import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
 import { getAsset, isSea } from "node:sea";
@@ -7,6 +7,9 @@ import { loadConfig } from "../../../config/load.ts";
 import { StartError } from "../../model/errors.ts";
 import type { Plan } from "../../ports/plan.ts";
 import { systemClock } from "../../runtime/clock.ts";
+import { runSideThread } from "../../runtime/side-thread/run-side-thread.ts";
+import type { SideStart } from "../../runtime/side-thread/side-call.ts";
+import type { SpawnSideThread } from "../../runtime/side-thread/side-thread.ts";
 import type { ThreadStart } from "../../runtime/threads/node-thread.ts";
 import type { Spawn } from "../../runtime/threads/node-worker.ts";
 import { runNode } from "../../runtime/threads/run-node.ts";
@@ -15,9 +18,12 @@ import { effective } from "./reload.ts";
 import type { StartedBy } from "./started-by.ts";
 import { transformSpawner } from "./transform-processes.ts";
 
-/** What a thread gets beside its place: how to read the config, and what it was when the process started. */
+/** What a thread gets beside its task: how to read the config, and what it was when the process started. */
 interface ThreadData {
-  readonly start: ThreadStart;
+  /** A thread that runs a node has this, */
+  readonly start?: ThreadStart;
+  /** one that sends for a node has this. */
+  readonly side?: SideStart;
   readonly by: StartedBy;
   readonly config: string;
 }
@@ -27,36 +33,43 @@ export const PROGRAM_FILE = "relay.cjs";
 
 export function threadSpawner(plan: Plan, by: StartedBy): Spawn {
   const config = fixed(plan);
-  return (start: ThreadStart, ports: readonly MessagePort[]) => {
-    const workerData: ThreadData = { start, by, config };
-    const options = { name: `node-${start.index}`, workerData, transferList: [...ports] };
-    if (isSea()) return new Worker(getAsset(PROGRAM_FILE, "utf8"), { ...options, eval: true, env: { ...by.env } });
-    const file = import.meta.url.endsWith(".ts") ? "./thread-entry.ts" : "./thread-entry.js";
-    const folder = getCompileCacheDir();
-    // A thread does not share the cache of compiled code by itself; the variable expects the parent folder.
-    const cache = folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
-    return new Worker(new URL(file, import.meta.url), { ...options, env: { ...by.env, ...cache } });
-  };
+  return (start, ports) => spawn(`node-${start.index}`, { start, by, config }, ports);
 }
 
-/** Runs the node of this thread. @param data `workerData` */
+/** @param lines takes what the thread logs */
+export function sideThreadSpawner(plan: Plan, by: StartedBy, lines: (lines: string) => void): SpawnSideThread {
+  const config = fixed(plan);
+  return (side, ports) => spawn("side", { side, by, config }, ports).on("message", lines);
+}
+
+function spawn(name: string, workerData: ThreadData, ports: readonly MessagePort[]): Worker {
+  const { env } = workerData.by;
+  const options = { name, workerData, transferList: [...ports] };
+  if (isSea()) return new Worker(getAsset(PROGRAM_FILE, "utf8"), { ...options, eval: true, env: { ...env } });
+  const file = import.meta.url.endsWith(".ts") ? "./thread-entry.ts" : "./thread-entry.js";
+  const folder = getCompileCacheDir();
+  // A thread does not share the cache of compiled code by itself; the variable expects the parent folder.
+  const cache = folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
+  return new Worker(new URL(file, import.meta.url), { ...options, env: { ...env, ...cache } });
+}
+
+/** Does the task of this thread. @param data `workerData` */
 export function runThread(data: unknown, parent: Pick<MessagePort, "postMessage">): void {
-  const { start, by, config } = data as ThreadData;
+  const { start, side, by, config } = data as ThreadData;
   const { env } = process;
-  runNode({
-    start,
-    parent,
-    clock: systemClock(),
-    env,
-    transforms: transformSpawner(by),
-    async load() {
-      const { plan } = await loadConfig({ flags: by.flags, env, cwd: by.cwd });
-      if (fixed(plan) !== config) {
-        throw new StartError(EX_CONFIG, "the config was changed since the process started: restart the relay");
-      }
-      return plan;
-    },
-  });
+  const around = { parent, clock: systemClock(), env };
+  async function load(): Promise<Plan> {
+    const { plan } = await loadConfig({ flags: by.flags, env, cwd: by.cwd });
+    if (fixed(plan) !== config) {
+      throw new StartError(EX_CONFIG, "the config was changed since the process started: restart the relay");
+    }
+    return plan;
+  }
+  if (side !== undefined) return runSideThread({ ...around, start: side, load });
+  if (start === undefined) throw new Error("a thread was started without a task");
+  const lines = (text: string): void => parent.postMessage(text);
+  const sideThread = (plan: Plan): SpawnSideThread => sideThreadSpawner(plan, by, lines);
+  runNode({ ...around, start, transforms: transformSpawner(by), sideThread, load });
 }
 
 /** Everything of a plan but plug-ins, secrets and what may change while the process runs. */

@@ -1,0 +1,45 @@
+// A relay whose subscriptions fail in great numbers sends to them in a thread of its own, and loses nothing by it.
+import { expect, it } from "vitest";
+import { startChild } from "../support/child-relay.ts";
+import { testFolder } from "../support/folder.ts";
+import { startReceiver } from "../support/receiver.ts";
+
+const SUBSCRIPTIONS = 20;
+const EVENTS = 5;
+
+it("sends to subscriptions that fail in a thread of its own, and to all of them again once they answer", async () => {
+  let healed = false;
+  await using receiver = await startReceiver({ script: () => (healed ? 200 : 500) });
+  const folder = testFolder();
+  const config = `log: { level: "info" }, health: false,
+    retry: { delaysMs: [3_000, 3_000, 3_000, 60_000] },`;
+  await using relay = await startChild(folder, { config });
+  await Promise.all(
+    Array.from({ length: SUBSCRIPTIONS }, async (_, n) => {
+      const made = await relay.call("POST", "/api-keys/key_1/webhooks", { url: receiver.url(`/${n}`), events: ["*"] });
+      expect(made.status).toBe(201);
+    }),
+  );
+  for (let n = 0; n < EVENTS; n++)
+    expect((await relay.publish({ type: "a:b", keyId: "key_1", id: `e${n}`, data: n })).status).toBe(202);
+  await relay.running.waitFor(/a side thread sends to the subscriptions that fail or are slow/);
+  const before = receiver.requests.length;
+  await expect.poll(() => receiver.requests.length - before).toBeGreaterThanOrEqual(SUBSCRIPTIONS);
+  // The thread has connections of its own, to a receiver that had some already.
+  const connections = new Set(receiver.requests.slice(0, before).map(({ connection }) => connection));
+  expect(receiver.requests.slice(before).some(({ connection }) => !connections.has(connection))).toBe(true);
+  healed = true;
+  for (let n = 0; n < EVENTS; n++) {
+    const of = async () => (await relay.call("GET", `/api-keys/key_1/events/e${n}`)).json.data;
+    await expect.poll(async () => (await of()).status, { interval: 50 }).toBe("delivered");
+  }
+  const arrived = new Map<string, number>();
+  for (const { path, headers } of receiver.requests) {
+    const attempt = `${String(headers["webhook-id"])} ${path} ${String(headers["x-relay-attempt"])}`;
+    arrived.set(attempt, (arrived.get(attempt) ?? 0) + 1);
+  }
+  expect([...arrived].filter(([, times]) => times > 1)).toEqual([]);
+  relay.running.kill("SIGTERM");
+  expect((await relay.running.ended).code).toBe(0);
+  expect(relay.running.stderr()).not.toMatch(/"level":"(error|warn)"/);
+});
