@@ -60,6 +60,8 @@ export interface Account {
   readonly totp: boolean;
   /** Epoch ms. */
   readonly createdAt: number;
+  /** Epoch ms of its last login; absent where there was none. */
+  readonly lastLoginAt?: number;
 }
 
 /** An account to be made. */

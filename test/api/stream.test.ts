@@ -184,8 +184,8 @@ describe("the stream of a key", () => {
     const stream = await open(api.port, TARGET);
     await stream.until("hello");
     const began = performance.now();
-    await api.listening.close(20_000);
-    expect(performance.now() - began).toBeLessThan(5_000);
+    await api.listening.close(120_000);
+    expect(performance.now() - began).toBeLessThan(60_000);
     await stream.ended;
     await api[Symbol.asyncDispose]();
     expect(told.listening()).toBe(0);

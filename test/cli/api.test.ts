@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runHere } from "../support/command-here.ts";
 import { runCommand, startCommand } from "../support/command.ts";
 import type { Ran, Running } from "../support/command.ts";
 import { clientCertificate } from "../support/certificates.ts";
@@ -41,7 +42,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 let url: string;
-const run = (...args: string[]): Promise<Ran> => runCommand(args, { cwd: folder, env: { RELAY_URL: url } });
+const run = (...args: string[]): Promise<Ran> => runHere(args, { cwd: folder, env: { RELAY_URL: url } });
 const data = async <T>(...args: string[]): Promise<T> => {
   const { code, stdout, stderr } = await run(...args, "--json");
   expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
@@ -127,7 +128,7 @@ describe("against a running relay", () => {
     const hook = ["subscriptions", "create", `${receiverUrl}/own`, "--key", "key_0", "--events", "a:b", "--secret"];
     const env = { RELAY_URL: url, MOVED: secret };
     for (const from of ["@secret", "-", "env:MOVED"]) {
-      const made = await runCommand([...hook, from], { cwd: folder, env, input: `${secret}\n` });
+      const made = await runHere([...hook, from], { cwd: folder, env, input: `${secret}\n` });
       expect(made.code, made.stderr).toBe(0);
       expect(made.stdout).not.toMatch(/^secret/m);
       expect(made.stdout + made.stderr).not.toContain(secret);
@@ -137,11 +138,11 @@ describe("against a running relay", () => {
       ["@nowhere", "a file that cannot be read (ENOENT)"],
       ["env:NOWHERE", "an environment variable that is not set"],
     ] as const) {
-      const refused = await runCommand([...hook, from], { cwd: folder, env });
+      const refused = await runHere([...hook, from], { cwd: folder, env });
       expect(refused).toMatchObject({ code: 64, stdout: "", stderr: expect.stringContaining(said) });
       expect(refused.stderr).not.toContain(secret);
     }
-    const weak = await runCommand([...hook, "-"], { cwd: folder, env, input: "too-short" });
+    const weak = await runHere([...hook, "-"], { cwd: folder, env, input: "too-short" });
     expect(weak).toMatchObject({ code: 64, stderr: expect.stringContaining("secret: must be whsec_ and then base64") });
     for (const { id } of await data<{ id: string }[]>("subscriptions", "list", "--key", "key_0"))
       await run("subscriptions", "delete", id, "--key", "key_0");
@@ -360,21 +361,21 @@ describe("against a running relay", () => {
       asked = [];
       const { port } = busy.address() as AddressInfo;
       const env = { RELAY_URL: `http://127.0.0.1:${port}` };
-      return runCommand(["subscriptions", "list", "--key", "key_1", ...more], { cwd: folder, env });
+      return runHere(["subscriptions", "list", "--key", "key_1", ...more], { cwd: folder, env });
     };
 
     it("waits as long as the answer says, then tries again with a token of its own", async () => {
-      answers = [
-        [429, "1"],
-        [429, "1"],
-      ];
+      answers = [[429, "1"]];
+      asked = [];
+      const env = { RELAY_URL: `http://127.0.0.1:${(busy.address() as AddressInfo).port}` };
       const began = performance.now();
-      const ran = await list();
+      // A process, as nothing but the wait keeps it alive.
+      const ran = await runCommand(["subscriptions", "list", "--key", "key_1"], { cwd: folder, env });
       expect(ran.code).toBe(0);
-      expect(performance.now() - began).toBeGreaterThan(1_900);
-      expect(ran.stderr.match(/Too many requests at once; trying again in 1 s/g)).toHaveLength(2);
-      expect(asked).toHaveLength(3);
-      expect(new Set(asked).size).toBeGreaterThan(1);
+      expect(performance.now() - began).toBeGreaterThan(950);
+      expect(ran.stderr.match(/Too many requests at once; trying again in 1 s/g)).toHaveLength(1);
+      expect(asked).toHaveLength(2);
+      expect(new Set(asked).size).toBe(2);
     });
 
     it.each([

@@ -1,14 +1,15 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { runCommand, startCommand } from "../support/command.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runHere } from "../support/command-here.ts";
+import { runCommand, startCommand, type Ran, type Running } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
 
 interface Place {
   readonly folder: string;
-  run(...args: readonly string[]): ReturnType<typeof runCommand>;
+  run(...args: readonly string[]): Promise<Ran>;
   /** The same, with an environment. */
-  under(env: Readonly<Record<string, string>>, ...args: readonly string[]): ReturnType<typeof runCommand>;
+  under(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Ran>;
 }
 function place(config = ""): Place {
   const folder = testFolder();
@@ -20,21 +21,34 @@ export default defineRelay({ server: { port: 0 }, log: { level: "error" }, ${con
   );
   return {
     folder,
-    run: (...args) => runCommand(args, { cwd: folder }),
-    under: (env, ...args) => runCommand(args, { cwd: folder, env }),
+    run: (...args) => runHere(args, { cwd: folder }),
+    under: (env, ...args) => runHere(args, { cwd: folder, env }),
   };
 }
 
-/** A relay with a subscription and a few events, still running. */
-async function lived({ folder, run }: Place) {
-  const relay = startCommand(["start"], { cwd: folder });
-  const [, url = ""] = await relay.waitFor(/listening at (http[^\s"]+)["\n]/);
+// A relay with a subscription and a few events. It runs until the first test that wants it stopped.
+let first: Place;
+let relay: Running;
+let url: string;
+beforeAll(async () => {
+  first = place();
+  relay = startCommand(["start"], { cwd: first.folder });
+  url = (await relay.waitFor(/listening at (http[^\s"]+)["\n]/))[1] ?? "";
   const subscribe = ["subscriptions", "create", "https://example.com/h", "--key", "k", "--events", "a:*"];
-  expect((await run(...subscribe, "--url", url)).code).toBe(0);
+  expect((await first.run(...subscribe, "--url", url)).code).toBe(0);
   for (const id of ["one", "two", "three"]) {
-    expect((await run("publish", "a:b", "--key", "k", "--id", id, "--url", url)).code).toBe(0);
+    expect((await first.run("publish", "a:b", "--key", "k", "--id", id, "--url", url)).code).toBe(0);
   }
-  return { relay, url };
+});
+afterAll(() => relay[Symbol.asyncDispose]());
+
+/** A copy of what that relay has left behind. */
+async function lived(): Promise<Place> {
+  relay.kill("SIGTERM");
+  await relay.ended;
+  const copy = place();
+  cpSync(join(first.folder, "data"), join(copy.folder, "data"), { recursive: true });
+  return copy;
 }
 const counts = async (at: Place) => {
   const { code, stdout } = await at.run("check", "--data", "--json");
@@ -45,17 +59,12 @@ const keysOf = (from: Place, to: Place): void =>
 
 describe("relay backup and relay restore", () => {
   it("carry everything from a relay at work to a fresh one", { timeout: 240_000 }, async () => {
-    const first = place();
-    const { relay, url } = await lived(first);
     const file = join(first.folder, "all.ndjson.gz");
-    const taken = await first.run("backup", file, "--json", "--url", url);
+    const taken = await runCommand(["backup", file, "--json", "--url", url], { cwd: first.folder });
     expect(taken.stderr).toContain("keys are not in it");
     expect(JSON.parse(taken.stdout)).toMatchObject({ file });
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect((await first.run("backup", file, "--url", url)).code).toBe(64);
-    relay.kill("SIGTERM");
-    await relay.ended;
-
     const second = place("storage: filesystem(),");
     keysOf(first, second);
     expect(await second.run("restore", file)).toMatchObject({ code: 0 });
@@ -69,14 +78,16 @@ describe("relay backup and relay restore", () => {
     expect((JSON.parse(listed.stdout) as unknown[]).length).toBe(3);
   });
 
+  it("leave a relay at work to itself: nothing is migrated from it", async () => {
+    const to = join(place("storage: filesystem(),").folder, "relay.config.ts");
+    expect((await first.run("migrate", "--to", to)).code).toBe(75);
+  });
+
   it(
     "are done offline too; a file that is not whole is refused before anything is written",
     { timeout: 240_000 },
     async () => {
-      const first = place();
-      const { relay } = await lived(first);
-      relay.kill("SIGTERM");
-      await relay.ended;
+      const first = await lived();
       const file = join(first.folder, "all.ndjson");
       expect((await first.run("backup", file)).code).toBe(0);
       const text = readFileSync(file, "utf8");
@@ -97,14 +108,9 @@ describe("relay migrate", () => {
     "copies from one storage to another and back; what was begun for another is refused",
     { timeout: 240_000 },
     async () => {
-      const first = place();
-      const { relay } = await lived(first);
+      const first = await lived();
       const second = place("storage: filesystem(),");
       const to = join(second.folder, "relay.config.ts");
-      // A relay that is at work is not copied from.
-      expect((await first.run("migrate", "--to", to)).code).toBe(75);
-      relay.kill("SIGTERM");
-      await relay.ended;
       const before = await counts(first);
       const came = await first.run("migrate", "--to", to, "--json");
       expect(came.code).toBe(0);
@@ -121,10 +127,7 @@ describe("relay migrate", () => {
     "takes secrets from files, and only the master key that what it copies is sealed by",
     { timeout: 240_000 },
     async () => {
-      const first = place();
-      const { relay } = await lived(first);
-      relay.kill("SIGTERM");
-      await relay.ended;
+      const first = await lived();
       const second = place("storage: filesystem(),");
       const to = join(second.folder, "relay.config.ts");
       const keys = join(first.folder, "data", "keys");

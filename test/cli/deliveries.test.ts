@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { startReceiver } from "../support/receiver.ts";
 import { startRelay } from "../support/relay.ts";
-import { runCommand } from "../support/command.ts";
+import { runHere } from "../support/command-here.ts";
 
 it("relay events try, cancel and attempts act on pending deliveries, and say what was refused", async () => {
   await using receiver = await startReceiver({ otherwise: 503 });
@@ -10,7 +10,7 @@ it("relay events try, cancel and attempts act on pending deliveries, and say wha
     retry: { attempts: 5, firstDelayMs: 3_600_000, factor: 1, maxDelayMs: 3_600_000 },
   });
   const env = { RELAY_URL: relay.url, RELAY_TOKEN: await relay.token({ mfa: true }) };
-  const run = (...args: string[]) => runCommand([...args, "--key", "key_1"], { cwd: relay.dataDir, env });
+  const run = (...args: string[]) => runHere([...args, "--key", "key_1"], { cwd: relay.dataDir, env });
   await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(), events: ["*"] } });
   await relay.publish({ type: "a:b", keyId: "key_1", id: "order:1", data: 1 });
   const codes = async (): Promise<readonly number[]> =>

@@ -19,7 +19,7 @@ async function ready(dev: Running): Promise<string> {
   return secret;
 }
 
-describe("relay dev", { timeout: 120_000 }, () => {
+describe.concurrent("relay dev", { timeout: 180_000 }, () => {
   it("publishes what is saved, prints each attempt, and keeps its secret over a restart", async () => {
     const cwd = testFolder();
     let secret: string;

@@ -1,6 +1,7 @@
 // relay doctor: each check seen to pass and to fail, as a process and piece by piece.
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -19,6 +20,7 @@ import { checkDns } from "../../core/cli/doctor/outside.ts";
 import { processEnvironment } from "../../core/cli/support/environment.ts";
 import { makeAuthority } from "../../core/cli/support/certificates.ts";
 import { resolvePlan } from "../../config/validate.ts";
+import { runHere } from "../support/command-here.ts";
 import { runCommand, startCommand } from "../support/command.ts";
 import { startNameServer } from "../support/nameserver.ts";
 import { needs } from "../support/needs.ts";
@@ -36,14 +38,17 @@ beforeEach(async () => {
   port = await freePort();
 });
 
-const config = (body: string): void =>
+/** Writes the config, in a new folder where there is one already: this process reads a file once. */
+function config(body: string): void {
+  if (existsSync(join(folder, "relay.config.ts"))) folder = mkdtempSync(join(base, "case-"));
   writeFileSync(
     join(folder, "relay.config.ts"),
     `import { redis } from "relaybox"; void redis; export default { server: { port: ${port} }, ${body} };`,
   );
+}
 
 async function doctor(args: readonly string[] = [], env: Record<string, string> = {}) {
-  const { code, stdout, stderr } = await runCommand(["doctor", "--json", ...args], { cwd: folder, env });
+  const { code, stdout, stderr } = await runHere(["doctor", "--json", ...args], { cwd: folder, env });
   expect(stderr).toBe("");
   const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: DoctorFinding[] };
   expect(ok).toBe(code === 0);
@@ -90,7 +95,7 @@ describe("relay doctor", () => {
     const here = during.of("address")[0]?.found.split(" on ")[1];
     const other = mkdtempSync(join(base, "other-"));
     const there = (args: readonly string[]) =>
-      runCommand(["doctor", ...args], { cwd: other, env: { RELAY_PORT: String(port) } });
+      runHere(["doctor", ...args], { cwd: other, env: { RELAY_PORT: String(port) } });
     expect(await there([])).toMatchObject({
       code: 78,
       stdout: expect.stringContaining(`another relay listens on ${here}`),
@@ -173,7 +178,7 @@ describe("relay doctor", () => {
     {
       await using relay = startCommand(["start"], { cwd: folder });
       const [, url = ""] = await relay.waitFor(/listening at (http[^\s"]+)["\n]/);
-      const rekeyed = await runCommand(["secrets", "rekey"], { cwd: folder, env: { RELAY_URL: url } });
+      const rekeyed = await runHere(["secrets", "rekey"], { cwd: folder, env: { RELAY_URL: url } });
       expect(rekeyed.code, rekeyed.stderr).toBe(0);
       relay.kill("SIGTERM");
       await relay.ended;
@@ -273,7 +278,7 @@ describe("relay doctor", () => {
     expect(evicting.code).toBe(78);
     expect(evicting.of("storage")[0]?.found).toContain("noeviction");
     await redis.kill();
-    expect((await doctor([], keys)).code).toBe(69);
+    expect((await runCommand(["doctor"], { cwd: folder, env: keys })).code).toBe(69);
   });
 });
 

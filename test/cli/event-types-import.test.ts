@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../config/load.ts";
 import { openApiTypes } from "../../core/cli/import/openapi.ts";
-import { runCommand } from "../support/command.ts";
+import { runHere } from "../support/command-here.ts";
 import { testFolder } from "../support/folder.ts";
 
 const folder = testFolder();
 const run = (args: readonly string[], input?: string) =>
-  runCommand(["events", "import", ...args], { cwd: folder, ...(input !== undefined && { input }) });
+  runHere(["events", "import", ...args], { cwd: folder, ...(input !== undefined && { input }) });
 const page = readFileSync(new URL("../../docs/event-types.md", import.meta.url), "utf8");
 const documented = /^```yaml\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? "";
 

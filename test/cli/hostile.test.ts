@@ -3,8 +3,9 @@ import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runCommand } from "../support/command.ts";
-import type { Ran } from "../support/command.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { runHere, type HereOptions } from "../support/command-here.ts";
+import { runCommand, type Ran } from "../support/command.ts";
 
 let server: Server;
 let url: string;
@@ -20,10 +21,12 @@ beforeAll(async () => {
 });
 afterAll(() => new Promise((resolve) => void server.close(resolve)));
 
-async function list(reply: typeof answer): Promise<Ran> {
+const LIST = ["events", "list", "--key", "k", "--token", "t"];
+
+async function list(reply: typeof answer, options: HereOptions = {}): Promise<Ran> {
   asked = [];
   answer = reply;
-  return runCommand(["events", "list", "--key", "k", "--url", url, "--token", "t"]);
+  return runHere([...LIST, "--url", url], options);
 }
 const json =
   (status: number, body: unknown, headers: Record<string, string> = {}): typeof answer =>
@@ -42,6 +45,13 @@ it("escapes what it prints of an error", async () => {
   expect(stderr).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/);
 });
 
+it("ends as a process with the same code and words", async () => {
+  answer = json(422, { title: EVIL, status: 422 });
+  const ran = await runCommand([...LIST, "--url", url]);
+  expect(ran).toEqual(await runHere([...LIST, "--url", url]));
+  expect(ran).toMatchObject({ code: 64, stdout: "", stderr: expect.stringContaining("all is well") });
+});
+
 it("escapes what it prints of data, and keeps a row on its line", async () => {
   const { code, stdout } = await list(
     json(200, { data: [{ id: EVIL, type: EVIL, status: EVIL, acceptedAt: EVIL, createdAt: EVIL }], meta: {} }),
@@ -52,7 +62,6 @@ it("escapes what it prints of data, and keeps a row on its line", async () => {
 });
 
 it.each([
-  [429, 75],
   [503, 75],
   [500, 69],
   [502, 69],
@@ -63,6 +72,16 @@ it.each([
   const ran = await list(json(status, { title: "No", status }, { "retry-after": "7" }));
   expect(ran).toMatchObject({ code, stdout: "" });
   expect(ran.stderr).toContain("Try again in 7 s");
+});
+
+it("waits ten times when it is asked to, then ends with 75 and says when to come back", async () => {
+  let now = 0;
+  const clock = { ...systemClock(), now: () => now, sleep: async (until: number) => void (now = until) };
+  const ran = await list(json(429, { title: "No", status: 429 }, { "retry-after": "7" }), { clock });
+  expect(ran).toMatchObject({ code: 75, stdout: "" });
+  expect(ran.stderr.trimEnd().endsWith("Try again in 7 s.")).toBe(true);
+  expect(asked).toHaveLength(11);
+  expect(now).toBe(70_000);
 });
 
 it("follows no redirect with its token", async () => {
@@ -90,7 +109,7 @@ it.each([
 });
 
 it("warns before a token goes out unencrypted", async () => {
-  const ran = await runCommand(["status", "--url", "http://relay.invalid:1", "--token", "t"]);
+  const ran = await runHere(["status", "--url", "http://relay.invalid:1", "--token", "t"]);
   expect(ran.code).toBe(69);
   expect(ran.stderr).toContain("unencrypted");
 });

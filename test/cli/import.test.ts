@@ -4,7 +4,8 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCommand, startCommand, type Ran, type Running } from "../support/command.ts";
+import { runHere } from "../support/command-here.ts";
+import { startCommand, type Ran, type Running } from "../support/command.ts";
 import { testAuthority } from "../support/certificates.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
@@ -30,7 +31,7 @@ afterAll(async () => {
 });
 
 const run = (args: readonly string[], input?: string): Promise<Ran> =>
-  runCommand(["subscriptions", ...args], {
+  runHere(["subscriptions", ...args], {
     cwd: folder,
     env: { RELAY_URL: url },
     ...(input !== undefined && { input }),

@@ -8,7 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 import { testAuthority } from "../support/certificates.ts";
+import { runHere } from "../support/command-here.ts";
 import { runCommand } from "../support/command.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -34,7 +36,7 @@ const says =
     void response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify({ data: { parts } }));
 
 const ask = (port: number, env: Readonly<Record<string, string>> = {}, ...more: readonly string[]) =>
-  runCommand(["status", "--ready", ...more], { cwd: tmpdir(), env: { RELAY_PORT: String(port), ...env } });
+  runHere(["status", "--ready", ...more], { cwd: tmpdir(), env: { RELAY_PORT: String(port), ...env } });
 
 it("ends with 0 and shows each part when the relay is ready", async () => {
   let asked: IncomingMessage | undefined;
@@ -42,7 +44,8 @@ it("ends with 0 and shows each part when the relay is ready", async () => {
     asked = request;
     says(200, { relay: { ready: true, state: "running" }, storage: { ready: true } })(request, response);
   });
-  const { code, stdout } = await ask(port);
+  const env = { RELAY_PORT: String(port) };
+  const { code, stdout } = await runCommand(["status", "--ready"], { cwd: tmpdir(), env });
   expect(code).toBe(0);
   expect(stdout).toMatch(/^relay +running$/m);
   expect(stdout).toMatch(/^storage +ready$/m);
@@ -66,9 +69,20 @@ it("ends with 69 where nobody answers, or something that is no relay", async () 
 });
 
 it("does not wait for ever", async () => {
-  const port = await serve(() => undefined);
-  const { code, stderr } = await ask(port);
-  expect(code).toBe(69);
+  const asked = Promise.withResolvers<void>();
+  const port = await serve(() => asked.resolve());
+  const waits: number[] = [];
+  const clock = {
+    ...systemClock(),
+    now: () => 0,
+    async sleep(until: number) {
+      waits.push(until);
+      await asked.promise;
+    },
+  };
+  const env = { RELAY_PORT: String(port) };
+  const { code, stderr } = await runHere(["status", "--ready"], { cwd: tmpdir(), env, clock });
+  expect([code, waits]).toEqual([69, [4_000]]);
   expect(stderr).toContain("none within 4 s");
 });
 
@@ -82,10 +96,10 @@ it("reaches a relay that serves TLS under its public name", async () => {
   const port = await serve(says(200, {}), { cert, key });
   const config = `export default { server: { port: ${port}, tls: { cert: "./cert.pem", key: "./key.pem" } } };`;
   await writeFile(join(folder, "relay.config.ts"), config);
-  const here = await runCommand(["status", "--ready"], { cwd: folder });
+  const here = await runHere(["status", "--ready"], { cwd: folder });
   expect(here.stderr + here.stdout).toContain(`https://127.0.0.1:${port}`);
   expect(here.code).toBe(0);
   // One that is named is one somewhere else: there the certificate must be right.
-  const named = await runCommand(["status", "--ready", "--url", `https://127.0.0.1:${port}`], { cwd: folder });
+  const named = await runHere(["status", "--ready", "--url", `https://127.0.0.1:${port}`], { cwd: folder });
   expect(named.code).toBe(69);
 });

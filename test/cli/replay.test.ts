@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, TEST_KEYS, type TestRelay } from "../support/relay.ts";
-import { runCommand } from "../support/command.ts";
+import { runHere } from "../support/command-here.ts";
 import type { Ran } from "../support/command.ts";
 
 let relay: TestRelay;
@@ -18,7 +18,7 @@ afterAll(async () => {
   await receiver[Symbol.asyncDispose]();
 });
 const run = (...args: string[]): Promise<Ran> =>
-  runCommand(args, {
+  runHere(args, {
     cwd: relay.dataDir,
     env: { RELAY_URL: relay.url, RELAY_TOKEN: token, RELAY_PUBLISH_TOKEN: TEST_KEYS.publishToken },
   });

@@ -1,52 +1,114 @@
 // relay start as a process: what it says, how it refuses, how it stops.
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { runCommand, startCommand } from "../support/command.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { runHere } from "../support/command-here.ts";
+import { runCommand, startCommand, type Running } from "../support/command.ts";
 
 const base = mkdtempSync(join(tmpdir(), "relay-start-"));
 afterAll(() => rmSync(base, { recursive: true }));
 let folder: string;
 beforeEach(() => (folder = mkdtempSync(join(base, "case-"))));
 
-describe("relay start", () => {
-  it("makes its keys for its owner alone, says once where, and never what", async () => {
-    await using first = startCommand(["start", "--port", "0"], { cwd: folder });
-    await first.waitFor(/listening at http:\/\/127\.0\.0\.1:\d+"/);
+type Line = Readonly<Record<string, unknown>>;
+const lines = (text: string): Line[] =>
+  text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Line);
+
+describe("a relay, from its first start on", () => {
+  // One folder for all of this, in order.
+  const home = mkdtempSync(join(base, "life-"));
+  let relay: Running;
+  let url: string;
+  const start = async (): Promise<void> => {
+    relay = startCommand(["start", "--port", "0"], { cwd: home });
+    url = (await relay.waitFor(/listening at (http:\/\/127\.0\.0\.1:\d+)"/))[1] ?? "";
+  };
+  beforeAll(start);
+  afterAll(() => relay[Symbol.asyncDispose]());
+
+  it("makes its keys for its owner alone, says once where, and never what", () => {
     for (const name of ["master", "signing", "publish-token"]) {
-      const file = join(folder, "data", "keys", name);
-      expect(first.stderr()).toContain(`"file":"${file}","msg":"made a key file"`);
+      const file = join(home, "data", "keys", name);
+      expect(relay.stderr()).toContain(`"file":"${file}","msg":"made a key file"`);
       expect(statSync(file).mode & 0o777).toBe(0o600);
+      expect(relay.stderr()).not.toContain(readFileSync(file, "utf8").trim());
     }
-    expect(statSync(join(folder, "data")).mode & 0o777).toBe(0o700);
-    first.kill("SIGTERM");
-    expect(await first.ended).toMatchObject({ code: 0, stdout: "" });
-    await using second = startCommand(["start", "--port", "0"], { cwd: folder });
-    await second.waitFor(/listening at/);
-    expect(second.stderr()).not.toContain("made a key file");
-    second.kill("SIGINT");
-    expect((await second.ended).code).toBe(0);
+    expect(statSync(join(home, "data")).mode & 0o777).toBe(0o700);
   });
 
-  it("refuses a folder that another relay uses with 75, and leaves that one alone", async () => {
-    await using first = startCommand(["start", "--port", "0"], { cwd: folder });
-    const [, url = ""] = await first.waitFor(/listening at (http[^\s"]+)["\n]/);
-    const second = await runCommand(["start", "--port", "0"], { cwd: folder });
+  it("keeps its folder: another one there is refused with 75, and it goes on", async () => {
+    const second = await runCommand(["start", "--port", "0"], { cwd: home });
     expect(second).toMatchObject({ code: 75, stdout: "" });
     expect(second.stderr).toContain("another process");
-    expect((await runCommand(["check", "--data"], { cwd: folder })).code).toBe(75);
+    expect((await runHere(["check", "--data"], { cwd: home })).code).toBe(75);
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    const published = await runHere(["publish", "a:b", "--key", "k", "--url", url, "--id", "mine"], { cwd: home });
+    expect(published.code, published.stderr).toBe(0);
   });
 
+  it("ends with 0, and has written one JSON object a line, from start to stop", async () => {
+    relay.kill("SIGTERM");
+    const ended = await relay.ended;
+    expect(ended).toMatchObject({ code: 0, stdout: "" });
+    const ran = lines(ended.stderr);
+    const of = (msg: RegExp): Line | undefined => ran.find((line) => msg.test(String(line["msg"])));
+    expect(of(/^started/)).toMatchObject({
+      level: "info",
+      folder: join(home, "data"),
+      url: expect.stringMatching(/^http:/),
+    });
+    expect(of(/^stopping$/)).toMatchObject({ signal: "SIGTERM", time: expect.stringMatching(/^20\d\d-.*Z$/) });
+    expect(ran.at(-1)).toMatchObject({ msg: "stopped", signal: "SIGTERM", durationMs: expect.any(Number) });
+  });
+
+  it("makes no keys a second time; goes on, and ends calmly, when nobody reads what it writes any more", async () => {
+    await start();
+    expect(relay.stderr()).not.toContain("made a key file");
+    relay.deafen();
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    relay.kill("SIGINT");
+    expect((await relay.ended).code).toBe(0);
+  });
+
+  it("has every record of it read by relay check --data, which finds the one that is damaged", async () => {
+    const good = await runHere(["check", "--data", "--json"], { cwd: home });
+    expect(good.code).toBe(0);
+    expect(JSON.parse(good.stdout)).toMatchObject({ ok: true, records: { event: 1, eventid: 1 }, faults: [] });
+
+    const { DatabaseSync } = await import("node:sqlite");
+    const db = new DatabaseSync(join(home, "data", "relay.db"));
+    const [table] = db.prepare("select name from sqlite_master where type = 'table'").all() as { name: string }[];
+    const columns = db.prepare(`select name from pragma_table_info('${table?.name}')`).all() as { name: string }[];
+    const [key, value] = columns.map(({ name }) => name);
+    db.exec(`update "${table?.name}" set "${value}" = 'torn' where "${key}" like 'event:%'`);
+    db.close();
+    const bad = await runCommand(["check", "--data"], { cwd: home });
+    expect(bad.code).toBe(65);
+    expect(bad.stderr).toMatch(/event:k:\S+ cannot be read/);
+  });
+
+  it("makes no master key for a storage that belongs to one: it could open nothing", async () => {
+    const file = join(home, "data", "keys", "master");
+    rmSync(file);
+    const refused = await runHere(["start", "--port", "0"], { cwd: home });
+    expect(refused).toMatchObject({ code: 78, stderr: expect.stringContaining(`put ${file} back`) });
+    expect(existsSync(file)).toBe(false);
+  });
+});
+
+describe("relay start", () => {
   it("refuses a port that is taken with 69", async () => {
     const server = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => void server.once("listening", resolve));
     try {
       const { port } = server.address() as AddressInfo;
-      const refused = await runCommand(["start", "--port", String(port)], { cwd: folder });
+      const refused = await runHere(["start", "--port", String(port)], { cwd: folder });
       expect(refused).toMatchObject({ code: 69, stdout: "" });
       expect(refused.stderr).toContain(`127.0.0.1:${port}: another process listens there`);
     } finally {
@@ -55,7 +117,7 @@ describe("relay start", () => {
   });
 
   it("says why an address cannot be listened on", async () => {
-    const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_HOST: "192.0.2.1", RELAY_PORT: "18099" } });
+    const refused = await runHere(["start"], { cwd: folder, env: { RELAY_HOST: "192.0.2.1", RELAY_PORT: "18099" } });
     expect(refused).toMatchObject({
       code: 69,
       stderr: expect.stringContaining("it is not an address of this machine"),
@@ -65,23 +127,11 @@ describe("relay start", () => {
   it.each(["0.0.0.0 ", " ", "not a host", "http://127.0.0.1", "127.0.0.1:8080"])(
     "refuses a host that is none (%j) instead of listening elsewhere",
     async (host) => {
-      const refused = await runCommand(["start", "--port", "0"], { cwd: folder, env: { RELAY_HOST: host } });
+      const refused = await runHere(["start", "--port", "0"], { cwd: folder, env: { RELAY_HOST: host } });
       expect(refused).toMatchObject({ code: 78, stdout: "", stderr: expect.stringContaining(`"path":"RELAY_HOST"`) });
       expect(refused.stderr).not.toContain("listhen");
     },
   );
-
-  it("makes no master key for a storage that belongs to one: it could open nothing", async () => {
-    await using first = startCommand(["start", "--port", "0"], { cwd: folder });
-    await first.waitFor(/listening at/);
-    first.kill("SIGTERM");
-    await first.ended;
-    const file = join(folder, "data", "keys", "master");
-    rmSync(file);
-    const refused = await runCommand(["start", "--port", "0"], { cwd: folder });
-    expect(refused).toMatchObject({ code: 78, stderr: expect.stringContaining(`put ${file} back`) });
-    expect(existsSync(file)).toBe(false);
-  });
 
   it("reads its secrets from files at each reload, not only at the start", async () => {
     const file = join(folder, "token");
@@ -121,7 +171,7 @@ export default { server: { port: 0 }, ${key} };`,
     ["source", "sources: [broken]", `setup: () => ({ start() { throw new Error("cannot begin"); }, stop() {} })`, 78],
   ])("names a %s plug-in that cannot start, as no fault of the relay (%s, %s)", async (kind, key, body, code) => {
     failing(kind, key, body);
-    const refused = await runCommand(["start"], { cwd: folder });
+    const refused = await runHere(["start"], { cwd: folder });
     expect(refused.code).toBe(code);
     expect(refused.stderr).toContain(`the ${kind} plug-in my-plugin cannot start: `);
     expect(refused.stderr).not.toMatch(/fault of relay|\n +at /);
@@ -130,29 +180,14 @@ export default { server: { port: 0 }, ${key} };`,
   it("shows where a plug-in threw at the log level debug", async () => {
     failing("storage", "storage: broken", `setup() { throw new Error("no folder is given"); }`);
     const env = { RELAY_LOG_LEVEL: "debug" };
-    const refused = await runCommand(["start"], { cwd: folder, env });
+    const refused = await runHere(["start"], { cwd: folder, env });
     expect(refused.stderr).toMatch(/Error: no folder is given\\n +at .*relay\.config\.ts/);
-    const checked = await runCommand(["check", "--data"], { cwd: folder, env });
+    const checked = await runHere(["check", "--data"], { cwd: folder, env });
     expect(checked.stderr).toMatch(/Error: no folder is given\n +at .*relay\.config\.ts/);
   });
 
-  it("writes one JSON object a line where stderr is no terminal, from start to stop", async () => {
-    type Line = Readonly<Record<string, unknown>>;
-    const lines = (text: string): Line[] =>
-      text
-        .trimEnd()
-        .split("\n")
-        .map((line) => JSON.parse(line) as Line);
-    await using relay = startCommand(["start", "--port", "0"], { cwd: folder });
-    await relay.waitFor(/listening at/);
-    relay.kill("SIGTERM");
-    const ran = lines((await relay.ended).stderr);
-    const of = (msg: RegExp): Line | undefined => ran.find((line) => msg.test(String(line["msg"])));
-    const folderOfData = join(folder, "data");
-    expect(of(/^started/)).toMatchObject({ level: "info", folder: folderOfData, url: expect.stringMatching(/^http:/) });
-    expect(of(/^stopping$/)).toMatchObject({ signal: "SIGTERM", time: expect.stringMatching(/^20\d\d-.*Z$/) });
-    expect(ran.at(-1)).toMatchObject({ msg: "stopped", signal: "SIGTERM", durationMs: expect.any(Number) });
-    const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_PORT: "x" } });
+  it("writes one JSON object a line where stderr is no terminal", async () => {
+    const refused = await runHere(["start"], { cwd: folder, env: { RELAY_PORT: "x" } });
     expect(lines(refused.stderr)).toMatchObject([
       { level: "error", path: "RELAY_PORT", msg: "a problem of the config" },
       { level: "error", exitCode: 78, msg: "cannot start" },
@@ -165,19 +200,10 @@ export default { server: { port: 0 }, ${key} };`,
     });
   });
 
-  it("goes on, and ends calmly, when nobody reads what it writes any more", async () => {
-    await using relay = startCommand(["start", "--port", "0"], { cwd: folder });
-    const [, url = ""] = await relay.waitFor(/listening at (http[^\s"]+)["\n]/);
-    relay.deafen();
-    expect((await fetch(`${url}/healthz`)).status).toBe(200);
-    relay.kill("SIGTERM");
-    expect((await relay.ended).code).toBe(0);
-  });
-
   it("refuses two http() sources as a mistake of the config", async () => {
     const text = `import { http } from "relaybox"; export default { server: { port: 0 }, sources: [http(), http()] };`;
     writeFileSync(join(folder, "relay.config.ts"), text);
-    const refused = await runCommand(["start"], { cwd: folder });
+    const refused = await runHere(["start"], { cwd: folder });
     expect(refused).toMatchObject({ code: 78, stderr: expect.stringContaining("sources[1]") });
   });
 
@@ -191,31 +217,5 @@ export default { server: { port: 0 }, sources: [stuck] };`;
     relay.kill("SIGTERM");
     relay.kill("SIGINT");
     expect(["SIGTERM", "SIGINT", 130, 143]).toContain((await relay.ended).code);
-  });
-});
-
-describe("relay check --data", () => {
-  it("reads every record and finds the one that is damaged", async () => {
-    writeFileSync(join(folder, "relay.config.ts"), "export default { server: { port: 0 } };");
-    await using relay = startCommand(["start"], { cwd: folder });
-    const [, url = ""] = await relay.waitFor(/listening at (http[^\s"]+)["\n]/);
-    const published = await runCommand(["publish", "a:b", "--key", "k", "--url", url, "--id", "mine"], { cwd: folder });
-    expect(published.code).toBe(0);
-    relay.kill("SIGTERM");
-    await relay.ended;
-    const good = await runCommand(["check", "--data", "--json"], { cwd: folder });
-    expect(good.code).toBe(0);
-    expect(JSON.parse(good.stdout)).toMatchObject({ ok: true, records: { event: 1, eventid: 1 }, faults: [] });
-
-    const { DatabaseSync } = await import("node:sqlite");
-    const db = new DatabaseSync(join(folder, "data", "relay.db"));
-    const [table] = db.prepare("select name from sqlite_master where type = 'table'").all() as { name: string }[];
-    const columns = db.prepare(`select name from pragma_table_info('${table?.name}')`).all() as { name: string }[];
-    const [key, value] = columns.map(({ name }) => name);
-    db.exec(`update "${table?.name}" set "${value}" = 'torn' where "${key}" like 'event:%'`);
-    db.close();
-    const bad = await runCommand(["check", "--data"], { cwd: folder });
-    expect(bad.code).toBe(65);
-    expect(bad.stderr).toMatch(/event:k:\S+ cannot be read/);
   });
 });

@@ -1,9 +1,10 @@
-// relay tail and relay status against a running relay, as processes.
+// relay tail and relay status against a running relay.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCommand, startCommand, type Running } from "../support/command.ts";
+import { runHere } from "../support/command-here.ts";
+import { startCommand, type Running } from "../support/command.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { freePort } from "../../tools/free-port.ts";
 
@@ -32,7 +33,7 @@ afterAll(async () => {
   await receiver.close();
   rmSync(folder, { recursive: true });
 });
-const run = (...args: string[]) => runCommand(args, { cwd: folder });
+const run = (...args: string[]) => runHere(args, { cwd: folder });
 const publish = async (id: string, key = "key_1") => {
   expect((await run("publish", "a:b", "--key", key, "--id", id)).code).toBe(0);
 };
@@ -98,10 +99,10 @@ describe("relay tail", () => {
 
   it("says at once what it cannot do", async () => {
     expect((await run("tail")).code).toBe(64);
-    const refused = await runCommand(["tail", "--key", "key_1", "--token", "nonsense"], { cwd: folder });
+    const refused = await runHere(["tail", "--key", "key_1", "--token", "nonsense"], { cwd: folder });
     expect(refused).toMatchObject({ code: 1, stdout: "" });
     expect(refused.stderr).toContain("401");
-    const nobody = await runCommand(["tail", "--key", "key_1", "--url", "http://127.0.0.1:9"], { cwd: folder });
+    const nobody = await runHere(["tail", "--key", "key_1", "--url", "http://127.0.0.1:9"], { cwd: folder });
     expect(nobody).toMatchObject({ code: 69, stdout: "" });
   });
 });
@@ -125,7 +126,7 @@ describe("relay status", () => {
   });
 
   it("is told where no relay answers, with 69", async () => {
-    const nobody = await runCommand(["status", "--url", "http://127.0.0.1:9"], { cwd: folder });
+    const nobody = await runHere(["status", "--url", "http://127.0.0.1:9"], { cwd: folder });
     expect(nobody).toMatchObject({ code: 69, stdout: "" });
     expect(nobody.stderr).toContain("relay start");
   });

@@ -3,16 +3,19 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runHere } from "../support/command-here.ts";
 import { runCommand } from "../support/command.ts";
 
 let folder: string;
 beforeAll(() => (folder = mkdtempSync(join(tmpdir(), "relay-cli-"))));
 afterAll(() => rmSync(folder, { recursive: true }));
-const run = (...args: string[]) => runCommand(args, { cwd: folder });
+const run = (...args: string[]) => runHere(args, { cwd: folder });
+/** The same as a process. */
+const spawned = (...args: string[]) => runCommand(args, { cwd: folder });
 
 describe("the command line", () => {
   it("lists the commands on stdout when asked, and on stderr with 64 when nothing is asked", async () => {
-    const [asked, nothing] = await Promise.all([run("--help"), run()]);
+    const [asked, nothing] = await Promise.all([spawned("--help"), spawned()]);
     expect(asked).toMatchObject({ code: 0, stderr: "" });
     for (const name of [
       "start",
@@ -34,11 +37,11 @@ describe("the command line", () => {
 
   it("tells its version", async () => {
     const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
-    expect(await run("--version")).toEqual({ code: 0, stdout: `relay ${version}\n`, stderr: "" });
+    expect(await spawned("--version")).toEqual({ code: 0, stdout: `relay ${version}\n`, stderr: "" });
   });
 
   it("tells the options of one command", async () => {
-    const { code, stdout } = await run("subscriptions", "create", "--help");
+    const { code, stdout } = await spawned("subscriptions", "create", "--help");
     expect(code).toBe(0);
     expect(stdout).toContain("--events <names>");
   });
@@ -133,11 +136,11 @@ describe("relay check", () => {
   it("ends with 78 and every problem, also as JSON", async () => {
     writeFileSync(join(folder, "bad.ts"), "export default { server: { port: -1 }, nope: 1, log: { level: 'x' } };");
     const env = { RELAY_CONFIG: "bad.ts", RELAY_PORT: "x" };
-    const plain = await runCommand(["check"], { cwd: folder, env });
+    const plain = await runHere(["check"], { cwd: folder, env });
     expect(plain).toMatchObject({ code: 78, stdout: "" });
     for (const path of ["server.port", "nope", "log.level", "RELAY_PORT"])
       expect(plain.stderr).toContain(`  ${path}: `);
-    const json = await runCommand(["check", "--json"], { cwd: folder, env });
+    const json = await runHere(["check", "--json"], { cwd: folder, env });
     expect(json).toMatchObject({ code: 78, stderr: "" });
     const { ok, problems } = JSON.parse(json.stdout) as { ok: boolean; problems: { path: string }[] };
     expect(ok).toBe(false);
@@ -160,7 +163,7 @@ describe("relay keys and relay token", () => {
   it("signs a token with the signing key it is given", async () => {
     const key = Buffer.alloc(32, 1).toString("base64");
     const args = ["token", "--sub", "me", "--keys", "key_1,key_2", "--mfa", "--ttl", "60"];
-    const { code, stdout } = await runCommand(args, { cwd: folder, env: { RELAY_SIGNING_KEY: key } });
+    const { code, stdout } = await runHere(args, { cwd: folder, env: { RELAY_SIGNING_KEY: key } });
     expect(code).toBe(0);
     const claims = JSON.parse(Buffer.from(stdout.split(".")[1] ?? "", "base64url").toString()) as Record<
       string,

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runCommand, startCommand } from "../support/command.ts";
+import { runHere } from "../support/command-here.ts";
+import { startCommand } from "../support/command.ts";
 import type { Ran } from "../support/command.ts";
 
 let folder: string;
@@ -12,7 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 const run = (args: readonly string[], input = "", env: Record<string, string> = {}): Promise<Ran> =>
-  runCommand(args, { cwd: folder, input, env });
+  runHere(args, { cwd: folder, input, env });
 
 /** What people do with accounts, the same way in both cases. */
 async function story(name: string, env: Record<string, string>): Promise<void> {

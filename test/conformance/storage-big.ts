@@ -52,10 +52,11 @@ async function rowsOf(storage: Storage, { keyId, subs }: Batch): Promise<number>
 
 export function bigLaws({ open, law, harness }: Bench): void {
   const now = (): number => harness.clock.now();
+  const publishers = harness.publishers ?? 16;
 
   law("takes the largest commit that intake can make, and gives all of it back", async () => {
     const storage = await open();
-    const one = batch(0, SUBSCRIPTIONS, now());
+    const one = batch(0, harness.subscriptions ?? SUBSCRIPTIONS, now());
     await storage.commit(one.changes);
     expect(await rowsOf(storage, one)).toBe(one.changes.length);
     const events = one.changes.filter((change) => change.key.startsWith("event:"));
@@ -82,18 +83,23 @@ export function bigLaws({ open, law, harness }: Bench): void {
     );
   });
 
-  law("takes those of 16 publishers at once, and small ones beside them, each wholly or not at all", async () => {
-    const storage = await open();
-    const batches = Array.from({ length: 16 }, (_, n) => batch(n, harness.publisherSubscriptions ?? 3, now()));
-    const small = Array.from({ length: 100 }, (_, i): Change => ({ op: "put", key: `meta:${i}`, value: "x" }));
-    const ends = await Promise.allSettled([
-      ...batches.map(({ changes }) => storage.commit(changes)),
-      ...small.map((change) => storage.commit([change])),
-    ]);
-    expect(ends.flatMap((end) => (end.status === "rejected" ? [String(end.reason)] : []))).toEqual([]);
-    for (const one of batches) expect(await rowsOf(storage, one)).toBe(one.changes.length);
-    expect(await count(storage, "meta:")).toBe(small.length);
-  });
+  law(
+    `takes those of ${publishers} publishers at once, and small ones beside them, each wholly or not at all`,
+    async () => {
+      const storage = await open();
+      const batches = Array.from({ length: publishers }, (_, n) =>
+        batch(n, harness.publisherSubscriptions ?? 3, now()),
+      );
+      const small = Array.from({ length: 100 }, (_, i): Change => ({ op: "put", key: `meta:${i}`, value: "x" }));
+      const ends = await Promise.allSettled([
+        ...batches.map(({ changes }) => storage.commit(changes)),
+        ...small.map((change) => storage.commit([change])),
+      ]);
+      expect(ends.flatMap((end) => (end.status === "rejected" ? [String(end.reason)] : []))).toEqual([]);
+      for (const one of batches) expect(await rowsOf(storage, one)).toBe(one.changes.length);
+      expect(await count(storage, "meta:")).toBe(small.length);
+    },
+  );
 
   law(
     "lets no commit down that shares its time with a large one that is refused",

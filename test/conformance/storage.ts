@@ -50,7 +50,11 @@ export interface StorageHarness {
   readonly runs?: number;
   /** Due lines of the laws about backlogs: more than the queue's window. @default 25_000 */
   readonly backlog?: number;
-  /** Subscriptions of each of 16 publishers at once: fewer where rows are dear. @default 3 */
+  /** Subscriptions of the largest commit of all: fewer where rows are dear. @default 50 */
+  readonly subscriptions?: number;
+  /** How many publishers make large commits at once. @default 16 */
+  readonly publishers?: number;
+  /** Subscriptions of each of them: fewer where rows are dear. @default 3 */
   readonly publisherSubscriptions?: number;
 }
 

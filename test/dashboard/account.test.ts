@@ -1,6 +1,7 @@
 // The ways in and out, in a real browser: the first account, logins, second factors, sessions that end.
 import { describe, expect, it } from "vitest";
 import { jwt } from "../../config/index.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startRelay } from "../support/relay.ts";
@@ -145,7 +146,10 @@ describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ??
 
   it("asks for the second factor when the last one is too old, and goes on by itself", async () => {
     await using receiver = await startReceiver();
-    await using relay = await startRelay({ stepUp: { maxAgeMs: 5_000 } });
+    // The relay's clock goes ahead of the browser's by as much as the second factor has to age.
+    let aheadMs = 0;
+    const clock = { ...systemClock(), now: () => Date.now() + aheadMs };
+    await using relay = await startRelay({ stepUp: { maxAgeMs: 120_000 } }, undefined, clock);
     const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(), events: ["*"] } });
     await using screen = await browser.open(relay);
     const { page } = screen;
@@ -160,8 +164,7 @@ describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ??
     const recovery = await page.locator(".codes code").allInnerTexts();
     await page.getByRole("button", { name: "I have kept them" }).click();
     await screen.go(`k/key_1/subscriptions/${made.json.data.id}`, /127/);
-    // It has to grow old, and `auth_time` is in whole seconds: neither the browser nor the relay has a clock here that could be moved.
-    await page.waitForTimeout(6_100);
+    aheadMs = 125_000;
     await page.getByRole("button", { name: "Rotate secret" }).click();
     await page.getByRole("button", { name: "Rotate", exact: true }).click();
     await page.getByRole("heading", { name: "Confirm that it is you" }).waitFor();

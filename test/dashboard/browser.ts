@@ -20,6 +20,8 @@ export const LOOKS: readonly Look[] = [
 ];
 
 const missing = needs("chromium");
+/** Pictures are for people to look at: no test compares them. */
+const pictures = process.env["RELAY_PICTURES"] === "on";
 const folder = join(import.meta.dirname, "../../artefacts/dashboard");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -44,7 +46,7 @@ export function useBrowser(): {
   let browser: Browser;
   beforeAll(async () => {
     if (missing !== undefined) return;
-    mkdirSync(folder, { recursive: true });
+    if (pictures) mkdirSync(folder, { recursive: true });
     browser = await chromium.launch({
       executablePath: findProgram("chromium") as string,
       args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-gpu"],
@@ -95,16 +97,21 @@ export function useBrowser(): {
   };
 }
 
-/** Keeps a picture of the page as it stands. */
+/** Keeps a picture of the page as it stands, where `RELAY_PICTURES=on` asks for it. */
 export async function picture(page: Page, name: string, whole = true): Promise<void> {
+  if (!pictures) return;
   await page.screenshot({ path: join(folder, `${name}.png`), fullPage: whole });
 }
 
-/** No violation of what axe can judge, and nothing wider than the screen. */
-export async function expectAccessible(page: Pick<Page, "evaluate">): Promise<void> {
-  await page.evaluate(axe);
+/**
+ * No violation of what axe can judge, and nothing wider than the screen.
+ * @param rules only these, on a page that was judged by all of them before
+ */
+export async function expectAccessible(page: Pick<Page, "evaluate">, rules?: readonly string[]): Promise<void> {
+  if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(axe);
+  const only = JSON.stringify(rules === undefined ? {} : { runOnly: { type: "rule", values: rules } });
   const found = (await page.evaluate(
-    "axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html.slice(0, 160)).join(' | ')))",
+    `axe.run(document, ${only}).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map((node) => node.html.slice(0, 160)).join(' | ')))`,
   )) as readonly string[];
   expect(found).toEqual([]);
   const [content, screen] = (await page.evaluate("[document.documentElement.scrollWidth, innerWidth]")) as [

@@ -157,6 +157,38 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     expect(complaints.filter((one) => !one.includes("400"))).toEqual([]);
   });
 
+  it("are found again by a filter that was saved under a name", async () => {
+    receiver.answer(() => 200);
+    const { keyId } = await subscribed("/saved");
+    const id = await published(keyId, "deposit:paid", "delivered");
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go(`k/${keyId}/events`, "Events");
+    const row = page.getByRole("link", { name: id });
+    await row.waitFor();
+    expect(await page.getByRole("button", { name: "Save this filter…" }).count()).toBe(0);
+    await page.getByLabel("Status").selectOption("cancelled");
+    await page.getByRole("heading", { name: "No event matches" }).waitFor();
+    await page.getByRole("button", { name: "Save this filter…" }).click();
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByText("Give it a name.").waitFor();
+    await page.getByLabel("Name").fill("Called off");
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    const chosen = page.getByLabel("Saved filters");
+    await expect.poll(() => chosen.inputValue()).toBe("Called off");
+    await chosen.selectOption("None");
+    await row.waitFor();
+    // It is there after a reload, and for another key.
+    await screen.go(`k/${keyId}_other/events`, "Events");
+    await page.reload();
+    await chosen.selectOption("Called off");
+    await expect.poll(() => page.getByLabel("Status").inputValue()).toBe("cancelled");
+    await page.getByRole("button", { name: "Remove “Called off”" }).click();
+    await expect.poll(() => chosen.count()).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+
   it("tell their story: each attempt, and when the next one comes", async () => {
     receiver.answer([{ do: "reply", status: 503, body: "come back later", headers: { "retry-after": "120" } }], 200);
     const { keyId } = await subscribed("/later", { description: "Slow one" });

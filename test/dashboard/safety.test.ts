@@ -170,7 +170,8 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
     expect(limited.toSorted()).toEqual(["GET /api-keys", "GET /api-keys/key_1/stats", "POST /auth/refresh"]);
   });
 
-  it("waits a refusal out, says so, and goes on by itself", async () => {
+  // These two mostly wait, so they do it at the same time.
+  it.concurrent("waits a refusal out, says so, and goes on by itself", async () => {
     await using relay = await startRelay({
       limits: {
         "GET /api-keys/{keyId}/events": { perMinute: 60, per5s: 1 },
@@ -202,7 +203,7 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
     expect(stats.json.data.totals.refused.BURST_EXCEEDED).toBeGreaterThan(0);
   });
 
-  it("stays live beyond the life of a token, whose stream ends with it", async () => {
+  it.concurrent("stays live beyond the life of a token, whose stream ends with it", async () => {
     await using relay = await startRelay({ auth: accounts({ tokenMs: 10_000 }) });
     await using screen = await browser.open(relay);
     const { page, limited } = screen;

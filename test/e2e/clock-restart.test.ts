@@ -53,10 +53,10 @@ it.for(["+1d", "+1h", "+90s"])(
     await using relay = await start();
     const ready = performance.now();
     // One was under way and is made again; two were never tried.
-    await slow.waitFor(4, 10_000);
-    await failing.waitFor(2, 10_000);
-    expect(performance.now() - ready).toBeLessThan(10_000);
+    await slow.waitFor(4, 60_000);
+    await failing.waitFor(2, 60_000);
+    expect(performance.now() - ready).toBeLessThan(60_000);
     expect((await relay.publish({ type: "a:b", keyId: "key_1", id: "slow:4", data: 4 })).status).toBe(202);
-    await slow.waitFor(5, 10_000);
+    await slow.waitFor(5, 60_000);
   },
 );

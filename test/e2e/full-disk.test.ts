@@ -238,7 +238,7 @@ describe("a full disk", () => {
     const began = performance.now();
     first.running.kill("SIGTERM");
     expect((await first.running.ended).code).toBe(0);
-    expect(performance.now() - began).toBeLessThan(3_000);
+    expect(performance.now() - began).toBeLessThan(30_000);
     disk.clear();
     await using second = await startChild(folder, options);
     await expect.poll(() => statusOf(second, waiting), { timeout: 60_000 }).toBe("delivered");

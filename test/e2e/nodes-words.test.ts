@@ -111,12 +111,12 @@ describe.skipIf(missing !== undefined)(
       await two.storage.dispose();
       shim.swallow();
       const from = performance.now();
-      expect(await one.nodes.ask("known sub_1", { mostMs: 400, silentMs: 2_000 })).toBe(false);
-      expect(performance.now() - from).toBeLessThan(1_000);
+      expect(await one.nodes.ask("known sub_1", { mostMs: 400, silentMs: 5_000 })).toBe(false);
+      expect(performance.now() - from).toBeLessThan(4_900);
       expect(await one.nodes.ask("known sub_1", WAIT)).toBe(true);
-      expect(performance.now() - from).toBeLessThan(3_500);
+      expect(performance.now() - from).toBeLessThan(30_000);
       shim.pass();
-      await eventually("it counts again", async () => (await one.storage.status())["nodes"] === 2, 5_000);
+      await eventually("it counts again", async () => (await one.storage.status())["nodes"] === 2, 60_000);
       expect(await one.nodes.ask("known sub_1", WAIT)).toBe(true);
     });
 

@@ -80,18 +80,26 @@ describe("a transport that never answers", () => {
     const folder = mkdtempSync(join(tmpdir(), "relay-stuck-"));
     try {
       {
-        await using relay = await startRelay({ transports: [https(), stuck], delivery: { timeoutMs: 3_000 } }, folder);
+        await using relay = await startRelay(
+          {
+            transports: [https(), stuck],
+            delivery: { timeoutMs: 500 },
+            server: { host: "127.0.0.1", port: 0, shutdownMs: 500 },
+          },
+          folder,
+        );
         const made = await subscribe(relay, "stuck://anything");
         expect(made.status).toBe(201);
         await subscribe(relay, receiver.url());
         const before = receiver.requests.length;
-        expect((await relay.publish(EVENT)).status).toBe(202);
+        const published = await relay.publish(EVENT);
+        expect(published.status).toBe(202);
         await receiver.waitFor(before + 1, 60_000);
         await expect
           .poll(async () => (await parts(relay)).parts["transport:stuck"]?.state, { timeout: 60_000 })
-          .toBe("failed within the last minute: send: Error: no reply within 3000 ms");
+          .toBe("failed within the last minute: send: Error: no reply within 500 ms");
         expect(asked).toBeGreaterThan(0);
-        const { id } = (await relay.publish(EVENT)).json.data as { readonly id: string };
+        const { id } = published.json.data as { readonly id: string };
         const path = `/api-keys/key_1/events/${id}`;
         await expect
           .poll(async () => JSON.stringify((await relay.call("GET", path)).json), { timeout: 60_000 })

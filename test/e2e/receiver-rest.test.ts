@@ -89,6 +89,6 @@ describe("a breaker that rests a receiver", () => {
     expect(held.status).toBe(202);
     expect((await relay.call("POST", `${event}/replay`)).status).toBe(202);
     // The probe goes through, and its success lets go of what was held back.
-    await receiver.waitFor(before + 2, 5_000);
+    await receiver.waitFor(before + 2, 60_000);
   });
 });

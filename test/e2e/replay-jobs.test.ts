@@ -55,7 +55,7 @@ describe("a replay job", () => {
       await expect.poll(() => failed(first), { timeout: 60_000 }).toBe(60);
       await first.kill();
       await using second = await startChild(folder, { config, imports: ["replay"] });
-      await receiver.waitFor(70);
+      await receiver.waitFor(70, 60_000);
       await second.kill();
       receiver.answer([], 200);
       await using third = await startChild(folder, { config, imports: ["replay"] });

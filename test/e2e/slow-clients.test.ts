@@ -8,6 +8,7 @@ import { testFolder } from "../support/folder.ts";
 import { needs } from "../support/needs.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { TEST_KEYS } from "../support/relay.ts";
+import { eventually } from "../support/until.ts";
 
 let relay: ChildRelay;
 let port: number;
@@ -133,6 +134,13 @@ describe("clients that take their time", () => {
       Array.from({ length: 100 }, () => ({ type: "a:b", keyId: "key_slow", data: "x".repeat(2_000) })),
     );
     expect(json.data).toHaveLength(100);
+    const quick = async (name: string): Promise<number> => {
+      const began = performance.now();
+      for (let n = 0; n < 20; n++)
+        expect((await relay.publish(JSON.parse(event("key_quick", `${name}:${n}`)))).status).toBe(202);
+      return performance.now() - began;
+    };
+    const alone = await quick("alone");
     const one = event("key_slow", "late");
     const slow = await Promise.all([
       ...Array.from({ length: 150 }, () => client("POST /events HTTP/1.1\r\nHost: re")),
@@ -144,10 +152,8 @@ describe("clients that take their time", () => {
         return reader;
       }),
     ]);
-    const began = performance.now();
-    for (let n = 0; n < 20; n++)
-      expect((await relay.publish(JSON.parse(event("key_quick", `q:${n}`)))).status).toBe(202);
-    expect(performance.now() - began).toBeLessThan(3_000);
+    // One of them is given 10 s for its head: whoever had to wait for it would take far longer than the same without it.
+    expect(await quick("busy")).toBeLessThan(alone * 10 + 5_000);
     // The slow ones are no worse off for it: what they finish is taken.
     const patient = slow[150] as Client;
     patient.socket.write(one.slice(10));
@@ -156,47 +162,63 @@ describe("clients that take their time", () => {
   });
 });
 
-describe("uploads that stall", () => {
+describe.concurrent("uploads that stall", () => {
   /** What the relay's process holds in memory, KiB. */
   const resident = (pid: number): number =>
     Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
   const MIB = 1_048_576;
   const most = Buffer.alloc(8 * MIB - 10, " ");
 
-  it.each([
-    ["with a length", `Content-Length: ${8 * MIB}`, most],
-    ["in chunks", "Transfer-Encoding: chunked", Buffer.concat([Buffer.from(`${most.length.toString(16)}\r\n`), most])],
-  ])("300 of 8 MiB, %s, take little memory and keep no event out", { timeout: 240_000 }, async (_how, more, part) => {
+  it("300 of 8 MiB, with a length and in chunks, take little memory and keep no event out", async () => {
     await using own = await startChild(testFolder());
     const to = Number(new URL(own.url).port);
     const small = { type: "a:b", keyId: "key_1", data: "x".repeat(2_000) };
-    for (let n = 0; n < 50; n++) await own.publish(Array.from({ length: 100 }, () => small));
+    /** Publishes; a storage that is slow on a busy machine is not the uploads' fault. */
+    const publish = async (body: unknown): Promise<void> => {
+      for (;;) {
+        const { status, json } = await own.publish(body);
+        if (status === 429 && json.detail.includes("The storage is slow")) continue;
+        expect(status, JSON.stringify(json)).toBe(202);
+        return;
+      }
+    };
+    for (let n = 0; n < 50; n++) await publish(Array.from({ length: 100 }, () => small));
     const before = resident(own.pid);
-    const uploads = await Promise.all(Array.from({ length: 300 }, () => client(head(more), to)));
-    for (const { socket } of uploads) socket.write(part);
+    const ways = [
+      { more: `Content-Length: ${8 * MIB}`, part: most },
+      {
+        more: "Transfer-Encoding: chunked",
+        part: Buffer.concat([Buffer.from(`${most.length.toString(16)}\r\n`), most]),
+      },
+    ];
+    const uploads = await Promise.all(
+      Array.from({ length: 300 }, async (_, i) => {
+        const { more, part } = ways[i % 2] as (typeof ways)[number];
+        return { part, ...(await client(head(more), to)) };
+      }),
+    );
+    for (const { socket, part } of uploads) socket.write(part);
     // Nearly all are told to come back; those that are not hold at most what they may.
-    await expect
-      .poll(() => uploads.filter(({ text }) => text() !== "").length, { timeout: 60_000 })
-      .toBeGreaterThan(290);
-    const refused = uploads.filter(({ text }) => text() !== "").map(({ text }) => text());
+    const answered = () => uploads.map(({ text }) => text()).filter((text) => text !== "");
+    await eventually("nearly all are answered", () => answered().length > 290, 120_000);
+    const refused = answered();
     for (const text of refused) expect(text).toMatch(/^HTTP\/1\.1 429 [^]*retry-after: \d+[^]*PROVIDER_BACKPRESSURE/i);
-    expect((await own.publish(small)).status).toBe(202);
+    await publish(small);
     // What was read of refused ones goes with the next collection, which needs work: a relay at rest collects nothing. A
     // larger event would be refused as the uploads are. Read whole, they would be 2.4 GB.
     const grown = async (): Promise<number> => {
-      for (let n = 0; n < 5; n++)
-        expect((await own.publish({ ...small, data: "x".repeat(50_000) })).status, "an event meanwhile").toBe(202);
+      for (let n = 0; n < 5; n++) await publish({ ...small, data: "x".repeat(50_000) });
       return (resident(own.pid) - before) / 1_024;
     };
-    await expect.poll(grown, { timeout: 60_000, interval: 250 }).toBeLessThan(128);
+    await eventually("they take little memory", async () => (await grown()) < 128, 60_000);
     for (const { socket } of uploads) socket.destroy();
     // What they held is free again.
     const large = Array.from({ length: 30 }, () => ({ ...small, data: "x".repeat(200_000) }));
-    await expect.poll(async () => (await own.publish(large)).status).toBe(202);
+    await eventually("a large event is taken", async () => (await own.publish(large)).status === 202, 60_000);
   });
 });
 
-describe("more clients than there may be", () => {
+describe.concurrent("more clients than there may be", () => {
   it("are turned away at once, and taken again when others have gone", async () => {
     await using small = await startChild(testFolder(), { config: "server: { port: 0, maxConnections: 20 }," });
     const to = Number(new URL(small.url).port);
@@ -206,7 +228,8 @@ describe("more clients than there may be", () => {
     held[0]?.socket.write("GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n");
     expect(await held[0]?.heard(/\r\n\r\n/)).toMatch(/^HTTP\/1\.1 200/);
     for (const { socket } of held) socket.destroy();
-    await expect.poll(async () => (await fetch(`${small.url}/healthz`).catch(() => undefined))?.status).toBe(200);
+    const status = async () => (await fetch(`${small.url}/healthz`).catch(() => undefined))?.status;
+    await eventually("one is taken again", async () => (await status()) === 200, 60_000);
   });
 
   it("that use up its descriptors cost no delivery an attempt", async ({ skip }) => {
@@ -219,15 +242,17 @@ describe("more clients than there may be", () => {
     expect(made.status).toBe(201);
     const publisher = await client("GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n", to);
     await publisher.heard(/\r\n\r\n/);
-    const crowd = await Promise.all(Array.from({ length: 100 }, () => client("", to)));
+    // Half a body has three times the time that a head has.
+    const half = head("Content-Length: 10");
+    const crowd = await Promise.all(Array.from({ length: 100 }, () => client(half, to)));
     // They are connected as soon as the kernel says so; the relay is full when it has taken them in.
-    await expect.poll(() => readdirSync(`/proc/${small.pid}/fd`).length, { interval: 10 }).toBeGreaterThanOrEqual(80);
+    await eventually("it is full", () => readdirSync(`/proc/${small.pid}/fd`).length >= 80, 60_000);
     publisher.socket.write(whole(event("key_1", "starved")));
     expect(await publisher.heard(/"starved"/)).toMatch(/HTTP\/1\.1 202/);
     await small.running.waitFor(/EMFILE.*a delivery went back/);
     expect(receiver.requests).toHaveLength(0);
     for (const { socket } of [...crowd, publisher]) socket.destroy();
-    await receiver.waitFor(1, 15_000);
+    await receiver.waitFor(1, 60_000);
     expect(receiver.requests[0]?.headers["x-relay-attempt"]).toBe("1");
   });
 });

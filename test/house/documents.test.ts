@@ -182,7 +182,7 @@ describe("examples", () => {
         const program = `import { resolveOwnModules } from ${door}; resolveOwnModules(""); await import(${JSON.stringify(pathToFileURL(file).href)});`;
         await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {
           cwd: folder,
-          timeout: 20_000,
+          timeout: 120_000,
         });
       } finally {
         await rm(folder, { recursive: true, force: true });
@@ -251,7 +251,7 @@ async function relay(cwd: string, args: readonly string[]): Promise<string> {
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [join(root, "core/cli/relay.mjs"), ...args], {
     cwd,
     env,
-    timeout: 20_000,
+    timeout: 120_000,
   });
   return stdout + stderr;
 }

@@ -550,6 +550,23 @@ describe("users", () => {
     expect(await who(got.data?.["token"])).toMatchObject({ sub: "bob", keys: ["key_1"] });
   });
 
+  it("are listed with the time of their last login, which a refused one does not change", async () => {
+    await call("POST", "/auth/users", { token: await admin(), body: bob });
+    const lastLogin = async (): Promise<unknown> => {
+      const { data } = await call("GET", "/auth/users", { token: await admin() });
+      return (data as unknown as readonly { readonly lastLoginAt?: string }[])[0]?.lastLoginAt;
+    };
+    const login = (password: string) => call("POST", "/auth/login", { body: { username: "bob", password } });
+    expect(await lastLogin()).toBeUndefined();
+    await clock.advance(60_000);
+    expect((await login(PASSWORD)).status).toBe(200);
+    const at = new Date(clock.now()).toISOString();
+    expect(await lastLogin()).toBe(at);
+    await clock.advance(60_000);
+    expect((await login("not the password at all")).status).toBe(401);
+    expect(await lastLogin()).toBe(at);
+  });
+
   it.each<[object, string]>([
     [{ ...bob, username: "a b" }, "username"],
     [{ ...bob, username: "../etc" }, "username"],

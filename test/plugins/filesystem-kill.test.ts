@@ -32,7 +32,8 @@ describe("filesystem() and sudden death", () => {
         folder: dir,
         storage,
         first: book.highest + 1,
-        count: 3_000,
+        // More than it lives to write.
+        count: 1_000,
         writers: [1, 3, 16, 64][round % 4] as number,
         heard: (line, child) => {
           if (line !== "open" && --left === 0) child.kill("SIGKILL");
@@ -87,7 +88,7 @@ describe("filesystem() and sudden death", () => {
     return spawnSync("env", words, { encoding: "utf8" });
   };
   // strace counts by thread: beyond the few records it writes itself, the renames are those of the split.
-  for (const when of [more + 1, more + 2, 300, 504, 505]) {
+  for (const when of [more + 1, 300, 505]) {
     it(`finds every record after dying at rename ${when} of a folder being split`, async ({ skip }) => {
       skip(missing !== undefined, missing);
       const dir = fresh();

@@ -31,5 +31,6 @@ describeStorage("filesystem()", {
   runs: 30,
   backlog: 11_000,
   // A file a row.
+  publishers: 4,
   publisherSubscriptions: 0,
 });

@@ -161,7 +161,7 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
   });
 
   it("is stored once and whole by a relay that is killed again and again", async () => {
-    const [name, total] = [await table(), 20_000];
+    const [name, total] = [await table(), 9_000];
     // In transactions of their own, so that the cursor has places to be at.
     for (let at = 0; at < total; at += 500)
       await add(name, ...Array.from({ length: 500 }, (_, i) => event({ data: at + i })));

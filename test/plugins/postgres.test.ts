@@ -225,7 +225,7 @@ describe.skipIf(missing !== undefined)("an outbox", () => {
   });
 
   it("is stored once and whole by a relay that is killed again and again", async () => {
-    const total = 20_000;
+    const total = 9_000;
     const table = await outbox("jsonb");
     await server.query(
       `INSERT INTO ${table} (event) SELECT jsonb_build_object('type', 'deposit:paid', 'keyId', 'key_1', 'data', n)

@@ -1,12 +1,15 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ConflictError } from "../../core/model/errors.ts";
 import { dueKey } from "../../core/model/keys.ts";
+import type { PluginContext } from "../../core/ports/plugin.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
 import { redis } from "../../plugins/storage/redis.ts";
 import type { RedisOptions } from "../../plugins/storage/redis.ts";
+import { CALL_MS, COMMAND_MS } from "../../plugins/storage/redis/connect.ts";
 import { claim, due, endOf, enqueue } from "../conformance/queue.ts";
 import { needs } from "../support/needs.ts";
+import { hurried, pacedClock } from "../support/paced-clock.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { startCluster, startRedis, startReplica, startSentinel } from "../support/redis.ts";
@@ -17,49 +20,51 @@ import { until } from "../support/until.ts";
 const missing = needs("redis");
 const clock = systemClock();
 const SAFE = { appendonly: "yes", appendfsync: "always" };
-let log = quietLog();
 
-const stack: AsyncDisposable[] = [];
-const keep = <T extends AsyncDisposable>(one: T): T => {
-  stack.push(one);
-  return one;
-};
-afterEach(async () => {
-  for (const one of stack.splice(0).toReversed()) await one[Symbol.asyncDispose]();
-});
+/** More than a call or a reconnection takes on a machine that is held up, and less than a client takes that waits for ever. */
+const SOON_MS = 20_000;
 
-const server = async (config: Readonly<Record<string, string>> = SAFE): Promise<RedisServer> =>
-  keep(await startRedis({ config }));
-async function open(options: RedisOptions): Promise<Storage> {
-  log = quietLog();
-  const storage = await redis(options).setup(pluginContext(clock, "/nonexistent", { log }));
-  keep({ [Symbol.asyncDispose]: () => storage.dispose() });
-  return storage;
+/** A pause between two tries is shorter, ms. */
+const PAUSE_MS = 200;
+
+/** What a law is tried on: servers and storages of its own, which end with it. */
+class Bench implements AsyncDisposable {
+  readonly #stack = new AsyncDisposableStack();
+  readonly log = quietLog();
+
+  keep<T extends AsyncDisposable>(one: T): T {
+    return this.#stack.use(one);
+  }
+  async server(config: Readonly<Record<string, string>> = SAFE): Promise<RedisServer> {
+    return this.keep(await startRedis({ config }));
+  }
+  async open(options: RedisOptions, more: Partial<PluginContext> = {}): Promise<Storage> {
+    const storage = await redis(options).setup(pluginContext(clock, "/nonexistent", { log: this.log, ...more }));
+    this.keep({ [Symbol.asyncDispose]: () => storage.dispose() });
+    return storage;
+  }
+  [Symbol.asyncDispose]() {
+    return this.#stack.disposeAsync();
+  }
 }
+
+/** Most of these wait for time-outs: they do it together. */
+const law = (name: string, prove: (bench: Bench) => Promise<void>): void =>
+  it.concurrent(name, async () => {
+    await using bench = new Bench();
+    await prove(bench);
+  });
+
 const put = (key: string, value = "x"): Change => ({ op: "put", key, value });
 
-const LOOK_MS = 20;
-/**
- * Tells how a call ended and after how long. The time for which the machine held up this process is left out twice: a call
- * whose time-out was late may be tried once more.
- */
+/** Tells how a call ended and after how long. */
 async function timed(promise: Promise<unknown>): Promise<{ readonly fault: string | undefined; readonly ms: number }> {
   const began = clock.monotonic();
-  let last = began;
-  let late = 0;
-  const look = (): void => {
-    const now = clock.monotonic();
-    if (now - last > 2 * LOOK_MS) late += now - last - LOOK_MS;
-    last = now;
-  };
-  const looking = setInterval(look, LOOK_MS);
   const fault = await promise.then(
     () => undefined,
     (error: { fault?: string; name: string }) => error.fault ?? error.name,
   );
-  clearInterval(looking);
-  look();
-  return { fault, ms: Math.max(0, clock.monotonic() - began - 2 * late) };
+  return { fault, ms: clock.monotonic() - began };
 }
 
 /** Tries until it works; how long that took. */
@@ -92,10 +97,16 @@ function writing(storage: Storage): { stop(): Promise<readonly string[]>; readon
 
 describe.skipIf(missing !== undefined)(
   `redis() when Redis fails${missing === undefined ? "" : ` (skipped: ${missing})`}`,
+  { concurrent: true },
   () => {
-    it("fails within two seconds when Redis is killed, works again within five of its return, and has lost nothing", async () => {
-      const node = await server();
-      const storage = await open({ url: node.url });
+    it("bounds a call by less than two seconds, and a try by less than one", () => {
+      expect(CALL_MS).toBeLessThan(2_000);
+      expect(COMMAND_MS).toBeLessThan(1_000);
+    });
+
+    law("fails soon when Redis is killed, works again soon after its return, and has lost nothing", async (bench) => {
+      const node = await bench.server();
+      const storage = await bench.open({ url: node.url });
       expect(storage.durability).toBe("fsync");
       const writer = writing(storage);
       await until(async () => writer.acknowledged.length > 200);
@@ -109,17 +120,18 @@ describe.skipIf(missing !== undefined)(
       ];
       for (const { fault, ms } of await Promise.all(calls.map(timed))) {
         expect(fault).toBe("unavailable");
-        expect(ms).toBeLessThan(2_000);
+        expect(ms).toBeLessThan(SOON_MS);
       }
       await node.start();
-      expect(await recovery(storage)).toBeLessThan(5_000);
+      expect(await recovery(storage)).toBeLessThan(SOON_MS);
       const found = await storage.getMany(acknowledged);
       expect(found.filter((value) => value === undefined)).toHaveLength(0);
     });
 
-    it("fails within two seconds when Redis is stopped, also in the middle of a commit, and goes on after it", async () => {
-      const node = await server();
-      const storage = await open({ url: node.url });
+    law("fails soon when Redis is stopped, also in the middle of a commit, and goes on after it", async (bench) => {
+      const node = await bench.server();
+      const paced = pacedClock((ms) => ms);
+      const storage = await bench.open({ url: node.url }, { clock: paced });
       node.pause();
       const [commit, read, decide] = await Promise.all([
         timed(storage.commit([put("event:k:1")])),
@@ -132,17 +144,19 @@ describe.skipIf(missing !== undefined)(
       ]);
       expect(commit.fault).toBe("uncertain");
       expect([read.fault, decide.fault]).toEqual(["unavailable", "unavailable"]);
-      for (const { ms } of [commit, read, decide]) expect(ms).toBeLessThan(2_000);
-      // Known to be gone: nobody waits the whole time again.
-      expect((await timed(storage.getItem("event:k:1"))).ms).toBeLessThan(1_000);
+      for (const { ms } of [commit, read, decide]) expect(ms).toBeLessThan(SOON_MS);
+      // Known to be gone: nobody tries again and again for the whole time, with a pause before each try.
+      const asked = paced.asked.length;
+      expect((await timed(storage.getItem("event:k:1"))).fault).toBe("unavailable");
+      expect(paced.asked.slice(asked).filter((ms) => ms < PAUSE_MS)).toEqual([]);
       node.resume();
-      expect(await recovery(storage)).toBeLessThan(5_000);
+      expect(await recovery(storage)).toBeLessThan(SOON_MS);
     });
 
-    it("fails within two seconds behind a black hole, and goes on when it ends", async () => {
-      const node = await server();
-      const shim = keep(await tcpShim(node.port));
-      const storage = await open({ url: `redis://127.0.0.1:${shim.port}` });
+    law("fails soon behind a black hole, and goes on when it ends", async (bench) => {
+      const node = await bench.server();
+      const shim = bench.keep(await tcpShim(node.port));
+      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` });
       await storage.commit([put("event:k:1")]);
       shim.swallow();
       const asked = await Promise.all([
@@ -152,17 +166,17 @@ describe.skipIf(missing !== undefined)(
       ]);
       for (const { fault, ms } of asked) {
         expect(["unavailable", "uncertain"]).toContain(fault);
-        expect(ms).toBeLessThan(2_000);
+        expect(ms).toBeLessThan(SOON_MS);
       }
       shim.pass();
-      expect(await recovery(storage)).toBeLessThan(5_000);
+      expect(await recovery(storage)).toBeLessThan(SOON_MS);
       expect(await storage.getItem("event:k:1")).toBe("x");
     });
 
-    it("makes a commit once whose answer was lost, and says that it was made", async () => {
-      const node = await server();
-      const shim = keep(await tcpShim(node.port));
-      const storage = await open({ url: `redis://127.0.0.1:${shim.port}` });
+    law("makes a commit once whose answer was lost, and says that it was made", async (bench) => {
+      const node = await bench.server();
+      const shim = bench.keep(await tcpShim(node.port));
+      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` });
       await storage.commit([put("meta:a")]);
       shim.swallowReplies();
       // Conditional: a second time it would be refused.
@@ -176,10 +190,10 @@ describe.skipIf(missing !== undefined)(
       );
     });
 
-    it("knows a commit again that was uncertain when the caller repeats it", async () => {
-      const node = await server();
-      const shim = keep(await tcpShim(node.port));
-      const storage = await open({ url: `redis://127.0.0.1:${shim.port}` });
+    law("knows a commit again that was uncertain when the caller repeats it", async (bench) => {
+      const node = await bench.server();
+      const shim = bench.keep(await tcpShim(node.port));
+      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` });
       await storage.commit([put("meta:a")]);
       const changes: readonly Change[] = [{ op: "put", key: "event:k:1", value: "x", if: null }];
       shim.swallowReplies();
@@ -190,10 +204,10 @@ describe.skipIf(missing !== undefined)(
       expect(await storage.getItem("event:k:1")).toBe("x");
     });
 
-    it("settles once though the answer was lost", async () => {
-      const node = await server();
-      const shim = keep(await tcpShim(node.port));
-      const storage = await open({ url: `redis://127.0.0.1:${shim.port}` });
+    law("settles once though the answer was lost", async (bench) => {
+      const node = await bench.server();
+      const shim = bench.keep(await tcpShim(node.port));
+      const storage = await bench.open({ url: `redis://127.0.0.1:${shim.port}` });
       await enqueue(storage, due("a", 1, clock.now()), due("b", 2, clock.now()));
       const [lease, first] = await claim(storage.queue);
       if (lease === undefined || first === undefined) throw new Error("nothing was claimed");
@@ -206,9 +220,9 @@ describe.skipIf(missing !== undefined)(
       expect(await settling).toMatchObject({ fault: undefined });
     });
 
-    it("says full when Redis is out of memory, changes nothing by half, and can still delete", async () => {
-      const node = await server({ ...SAFE, maxmemory: "8mb", "maxmemory-policy": "noeviction" });
-      const storage = await open({ url: node.url });
+    law("says full when Redis is out of memory, changes nothing by half, and can still delete", async (bench) => {
+      const node = await bench.server({ ...SAFE, maxmemory: "8mb", "maxmemory-policy": "noeviction" });
+      const storage = await bench.open({ url: node.url });
       let n = 0;
       let end: string | undefined;
       for (; end === undefined && n < 500; n++) {
@@ -233,72 +247,74 @@ describe.skipIf(missing !== undefined)(
       await node.command("CONFIG", "SET", "maxmemory", "8mb");
       await storage.commit(events.map((key) => ({ op: "delete", key })));
       expect(await storage.getKeys("event:", {})).toEqual([]);
-      expect(await recovery(storage)).toBeLessThan(5_000);
+      expect(await recovery(storage)).toBeLessThan(SOON_MS);
     });
   },
 );
 
-describe.skipIf(missing !== undefined)("redis() tells what this Redis can promise", () => {
-  it("calls it volatile without an append-only file synced always", async () => {
-    for (const config of [
+describe.skipIf(missing !== undefined)("redis() tells what this Redis can promise", { concurrent: true }, () => {
+  law("calls it volatile without an append-only file synced always", async (bench) => {
+    for (const [i, config] of [
       { appendonly: "no", appendfsync: "always" },
       { appendonly: "yes", appendfsync: "everysec" },
       { ...SAFE, "no-appendfsync-on-rewrite": "yes" },
-    ]) {
-      const storage = await open({ url: (await server(config)).url });
+    ].entries()) {
+      const storage = await bench.open({ url: (await bench.server(config)).url });
       expect(storage.durability).toBe("volatile");
-      expect(log.lines.filter(({ level }) => level === "warn")).toHaveLength(1);
+      expect(bench.log.lines.filter(({ level }) => level === "warn")).toHaveLength(i + 1);
     }
   });
 
-  it("calls it volatile when a replica could take over without what was acknowledged", async () => {
-    const node = await server();
-    keep(await startReplica(node));
-    expect((await open({ url: node.url })).durability).toBe("volatile");
-    expect((await open({ url: node.url, replicas: 1 })).durability).toBe("replicated");
+  law("calls it volatile when a replica could take over without what was acknowledged", async (bench) => {
+    const node = await bench.server();
+    bench.keep(await startReplica(node));
+    expect((await bench.open({ url: node.url })).durability).toBe("volatile");
+    expect((await bench.open({ url: node.url, replicas: 1 })).durability).toBe("replicated");
     await node.command("CONFIG", "SET", "appendfsync", "everysec");
-    expect((await open({ url: node.url, replicas: 1 })).durability).toBe("volatile");
+    expect((await bench.open({ url: node.url, replicas: 1 })).durability).toBe("volatile");
   });
 
-  it("looks again: what is set up otherwise while it runs, and replicas that come, are told, logged and counted", async () => {
-    const node = await server();
-    log = quietLog();
-    const metrics = quietMetrics();
-    const storage = await redis({ url: node.url }).setup(pluginContext(clock, "/nonexistent", { log, metrics }));
-    keep({ [Symbol.asyncDispose]: () => storage.dispose() });
-    const becomes = (word: string): Promise<void> => until(async () => storage.durability === word);
-    expect(storage.durability).toBe("fsync");
-    await node.command("CONFIG", "SET", "appendfsync", "no");
-    await becomes("volatile");
-    expect(log.lines.at(-1)).toMatchObject({ level: "warn", fields: { durability: "volatile" } });
-    await node.command("CONFIG", "SET", "appendfsync", "always");
-    await becomes("fsync");
-    await node.command("CONFIG", "SET", "no-appendfsync-on-rewrite", "yes");
-    await becomes("volatile");
-    await node.command("CONFIG", "SET", "no-appendfsync-on-rewrite", "no");
-    await becomes("fsync");
-    keep(await startReplica(node));
-    await becomes("volatile");
-    expect((await storage.status())["durability"]).toBe("volatile");
-    expect(Object.fromEntries(metrics.counted)).toEqual({
-      "durability_changes volatile": 3,
-      "durability_changes fsync": 2,
-    });
+  law(
+    "looks again: what is set up otherwise while it runs, and replicas that come, are told, logged and counted",
+    async (bench) => {
+      const node = await bench.server();
+      const metrics = quietMetrics();
+      // It looks every five seconds.
+      const storage = await bench.open({ url: node.url }, { metrics, clock: pacedClock(hurried(4_000)) });
+      const becomes = (word: string): Promise<void> => until(async () => storage.durability === word);
+      expect(storage.durability).toBe("fsync");
+      await node.command("CONFIG", "SET", "appendfsync", "no");
+      await becomes("volatile");
+      expect(bench.log.lines.at(-1)).toMatchObject({ level: "warn", fields: { durability: "volatile" } });
+      await node.command("CONFIG", "SET", "appendfsync", "always");
+      await becomes("fsync");
+      await node.command("CONFIG", "SET", "no-appendfsync-on-rewrite", "yes");
+      await becomes("volatile");
+      await node.command("CONFIG", "SET", "no-appendfsync-on-rewrite", "no");
+      await becomes("fsync");
+      bench.keep(await startReplica(node));
+      await becomes("volatile");
+      expect((await storage.status())["durability"]).toBe("volatile");
+      expect(Object.fromEntries(metrics.counted)).toEqual({
+        "durability_changes volatile": 3,
+        "durability_changes fsync": 2,
+      });
+    },
+  );
+
+  law("refuses a Redis that throws data away, and one that is a replica", async (bench) => {
+    const evicting = await bench.server({ "maxmemory-policy": "allkeys-lru", maxmemory: "64mb" });
+    await expect(bench.open({ url: evicting.url })).rejects.toMatchObject({ exitCode: 78 });
+    const replica = bench.keep(await startReplica(await bench.server()));
+    await expect(bench.open({ url: replica.url })).rejects.toMatchObject({ exitCode: 78 });
   });
 
-  it("refuses a Redis that throws data away, and one that is a replica", async () => {
-    const evicting = await server({ "maxmemory-policy": "allkeys-lru", maxmemory: "64mb" });
-    await expect(open({ url: evicting.url })).rejects.toMatchObject({ exitCode: 78 });
-    const replica = keep(await startReplica(await server()));
-    await expect(open({ url: replica.url })).rejects.toMatchObject({ exitCode: 78 });
-  });
-
-  it("says that Redis is not there, soon", async () => {
-    const node = await server();
+  law("says that Redis is not there, soon", async (bench) => {
+    const node = await bench.server();
     await node.kill();
     const began = clock.monotonic();
-    await expect(open({ url: node.url })).rejects.toMatchObject({ exitCode: 69 });
-    expect(clock.monotonic() - began).toBeLessThan(3_000);
+    await expect(bench.open({ url: node.url })).rejects.toMatchObject({ exitCode: 69 });
+    expect(clock.monotonic() - began).toBeLessThan(SOON_MS);
   });
 
   it("names every problem of its options", () => {
@@ -312,40 +328,40 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
   });
 });
 
-describe.skipIf(missing !== undefined)("redis() with replicas", () => {
-  it("does not acknowledge what too few replicas have", async () => {
-    const node = await server();
-    const replica = keep(await startReplica(node));
-    const storage = await open({ url: node.url, replicas: 1 });
+describe.skipIf(missing !== undefined)("redis() with replicas", { concurrent: true }, () => {
+  law("does not acknowledge what too few replicas have", async (bench) => {
+    const node = await bench.server();
+    const replica = bench.keep(await startReplica(node));
+    const storage = await bench.open({ url: node.url, replicas: 1 });
     await storage.commit([put("event:k:1")]);
     expect(await replica.command("GET", "{relay}:r:event:k:1")).toContain("x");
     replica.pause();
     const { fault, ms } = await timed(storage.commit([put("event:k:2")]));
     expect(fault).toBe("uncertain");
-    expect(ms).toBeLessThan(2_000);
+    expect(ms).toBeLessThan(SOON_MS);
     replica.resume();
-    expect(await recovery(storage)).toBeLessThan(5_000);
+    expect(await recovery(storage)).toBeLessThan(SOON_MS);
   });
 
-  it("lets no attempt begin on what too few replicas have", async () => {
-    const node = await server();
-    const replica = keep(await startReplica(node));
-    const storage = await open({ url: node.url, replicas: 1 });
+  law("lets no attempt begin on what too few replicas have", async (bench) => {
+    const node = await bench.server();
+    const replica = bench.keep(await startReplica(node));
+    const storage = await bench.open({ url: node.url, replicas: 1 });
     replica.pause();
     expect((await timed(enqueue(storage, due("a", 1, clock.now())))).fault).toBe("uncertain");
     const [lease] = await claim(storage.queue);
     if (lease === undefined) throw new Error("nothing was claimed");
     expect((await timed(Promise.resolve(storage.queue.extend(lease)))).fault).toBeDefined();
     replica.resume();
-    expect(await recovery(storage)).toBeLessThan(5_000);
+    expect(await recovery(storage)).toBeLessThan(SOON_MS);
     expect(await storage.queue.extend(lease)).toBe(true);
   });
 
-  it("loses nothing that it acknowledged when the master dies and a sentinel promotes the replica", async () => {
-    const master = await server();
-    const replica = keep(await startReplica(master, { config: SAFE }));
-    const sentinel = keep(await startSentinel(master));
-    const storage = await open({ sentinels: [{ host: "127.0.0.1", port: sentinel.port }], replicas: 1 });
+  law("loses nothing that it acknowledged when the master dies and a sentinel promotes the replica", async (bench) => {
+    const master = await bench.server();
+    const replica = bench.keep(await startReplica(master, { config: SAFE }));
+    const sentinel = bench.keep(await startSentinel(master));
+    const storage = await bench.open({ sentinels: [{ host: "127.0.0.1", port: sentinel.port }], replicas: 1 });
     expect(storage.durability).toBe("replicated");
     const writer = writing(storage);
     await until(async () => writer.acknowledged.length > 200);
@@ -360,12 +376,12 @@ describe.skipIf(missing !== undefined)("redis() with replicas", () => {
   });
 });
 
-describe.skipIf(missing !== undefined)("redis() in a cluster", () => {
-  it("keeps all keys of a relay in one slot, and commits, claims and tells across nodes", async () => {
+describe.skipIf(missing !== undefined)("redis() in a cluster", { concurrent: true }, () => {
+  law("keeps all keys of a relay in one slot, and commits, claims and tells across nodes", async (bench) => {
     const nodes = await startCluster(3);
-    for (const node of nodes) keep(node);
+    for (const node of nodes) bench.keep(node);
     const cluster = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
-    const [one, two] = [await open({ cluster, prefix: "c" }), await open({ cluster, prefix: "c" })];
+    const [one, two] = [await bench.open({ cluster, prefix: "c" }), await bench.open({ cluster, prefix: "c" })];
     const told: string[] = [];
     two.watch((keys) => void told.push(...keys));
     await one.commit([put("subscription:k:sub_a"), put("event:k:1")]);
@@ -382,10 +398,12 @@ describe.skipIf(missing !== undefined)("redis() in a cluster", () => {
   });
 });
 
-describe.skipIf(missing !== undefined)("redis() and other nodes", () => {
-  it("tells every node of changed subscriptions, and wakes it for what another has written", async () => {
-    const node = await server();
-    const [one, two] = [await open({ url: node.url }), await open({ url: node.url })];
+describe.skipIf(missing !== undefined)("redis() and other nodes", { concurrent: true }, () => {
+  law("tells every node of changed subscriptions, and wakes it for what another has written", async (bench) => {
+    const node = await bench.server();
+    // Without the message it would look by itself, after hours.
+    const hours = { clock: pacedClock((ms) => (ms >= 2_000 ? ms * 1_000 : ms)) };
+    const [one, two] = [await bench.open({ url: node.url }), await bench.open({ url: node.url }, hours)];
     const told: string[] = [];
     two.watch((keys) => void told.push(...keys));
     while ((await claim(two.queue)).length > 0);
@@ -393,17 +411,18 @@ describe.skipIf(missing !== undefined)("redis() and other nodes", () => {
     await one.commit([put("control:reload"), put("event:k:1")]);
     await until(async () => told.length > 0);
     expect(told).toEqual(["control:reload"]);
-    const began = clock.monotonic();
     await enqueue(one, due("a", 1, clock.now()));
     await woken;
-    expect(clock.monotonic() - began).toBeLessThan(1_000);
     expect(await claim(two.queue)).toHaveLength(1);
   });
 
-  it("notices before it sends that it has missed a message", async () => {
-    const node = await server();
-    const shim = keep(await tcpShim(node.port));
-    const [one, deaf] = [await open({ url: node.url }), await open({ url: `redis://127.0.0.1:${shim.port}` })];
+  law("notices before it sends that it has missed a message", async (bench) => {
+    const node = await bench.server();
+    const shim = bench.keep(await tcpShim(node.port));
+    const [one, deaf] = [
+      await bench.open({ url: node.url }),
+      await bench.open({ url: `redis://127.0.0.1:${shim.port}` }),
+    ];
     await enqueue(one, due("a", 1, clock.now()));
     const [lease] = await claim(deaf.queue);
     if (lease === undefined) throw new Error("nothing was claimed");

@@ -178,7 +178,7 @@ describe.skipIf(missing !== undefined)("a stream", () => {
   });
 
   it("is stored once and whole by a relay that is killed again and again", async () => {
-    const total = 20_000;
+    const total = 9_000;
     const stream = `ledger${++streams}`;
     for (let at = 0; at < total; at += 1_000) {
       const some = client.pipeline();

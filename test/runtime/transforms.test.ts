@@ -203,8 +203,8 @@ describe("a transform", () => {
     await own.run("loop", {}, "hostile_0");
     let ended = 0;
     const hostile = Array.from({ length: 12 }, (_, i) => own.run("loop", {}, `hostile_${i}`).then(() => ended++));
-    for (let i = 0; i < 40; i++) expect((await own.run("slack", { n: i }, "good")).body).toBeDefined();
-    // Forty runs took less time than the hostile ones that could run one after the other.
+    for (let i = 0; i < 8; i++) expect((await own.run("slack", { n: i }, "good")).body).toBeDefined();
+    // One after the other they took less time than the hostile ones, which were all there before.
     expect(ended).toBeLessThan(12);
     await own.transforms.stop();
     await Promise.all(hostile);

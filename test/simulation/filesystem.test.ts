@@ -6,10 +6,10 @@ import { describe, expect, it } from "vitest";
 import { replays, seeds } from "./seeds.ts";
 
 describe("the simulated relay on the real filesystem(): killed, frozen, told to stop, on a disk whose calls fail", () => {
-  it("keeps its word over 30 seeds", { timeout: 240_000 }, async () => {
-    const { requests, accepted } = await seeds("filesystem", 30);
-    expect(requests).toBeGreaterThan(30);
-    expect(accepted).toBeGreaterThan(30);
+  it("keeps its word over 12 seeds", { timeout: 240_000 }, async () => {
+    const { requests, accepted } = await seeds("filesystem", 12);
+    expect(requests).toBeGreaterThan(12);
+    expect(accepted).toBeGreaterThan(12);
   });
 
   it("lives the same life again under the same seed", { timeout: 240_000 }, () => replays("filesystem", 42));

@@ -249,19 +249,15 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   const deadline = healedAt + REST_MS;
   let rows = await rowsNow();
   const busy = (): boolean => ["due:", "waiting:", "erasing:", "erasekey:"].some((prefix) => rows.count(prefix) > 0);
-  for (
-    ;
-    (busy() || world.now() < healedAt + FINISHED_MS) && world.now() < deadline && broken === undefined;
-    rows = await rowsNow()
-  ) {
+  while ((busy() || world.now() < healedAt + FINISHED_MS) && world.now() < deadline && broken === undefined) {
     // Also of those whose making was never answered.
     for (const { key, value } of rows.range("held:", { limit: 1_000 }))
       task(() => skip(parseHeld(value)?.keyId ?? "", key.split(":")[1] as string));
     await world.run(world.now() + 20_000, over);
-    const stored = await rowsNow();
-    checkOverdue({ rows: stored, sent: net.sent, retry: traits.retry, now: world.now(), ...due });
-    checkFinished(stored, world.now() - healedAt);
-    noteDone(stored, world.now(), witness);
+    rows = await rowsNow();
+    checkOverdue({ rows, sent: net.sent, retry: traits.retry, now: world.now(), ...due });
+    checkFinished(rows, world.now() - healedAt);
+    noteDone(rows, world.now(), witness);
   }
   if (broken !== undefined) throw broken;
   checkRows(rows);

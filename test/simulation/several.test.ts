@@ -4,12 +4,12 @@ import { describe, expect, it } from "vitest";
 import { replays, seeds } from "./seeds.ts";
 
 describe("the simulated relay with several nodes: killed, frozen, cut off, on one shared store with leases that lapse", () => {
-  it("keeps its word over 300 seeds", { timeout: 240_000 }, async () => {
-    const { requests, accepted, turns } = await seeds("several", 300);
-    expect(requests).toBeGreaterThan(300);
-    expect(accepted).toBeGreaterThan(300);
+  it("keeps its word over 100 seeds", { timeout: 240_000 }, async () => {
+    const { requests, accepted, turns } = await seeds("several", 100);
+    expect(requests).toBeGreaterThan(100);
+    expect(accepted).toBeGreaterThan(100);
     // Of ordered subscriptions: none of them is ever out of turn.
-    expect(turns).toBeGreaterThan(300);
+    expect(turns).toBeGreaterThan(100);
   });
 
   it("lives the same life again under the same seed", () => replays("several", 42));

@@ -6,6 +6,8 @@ import { findProgram } from "./needs.ts";
 export interface Injected extends AsyncDisposable {
   /** Resolves when a sync has been done and the process is held up before it hears of it, for a fault `delay_exit`. */
   readonly delayed: Promise<void>;
+  /** Kills a process that is held up, which would die after its delay only. Resolves when strace has let go of it. */
+  kill(): Promise<void>;
 }
 
 /** @param fault as strace writes it: `signal=SIGKILL:when=2`. Resolves when the process is attached. */
@@ -28,6 +30,11 @@ export async function inject(pid: number, fault: string): Promise<Injected> {
   });
   return {
     delayed: delayed.promise,
+    async kill() {
+      process.kill(pid, "SIGKILL");
+      strace.kill("SIGKILL");
+      await gone;
+    },
     async [Symbol.asyncDispose]() {
       strace.kill("SIGTERM");
       // It may hang over a process that is dying under it; killed, it lets go.

@@ -29,9 +29,12 @@ export function sourceContext(plugin: Plugin<"source", Source>, given: Partial<P
 }
 
 /** Sets the plug-in up; `source.start(desk.intake.accept, …)` is the test's. */
-export async function openSource(plugin: Plugin<"source", Source>): Promise<Opened> {
+export async function openSource(
+  plugin: Plugin<"source", Source>,
+  given: Partial<PluginContext> = {},
+): Promise<Opened> {
   const [log, metrics, store] = [quietLog(), quietMetrics(), shelf()];
-  const source = await plugin.setup(sourceContext(plugin, { log, metrics, storage: store }));
+  const source = await plugin.setup(sourceContext(plugin, { log, metrics, storage: store, ...given }));
   return { source, desk: desk(), log, metrics, store, until };
 }
 

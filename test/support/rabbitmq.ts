@@ -1,19 +1,20 @@
 /** Real RabbitMQ servers, each with a port, a node name and a folder of its own, which a test may kill and start again. */
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findProgram } from "./needs.ts";
 import { freePort } from "../../tools/free-port.ts";
 import { greet, startServer, type ServerProcess } from "./server-process.ts";
+import { until } from "./until.ts";
 
 export interface RabbitServer extends ServerProcess {
   readonly port: number;
   readonly url: string;
   /**
-   * Ends it in order, and starts it again. Call it between a declaration and a kill: RabbitMQ confirms a durable queue some
-   * seconds before its definition is on disk, and a kill in between takes the queue with it, and all its messages.
+   * Resolves once the definition of a queue is in a file, where a kill leaves it. RabbitMQ confirms a durable queue some
+   * seconds before, and a kill in between takes the queue with it, and all its messages.
    */
-  restart(): Promise<void>;
+  wrote(queue: string): Promise<void>;
 }
 
 export interface RabbitOptions {
@@ -23,6 +24,19 @@ export interface RabbitOptions {
 
 /** Debian's command in the PATH runs `su`; the script behind it runs as anybody. */
 const SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server";
+
+/** Whether a file of the database's own has the name; the folders beside them are those of messages. */
+async function wrote(data: string, name: string): Promise<boolean> {
+  for (const node of await readdir(data, { withFileTypes: true })) {
+    if (!node.isDirectory()) continue;
+    for (const file of await readdir(join(data, node.name), { withFileTypes: true })) {
+      // The database may put a file away meanwhile.
+      const bytes = file.isFile() && (await readFile(join(data, node.name, file.name)).catch(() => undefined));
+      if (bytes && bytes.includes(name)) return true;
+    }
+  }
+  return false;
+}
 
 /** Takes some seconds: Erlang starts, and the node makes its database. */
 export async function startRabbit(options: RabbitOptions = {}): Promise<RabbitServer> {
@@ -81,6 +95,7 @@ export async function startRabbit(options: RabbitOptions = {}): Promise<RabbitSe
     kill: server.kill,
     start: server.start,
     restart: server.restart,
+    wrote: (queue) => until(() => wrote(join(dir, "data"), queue)),
     pause: server.pause,
     resume: server.resume,
     async [Symbol.asyncDispose]() {

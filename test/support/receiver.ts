@@ -82,7 +82,7 @@ export interface Receiver extends AsyncDisposable {
   url(path?: string): string;
   /** Replaces the script from the next request on. */
   answer(script: Script, otherwise?: Step): void;
-  /** Resolves when `count` requests have arrived in all. @throws Error after `timeoutMs` (10 s) */
+  /** Resolves when `count` requests have arrived in all. @throws Error after `timeoutMs` (60 s) */
   waitFor(count: number, timeoutMs?: number): Promise<readonly Received[]>;
   /** Resolves when a request or its connection has been given up by the client `count` times. */
   waitForAborted(count: number, timeoutMs?: number): Promise<void>;
@@ -194,7 +194,7 @@ export const startReceiver = async (options: ReceiverOptions = {}): Promise<Rece
       otherwise = after;
       asked = 0;
     },
-    waitFor: async (count, timeoutMs = 10_000) => {
+    waitFor: async (count, timeoutMs = 60_000) => {
       await until(
         () => requests.length >= count,
         () => `${requests.length} of ${count} requests`,
@@ -202,7 +202,7 @@ export const startReceiver = async (options: ReceiverOptions = {}): Promise<Rece
       );
       return requests;
     },
-    waitForAborted: (count, timeoutMs = 10_000) =>
+    waitForAborted: (count, timeoutMs = 60_000) =>
       until(
         () => aborted >= count,
         () => `${aborted} of ${count} aborted`,

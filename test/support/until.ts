@@ -11,7 +11,7 @@ export async function until(holds: Holds): Promise<void> {
 }
 
 /** Resolves once it holds. @throws Error after `withinMs`, which names what was waited for */
-export async function eventually(what: string, holds: Holds, withinMs = 10_000): Promise<void> {
+export async function eventually(what: string, holds: Holds, withinMs = 60_000): Promise<void> {
   const end = performance.now() + withinMs;
   await until(async () => {
     if (await holds()) return true;

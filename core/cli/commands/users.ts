@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { text as readText } from "node:stream/consumers";
+import { isoTime } from "../../model/time.ts";
 import type { Account } from "../../ports/auth.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import type { Command, Given, Option } from "../support/command.ts";
@@ -32,8 +33,9 @@ const list: Command = {
         one.access,
         one.totp ? "yes" : "no",
         shown(one).createdAt,
+        shown(one).lastLoginAt ?? "never",
       ]);
-      around.print(printTable(["user", "keys", "access", "second factor", "created"], rows));
+      around.print(printTable(["user", "keys", "access", "second factor", "created", "last login"], rows));
     }),
 };
 
@@ -124,7 +126,11 @@ const totp: Command = {
 };
 
 const fresh = (): string => randomBytes(18).toString("base64url");
-const shown = (account: Account) => ({ ...account, createdAt: new Date(account.createdAt).toISOString() });
+const shown = ({ createdAt, lastLoginAt, ...account }: Account) => ({
+  ...account,
+  createdAt: isoTime(createdAt),
+  ...(lastLoginAt !== undefined && { lastLoginAt: isoTime(lastLoginAt) }),
+});
 
 /** Says on stderr what was done, and prints a generated password on stdout. */
 function told(given: Given, around: CliEnvironment, done: string, username: string, password?: string): void {

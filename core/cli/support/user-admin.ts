@@ -64,10 +64,17 @@ async function throughApi(given: Given, around: CliEnvironment): Promise<Users> 
   const one = (username: string): string => `/auth/users/${encodeURIComponent(username)}`;
   return {
     async list() {
-      type Listed = Omit<Account, "createdAt"> & { readonly createdAt: string };
+      type Listed = Omit<Account, "createdAt" | "lastLoginAt"> & {
+        readonly createdAt: string;
+        readonly lastLoginAt?: string;
+      };
       const shape = { username: "text", keys: "list", access: "text", totp: "flag", createdAt: "text" } as const;
       const all = rows<Listed>(await api.ask("GET", "/auth/users"), shape);
-      return all.map((account) => ({ ...account, createdAt: Date.parse(account.createdAt) }));
+      return all.map(({ createdAt, lastLoginAt, ...account }) => ({
+        ...account,
+        createdAt: Date.parse(createdAt),
+        ...(lastLoginAt !== undefined && { lastLoginAt: Date.parse(lastLoginAt) }),
+      }));
     },
     add: async (account) => void (await api.ask("POST", "/auth/users", account)),
     remove: async (username) => void (await api.ask("DELETE", one(username))),

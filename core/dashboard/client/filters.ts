@@ -7,6 +7,8 @@ import { Field, Select } from "./fields.ts";
 import { known, loadStats, nameOf } from "./api-keys.ts";
 import { showToast } from "./elements.ts";
 import { refine } from "./route.ts";
+import { SavedFilters } from "./saved-filters.ts";
+import { searchNames } from "./search.ts";
 
 type Query = Readonly<Record<string, string>>;
 
@@ -45,7 +47,7 @@ export function periodOf({ time = "", since, until }: Query): { readonly since?:
 interface FiltersProps {
   readonly keyId: string;
   readonly query: Query;
-  /** Empty: the list has neither statuses nor types. */
+  /** Empty: the list is of attempts, and has neither statuses nor types. */
   readonly statuses: readonly string[];
 }
 
@@ -100,5 +102,14 @@ export const Filters = part(({ keyId, query, statuses }: FiltersProps) => {
       Field({ label: "From", type: "datetime-local", value: query["since"] ?? "", change: (since) => set({ since }) }),
     query["time"] === "own" &&
       Field({ label: "To", type: "datetime-local", value: query["until"] ?? "", change: (until) => set({ until }) }),
+    SavedFilters({
+      keyId,
+      query,
+      names: [
+        ...(statuses.length > 0 ? ["status", "type"] : []),
+        ...(["sub", "time", "since", "until"] as const),
+        ...searchNames(statuses.length === 0),
+      ],
+    }),
   );
 });

@@ -13,7 +13,10 @@ type Asked = Readonly<Record<string, string | undefined>>;
 
 const STAGES = ["dns", "guard", "connect", "tls", "timeout", "reset", "protocol", "token", "transform"] as const;
 /** The settings in the address. */
-const NAMES = ["id", "text", "code", "error", "took"] as const;
+const OF_ATTEMPTS = ["code", "error", "took"] as const;
+const NAMES = ["id", "text", ...OF_ATTEMPTS] as const;
+/** Settings of a search, of events or of attempts. */
+export const searchNames = (attempts: boolean): readonly string[] => (attempts ? OF_ATTEMPTS : NAMES);
 export const NO_SEARCH: Readonly<Record<string, undefined>> = Object.fromEntries(
   NAMES.map((name) => [name, undefined]),
 );

@@ -57,5 +57,8 @@ export type Order = z.infer<typeof api.orderShown>;
 export type EventTypeHead = z.infer<typeof api.eventType>;
 export type EventTypeDetail = z.infer<typeof api.eventTypeDetail>;
 /** An account as `/auth/users` lists it. */
-export type Account = Omit<auth.Account, "createdAt"> & { readonly createdAt: string };
+export type Account = Omit<auth.Account, "createdAt" | "lastLoginAt"> & {
+  readonly createdAt: string;
+  readonly lastLoginAt?: string;
+};
 export type Replayed = z.infer<typeof api.bulkReplayed>;

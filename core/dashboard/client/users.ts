@@ -39,7 +39,7 @@ export const Users = part(() => {
       rows.length > 0 &&
         table(
           "Users",
-          ["User", "API keys", "May", "Second factor", "Created", "Change"],
+          ["User", "API keys", "May", "Second factor", "Created", "Last login", "Change"],
           rows.map((one) => ({
             key: one.username,
             cells: [
@@ -50,6 +50,7 @@ export const Users = part(() => {
               one.access === "read" ? "look only" : "manage",
               one.totp ? badge("on") : badge("off"),
               When({ at: one.createdAt }),
+              one.lastLoginAt === undefined ? "never" : When({ at: one.lastLoginAt }),
               may("change") && Actions({ one, act: (what) => setDoing({ what, one }) }),
             ],
           })),

@@ -7,6 +7,7 @@ import { Problem } from "../../../core/model/problem.ts";
 import { stepUpChallenge } from "../../../core/model/token.ts";
 import type { Principal } from "../../../core/ports/auth.ts";
 import type { Identified, Route, RouteRequest } from "../../../core/ports/route.ts";
+import type { Change } from "../../../core/ports/storage.ts";
 import { checked, readBody, readJson, reply } from "./login-body.ts";
 import { clearCookie, isOwnOrigin, readCookie, setCookie } from "./cookie.ts";
 import { useCode } from "./factors.ts";
@@ -24,8 +25,8 @@ import {
   unauthenticated,
 } from "./dependencies.ts";
 import type { AccountsDeps } from "./dependencies.ts";
-import { normalName, userKey } from "./user.ts";
-import type { User } from "./user.ts";
+import { normalName } from "./user.ts";
+import type { Read, User } from "./user.ts";
 
 /** The rule of the `users` routes and of step-up; the API uses the configured rule for its own operations. */
 export const STEP_UP = { acr: [], amr: ["mfa"], maxAgeMs: 300_000 };
@@ -50,13 +51,11 @@ export function loginRoutes(deps: AccountsDeps): readonly Route[] {
       const read = await users.read(name);
       const right = await passwords.verify(body.password, read?.user.password);
       if (read === undefined || !right) throw await refused(name, read?.user, request);
-      const { user, text } = read;
+      const { user } = read;
       if (user.totp === undefined) {
         const begun = sessions.begin(user, PASSWORD);
-        // The account must be unchanged since its password was checked.
-        const same = { op: "check", key: userKey(user.username), if: text } as const;
         const audit = [ownAuditEntry("login", user, request, PASSWORD.join(" "))];
-        return { changes: [same, begun.change], audit, result: { user, ...begun } };
+        return { changes: [noted(read, user), begun.change], audit, result: { user, ...begun } };
       }
       if (body.code === undefined) {
         const headers = { "WWW-Authenticate": stepUpChallenge(STEP_UP) };
@@ -71,13 +70,16 @@ export function loginRoutes(deps: AccountsDeps): readonly Route[] {
       });
       const begun = sessions.begin(used, TWO_FACTORS);
       const audit = [ownAuditEntry("login", used, request, TWO_FACTORS.join(" "))];
-      return { changes: [users.change(read, used), begun.change], audit, result: { user: used, ...begun } };
+      return { changes: [noted(read, used), begun.change], audit, result: { user: used, ...begun } };
     });
     brake.succeeded(name);
     log.info("login", { sub: user.username, address: request.address, requestId: request.requestId });
     const headers = { "set-cookie": setCookie(cookie, session.expiresAt - clock.now()) };
     return reply(await grant(deps, user, session), clock.now(), headers);
   }
+
+  /** The account must be unchanged since its password was checked. */
+  const noted = (read: Read, user: User): Change => users.change(read, { ...user, lastLoginAt: clock.now() });
 
   /** Does not repeat a name that is no account: it may be a password in the wrong field. */
   async function refused(name: string, user: User | undefined, request: RouteRequest): Promise<Problem> {

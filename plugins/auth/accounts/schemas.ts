@@ -80,7 +80,14 @@ export const otpauth = z.strictObject({
   uri: z.string().meta({ description: "For the authenticator app (otpauth)." }),
 });
 export const account = z
-  .strictObject({ username: z.string(), keys, access, createdAt: time, totp: z.boolean() })
+  .strictObject({
+    username: z.string(),
+    keys,
+    access,
+    createdAt: time,
+    lastLoginAt: time.optional(),
+    totp: z.boolean(),
+  })
   .meta({ id: "Account" });
 export const newAccount = z.strictObject({ username: z.string(), keys, access });
 export const keySet = z.strictObject({ keys: z.array(z.record(z.string(), z.string())) });

@@ -4,6 +4,7 @@
  */
 import type { Actor, AuditAction } from "../../../core/model/audit.ts";
 import { Problem } from "../../../core/model/problem.ts";
+import { isoTime } from "../../../core/model/time.ts";
 import type { Principal } from "../../../core/ports/auth.ts";
 import { isSteppedUp, stepUpChallenge } from "../../../core/model/token.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../../core/ports/route.ts";
@@ -54,7 +55,11 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
       await admin(request, principal, "accounts.listed");
       const list = await users.list();
       return reply(
-        list.map((account) => ({ ...account, createdAt: new Date(account.createdAt).toISOString() })),
+        list.map(({ createdAt, lastLoginAt, ...account }) => ({
+          ...account,
+          createdAt: isoTime(createdAt),
+          ...(lastLoginAt !== undefined && { lastLoginAt: isoTime(lastLoginAt) }),
+        })),
         clock.now(),
       );
     }),

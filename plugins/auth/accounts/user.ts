@@ -12,6 +12,8 @@ export interface User {
   /** Absent: `"manage"`. */
   readonly access?: Access;
   readonly createdAt: number;
+  /** Absent: it has not logged in since this is noted. */
+  readonly lastLoginAt?: number;
   /** The second factor: its sealed secret, and the last step whose code was used. */
   readonly totp?: { readonly sealed: string; readonly lastStep: number };
   /** A second factor that has not been confirmed yet. */

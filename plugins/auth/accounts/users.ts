@@ -123,11 +123,12 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
         if (page.length < PAGE) break;
         after = page.at(-1)?.key;
       }
-      return all.map(({ username, keys, access = "manage", createdAt, totp }) => ({
+      return all.map(({ username, keys, access = "manage", createdAt, lastLoginAt, totp }) => ({
         username,
         keys,
         access,
         createdAt,
+        ...(lastLoginAt !== undefined && { lastLoginAt }),
         totp: totp !== undefined,
       }));
     },

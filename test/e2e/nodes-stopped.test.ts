@@ -1,4 +1,4 @@
-// A node that stands still for a minute, longer than its leases are: an operator's SIGSTOP, a machine that was suspended.
+// A node that stands still for longer than its leases are: an operator's SIGSTOP, a machine that was suspended.
 import { describe, expect, it } from "vitest";
 import type { ChildRelay } from "../support/child-relay.ts";
 import { monitor } from "../support/monitor.ts";
@@ -8,7 +8,9 @@ import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { eventually } from "../support/until.ts";
 
 const missing = needs("redis");
-const STOPPED_MS = 60_000;
+/** Shorter than the one it comes with, 45 s; the clocks are those of two processes and of Redis. */
+const LEASE_MS = 8_000;
+const STOPPED_MS = 12_000;
 /** What each node has under way at most, of one subscription. */
 const UNDER_WAY = 4;
 
@@ -39,13 +41,12 @@ interface Shown {
 }
 
 describe.skipIf(missing !== undefined)(
-  `a node of two, stopped for a minute${missing === undefined ? "" : ` (${missing})`}`,
+  `a node of two, stopped for longer than its leases${missing === undefined ? "" : ` (${missing})`}`,
   () => {
     it("loses nothing, repeats only what it held, and is refused what it would write of that", async () => {
       const go = Promise.withResolvers<200>();
       await using receiver = await startReceiver({ script: () => go.promise });
-      // The lease that it comes with: 45 s.
-      await using nodes = await startNodes();
+      await using nodes = await startNodes({ leaseMs: LEASE_MS });
       const [a, b] = nodes.all as [ChildRelay, ChildRelay];
       const sub = await subscribe(a, "key_1", receiver, "/first");
       // It knows of nobody who wants these.
@@ -73,10 +74,9 @@ describe.skipIf(missing !== undefined)(
       await eventually(
         "all is delivered without it",
         async () => (await a.call("GET", "/api-keys/key_1/events?status=delivered&limit=200")).json.data.length === 80,
-        STOPPED_MS,
+        120_000,
       );
       const tookOverMs = performance.now() - stoppedAt;
-      // The minute itself is what is tried: the clocks are those of two processes and of Redis.
       await new Promise((resolve) => setTimeout(resolve, stoppedAt + STOPPED_MS - performance.now()));
       const before = await known(a, "key_1");
       const sent = receiver.requests.length;
@@ -98,7 +98,7 @@ describe.skipIf(missing !== undefined)(
         expect(deliveries.map(({ attempts }) => attempts)).toMatchObject([[{ number: 1, statusCode: 200 }]]);
       }
       // Taken over when its leases had lapsed, not before.
-      expect(tookOverMs).toBeGreaterThan(40_000);
+      expect(tookOverMs).toBeGreaterThan(LEASE_MS - 1_000);
       expect(receiver.requests).toHaveLength(sent + 1);
       const times = new Map<string, number>();
       for (const { headers } of receiver.requests) {

@@ -1,0 +1,128 @@
+/** Keeps the filters and the search of a list under a name, in this browser, so that one need not set them again. */
+import { useState } from "preact/hooks";
+import { cell, useCell } from "./cell.ts";
+import { Dialog, form } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { Field, Select } from "./fields.ts";
+import { isPortal } from "./page-facts.ts";
+import { refine } from "./route.ts";
+
+type Query = Readonly<Record<string, string>>;
+
+interface Saved {
+  readonly name: string;
+  readonly query: Query;
+  /** The API key, where a subscription of it is asked for. */
+  readonly keyId?: string;
+}
+
+const MOST = 30;
+const STORE = "relay.filters";
+
+// The browser may refuse storage to a page in a frame.
+const saved = cell<readonly Saved[]>(isPortal ? [] : read());
+
+function read(): readonly Saved[] {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(STORE) ?? "[]");
+    return Array.isArray(stored) ? stored.filter(isSaved) : [];
+  } catch {
+    return [];
+  }
+}
+
+function isSaved(one: Partial<Saved> | null): one is Saved {
+  return typeof one?.name === "string" && typeof one.query === "object" && one.query !== null;
+}
+
+function store(next: readonly Saved[]): void {
+  saved.set(next);
+  localStorage.setItem(STORE, JSON.stringify(next));
+}
+
+/** What a list shows of all, without the page of it. */
+function settingsOf(query: Query): Query {
+  const given = Object.entries(query).filter(([name, value]) => name !== "cursor" && value !== "");
+  return Object.fromEntries(given.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+const same = (a: Query, b: Query): boolean => JSON.stringify(settingsOf(a)) === JSON.stringify(settingsOf(b));
+
+interface SavedFiltersProps {
+  readonly keyId: string;
+  readonly query: Query;
+  /** The settings that the list has. */
+  readonly names: readonly string[];
+}
+
+export const SavedFilters = part(({ keyId, query, names }: SavedFiltersProps) => {
+  const all = useCell(saved);
+  const [naming, setNaming] = useState(false);
+  if (isPortal) return null;
+  const now = settingsOf(query);
+  const here = all.filter(
+    (one) => (one.keyId ?? keyId) === keyId && Object.keys(one.query).every((name) => names.includes(name)),
+  );
+  const chosen = here.find((one) => same(one.query, now));
+  const apply = (name: string): void => {
+    const wanted = here.find((one) => one.name === name)?.query ?? {};
+    const cleared = Object.fromEntries(names.map((one) => [one, undefined]));
+    refine({ ...cleared, cursor: undefined, ...wanted });
+  };
+  return [
+    here.length > 0 &&
+      Select({
+        label: "Saved filters",
+        value: chosen?.name ?? "",
+        options: [["", "None"], ...here.map(({ name }) => [name, name] as const)],
+        change: apply,
+      }),
+    chosen !== undefined &&
+      el.button(
+        { type: "button", onClick: () => store(all.filter((one) => one !== chosen)) },
+        `Remove “${chosen.name}”`,
+      ),
+    chosen === undefined &&
+      Object.keys(now).length > 0 &&
+      el.button({ type: "button", onClick: () => setNaming(true) }, "Save this filter…"),
+    naming && Naming({ query: now, keyId, close: () => setNaming(false) }),
+  ];
+});
+
+interface NamingProps {
+  readonly query: Query;
+  readonly keyId: string;
+  readonly close: () => void;
+}
+
+const Naming = part(({ query, keyId, close }: NamingProps) => {
+  const [name, setName] = useState("");
+  const [error, setError] = useState<string | undefined>(undefined);
+  const save = (): void => {
+    const wanted = name.trim();
+    if (wanted === "") return setError("Give it a name.");
+    const others = saved.now.filter((one) => one.name !== wanted);
+    if (others.length >= MOST) return setError(`${MOST} are kept at most. Remove one first.`);
+    store([...others, { name: wanted, query, ...(query["sub"] !== undefined && { keyId }) }]);
+    close();
+  };
+  return Dialog({
+    title: "Save this filter",
+    close,
+    children: form({
+      submit: save,
+      children: [
+        Field({
+          label: "Name",
+          value: name,
+          change: setName,
+          maxLength: 60,
+          focus: true,
+          error,
+          hint: "It is kept in this browser. A filter of the same name is replaced.",
+        }),
+        el.div({ class: "row end" }, el.button({ type: "submit", class: "main" }, "Save")),
+      ],
+    }),
+  });
+});
