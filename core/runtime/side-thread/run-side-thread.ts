@@ -11,8 +11,11 @@ import { contextOf } from "../plugin-context.ts";
 import { createLink } from "../threads/link.ts";
 import { answerable, createKeptCredentials, type SideRequest, type SideStart } from "./side-call.ts";
 
-/** On Linux the priority is a thread's own: this one gives way to the thread of the healthy receivers. */
-const PRIORITY = 10;
+/**
+ * On Linux the priority is a thread's own. This one gives way to the thread of the healthy receivers, and keeps a quarter of a
+ * core that both want: one that has recovered must be able to show it.
+ */
+const PRIORITY = 5;
 
 /** @param given.load reads the config: a plug-in cannot cross to a thread */
 export function runSideThread(given: {
