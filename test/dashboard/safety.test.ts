@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { accounts } from "../../config/index.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startRelay } from "../support/relay.ts";
+import { eventually } from "../support/until.ts";
 import { picture, setUp, useBrowser } from "./browser.ts";
 import { HOSTILE } from "./hostile.ts";
 
@@ -214,7 +215,7 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
     await setUp(relay, screen);
     await screen.go("k/key_1/events", "Events");
     await page.getByText("live", { exact: true }).waitFor();
-    await expect.poll(() => streams.length, { timeout: 60_000 }).toBe(2);
+    await eventually("there are two streams", () => streams.length === 2, 60_000);
     expect(streams[0]).not.toBe(streams[1]);
     await page.getByText("live", { exact: true }).waitFor();
     const { id } = (await relay.publish({ type: "deposit:paid", keyId: "key_1", data: 1 })).json.data;
