@@ -20,8 +20,8 @@ export default defineConfig({
     setupFiles: ["test/setup.ts"],
     pool: "forks",
     env: { TMPDIR: quickFolder() },
-    // Tests start relays, browsers and servers of their own: more than the cores can carry only makes them slow.
-    maxWorkers: 2,
+    // Tests start relays, browsers and servers of their own, and wait for them: three keep two cores busy.
+    maxWorkers: 3,
     // A busy machine takes several times as long, and nothing is learnt from a test that it cuts off.
     testTimeout: 180_000,
     hookTimeout: 180_000,
