@@ -14,8 +14,15 @@ const FAULT_REST_MS = 5_000;
 /** How long the worker waits when the queue itself fails, ms. */
 const QUEUE_REST_MS = 500;
 const BATCH = 128;
+/**
+ * How long one turn of the event loop may begin deliveries, ms. Signing and sending a full batch takes many times as
+ * long, and whatever else the loop has to do, such as reading another receiver's answer, would wait for all of it.
+ */
+const TURN_MS = 1;
 /** The reason why a wait ended. One shared error, because an abort without a reason makes a DOMException each time. */
 const OVER = new Error("over");
+
+const nextTurn = (): Promise<void> => new Promise((turned) => void setImmediate(turned));
 
 export interface Dispatcher {
   start(): void;
@@ -63,7 +70,7 @@ export function createDispatcher(deps: {
         const given = slots.given();
         const leases =
           free === 0 ? [] : await queue.claim({ limit: Math.min(free, BATCH), perSubscription, busy: slots.busy });
-        for (const lease of leases) begin(lease);
+        await beginAll(leases);
         // A slot given back during the claim may be the one that it lacked, so claim again.
         if (leases.length === 0 && slots.given() === given) await idle();
       } catch (error) {
@@ -89,16 +96,30 @@ export function createDispatcher(deps: {
       over.abort(OVER);
     }
     // Collects what this turn of the event loop adds: one claim for many costs as much as one for a single delivery.
-    await new Promise((turned) => setImmediate(turned));
+    await nextTurn();
   }
 
-  function begin(lease: Lease): void {
+  /** Takes all leases over at once, so that stopping and aborting know them, and begins them over as many turns as needed. */
+  async function beginAll(leases: readonly Lease[]): Promise<void> {
+    const taken = leases.map(take);
+    let since = clock.monotonic();
+    for (const begin of taken) {
+      if (clock.monotonic() - since >= TURN_MS) {
+        await nextTurn();
+        since = clock.monotonic();
+      }
+      begin();
+    }
+  }
+
+  /** Counts a claimed delivery as under way. @returns what begins it, to be called once */
+  function take(lease: Lease): () => void {
     const runs = runsOf(lease.subscriptionId);
     total++;
     runs.running++;
     renewal.began(lease);
     const admitted = slots.admit(lease);
-    void (typeof admitted === "number" ? turnAway(lease, admitted, runs) : finish(lease, admitted, runs));
+    return () => void (typeof admitted === "number" ? turnAway(lease, admitted, runs) : finish(lease, admitted, runs));
   }
 
   function end(lease: Lease, runs: SubscriptionRuns): void {

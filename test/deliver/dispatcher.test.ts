@@ -69,4 +69,48 @@ describe("the dispatcher", () => {
     for (let i = 0; i < 5; i++) await turn();
     expect(stopped).toBe(true);
   });
+
+  it("begins a claimed batch over several turns, and one that is aborted before its turn is given back unsent", async () => {
+    let ms = 0;
+    const released: string[] = [];
+    const began: string[] = [];
+    const claims: (readonly Lease[])[] = [
+      [lease("1"), { ...lease("2"), subscriptionId: "sub_b" }, lease("3"), { ...lease("4"), subscriptionId: "sub_b" }],
+    ];
+    const queue = {
+      claim: async () => claims.shift() ?? [],
+      wake: (signal: AbortSignal) =>
+        new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true })),
+      release: async ({ ordinal }: Lease) => void released.push(ordinal),
+    } as unknown as Queue;
+    const between: (readonly string[])[] = [];
+    let aborted: Promise<void> | undefined;
+    const dispatcher = createDispatcher({
+      queue,
+      slots: createSlots({ total: 8, perSubscription: 4, clock: testClock(), lift: () => {} }),
+      perSubscription: 4,
+      // Each beginning takes longer than a turn may.
+      clock: { ...testClock(), monotonic: () => ms },
+      log: quietLog(),
+      async deliver({ ordinal }, slot, signal) {
+        signal.throwIfAborted();
+        ms += 2;
+        setImmediate(() => between.push([...began]));
+        began.push(ordinal);
+        if (ordinal === "1") aborted = dispatcher.abort("sub_b");
+        slot.give();
+      },
+    });
+    dispatcher.start();
+    while (aborted === undefined) await turn();
+    await aborted;
+    await dispatcher.stop(0);
+    expect({ began, released, underWay: dispatcher.underWay() }).toEqual({
+      began: ["1", "3"],
+      released: ["2", "4"],
+      underWay: 0,
+    });
+    // Other work of the loop came between the first and the next.
+    expect(between[0]).toEqual(["1"]);
+  });
 });
