@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { constants, setPriority } from "node:os";
 
 /** What a path asks for: never an answer, a late one, a failure, or a status line that is none. */
 export const MOODS = ["hangs", "nine", "late", "fails", "nonsense"] as const;
@@ -49,6 +50,9 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
       request.socket.end("HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n");
   }
 }
+
+// They stand for machines elsewhere: what they compute is not to take the cores that the relay and its healthy receiver share.
+setPriority(constants.priority.PRIORITY_LOW);
 
 process.on("message", (message: ToHostile) => {
   if (message.kind === "read") return say({ kind: "figures", requests, mostOpen, connections, resumed });
