@@ -1,11 +1,11 @@
-// How the rate grows with the threads: each thread of the relay has a quarter of a core of its own, publisher and receiver are
+// How the rate grows with the threads: each thread of the relay has a part of a core of its own, publisher and receiver are
 // outside. Where CPU cgroups may not be used it says so, and measures on the machine's cores as they are.
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { makeAuthority } from "../core/cli/support/certificates.ts";
-import { quarterCores, type QuarterCores } from "./cores/quarter-cores.ts";
+import { partCores, type PartCores } from "./cores/part-cores.ts";
 import { say } from "./throughput/bench-run.ts";
 import { KEY_ID } from "./throughput/event.ts";
 import type { FromReceiver } from "./throughput/messages.ts";
@@ -23,16 +23,19 @@ const { values: options } = parseArgs({
     connections: { type: "string", default: "64" },
     storage: { type: "string", default: "sqlite()" },
     threads: { type: "string", default: "1,2,4" },
+    /** Each thread gets one of so many parts of a core. All of them, the publisher and the receiver must find room on the machine. */
+    parts: { type: "string", default: "4" },
   },
 });
 const seconds = Math.min(Math.max(Number(options.seconds) || 10, 1), 120);
 const rounds = Math.min(Math.max(Number(options.rounds) || 3, 1), 20);
 const connections = Math.min(Math.max(Number(options.connections) || 64, 1), 512);
+const parts = Math.min(Math.max(Number(options.parts) || 4, 1), 64);
 const counts = options.threads.split(",").map(Number);
 
 async function measure(threads: number) {
   const folder = await mkdtemp(join(tmpdir(), "relay-bench-"));
-  let quarters: QuarterCores | undefined;
+  let cgroups: PartCores | undefined;
   try {
     const authority = await makeAuthority(Date.now());
     const { cert, key } = await authority.issue(["127.0.0.1"]);
@@ -53,7 +56,7 @@ async function measure(threads: number) {
     // Each thread compiles for itself what is hot.
     await pass(world, running, WARM_SECONDS * Math.min(threads, 4));
     try {
-      quarters = quarterCores(running.child.pid as number);
+      cgroups = partCores(running.child.pid as number, parts);
     } catch (error) {
       say(`CPU cgroups may not be used here (${String(error)}): the machine's cores are measured as they are`);
     }
@@ -70,14 +73,14 @@ async function measure(threads: number) {
     publisher.end();
     return {
       threads,
-      cgroups: quarters !== undefined,
+      cgroups: cgroups !== undefined,
       eventsPerSecond: Math.round(median(rates)),
       least: Math.round(Math.min(...rates)),
       most: Math.round(Math.max(...rates)),
       cpuMicrosecondsPerEvent: Math.round(median(cpu)),
     };
   } finally {
-    quarters?.remove();
+    cgroups?.remove();
     await rm(folder, { recursive: true, force: true });
   }
 }
@@ -92,7 +95,9 @@ try {
     console.log(JSON.stringify({ cores: availableParallelism(), storage: options.storage, results: all }));
   else
     for (const one of all) {
-      const where = one.cgroups ? "a quarter of a core each" : "the machine's cores";
+      const where = one.cgroups
+        ? `a ${parts === 4 ? "quarter" : `${parts}th part`} of a core each`
+        : "the machine's cores";
       const spread = `${one.least} … ${one.most}`;
       console.log(
         `${one.threads} threads, ${where}: ${one.eventsPerSecond} events/s (${spread}), ${one.timesTheFirst} × the first, ${one.cpuMicrosecondsPerEvent} µs CPU an event`,
