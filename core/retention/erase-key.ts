@@ -13,6 +13,7 @@ import {
   ERASED_KEYS,
   eraseKeyKey,
   eventIdsOf,
+  eventKey,
   eventsOf,
   failedOf,
   fanoutsOf,
@@ -119,6 +120,23 @@ export function createKeyErasure(deps: {
     throw new Error(`rows under ${prefix} change all the time`);
   }
 
+  /**
+   * Deletes the ids of erased events.
+   * @returns false when one of these events is there: its node took long to store it, and it is to be erased with its id
+   */
+  async function purgeIds(keyId: string, until: string, signal: AbortSignal): Promise<boolean> {
+    for await (const { key, value } of everyEntry(storage, eventIdsOf(keyId))) {
+      signal.throwIfAborted();
+      if (erasedAt(value) !== undefined || value > until) continue;
+      const unlessThere: readonly Change[] = [
+        { op: "check", key: eventKey(keyId, value), if: null },
+        { op: "delete", key, if: value },
+      ];
+      if (!(await tryCommit(storage, unlessThere)) && (await storage.getItem(key)) === value) return false;
+    }
+    return true;
+  }
+
   /** Deletes what is left under a deleted subscription's own id, and at last its record. */
   async function purgeSubscription(keyId: string, { key, value }: Entry, signal: AbortSignal): Promise<void> {
     const { id } = parseSubscriptionKey(key);
@@ -160,7 +178,7 @@ export function createKeyErasure(deps: {
     }
     for await (const one of everyEntry(storage, subscriptionsOf(keyId)))
       if (isOver(decodeSubscription(one.value))) await purgeSubscription(keyId, one, signal);
-    await purge(eventIdsOf(keyId), signal, ({ value }) => erasedAt(value) === undefined && value <= until);
+    if (!(await purgeIds(keyId, until, signal))) return await work(keyId, text, signal);
     await purge(allStatsOf(keyId), signal, ({ key }) => Number(key.split(":")[3]) <= job.at);
     const count = await storage.getItem(subscriptionCountKey(keyId));
     const changes: Change[] = [

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { CHECKS } from "../../core/maintenance/verify-records.ts";
 import type { Reply } from "../../core/ports/transport.ts";
+import { turn } from "../support/clock.ts";
 import { replied, testPath, type PathOptions, type TestPath } from "../support/path.ts";
 import { eventually } from "../support/until.ts";
 
@@ -153,6 +154,33 @@ describe("erasing a key", () => {
     expect(await test.status(old[0] as string)).toBeUndefined();
     const fresh = await test.publish();
     expect((await test.storage.range("event:key_1:")).map(({ key }) => key)).toEqual([`event:key_1:${fresh.slice(4)}`]);
+    expect(await faults(test)).toEqual([]);
+  });
+
+  it("never takes the id of an event that a slow node stores while it ends", async () => {
+    const { test } = await busy();
+    await using _ = test;
+    const { commit, range } = test.storage;
+    const checked = Promise.withResolvers<void>();
+    test.storage.commit = async (changes) => {
+      if (changes.some(({ key }) => key === "eventid:key_1:own-late")) await checked.promise;
+      return await commit.call(test.storage, changes);
+    };
+    const late = test.publish("late", { id: "own-late" });
+    await turn();
+    // A newer one, so that the late one is among those that are erased.
+    await test.publish("late");
+    test.storage.range = async (prefix, options) => {
+      // The events were looked at for the last time; their ids are what is deleted next.
+      if (prefix.startsWith("eventid:")) {
+        checked.resolve();
+        await late;
+      }
+      return await range.call(test.storage, prefix, options);
+    };
+    await erase(test);
+    await done(test);
+    expect(await test.storage.range("event:key_1:")).toEqual([]);
     expect(await faults(test)).toEqual([]);
   });
 
