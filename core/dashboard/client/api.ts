@@ -55,7 +55,14 @@ export const asked: {
   stepUp: () => Promise<boolean>;
   /** Called when the session has ended. */
   ended: () => void;
-} = { renew: () => Promise.resolve(false), stepUp: () => Promise.resolve(false), ended: () => undefined };
+  /** Called when something was not read: there was no answer, or the relay could not. */
+  unread: () => void;
+} = {
+  renew: () => Promise.resolve(false),
+  stepUp: () => Promise.resolve(false),
+  ended: () => undefined,
+  unread: () => undefined,
+};
 
 /** The refusal that is being waited out. */
 export const waiting = cell<{ readonly code: string; readonly until: number } | undefined>(undefined);
@@ -80,9 +87,13 @@ const wait = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
 export async function send(method: string, path: string, init: RequestInit): Promise<Response> {
   spent.count++;
   try {
-    return await fetch(path, { method, cache: "no-store", redirect: "error", referrerPolicy: "no-referrer", ...init });
+    const wanted = { method, cache: "no-store", redirect: "error", referrerPolicy: "no-referrer", ...init } as const;
+    const response = await fetch(path, wanted);
+    if (method === "GET" && response.status >= 500) asked.unread();
+    return response;
   } catch (error) {
     if ((error as Error).name === "AbortError") throw error;
+    asked.unread();
     throw new ApiRefusal(0, {
       code: "NETWORK",
       detail: "The relay cannot be reached. Check that it runs, then try again.",

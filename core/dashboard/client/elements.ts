@@ -190,7 +190,13 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readon
     );
     return () => abort.abort();
   }, [...on, turn]);
-  return { ...state, again: () => again((before) => before + 1) };
+  const next = (): void => again((before) => before + 1);
+  useLive(({ event }) => {
+    // What could not be read is read once the relay can be reached again.
+    const { error } = state;
+    if (event === "again" && error instanceof ApiRefusal && (error.status === 0 || error.status >= 500)) next();
+  });
+  return { ...state, again: next };
 }
 
 export function useLive(onMessage: (message: LiveMessage) => void): void {

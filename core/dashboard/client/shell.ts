@@ -95,14 +95,20 @@ const Toast = part(() => {
   return el.div({ class: "told", role: "status" }, text !== undefined && el.span(null, text));
 });
 
-const STATES = { off: "not live", connecting: "connecting…", on: "live" } as const;
+const BY_THEMSELVES = "New events and attempts appear by themselves while this is live.";
+const OLD = "What is shown may be out of date. It is read again as soon as the relay can be reached.";
+const STATES = {
+  off: ["not live", BY_THEMSELVES],
+  connecting: ["connecting…", BY_THEMSELVES],
+  on: ["live", BY_THEMSELVES],
+  lost: ["reconnecting…", OLD],
+  offline: ["offline", OLD],
+} as const;
 
 const Live = part(() => {
   const state = useCell(liveState);
-  return el.span(
-    { class: `live is-${state}`, title: "New events and attempts appear by themselves while this is live." },
-    STATES[state],
-  );
+  const [text, title] = STATES[state];
+  return el.span({ class: `live is-${state}`, title, role: "status" }, text);
 });
 
 const KeySwitch = part(({ keyId }: { readonly keyId: string | undefined }) => {
