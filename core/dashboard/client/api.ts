@@ -44,6 +44,8 @@ export interface ApiAnswer<T> {
 
 export interface AskOptions {
   readonly body?: unknown;
+  /** The body as JSON text, in place of `body`. */
+  readonly text?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -121,7 +123,11 @@ export async function waitOut(refusal: ApiRefusal, tries: number, signal?: Abort
 }
 
 /** @throws ApiRefusal; AbortError when `signal` aborts */
-export async function ask<T>(method: string, path: string, { body, signal }: AskOptions = {}): Promise<ApiAnswer<T>> {
+export async function ask<T>(
+  method: string,
+  path: string,
+  { body, text = body === undefined ? undefined : JSON.stringify(body), signal }: AskOptions = {},
+): Promise<ApiAnswer<T>> {
   let renewed = false;
   for (let tries = 0; ; tries++) {
     if (token.now !== undefined && Date.now() > token.now.renewAt && !renewed) {
@@ -130,8 +136,7 @@ export async function ask<T>(method: string, path: string, { body, signal }: Ask
     }
     const headers: Record<string, string> = {};
     if (token.now !== undefined) headers["authorization"] = `Bearer ${token.now.text}`;
-    if (body !== undefined) headers["content-type"] = "application/json";
-    const text = body === undefined ? undefined : JSON.stringify(body);
+    if (text !== undefined) headers["content-type"] = "application/json";
     const response = await send(method, path, { headers, body: text, signal, credentials: "omit" });
     if (response.ok) return read(response);
     const refusal = await refusalOf(response);

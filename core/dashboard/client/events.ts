@@ -6,6 +6,7 @@ import { count, reason } from "./format.ts";
 import { useNames } from "./known-names.ts";
 import { Filters, periodOf } from "./filters.ts";
 import { badge, empty, PageFrame, problem, skeleton, useCalm, TimeSwitch, useLive, useLoad, When } from "./elements.ts";
+import { PublishButton } from "./publish-event.ts";
 import { ReplayFailed } from "./replay.ts";
 import { refine, to } from "./route.ts";
 import { useSelection } from "./selection.ts";
@@ -81,6 +82,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
     actions: [
       TimeSwitch({}),
       Export({ keyId, asks }),
+      PublishButton({ keyId }),
       may("change") && el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),
     ],
     children: [
@@ -116,8 +118,9 @@ export const Events = part(({ keyId, query }: EventsProps) => {
           : empty("No event yet", [
               "Publish one with ",
               el.code(null, "POST /events"),
-              ", or with ",
+              ", with ",
               el.code(null, "relay publish"),
+              may("publish") && ", or with the button above",
               ". It appears here by itself.",
             ])),
       rows.length > 0 && selection.bar(again),

@@ -3,6 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { VNode } from "preact";
 import { ChartCard, type ChartLine } from "./chart.ts";
 import { el, part } from "./dom.ts";
+import { PublishButton } from "./publish-event.ts";
 import { choice, Select } from "./fields.ts";
 import { count, duration, share } from "./format.ts";
 import { loadStats, nameOf } from "./api-keys.ts";
@@ -53,6 +54,7 @@ export const Overview = part(({ keyId, query }: OverviewProps) => {
           options: [["", "All subscriptions"], ...data.subscriptions.map((one) => [one.id, nameOf(one)] as const)],
           change: (sub) => refine({ sub }),
         }),
+      PublishButton({ keyId }),
       may("link") && el.button({ type: "button", onClick: () => setLinking(true) }, "Portal link…"),
       choice({ label: "Range", value: range, options: RANGES, change: (next) => refine({ range: next }) }),
     ],
