@@ -1,4 +1,4 @@
-// Events that a manager of a key publishes by hand: as any other, and in the audit trail.
+// Events that a manager of a key publishes by hand: events like all others, and in the audit trail.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { HOOK, serve } from "./serve.ts";
 import type { Served } from "./serve.ts";

@@ -9,6 +9,7 @@ import { el, part } from "./dom.ts";
 import { Field, Select } from "./fields.ts";
 import { isKeyId, keys, loadKeys } from "./api-keys.ts";
 import { follow, liveState } from "./live.ts";
+import { Palette, PaletteButton } from "./palette.ts";
 import { showToast, toast } from "./elements.ts";
 import { go, to, type PagePlace } from "./route.ts";
 import { hasAccounts, isPortal } from "./page-facts.ts";
@@ -75,11 +76,13 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
         { class: "tools" },
         now?.access === "read" && el.span({ class: "quiet" }, "You may only look"),
         Live({}),
+        PaletteButton({}),
         ThemeButton({}),
         el.button({ type: "button", class: "plain", onClick: () => void logOut() }, isPortal ? "Leave" : "Log out"),
       ),
     ),
     el.main({ id: "main", tabIndex: -1 }, waitNotice({}), children),
+    Palette({ keyId }),
     Toast({}),
   );
 });
