@@ -44,17 +44,6 @@ export const TimeSwitch = part(() => {
   return el.button({ type: "button", "aria-pressed": on, onClick: turn }, "Clock times");
 });
 
-/** Shows a URL on one line: where there is no room for all of it, its middle is left out, and its end stays. */
-export const cutUrl = (url: string): VNode => {
-  const text = url.replace(/^https:\/\//, "");
-  const tail = Math.min(14, Math.floor(text.length / 2));
-  return el.span(
-    { class: "cut", title: url },
-    el.span(null, text.slice(0, text.length - tail)),
-    el.span(null, text.slice(text.length - tail)),
-  );
-};
-
 export type Tone = "info" | "good" | "warn" | "bad";
 
 export const notice = (tone: Tone, ...children: ComponentChildren[]): VNode =>
