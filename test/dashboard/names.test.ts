@@ -63,7 +63,11 @@ describe.skipIf(browser.missing !== undefined)(`long names (${browser.missing ??
       await screen.go(`k/key_1/${view}`, heading);
       const ids = page.locator("tbody a.id");
       await expect.poll(() => ids.count()).toBe(2);
-      for (const one of await ids.all()) expect((await one.boundingBox())?.height).toBeLessThan(30);
+      for (const one of await ids.all()) {
+        expect((await one.boundingBox())?.height).toBeLessThan(30);
+        // It is copied as one word.
+        expect(await one.innerText()).toBe(await one.getAttribute("title"));
+      }
       const table = page.getByRole("region", { name: heading });
       expect(await table.evaluate((box) => box.scrollWidth - box.clientWidth)).toBeLessThanOrEqual(0);
       await expectAccessible(page);

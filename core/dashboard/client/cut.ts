@@ -3,21 +3,21 @@ import type { ComponentChildren, VNode } from "preact";
 import { el } from "./dom.ts";
 import { to } from "./route.ts";
 
-/** Two parts of a line: where there is no room for all of it, its middle is left out, and its end stays. */
-function cut(text: string): readonly VNode[] {
-  const head = text.length - Math.min(14, Math.floor(text.length / 2));
-  return [el.span(null, text.slice(0, head)), el.span(null, text.slice(head))];
+/** Letters at the end that stay. */
+const TAIL = 14;
+
+/** Shows a URL on one line: where there is no room for all of it, its middle is left out, and its end stays. */
+export function cutUrl(url: string): VNode {
+  const text = url.replace(/^https:\/\//, "");
+  const head = text.length - Math.min(TAIL, Math.floor(text.length / 2));
+  return el.span({ class: "cut", title: url }, el.span(null, text.slice(0, head)), el.span(null, text.slice(head)));
 }
 
-/** Shows a URL on one line. */
-export const cutUrl = (url: string): VNode =>
-  el.span({ class: "cut", title: url }, ...cut(url.replace(/^https:\/\//, "")));
-
-/** Leads to an event by its id, on one line. */
+/** Leads to an event by its id, which is cut in the same way. */
 export const eventLink = (keyId: string, id: string, brief = false): VNode =>
   el.a(
-    { href: to(["k", keyId, "events", id]), class: brief ? "cut id brief" : "cut id", title: id, "aria-label": id },
-    ...cut(id),
+    { href: to(["k", keyId, "events", id]), class: `id line${brief ? " brief" : ""}`, title: id, "aria-label": id },
+    ...(id.length > TAIL + 6 ? [el.span(null, id.slice(0, -TAIL)), id.slice(-TAIL)] : [id]),
   );
 
 /** Breaks between the parts of a name or URL, not in them. */
