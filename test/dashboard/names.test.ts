@@ -51,6 +51,9 @@ describe.skipIf(browser.missing !== undefined)(`long names (${browser.missing ??
     expect(tops).toHaveLength(1);
     expect((await link.boundingBox())?.height).toBeLessThan(60);
     await page.getByText("no attempts", { exact: true }).waitFor();
+    // The figures beside the names of a chart's lines are there to be seen.
+    for (const one of await page.locator(".legend b").all())
+      expect((await one.boundingBox())?.width).toBeGreaterThan(4);
   });
 
   it("have ids on one line, and types and URLs that break between their parts only", async () => {

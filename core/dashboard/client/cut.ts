@@ -16,7 +16,7 @@ export function cutUrl(url: string): VNode {
 /** Leads to an event by its id, which is cut in the same way. */
 export const eventLink = (keyId: string, id: string, brief = false): VNode =>
   el.a(
-    { href: to(["k", keyId, "events", id]), class: `id line${brief ? " brief" : ""}`, title: id, "aria-label": id },
+    { href: to(["k", keyId, "events", id]), class: `id one-line${brief ? " brief" : ""}`, title: id, "aria-label": id },
     ...(id.length > TAIL + 6 ? [el.span(null, id.slice(0, -TAIL)), id.slice(-TAIL)] : [id]),
   );
 
