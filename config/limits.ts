@@ -29,6 +29,7 @@ const MANAGEMENT = {
   [`GET ${HOOK}/order`]: row(60, 10),
   [`POST ${HOOK}/skip`]: row(10, 3),
   "GET /api-keys/{keyId}/events": row(60, 10),
+  "POST /api-keys/{keyId}/events": row(30, 5),
   "GET /api-keys/{keyId}/events/{eventId}": row(60, 10),
   "DELETE /api-keys/{keyId}/events/{eventId}": row(10, 3),
   "GET /api-keys/{keyId}/events/{eventId}/deliveries/{subscriptionId}/attempts": row(60, 10),

@@ -20,6 +20,7 @@ export type AuditAction =
   | "secret.rotated"
   | "backup.taken"
   | "secrets.rekeyed"
+  | "event.published"
   | "event.replayed"
   | "event.erased"
   | "key.erased"

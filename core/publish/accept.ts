@@ -5,7 +5,7 @@ import { ordinals, ordinalTime } from "../model/ids.ts";
 import { Problem } from "../model/problem.ts";
 import type { Metrics } from "../ports/plugin.ts";
 import type { Accept, Accepted, AcceptRequest } from "../ports/source.ts";
-import type { Storage } from "../ports/storage.ts";
+import type { Change, Storage } from "../ports/storage.ts";
 import { createAdmission, type AdmissionDeps } from "./admission.ts";
 import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent, type Writing } from "./write-event.ts";
 import type { FanoutBounds, NewEvent } from "./write-event.ts";
@@ -52,8 +52,12 @@ export interface PublisherDeps extends AdmissionDeps {
   readonly accepted?: (event: RelayEvent) => void;
 }
 
+/** Changes that are stored in the same commit as the events that were accepted; none for what is only a repeat. */
+export type AcceptedWith = (fresh: readonly Accepted[]) => readonly Change[];
+
 export interface Publisher extends Pick<OperationalEvents, "operational" | "acceptOperational"> {
-  readonly accept: Accept;
+  /** As sources know it, and with changes of the relay's own (an audit line). */
+  readonly accept: (request: AcceptRequest, also?: AcceptedWith) => ReturnType<Accept>;
   /** @throws Problem PROVIDER_BACKPRESSURE or STORAGE_FULL while publishing is refused */
   admit(): number;
   readonly notices: Notices;
@@ -76,7 +80,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   const admission = createAdmission(deps);
   const placing = createPlacing(storage, clock);
 
-  const accept: Accept = async (request) => {
+  const accept: Publisher["accept"] = async (request, also) => {
     const began = clock.monotonic();
     try {
       const passing = admission.pass(request, began);
@@ -90,7 +94,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       ownsAll(drafts, request.keys);
       const leave = await admission.enter(request, drafts.map(keyOf));
       const turn: Turn = {};
-      const accepted = await store(request, drafts, turn).finally(() => {
+      const accepted = await store(request, drafts, turn, also).finally(() => {
         turn.end?.();
         leave();
       });
@@ -106,7 +110,12 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   };
 
   /** Stores all or nothing. A refused commit leads to a read of what others stored first under the same ids. */
-  async function store(request: AcceptRequest, drafts: Drafts, turn: Turn): Promise<readonly Accepted[]> {
+  async function store(
+    request: AcceptRequest,
+    drafts: Drafts,
+    turn: Turn,
+    also: AcceptedWith | undefined,
+  ): Promise<readonly Accepted[]> {
     const { idempotency } = request;
     const twice = repeatedIdsWithin(drafts);
     let stored = NOTHING_STORED;
@@ -119,6 +128,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       const going = fanouts.of(drafts, byKey);
       const fanoutOf = going instanceof Promise ? await going : going;
       const accepted = write(writing, drafts, fanoutOf, twice, stored, request.traceparent);
+      if (also !== undefined) writing.changes.push(...also(accepted.filter(({ duplicate }) => !duplicate)));
       if (!writing.events.every(names.known)) {
         writing.changes.push(...(await names.missing(writing.events, clock.now())));
       }

@@ -130,6 +130,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     searchAttempts: parts.attemptSearch,
     replay: parts.replay,
     pending: parts.pendingDeliveries,
+    publish: (request, also) => parts.publisher.accept(request, also),
     eraseEvent: parts.eventErasure.erase,
     eraseKey: parts.keyErasure.erase,
     schemes: ["https"],

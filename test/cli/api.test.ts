@@ -169,6 +169,9 @@ describe("against a running relay", () => {
     });
     expect(piped.stdout).toMatch(/^evt_\S+ {2}accepted, 1 delivery\n$/);
     await receiver.waitFor(new RegExp('90071992547409931[^]*"n\\\\": 1.0[^]*-7'));
+    const managed = await data<{ id: string }>("publish", "a:b", "--key", "key_1", "--id", "by-hand", "--as-manager");
+    expect(managed.id).toBe("by-hand");
+    expect((await run("audit", "--key", "key_1", "--action", "event.published")).stdout).toContain("by-hand");
     const again = await run("publish", "a:b", "--key", "key_1", "--data", "@data.json", "--id", "007");
     expect(again.stdout).toBe("007  known already, 1 delivery\n");
     const shown = await run("events", "show", "--json", "007", "--key", "key_1");

@@ -367,6 +367,8 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     const { page } = screen;
     const lists = (url: URL): boolean => url.pathname === `/api-keys/${keyId}/events`;
     await page.route(lists, (route) => route.abort());
+    // Without a stream the page does not find out by itself.
+    await page.route(`**/api-keys/${keyId}/stream`, (route) => route.abort());
     await screen.go(`k/${keyId}/events`, "Events");
     await page.getByText("The relay cannot be reached.").waitFor();
     await page.unroute(lists);

@@ -44,6 +44,7 @@ const CLOSED = [
   "get /api-keys/{keyId}/audit",
   "get /relay/backup",
   "get /relay/status",
+  "post /api-keys/{keyId}/events",
   "post /api-keys/{keyId}/portal-links",
   "post /api-keys/{keyId}/webhooks/{subscriptionId}/rotate-secret",
   "post /relay/rekey",

@@ -39,8 +39,8 @@ export async function readAsk(
 ): Promise<OperationRequest<unknown, unknown>> {
   checkAccept(call, spec.reply.type ?? "application/json");
   const errors: FieldError[] = [];
-  const given = spec.body === undefined ? undefined : spec.bodyOptional && !hasBody(call) ? {} : await readJson(call);
-  const body = spec.body === undefined ? undefined : parsed(spec.body, given, errors);
+  const sent = spec.body === undefined || (spec.bodyOptional && !hasBody(call)) ? undefined : await readJson(call);
+  const body = spec.body === undefined ? undefined : parsed(spec.body, sent === undefined ? {} : sent.value, errors);
   const query = readQuery(spec, call, errors);
   if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
   const { keyId = "" } = call.params;
@@ -53,7 +53,7 @@ export async function readAsk(
     await deps.refused({ ...tried, actor, keys: keyId === "" ? "*" : [keyId] }, `${principal.sub} ${keyId}`);
     throw stepUpRequired(deps.stepUp);
   }
-  return { call, principal, actor, keyId, params: call.params, body, query };
+  return { call, principal, actor, keyId, params: call.params, body, text: sent?.text, query };
 }
 
 export const owns = (principal: Principal, keyId: string): boolean =>

@@ -15,11 +15,17 @@ export function hasBody(call: Call): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
+export interface JsonBody {
+  readonly value: unknown;
+  /** What was sent, character for character. */
+  readonly text: string;
+}
+
 /**
  * The body as JSON: UTF-8 without a byte order mark, nested at most 64 levels.
  * @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, VALIDATION_FAILED for names that repeat
  */
-export async function readJson(call: Call): Promise<unknown> {
+export async function readJson(call: Call): Promise<JsonBody> {
   checkMedia(call);
   const bytes = await call.body(MAX_BODY);
   let text: string;
@@ -43,7 +49,7 @@ export async function readJson(call: Call): Promise<unknown> {
   // The name may be written with escapes; nearly no body has any.
   const errors = /__proto__|\\u/.test(text) ? unnameable(value, "") : [];
   if (errors.length > 0) throw new Problem("VALIDATION_FAILED", "Correct the fields that are listed.", { errors });
-  return value;
+  return { value, text };
 }
 
 /** Where `__proto__` stands as a name: objects cannot hold it like others, so it would vanish instead of being refused. */

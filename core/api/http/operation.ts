@@ -18,6 +18,8 @@ export interface OperationRequest<Body, Query> {
   readonly keyId: string;
   readonly params: Readonly<Record<string, string>>;
   readonly body: Body;
+  /** The text of the body, character for character; undefined where the operation has none, or none was sent. */
+  readonly text: string | undefined;
   readonly query: Query;
 }
 

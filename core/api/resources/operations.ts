@@ -28,6 +28,8 @@ import { transformTestOperations, type TransformPreview } from "./transform-test
 import type { TestEventSender } from "./test-event.ts";
 import type { Receivers } from "./expected-receivers.ts";
 import { pendingOperations } from "./pending.ts";
+import { publishOperations } from "./publish.ts";
+import type { PublishAs } from "./publish.ts";
 import { selectedOperations } from "./selected-deliveries.ts";
 import { rekeyOperations } from "./rekey.ts";
 import type { RekeyAll } from "./rekey.ts";
@@ -51,6 +53,8 @@ export interface OperationsDeps extends Receivers {
   readonly searchAttempts: AttemptSearch;
   readonly replay: Replay;
   readonly pending: PendingDeliveries;
+  /** Publishes on behalf of a manager; without it there is no such operation. */
+  readonly publish?: PublishAs | undefined;
   /** Erases one event; see `EventErasure`. */
   readonly eraseEvent: EventErasure["erase"];
   /** Erases a key; see `KeyErasure`. */
@@ -90,6 +94,7 @@ export function createOperations(deps: OperationsDeps): readonly AnyOperation[] 
     ...filterTestOperations(shared),
     ...transformTestOperations(shared),
     ...eventOperations(shared),
+    ...publishOperations(shared),
     ...deliveryOperations(shared),
     ...orderOperations(shared),
     ...attemptOperations(shared),

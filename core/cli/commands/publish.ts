@@ -21,6 +21,7 @@ const publish: Command = {
     { flags: "--data <json>", about: "JSON, @file, or - for stdin (null when left out)" },
     { flags: "--id <id>", about: "an id of your own: repeats of it are duplicates" },
     { flags: "--created-at <time>", about: "when it happened (RFC 3339; now when left out)" },
+    { flags: "--as-manager", about: "with an access token instead of a publish token; it stands in the audit" },
     JSON_OPTION,
     ...API_OPTIONS,
   ],
@@ -29,10 +30,13 @@ const publish: Command = {
     const type = given.args[0] ?? "";
     const key = given.key();
     const data = await readJson("data", given.text("data") ?? "null", around);
-    const api = await openApi(given, around, "publish");
-    const head = JSON.stringify({ type, keyId: key, id: given.text("id"), createdAt: given.text("created-at") });
+    const managed = given.flag("as-manager");
+    const api = await openApi(given, around, managed ? "manage" : "publish");
+    const path = managed ? `/api-keys/${encodeURIComponent(key)}/events` : "/events";
+    const keyId = managed ? undefined : key;
+    const head = JSON.stringify({ type, keyId, id: given.text("id"), createdAt: given.text("created-at") });
     // The data goes out byte for byte as it was given.
-    const answer = await api.ask("POST", "/events", `${head.slice(0, -1)},"data":${data}}`);
+    const answer = await api.ask("POST", path, `${head.slice(0, -1)},"data":${data}}`);
     const accepted = record<Accepted>(answer, { id: "text", deliveries: "number", duplicate: "flag" });
     if (given.flag("json")) around.print(json(accepted));
     else {

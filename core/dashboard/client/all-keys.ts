@@ -4,7 +4,7 @@ import { ask, path } from "./api.ts";
 import { pager, table } from "./data-table.ts";
 import { el, part } from "./dom.ts";
 import { PageFrame, problem, skeleton, useLoad } from "./elements.ts";
-import { count, duration, share } from "./format.ts";
+import { count, duration, shareOf } from "./format.ts";
 import { to } from "./route.ts";
 import { KeyForm } from "./shell.ts";
 import { token } from "./token.ts";
@@ -53,9 +53,7 @@ export const AllKeys = part(() => {
               number(id, figures?.accepted, {}),
               number(id, figures?.delivered, { status: "delivered" }),
               number(id, figures?.failed, { status: "failed" }),
-              figures === undefined
-                ? "–"
-                : `${share(figures.delivered, figures.attempts)} of ${count(figures.attempts)}`,
+              figures === undefined ? "–" : shareOf(figures.delivered, figures.attempts),
               duration(figures?.p50Ms),
             ],
           })),

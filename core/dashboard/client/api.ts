@@ -44,6 +44,8 @@ export interface ApiAnswer<T> {
 
 export interface AskOptions {
   readonly body?: unknown;
+  /** The body as JSON text, in place of `body`. */
+  readonly text?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -55,7 +57,14 @@ export const asked: {
   stepUp: () => Promise<boolean>;
   /** Called when the session has ended. */
   ended: () => void;
-} = { renew: () => Promise.resolve(false), stepUp: () => Promise.resolve(false), ended: () => undefined };
+  /** Called when something was not read: there was no answer, or the relay could not. */
+  unread: () => void;
+} = {
+  renew: () => Promise.resolve(false),
+  stepUp: () => Promise.resolve(false),
+  ended: () => undefined,
+  unread: () => undefined,
+};
 
 /** The refusal that is being waited out. */
 export const waiting = cell<{ readonly code: string; readonly until: number } | undefined>(undefined);
@@ -80,9 +89,13 @@ const wait = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
 export async function send(method: string, path: string, init: RequestInit): Promise<Response> {
   spent.count++;
   try {
-    return await fetch(path, { method, cache: "no-store", redirect: "error", referrerPolicy: "no-referrer", ...init });
+    const wanted = { method, cache: "no-store", redirect: "error", referrerPolicy: "no-referrer", ...init } as const;
+    const response = await fetch(path, wanted);
+    if (method === "GET" && response.status >= 500) asked.unread();
+    return response;
   } catch (error) {
     if ((error as Error).name === "AbortError") throw error;
+    asked.unread();
     throw new ApiRefusal(0, {
       code: "NETWORK",
       detail: "The relay cannot be reached. Check that it runs, then try again.",
@@ -110,7 +123,11 @@ export async function waitOut(refusal: ApiRefusal, tries: number, signal?: Abort
 }
 
 /** @throws ApiRefusal; AbortError when `signal` aborts */
-export async function ask<T>(method: string, path: string, { body, signal }: AskOptions = {}): Promise<ApiAnswer<T>> {
+export async function ask<T>(
+  method: string,
+  path: string,
+  { body, text = body === undefined ? undefined : JSON.stringify(body), signal }: AskOptions = {},
+): Promise<ApiAnswer<T>> {
   let renewed = false;
   for (let tries = 0; ; tries++) {
     if (token.now !== undefined && Date.now() > token.now.renewAt && !renewed) {
@@ -119,8 +136,7 @@ export async function ask<T>(method: string, path: string, { body, signal }: Ask
     }
     const headers: Record<string, string> = {};
     if (token.now !== undefined) headers["authorization"] = `Bearer ${token.now.text}`;
-    if (body !== undefined) headers["content-type"] = "application/json";
-    const text = body === undefined ? undefined : JSON.stringify(body);
+    if (text !== undefined) headers["content-type"] = "application/json";
     const response = await send(method, path, { headers, body: text, signal, credentials: "omit" });
     if (response.ok) return read(response);
     const refusal = await refusalOf(response);

@@ -2,6 +2,7 @@
 import { ask, path } from "./api.ts";
 import { pager, table } from "./data-table.ts";
 import { el, part } from "./dom.ts";
+import { eventLink, typeName } from "./cut.ts";
 import { badge, empty, PageFrame, problem, skeleton, TimeSwitch, useLoad, When } from "./elements.ts";
 import { Filters, periodOf } from "./filters.ts";
 import { duration, reason } from "./format.ts";
@@ -66,8 +67,8 @@ export const Attempts = part(({ keyId, query }: AttemptsProps) => {
                   },
                   name(one.subscriptionId),
                 ),
-                el.a({ href: to(["k", keyId, "events", one.eventId]), class: "id" }, one.eventId),
-                el.code(null, one.type),
+                eventLink(keyId, one.eventId, true),
+                typeName(one.type),
                 When({ at: one.startedAt }),
               ],
             })),

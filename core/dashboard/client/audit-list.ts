@@ -34,6 +34,7 @@ const subscriptionLink = (keyId: string, id: string, name: Name) =>
 
 /** Leads to what was changed, unless that is gone. */
 function targetOf(keyId: string, { action, target }: AuditLine, name: Name) {
+  if (target === "") return "–";
   if (target.startsWith("sub_"))
     return action === "subscription.deleted" ? el.code({ class: "id" }, target) : subscriptionLink(keyId, target, name);
   const gone = action === "event.erased" || !/^(?:event|delivery)\./.test(action);

@@ -44,17 +44,6 @@ export const TimeSwitch = part(() => {
   return el.button({ type: "button", "aria-pressed": on, onClick: turn }, "Clock times");
 });
 
-/** Shows a URL on one line: where there is no room for all of it, its middle is left out, and its end stays. */
-export const cutUrl = (url: string): VNode => {
-  const text = url.replace(/^https:\/\//, "");
-  const tail = Math.min(14, Math.floor(text.length / 2));
-  return el.span(
-    { class: "cut", title: url },
-    el.span(null, text.slice(0, text.length - tail)),
-    el.span(null, text.slice(text.length - tail)),
-  );
-};
-
 export type Tone = "info" | "good" | "warn" | "bad";
 
 export const notice = (tone: Tone, ...children: ComponentChildren[]): VNode =>
@@ -190,7 +179,13 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readon
     );
     return () => abort.abort();
   }, [...on, turn]);
-  return { ...state, again: () => again((before) => before + 1) };
+  const next = (): void => again((before) => before + 1);
+  useLive(({ event }) => {
+    // What could not be read is read once the relay can be reached again.
+    const { error } = state;
+    if (event === "again" && error instanceof ApiRefusal && (error.status === 0 || error.status >= 500)) next();
+  });
+  return { ...state, again: next };
 }
 
 export function useLive(onMessage: (message: LiveMessage) => void): void {

@@ -123,8 +123,14 @@ export const EventNames = part(({ chosen, change, error }: NamesProps) => {
   );
 });
 
+interface TypeTextProps {
+  readonly name: string;
+  /** Called with the example, where somebody may use it. */
+  readonly use?: (example: unknown) => void;
+}
+
 /** What the config says of a type: its description, its example and its schema. */
-export const EventTypeText = part(({ name }: { readonly name: string }) => {
+export const EventTypeText = part(({ name, use }: TypeTextProps) => {
   const [type, setType] = useState<EventTypeDetail | undefined>(undefined);
   useEffect(() => {
     ask<EventTypeDetail>("GET", path("/event-types/{}", [name])).then(
@@ -147,5 +153,8 @@ export const EventTypeText = part(({ name }: { readonly name: string }) => {
     deprecated === true && el.p(null, "Deprecated: do not begin to use it."),
     shown("Example", example),
     shown("Schema", schema),
+    use !== undefined &&
+      example !== undefined &&
+      el.button({ type: "button", class: "small", onClick: () => use(example) }, "Use the example"),
   );
 });

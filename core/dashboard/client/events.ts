@@ -5,9 +5,11 @@ import { el, part } from "./dom.ts";
 import { count, reason } from "./format.ts";
 import { useNames } from "./known-names.ts";
 import { Filters, periodOf } from "./filters.ts";
+import { eventLink, typeName } from "./cut.ts";
 import { badge, empty, PageFrame, problem, skeleton, useCalm, TimeSwitch, useLive, useLoad, When } from "./elements.ts";
+import { PublishButton } from "./publish-event.ts";
 import { ReplayFailed } from "./replay.ts";
-import { refine, to } from "./route.ts";
+import { refine } from "./route.ts";
 import { useSelection } from "./selection.ts";
 import { Export, isSearch, lookedBack, NO_SEARCH, Search, searched } from "./search.ts";
 import type { EventStatus, RelayEvent } from "./shapes.ts";
@@ -81,6 +83,7 @@ export const Events = part(({ keyId, query }: EventsProps) => {
     actions: [
       TimeSwitch({}),
       Export({ keyId, asks }),
+      PublishButton({ keyId }),
       may("change") && el.button({ type: "button", onClick: () => setReplaying(true) }, "Replay failed…"),
     ],
     children: [
@@ -116,8 +119,9 @@ export const Events = part(({ keyId, query }: EventsProps) => {
           : empty("No event yet", [
               "Publish one with ",
               el.code(null, "POST /events"),
-              ", or with ",
+              ", with ",
               el.code(null, "relay publish"),
+              may("publish") && ", or with the button above",
               ". It appears here by itself.",
             ])),
       rows.length > 0 && selection.bar(again),
@@ -130,11 +134,8 @@ export const Events = part(({ keyId, query }: EventsProps) => {
             rows.map((one) => ({
               key: one.id,
               cells: [
-                selection.pick(
-                  { eventId: one.id },
-                  el.a({ href: to(["k", keyId, "events", one.id]), class: "id" }, one.id),
-                ),
-                el.code(null, one.type),
+                selection.pick({ eventId: one.id }, eventLink(keyId, one.id)),
+                typeName(one.type),
                 badge(changed.get(one.id) ?? one.status),
                 answered(one),
                 el.span({ class: "receiver", title: goesTo(one, name) }, goesTo(one, name)),

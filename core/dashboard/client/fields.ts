@@ -18,6 +18,8 @@ interface FieldProps {
   readonly optional?: boolean;
   readonly lines?: number;
   readonly maxLength?: number;
+  /** Values that the browser offers. */
+  readonly offers?: readonly string[];
 }
 
 export const Field = part((props: FieldProps) => {
@@ -58,8 +60,15 @@ export const Field = part((props: FieldProps) => {
     { class: "field" },
     el.label({ htmlFor: id }, label, optional && el.span({ class: "quiet" }, " optional")),
     lines === undefined
-      ? el.input({ ...shared, type: type as "text", inputMode: rest.inputMode })
+      ? el.input({
+          ...shared,
+          type: type as "text",
+          inputMode: rest.inputMode,
+          list: rest.offers === undefined ? undefined : `${id}-offers`,
+        })
       : el.textarea({ ...shared, rows: lines }),
+    rest.offers !== undefined &&
+      el.datalist({ id: `${id}-offers` }, ...rest.offers.map((one) => el.option({ key: one, value: one }))),
     hint !== undefined && el.p({ id: `${id}-hint`, class: "hint" }, hint),
     error !== undefined && el.p({ id: `${id}-error`, class: "wrong" }, error),
   );

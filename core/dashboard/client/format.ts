@@ -5,6 +5,10 @@ const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
 export const count = (value: number): string => number.format(value);
 
+/** `71.4 % of 84` */
+export const shareOf = (part: number, whole: number): string =>
+  whole === 0 ? "no attempts" : `${share(part, whole)} of ${count(whole)}`;
+
 export function share(part: number, whole: number): string {
   if (whole === 0) return "–";
   const percent = (part / whole) * 100;

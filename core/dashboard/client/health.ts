@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { el, part } from "./dom.ts";
 import { badge, useNow, When } from "./elements.ts";
-import { count, reason, share } from "./format.ts";
+import { count, reason, shareOf } from "./format.ts";
 import type { Glance } from "./shapes.ts";
 
 /** From this share on it is healthy, and below the second one failing; between them it is degraded. */
@@ -16,7 +16,7 @@ const said = (state: string, why?: VNode | string): VNode =>
 export const HealthText = part(({ one }: { readonly one: Glance }): VNode => {
   const now = useNow();
   const { figures, failuresInARow, restsUntil } = one;
-  const why = `${share(figures.delivered, figures.attempts)} of ${count(figures.attempts)}`;
+  const why = shareOf(figures.delivered, figures.attempts);
   if (one.status === "disabled")
     return said("disabled", one.disabledReason === undefined ? why : `${reason(one.disabledReason)}, ${why}`);
   if (restsUntil !== undefined && Date.parse(restsUntil) > now)

@@ -27,9 +27,26 @@ export type LiveMessage =
   /** The stream has begun again: something may have been missed. */
   | { readonly event: "again" };
 
-export const liveState = cell<"off" | "connecting" | "on">("off");
+/** `lost` and `offline`: what the page shows may be older than what the relay has. */
+export const liveState = cell<"off" | "connecting" | "on" | "lost" | "offline">("off");
 const listeners = new Set<(message: LiveMessage) => void>();
 let current: { readonly keyId: string; readonly abort: AbortController } | undefined;
+/** The present connection, or the wait for the next. Aborting it ends that one only. */
+let link = new AbortController();
+/** The relay writes every 15 s: a stream that is silent for so long has lost its other end. */
+const SILENCE_MS = 40_000;
+/** A stream that lasted so long is no sign of trouble when it ends. */
+const STEADY_MS = 10_000;
+
+/** Ends the connection, so that the next one shows whether the relay is there, and has the views read again. */
+function lose(): void {
+  if (liveState.now === "on" || liveState.now === "connecting") link.abort();
+}
+asked.unread = lose;
+addEventListener("offline", lose);
+addEventListener("online", () => {
+  if (liveState.now === "offline") link.abort();
+});
 
 /** Calls `tell` for each message until the returned function is called. */
 export function listen(publish: (message: LiveMessage) => void): () => void {
@@ -49,17 +66,22 @@ export function follow(keyId: string | undefined): void {
 
 async function run(keyId: string, signal: AbortSignal): Promise<void> {
   for (let failures = 0; !signal.aborted;) {
-    liveState.set("connecting");
+    if (failures === 0) liveState.set("connecting");
+    let beganAt = Infinity;
+    let complete = false;
     try {
       if (token.now === undefined) break;
+      const either = nextLink(signal);
       const headers = { authorization: `Bearer ${token.now.text}`, accept: "text/event-stream" };
       const path = `/api-keys/${encodeURIComponent(keyId)}/stream`;
-      const response = await send("GET", path, { headers, signal, credentials: "omit" });
+      const response = await send("GET", path, { headers, signal: either, credentials: "omit" });
       if (response.ok && response.body !== null) {
+        beganAt = Date.now();
         liveState.set("on");
         if (failures > 0) publish({ event: "again" });
-        failures = 0;
         await read(response.body);
+        // As it does with its token: nothing is wrong yet.
+        complete = Date.now() - beganAt > STEADY_MS;
       } else {
         const refusal = await refusalOf(response);
         if (refusal.status === 429) await waitOut(refusal, failures, signal);
@@ -74,15 +96,20 @@ async function run(keyId: string, signal: AbortSignal): Promise<void> {
       // Aborted, or the network failed: the loop tries again.
     }
     if (signal.aborted) return;
-    failures++;
-    liveState.set("connecting");
-    await pause(Math.min(30_000, 500 * 2 ** Math.min(failures, 6)) * (0.75 + Math.random() / 2), signal);
+    failures = Date.now() - beganAt > STEADY_MS ? 1 : failures + 1;
+    liveState.set(!navigator.onLine ? "offline" : complete ? "connecting" : "lost");
+    await pause(Math.min(30_000, 500 * 2 ** Math.min(failures, 6)) * (0.75 + Math.random() / 2), nextLink(signal));
     if (!signal.aborted && !(await renewed())) break;
   }
   if (current?.abort.signal === signal) {
     current = undefined;
     liveState.set("off");
   }
+}
+
+function nextLink(signal: AbortSignal): AbortSignal {
+  link = new AbortController();
+  return AbortSignal.any([signal, link.signal]);
 }
 
 /** A stream ends with its token. Returns false when the session has ended too. */
@@ -111,7 +138,8 @@ async function read(body: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<void
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const silence = setTimeout(lose, SILENCE_MS);
+    const { value, done } = await reader.read().finally(() => clearTimeout(silence));
     if (done) return;
     const blocks = (rest + value).split("\n\n");
     rest = blocks.pop() ?? "";

@@ -3,9 +3,10 @@ import { hasPortal, isPortal } from "./page-facts.ts";
 import { token } from "./token.ts";
 
 /**
- * `change`: anything of the key. `rotate` and `erase`: what is no customer's business. `link`: making links to the portal.
+ * `change`: anything of the key. `publish`, `rotate` and `erase`: what is no customer's business. `link`: making links to
+ * the portal.
  */
-export function may(what: "change" | "rotate" | "erase" | "link"): boolean {
+export function may(what: "change" | "publish" | "rotate" | "erase" | "link"): boolean {
   if (token.now?.access === "read") return false;
   return what === "change" || (!isPortal && (what !== "link" || hasPortal));
 }

@@ -3,6 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { VNode } from "preact";
 import { ChartCard, type ChartLine } from "./chart.ts";
 import { el, part } from "./dom.ts";
+import { PublishButton } from "./publish-event.ts";
 import { choice, Select } from "./fields.ts";
 import { count, duration, share } from "./format.ts";
 import { loadStats, nameOf } from "./api-keys.ts";
@@ -53,6 +54,7 @@ export const Overview = part(({ keyId, query }: OverviewProps) => {
           options: [["", "All subscriptions"], ...data.subscriptions.map((one) => [one.id, nameOf(one)] as const)],
           change: (sub) => refine({ sub }),
         }),
+      PublishButton({ keyId }),
       may("link") && el.button({ type: "button", onClick: () => setLinking(true) }, "Portal link…"),
       choice({ label: "Range", value: range, options: RANGES, change: (next) => refine({ range: next }) }),
     ],
@@ -95,7 +97,7 @@ const Shown = part(
         tile("Latency p50", duration(totals.p50Ms), undefined, `p99 ${duration(totals.p99Ms)}`),
         tile("Pending now", count(backlog), to(["k", keyId, "events"], { sub: only, status: "pending" }), more),
       ),
-      Charts({ data, list: listOf(keyId, only) }),
+      Charts({ data, list: listOf(keyId, only), pending: backlog }),
       el.h2(null, "Subscriptions"),
       subscriptions.length === 0
         ? empty(
@@ -135,20 +137,25 @@ export const listOf =
   (view, from, until) =>
     to(["k", keyId, view], { sub, ...spanQuery(from, until) });
 
-export const Charts = part(({ data, list }: { readonly data: Chart; readonly list?: ListOf }) =>
-  OwnCharts({ data, list, more: ChartCard({ title: "Refused requests (429)", chart: data, lines: codesOf(data) }) }),
+export const Charts = part((props: Omit<OwnProps, "more">) =>
+  OwnCharts({
+    ...props,
+    more: ChartCard({ title: "Refused requests (429)", chart: props.data, lines: codesOf(props.data) }),
+  }),
 );
 
 interface OwnProps {
   readonly data: Chart;
   readonly list?: ListOf | undefined;
   readonly more?: VNode;
+  /** How much is pending now: the chart only knows the last full minute. */
+  readonly pending?: number | undefined;
 }
 
 /** Those of one subscription: the relay refuses requests of a key, not of a subscription. */
-export const OwnCharts = part(({ data, list, more }: OwnProps) => {
+export const OwnCharts = part(({ data, list, more, pending }: OwnProps) => {
   const { series, totals } = data;
-  const last = series.backlog.at(-1) ?? 0;
+  const last = pending ?? series.backlog.at(-1) ?? 0;
   const all = useMemo(
     () => ({
       events: [
@@ -162,7 +169,7 @@ export const OwnCharts = part(({ data, list, more }: OwnProps) => {
       ],
       backlog: [{ name: "pending", values: series.backlog, colour: "c-violet", sum: count(last) }],
     }),
-    [data],
+    [data, last],
   );
   const leads = (view: Parameters<ListOf>[0]) => list && ((from: number, until: number) => list(view, from, until));
   return el.div(

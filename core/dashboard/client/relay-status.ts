@@ -57,6 +57,7 @@ const cards = (name: string, value: Facts | readonly Facts[]) =>
 const WORDS: Readonly<Record<string, string>> = {
   parts: "What it depends on",
   rssBytes: "Memory",
+  bytes: "Size",
   pid: "Process id",
   logBytes: "Write-ahead log",
   freeBytes: "Free disk space",

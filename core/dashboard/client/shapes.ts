@@ -3,6 +3,7 @@
  * are imported, so that no schema is in the page's bundle.
  */
 import type { z } from "zod";
+import type { acceptedByHand } from "../../api/resources/publish.ts";
 import type { filterTested, shownFilter } from "../../api/resources/filter-schema.ts";
 import type { listedEvent } from "../../api/resources/listed-event.ts";
 import type * as api from "../../api/resources/shapes.ts";
@@ -52,6 +53,8 @@ type ListedOnly = "recipients" | "subscriptionIds" | "lastAttempt";
 /** An event of any answer: only a list says where it went. */
 export type RelayEvent = Omit<Listed, ListedOnly> & Partial<Pick<Listed, ListedOnly>>;
 export type EventDetail = z.infer<typeof api.shownEvent>;
+/** What publishing is answered with. */
+export type Published = z.infer<typeof acceptedByHand>;
 export type AuditLine = z.infer<typeof api.auditLine>;
 export type Order = z.infer<typeof api.orderShown>;
 export type EventTypeHead = z.infer<typeof api.eventType>;

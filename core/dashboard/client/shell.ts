@@ -9,6 +9,7 @@ import { el, part } from "./dom.ts";
 import { Field, Select } from "./fields.ts";
 import { isKeyId, keys, loadKeys } from "./api-keys.ts";
 import { follow, liveState } from "./live.ts";
+import { Palette, PaletteButton } from "./palette.ts";
 import { showToast, toast } from "./elements.ts";
 import { go, to, type PagePlace } from "./route.ts";
 import { hasAccounts, isPortal } from "./page-facts.ts";
@@ -75,11 +76,13 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
         { class: "tools" },
         now?.access === "read" && el.span({ class: "quiet" }, "You may only look"),
         Live({}),
+        PaletteButton({}),
         ThemeButton({}),
         el.button({ type: "button", class: "plain", onClick: () => void logOut() }, isPortal ? "Leave" : "Log out"),
       ),
     ),
     el.main({ id: "main", tabIndex: -1 }, waitNotice({}), children),
+    Palette({ keyId }),
     Toast({}),
   );
 });
@@ -95,14 +98,20 @@ const Toast = part(() => {
   return el.div({ class: "told", role: "status" }, text !== undefined && el.span(null, text));
 });
 
-const STATES = { off: "not live", connecting: "connecting…", on: "live" } as const;
+const BY_THEMSELVES = "New events and attempts appear by themselves while this is live.";
+const OLD = "What is shown may be out of date. It is read again as soon as the relay can be reached.";
+const STATES = {
+  off: ["not live", BY_THEMSELVES],
+  connecting: ["connecting…", BY_THEMSELVES],
+  on: ["live", BY_THEMSELVES],
+  lost: ["reconnecting…", OLD],
+  offline: ["offline", OLD],
+} as const;
 
 const Live = part(() => {
   const state = useCell(liveState);
-  return el.span(
-    { class: `live is-${state}`, title: "New events and attempts appear by themselves while this is live." },
-    STATES[state],
-  );
+  const [text, title] = STATES[state];
+  return el.span({ class: `live is-${state}`, title, role: "status" }, text);
 });
 
 const KeySwitch = part(({ keyId }: { readonly keyId: string | undefined }) => {

@@ -1,12 +1,12 @@
 /** The dialog for a second factor, when the API asks for a fresh one. */
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { useCell } from "./cell.ts";
 import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { Field } from "./fields.ts";
 import { problem, useAction } from "./elements.ts";
 import { hasAccounts } from "./page-facts.ts";
-import { go } from "./route.ts";
+import { go, place } from "./route.ts";
 import { stepping, stepUp } from "./session.ts";
 import { readToken, token } from "./token.ts";
 
@@ -28,6 +28,8 @@ const Ask = part(({ done }: { readonly done: (went: boolean) => void }) => {
   });
   const enrolled = token.now?.amr.includes("mfa") === true;
   const close = (): void => done(false);
+  // Who goes elsewhere has given up what asked for it.
+  useEffect(() => place.watch(close), []);
   if (hasAccounts && !enrolled) {
     return Dialog({
       title: "A second factor is needed",

@@ -1,7 +1,8 @@
 /** Shows one subscription: its settings, its state, and the actions on it. */
 import { el, part } from "./dom.ts";
-import { count, duration, moment, share } from "./format.ts";
+import { count, duration, moment, shareOf } from "./format.ts";
 import { loadStats, nameOf } from "./api-keys.ts";
+import { parted } from "./cut.ts";
 import {
   badge,
   Copy,
@@ -113,7 +114,7 @@ const Open = part(
           ),
         el.div({ class: "two" }, Standing({ keyId, one }), Settings({ one })),
         el.h2(null, "Charts of the last 24 hours"),
-        OwnCharts({ data: chart, list: listOf(keyId, one.id) }),
+        OwnCharts({ data: chart, list: listOf(keyId, one.id), pending: one.figures.backlog }),
         TestEvent({ keyId, id: one.id }),
         one.ordered === true && OrderCard({ keyId, one }),
         FilterTest({ keyId, one }),
@@ -138,7 +139,7 @@ const Standing = part(({ keyId, one }: { readonly keyId: string; readonly one: G
     el.dl(
       null,
       line("Health", HealthText({ one })),
-      line("Attempts that succeeded", `${share(figures.delivered, figures.attempts)} of ${count(figures.attempts)}`),
+      line("Attempts that succeeded", shareOf(figures.delivered, figures.attempts)),
       line("Failed deliveries", list("failed", count(figures.failed))),
       line("Latency", `p50 ${duration(figures.p50Ms)}, p99 ${duration(figures.p99Ms)}`),
       line("Pending now", list("pending", figures.backlog >= 1_000 ? "1,000 or more" : count(figures.backlog))),
@@ -157,7 +158,7 @@ const Settings = part(({ one }: { readonly one: Glance }) =>
     el.h2({ id: "settings" }, "Settings"),
     el.dl(
       null,
-      line("URL", el.span({ class: "wrap" }, one.url)),
+      line("URL", el.span({ class: "wrap" }, ...parted(one.url))),
       line("Events", el.span({ class: "names" }, ...one.events.map((name) => el.code({ key: name }, name)))),
       one.filter !== undefined && line("Filter", el.pre({ tabIndex: 0 }, filterText(one.filter))),
       one.transform !== undefined && line("Transform", el.code(null, one.transform)),

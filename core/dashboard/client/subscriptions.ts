@@ -5,19 +5,8 @@ import { el, part } from "./dom.ts";
 import { count } from "./format.ts";
 import { loadStats } from "./api-keys.ts";
 import { HealthText } from "./health.ts";
-import {
-  badge,
-  cutUrl,
-  empty,
-  PageFrame,
-  problem,
-  skeleton,
-  TimeSwitch,
-  useCalm,
-  useLive,
-  useLoad,
-  When,
-} from "./elements.ts";
+import { cutUrl } from "./cut.ts";
+import { badge, empty, PageFrame, problem, skeleton, TimeSwitch, useCalm, useLive, useLoad, When } from "./elements.ts";
 import { may } from "./may.ts";
 import { place, refine, to } from "./route.ts";
 import { SecretOnce } from "./secret.ts";
@@ -83,6 +72,8 @@ export function glanceTable(keyId: string, all: readonly Glance[], span = "24 ho
           el.a(
             {
               href: to(["k", keyId, "subscriptions", one.id]),
+              class: one.description && "name",
+              title: one.description,
               "aria-label": one.description ?? one.url.replace(/^https:\/\//, ""),
             },
             one.description ?? cutUrl(one.url),

@@ -17,6 +17,7 @@ import type { Lifecycle } from "../lifecycle.ts";
 import type { RelayMetrics } from "../observability/index.ts";
 import type { ThreadPlace } from "../threads/node-thread.ts";
 import { servedRoutes } from "./gateway.ts";
+import { wrapped } from "./observers.ts";
 import { metricsRoutes } from "./metrics-route.ts";
 import type { OpenPorts } from "./open-ports.ts";
 import type { DeliveryPath } from "./parts.ts";
@@ -24,7 +25,10 @@ import { readiness } from "./readiness.ts";
 import { relayStatus } from "./status.ts";
 
 export interface ServedParts {
-  readonly ports: Pick<OpenPorts, "auth" | "rekey" | "sources" | "storage" | "transports" | "hide" | "incidents">;
+  readonly ports: Pick<
+    OpenPorts,
+    "auth" | "observers" | "rekey" | "sources" | "storage" | "transports" | "hide" | "incidents"
+  >;
   readonly path: DeliveryPath;
   /** Routes of the gateway. */
   readonly gateway: readonly Route[];
@@ -51,6 +55,12 @@ export function composeOperations({ ports, path, state, thread, portal }: Served
     searchAttempts: path.attemptSearch,
     replay: path.replay,
     pending: path.pendingDeliveries,
+    publish: (request, also) =>
+      wrapped(
+        ports.observers,
+        (one) => one.wrapAccept,
+        (given) => path.publisher.accept(given, also),
+      )(request),
     eraseEvent: path.eventErasure.erase,
     eraseKey: path.keyErasure.erase,
     schemes: [...new Set(transports.flatMap((transport) => transport.schemes))],

@@ -1,0 +1,133 @@
+/** Publishes an event on a key: any type, with the example of its type offered, and data as JSON, sent as it is typed. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, path } from "./api.ts";
+import { Dialog, form } from "./dialog.ts";
+import { el, part } from "./dom.ts";
+import { EventTypeText, eventTypes } from "./event-types-input.ts";
+import { errorOf, Field } from "./fields.ts";
+import { notice, problem, showToast, useAction } from "./elements.ts";
+import { count } from "./format.ts";
+import { may } from "./may.ts";
+import { to } from "./route.ts";
+import type { EventTypeHead, Published } from "./shapes.ts";
+
+interface PublishProps {
+  readonly keyId: string;
+  readonly close: () => void;
+}
+
+/** The button, for those who may. */
+export const PublishButton = part(({ keyId }: { readonly keyId: string }) => {
+  const [open, setOpen] = useState(false);
+  if (!may("publish")) return null;
+  return [
+    el.button({ type: "button", onClick: () => setOpen(true) }, "Publish event…"),
+    open && PublishEvent({ keyId, close: () => setOpen(false) }),
+  ];
+});
+
+/** @throws Error when it is not JSON: the relay could not say where */
+function checkJson(text: string): void {
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    throw new Error(`The data is not JSON: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+export const PublishEvent = part(({ keyId, close }: PublishProps) => {
+  const [type, setType] = useState("");
+  const [data, setData] = useState("");
+  const [id, setId] = useState("");
+  const [types, setTypes] = useState<readonly EventTypeHead[]>([]);
+  const [accepted, setAccepted] = useState<Published | undefined>(undefined);
+  const result = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    eventTypes().then(setTypes, (failure: unknown) => showToast((failure as Error).message));
+  }, []);
+  useEffect(() => result.current?.focus(), [accepted]);
+  const { run, busy, error } = useAction(async () => {
+    setAccepted(undefined);
+    if (data.trim() !== "") checkJson(data);
+    const head = JSON.stringify({ type, ...(id.trim() !== "" && { id: id.trim() }) }).slice(0, -1);
+    // The data goes out as it is typed: writing a parsed value again would change numbers and spaces.
+    const text = `${head}${data.trim() === "" ? "" : `,"data":${data}`}}`;
+    setAccepted((await ask<Published>("POST", path("/api-keys/{}/events", [keyId]), { text })).data);
+  });
+  const told = types.some(
+    ({ name, hasExample, description, validate }) =>
+      name === type && (hasExample === true || description !== undefined || validate !== undefined),
+  );
+  return Dialog({
+    title: "Publish event",
+    close,
+    wide: true,
+    children: form({
+      submit: run,
+      children: [
+        el.p(
+          null,
+          "It is a real event of ",
+          el.code(null, keyId),
+          ": it is stored, goes to every subscription that wants it, and stands in the audit.",
+        ),
+        Field({
+          label: "Type",
+          value: type,
+          change: setType,
+          offers: types.map(({ name }) => name),
+          placeholder: "deposit:paid",
+          maxLength: 128,
+          focus: true,
+          error: errorOf(error, "type"),
+        }),
+        told &&
+          EventTypeText({
+            name: type,
+            key: type,
+            use: (example) => setData(JSON.stringify(example, null, 2)),
+          }),
+        Field({
+          label: "Data",
+          value: data,
+          change: setData,
+          lines: 8,
+          placeholder: '{"amount": "12.50"}',
+          hint: "JSON. Receivers get it byte for byte.",
+          error: errorOf(error, "data"),
+        }),
+        Field({
+          label: "Event id",
+          value: id,
+          change: setId,
+          optional: true,
+          maxLength: 128,
+          hint: "Your own, unique on this key. The relay makes one when it is left out.",
+          error: errorOf(error, "id"),
+        }),
+        problem(error),
+        accepted !== undefined &&
+          el.div(
+            { ref: result, tabIndex: -1, role: "status" },
+            notice(
+              accepted.duplicate ? "info" : "good",
+              el.p(null, verdict(accepted)),
+              el.p(null, el.a({ href: to(["k", keyId, "events", accepted.id]), class: "id" }, accepted.id)),
+            ),
+          ),
+        el.div(
+          { class: "row end" },
+          el.button({ type: "button", onClick: close }, "Close"),
+          el.button({ type: "submit", class: "main", disabled: busy }, busy ? "Publishing…" : "Publish"),
+        ),
+      ],
+    }),
+  });
+});
+
+const verdict = ({ duplicate, deliveries }: Published): string =>
+  duplicate
+    ? "It was published before with this id: nothing is sent again."
+    : deliveries === 0
+      ? "Accepted. No subscription wants it."
+      : `Accepted. It goes to ${deliveries === 1 ? "one subscription" : `${count(deliveries)} subscriptions`}.`;

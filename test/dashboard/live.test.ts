@@ -1,0 +1,90 @@
+// The sign that says whether a view is live: it never claims that while what is shown may be old.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startRelay, type TestRelay } from "../support/relay.ts";
+import { expectAccessible, picture, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+
+const browser = useBrowser();
+let relay: TestRelay;
+let state: State;
+beforeAll(async () => {
+  if (browser.missing !== undefined) return;
+  relay = await startRelay();
+  await using screen = await browser.open(relay);
+  await setUp(relay, screen);
+  state = await screen.page.context().storageState();
+});
+afterAll(() => relay?.[Symbol.asyncDispose]());
+const open = (): Promise<Screen> => browser.open(relay, undefined, state);
+const publish = async (keyId: string): Promise<string> =>
+  (await relay.publish({ type: "deposit:paid", keyId, data: 1 })).json.data.id;
+const live = ({ page }: Screen) => page.getByText("live", { exact: true });
+
+describe.skipIf(browser.missing !== undefined)(`the sign of a live view (${browser.missing ?? "in Chromium"})`, () => {
+  it("says that it reconnects while requests fail though the stream is open, and the view recovers by itself", async () => {
+    await using screen = await open();
+    const { page, complaints } = screen;
+    await screen.go("k/key_1/overview", "Overview");
+    await live(screen).waitFor();
+    // The stream stays open: only what is asked for from now on fails.
+    const any = (url: URL): boolean => url.pathname.startsWith("/api-keys/");
+    await page.route(any, (route) => route.abort());
+    await page.getByRole("link", { name: "Events", exact: true }).click();
+    await page.getByText("The relay cannot be reached.").waitFor();
+    await page.getByText("reconnecting…", { exact: true }).waitFor();
+    await expectAccessible(page);
+    await picture(page, "reconnecting", false);
+    const id = await publish("key_1");
+    await page.unroute(any);
+    await page.getByRole("link", { name: id }).waitFor();
+    await live(screen).waitFor();
+    expect(await page.getByText("The relay cannot be reached.").count()).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+
+  it("is not live while the relay answers that it cannot read", async () => {
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go("k/key_2/overview", "Overview");
+    await live(screen).waitFor();
+    const lists = (url: URL): boolean => url.pathname === "/api-keys/key_2/events";
+    const json = { code: "STORAGE_UNAVAILABLE", detail: "The storage is away." };
+    await page.route(lists, (route) => route.fulfill({ status: 503, json }));
+    await page.getByRole("link", { name: "Events", exact: true }).click();
+    await page.getByText("The storage is away.").waitFor();
+    await page.getByText("reconnecting…", { exact: true }).waitFor();
+    await page.unroute(lists);
+    await page.getByRole("heading", { name: "No event yet" }).waitFor();
+    await live(screen).waitFor();
+  });
+
+  it("says offline without a network, and shows what happened meanwhile once there is one", async () => {
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go("k/key_3/events", "Events");
+    await live(screen).waitFor();
+    await page.context().setOffline(true);
+    await page.getByText("offline", { exact: true }).waitFor();
+    const id = await publish("key_3");
+    await page.context().setOffline(false);
+    await page.getByRole("link", { name: id }).waitFor();
+    await live(screen).waitFor();
+  });
+
+  it("gives up a stream that has been silent for longer than the relay ever is", async () => {
+    await using screen = await open();
+    const { page } = screen;
+    await page.clock.install();
+    let streams = 0;
+    page.on("request", (request) => {
+      if (request.url().endsWith("/stream")) streams++;
+    });
+    await screen.go("k/key_4/events", "Events");
+    await live(screen).waitFor();
+    const id = await publish("key_4");
+    await page.getByRole("link", { name: id }).waitFor();
+    expect(streams).toBe(1);
+    await page.clock.fastForward(45_000);
+    await expect.poll(() => streams, { timeout: 30_000 }).toBe(2);
+    await live(screen).waitFor();
+  });
+});
