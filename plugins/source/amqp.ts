@@ -23,7 +23,7 @@ export function fromAmqp(options: AmqpOptions): Plugin<"source", Source> {
     secrets: { url: options?.url },
     metrics: [BACKLOG],
     async setup(ctx) {
-      // Of the kept clients this one hands over the bytes of a message. rabbitmq-client parses JSON, which changes the
+      // This client, which toAmqp() uses too, hands over the bytes of a message. Others parse JSON, which changes the
       // spelling of numbers; a signed body must be what was published.
       const { connect } = await library("fromAmqp()", "amqplib", () => import("amqplib"));
       return startAmqp(ctx, options, connect);

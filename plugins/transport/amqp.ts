@@ -2,8 +2,9 @@
 import { unknownOptions } from "../../core/model/field-errors.ts";
 import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
-import type { Reply, Transport } from "../../core/ports/transport.ts";
-import { Exchanges } from "./amqp/exchanges.ts";
+import type { Transport } from "../../core/ports/transport.ts";
+import { PublishRefused } from "./amqp/exchanges.ts";
+import { AmqpLink } from "./amqp/link.ts";
 import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
@@ -26,15 +27,8 @@ const OWN: readonly (keyof AmqpOptions)[] = ["name", "url", "tls"];
 /** An exchange, and a routing key that may be left out. The default exchange, which reaches every queue, has no URL. */
 const DESTINATION = /^([A-Za-z0-9][A-Za-z0-9._-]{0,126})(?:\/([A-Za-z0-9._-]{1,255}))?$/;
 const RULE = "an exchange and a routing key: letters, digits and . _ -, such as deposits/deposits.paid";
-const PACKAGES = ["rabbitmq-client"];
+const PACKAGES = ["amqplib"];
 const SCHEMES = ["amqp", "amqps"];
-
-const CONNECT_MS = 5_000;
-/** Wait between attempts to connect, ms, at first and at last. */
-const AGAIN_MS = 500;
-const AGAIN_MOST_MS = 2_000;
-/** Seconds after which a broker that says nothing is taken for lost. */
-const HEARTBEAT_S = 10;
 
 /**
  * Delivers to `amqp:` URLs: `amqp://<name>/deposits/deposits.paid` is the exchange `deposits` with the routing key
@@ -48,69 +42,39 @@ export const toAmqp = (options: AmqpOptions): Plugin<"transport", Transport> => 
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { url: options?.url },
   async setup({ clock, configDir, log, secret }) {
-    const { Connection } = await loadClient("toAmqp", PACKAGES, () => import("rabbitmq-client"));
+    const { connect } = await loadClient("toAmqp", PACKAGES, () => import("amqplib"));
     const { name } = options;
     const sends = new Sends(clock);
-    const destination = destinations(`amqp://${name}/`, DESTINATION, RULE);
-    const tls = await readTls(options.tls, configDir);
-    const connection = new Connection({
+    const link = new AmqpLink({
+      connect,
+      clock,
       url: checkedUrl("toAmqp", secret("url"), SCHEMES),
-      connectionName: "relay",
-      connectionTimeout: CONNECT_MS,
-      acquireTimeout: CONNECT_MS,
-      heartbeat: HEARTBEAT_S,
-      retryLow: AGAIN_MS,
-      retryHigh: AGAIN_MOST_MS,
-      noDelay: true,
-      ...(tls && { tls }),
+      tls: await readTls(options.tls, configDir),
+      lost: () => sends.endAll(unavailable(name)),
+      blocked: (why) => log.warn("RabbitMQ takes no messages", { transport: name, error: why }),
+      failed: (why) => log.warn("a connection to RabbitMQ failed", { transport: name, error: why }),
     });
-    let blocked = false;
-    let said = "";
-    connection.on("connection", () => {
-      blocked = false;
-      said = "";
-    });
-    connection.on("connection.blocked", (reason) => {
-      blocked = true;
-      log.warn("RabbitMQ takes no messages", { transport: name, error: reason });
-      sends.endAll(unavailable(name));
-    });
-    connection.on("connection.unblocked", () => (blocked = false));
-    connection.on("error", (error: Error) => {
-      // The client forgets what waits for a channel when the connection breaks.
-      if (!connection.ready) sends.endAll(unavailable(name));
-      if (error.message !== said)
-        log.warn("a connection to RabbitMQ failed", { transport: name, error: error.message });
-      said = error.message;
-    });
-    const exchanges = new Exchanges(connection);
-
-    const failed = (error: unknown): Reply => {
-      const { code, message, name: kind } = error as Error & { readonly code?: string };
-      // The channel belongs to this exchange alone: what closed it is a matter of the destination.
-      if (connection.ready && !blocked && kind === "AMQPChannelError") return refused(message);
-      if (code === "NACK") return refused("the broker refused the message: a queue of it is full");
-      return unavailable(name);
-    };
 
     return busTransport({
       scheme: "amqp",
       name,
-      destination,
+      destination: destinations(`amqp://${name}/`, DESTINATION, RULE),
       sends,
       readiness() {
-        if (blocked) return "takes nothing: the broker is short of memory or disk";
-        return connection.ready ? undefined : "is not connected";
+        if (link.exchanges === undefined) return "is not connected";
+        return link.blocked ? "takes nothing: the broker is short of memory or disk" : undefined;
       },
       async publish([exchange = "", routingKey = ""], request) {
-        if (blocked || !connection.ready) return unavailable(name);
+        const { blocked, exchanges } = link;
+        if (blocked || exchanges === undefined) return unavailable(name);
         const returned = await exchanges.publish(exchange, routingKey, request);
         if (returned !== undefined)
           return refused(`no queue takes the routing key ${routingKey} of the exchange ${exchange} (${returned})`);
         return confirmed(`exchange ${exchange}, routing key ${routingKey}: confirmed`);
       },
-      failed,
-      close: () => connection.unsafeDestroy(),
+      // A channel belongs to one exchange alone: what the broker says of it is a matter of the destination.
+      failed: (error) => (error instanceof PublishRefused ? refused(error.message) : unavailable(name)),
+      close: () => link.close(),
     });
   },
 });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect as connectNats } from "@nats-io/transport-node";
+import { Admin, Producer } from "@platformatic/kafka";
 import { connect as connectAmqp } from "amqplib";
 import { describe, expect, it } from "vitest";
 import { decodeEvent } from "../../core/model/event.ts";
@@ -11,6 +12,7 @@ import { systemClock } from "../../core/runtime/clock.ts";
 import { sqlite } from "../../plugins/storage/sqlite.ts";
 import { startChild } from "../support/child-relay.ts";
 import { ledger } from "../support/message-plugin.ts";
+import { needsKafka, startKafka } from "../support/kafka.ts";
 import { startNats } from "../support/nats.ts";
 import { needs } from "../support/needs.ts";
 import { pluginContext } from "../support/plugin-context.ts";
@@ -101,6 +103,48 @@ async function nats(): Promise<Broker> {
   };
 }
 
+async function kafka(): Promise<Broker> {
+  const server = await startKafka();
+  const client = { clientId: "test", bootstrapBrokers: [server.broker], retries: 20, retryDelay: 500 };
+  const topic = "orders";
+  const groupId = "relay";
+  async function asked<T>(work: (admin: Admin) => Promise<T>): Promise<T> {
+    const admin = new Admin(client);
+    try {
+      return await work(admin);
+    } finally {
+      await admin.close();
+    }
+  }
+  await asked((admin) => admin.createTopics({ topics: [topic], partitions: 3, replicas: 1 }));
+  let sent = 0;
+  return {
+    server,
+    imports: ["fromKafka"],
+    source: `fromKafka({ brokers: ["${server.broker}"], topics: ["${topic}"], groupId: "${groupId}", maxInFlight: 100 })`,
+    async send(from, to) {
+      // Without it, a send that is tried again writes some messages twice.
+      const producer = new Producer({ ...client, idempotent: true });
+      const messages = Array.from({ length: to - from }, (_, i) => ({
+        topic,
+        key: Buffer.from(`k${from + i}`),
+        value: Buffer.from(event(from + i)),
+      }));
+      await producer.send({ messages, acks: -1 });
+      await producer.close();
+      sent += messages.length;
+    },
+    // A group that has committed nothing yet is not known.
+    waiting: () =>
+      asked(async (admin) => {
+        const [group] = await admin.listConsumerGroupOffsets({ groups: [{ groupId }] }).catch(() => []);
+        const partitions = group?.topics.find(({ name }) => name === topic)?.partitions ?? [];
+        return sent - partitions.reduce((sum, { committedOffset: at }) => sum + Math.max(Number(at), 0), 0);
+      }),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+}
+
 async function storedIn(dataDir: string) {
   const storage = await sqlite({ dir: dataDir }).setup(pluginContext(systemClock(), dataDir));
   const events: { readonly body: string }[] = [];
@@ -115,10 +159,10 @@ async function storedIn(dataDir: string) {
 }
 
 describe.each([
-  ["RabbitMQ", "rabbitmq", rabbit],
-  ["NATS", "nats", nats],
-] as const)("a relay that takes events from %s", (name, program, start) => {
-  const missing = needs(program);
+  ["RabbitMQ", needs("rabbitmq"), rabbit],
+  ["NATS", needs("nats"), nats],
+  ["Kafka", needsKafka(), kafka],
+] as const)("a relay that takes events from %s", (name, missing, start) => {
   it(`loses none and stores none twice when relay and broker are killed in mid-stream (${missing ?? name})`, async ({
     skip,
   }) => {

@@ -8,6 +8,7 @@ import { https } from "../../plugins/transport/https.ts";
 import type { HttpsOptions } from "../../plugins/transport/https.ts";
 import { clientCertificate, makeAuthority, testAuthority } from "../support/certificates.ts";
 import { testFolder } from "../support/folder.ts";
+import { startHttp2Receiver } from "../support/http2-receiver.ts";
 import { openHttps } from "../support/https.ts";
 import { startReceiver } from "../support/receiver.ts";
 
@@ -34,6 +35,25 @@ describe("an authority of one host", () => {
     expect(await to(bank.port, "127.0.0.1")).toMatchObject({ error: "tls" });
     expect(await to(other.port, "localhost")).toMatchObject({ error: "tls" });
     expect(await to(other.port, "127.0.0.1")).toMatchObject({ status: 200 });
+  });
+
+  it("is trusted over HTTP/2 too, on one connection, and without it the TLS stage fails before any request", async () => {
+    const own = await makeAuthority(Date.now(), "Bank CA");
+    const configDir = await folderOf({ "bank.pem": own.ca });
+    const certificate = await own.issue(["localhost", "127.0.0.1"]);
+    await using bank = await startHttp2Receiver({ certificate, allowHTTP1: false });
+    const url = `https://localhost:${bank.port}/hook`;
+    await using stranger = await openHttps({ configDir, options: { http2: true } });
+    expect(await stranger.send({ url })).toMatchObject({ kind: "error", error: "tls" });
+    expect(bank.requests).toEqual([]);
+    const options = { http2: true, hosts: { localhost: { ca: "bank.pem" } } };
+    await using line = await openHttps({ configDir, options });
+    expect(await line.send({ url })).toMatchObject({ status: 200 });
+    expect(await line.send({ url })).toMatchObject({ status: 200 });
+    // The authority is that of one host: the same receiver under its address is a stranger.
+    expect(await line.send({ url: bank.url() })).toMatchObject({ kind: "error", error: "tls" });
+    expect(bank.requests.map(({ version }) => version)).toEqual(["2.0", "2.0"]);
+    expect(new Set(bank.requests.map(({ connection }) => connection)).size).toBe(1);
   });
 });
 

@@ -1,5 +1,6 @@
 // What is wrong with the options of a transport is a problem of the config: none is ignored in silence.
 import { describe, expect, it } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
 import { toAmqp } from "../../plugins/transport/amqp.ts";
 import { toFile } from "../../plugins/transport/file.ts";
 import { https } from "../../plugins/transport/https.ts";
@@ -50,4 +51,11 @@ it("https names wrong bounds of its connections", () => {
     { path: "maxAgeMs", message: "must be a whole number, 0 or more" },
     { path: "http2", message: "must be true or false" },
   ]);
+});
+
+it("an AMQP transport needs the package that the AMQP source needs, and no other client is asked for", () => {
+  const { peerDependencies, peerDependenciesMeta } = manifest;
+  const clients = (names: object): readonly string[] => Object.keys(names).filter((name) => /amqp|rabbit/.test(name));
+  expect(clients(peerDependencies)).toEqual(["amqplib"]);
+  expect(clients(peerDependenciesMeta)).toEqual(["amqplib"]);
 });

@@ -55,6 +55,8 @@ export interface Http2ReceiverOptions {
   /** Asks each client for a certificate of the shared test authority, and refuses those without one. */
   readonly clients?: boolean;
   readonly maxConcurrentStreams?: number;
+  /** @default one of the shared test authority, for loopback */
+  readonly certificate?: { readonly cert: string; readonly key: string };
 }
 
 export async function startHttp2Receiver(options: Http2ReceiverOptions = {}): Promise<Http2Receiver> {
@@ -69,7 +71,7 @@ export async function startHttp2Receiver(options: Http2ReceiverOptions = {}): Pr
   let [accepted, under, most, aborted] = [0, 0, 0, 0];
 
   const server = createSecureServer({
-    ...(await loopbackCertificate()),
+    ...(options.certificate ?? (await loopbackCertificate())),
     ...(clients && { requestCert: true, rejectUnauthorized: true, ca }),
     allowHTTP1,
     settings: options.maxConcurrentStreams === undefined ? {} : { maxConcurrentStreams: options.maxConcurrentStreams },

@@ -2,55 +2,66 @@
  * Publishes to exchanges, over a channel for each: the broker closes the channel of a publisher that names an exchange
  * which is not there, and with it goes all that was under way on it.
  */
-import type { Connection, Publisher, ReturnedMessage } from "rabbitmq-client";
+import type { ChannelModel, ConfirmChannel } from "amqplib";
 import type { TransportRequest } from "../../../core/ports/transport.ts";
 
 /** Most channels that are kept open without a message under way. */
 const IDLE = 64;
+/** What the client says of a message that the broker refused. */
+const NACKED = "message nacked";
 
 interface Exchange {
-  readonly publisher: Publisher;
+  readonly channel: Promise<ConfirmChannel>;
   underWay: number;
+  /** What the broker said when it closed the channel. */
+  closed: string | undefined;
   /** What the broker sent back, by message id: the reason that it gave. */
   readonly returned: Map<string, string>;
 }
 
+/** The broker does not take the message. */
+export class PublishRefused extends Error {}
+
 export class Exchanges {
-  readonly #connection: Connection;
+  readonly #connection: ChannelModel;
   /** In the order of last use. */
   readonly #open = new Map<string, Exchange>();
 
-  constructor(connection: Connection) {
+  constructor(connection: ChannelModel) {
     this.#connection = connection;
   }
 
   /**
    * Resolves once the broker has confirmed the message: to `undefined`, or to its reason when it sent the message back.
-   * @throws AMQPError with the code NACK; AMQPChannelError when it closed the channel; AMQPConnectionError, or what the
-   * socket says, when the connection is lost
+   * @throws PublishRefused when the broker refused it or closed the channel; Error when the connection is lost
    */
   async publish(name: string, routingKey: string, request: TransportRequest): Promise<string | undefined> {
     const { headers, body, messageId } = request;
     const exchange = this.#exchange(name);
     exchange.underWay++;
     try {
-      await exchange.publisher.send(
-        {
-          exchange: name,
-          routingKey,
-          mandatory: true,
-          durable: true,
-          messageId,
-          // No content type beside the header of that name: clients would hand on parsed JSON, not the bytes that are signed.
-          headers: { ...headers },
-        },
-        Buffer.from(body.buffer, body.byteOffset, body.byteLength),
-      );
-      // The client hands on what came back a turn of the event loop later than the confirmation that followed it.
-      await new Promise((turned) => setImmediate(turned));
+      const channel = await exchange.channel;
+      await new Promise<void>((confirmed, failed) => {
+        const settle = (error: Error | null): void => {
+          if (error === null) return confirmed();
+          // A refusal is said of the message; a channel that ends is said by an event of its own, before or after it.
+          if (error.message === NACKED)
+            failed(new PublishRefused("the broker refused the message: a queue of it is full"));
+          else failed(exchange.closed === undefined ? error : new PublishRefused(exchange.closed));
+        };
+        const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+        // No content type beside the header of that name: clients would hand on parsed JSON, not the bytes that are signed.
+        const how = { mandatory: true, persistent: true, messageId, headers: { ...headers } };
+        channel.publish(name, routingKey, bytes, how, settle);
+      });
+      // What comes back comes before the confirmation.
       const reason = exchange.returned.get(messageId);
       exchange.returned.delete(messageId);
       return reason;
+    } catch (error) {
+      if (exchange.closed !== undefined && !(error instanceof PublishRefused))
+        throw new PublishRefused(exchange.closed);
+      throw error;
     } finally {
       exchange.underWay--;
     }
@@ -59,27 +70,39 @@ export class Exchanges {
   #exchange(name: string): Exchange {
     const known = this.#open.get(name);
     this.#open.delete(name);
-    const exchange = known ?? this.#made();
+    const exchange = known ?? this.#made(name);
     this.#open.set(name, exchange);
     if (this.#open.size > IDLE) this.#closeIdle();
     return exchange;
   }
 
-  #made(): Exchange {
-    const publisher = this.#connection.createPublisher({ confirm: true, maxAttempts: 1 });
-    const exchange: Exchange = { publisher, underWay: 0, returned: new Map() };
-    publisher.on("basic.return", ({ messageId, replyText }: ReturnedMessage) => {
-      if (messageId !== undefined && exchange.underWay > 0) exchange.returned.set(messageId, replyText);
-    });
+  #made(name: string): Exchange {
+    const channel = this.#connection.createConfirmChannel();
+    const exchange: Exchange = { channel, underWay: 0, closed: undefined, returned: new Map() };
+    const forget = (): void => {
+      if (this.#open.get(name) === exchange) this.#open.delete(name);
+    };
+    channel.then((opened) => {
+      opened.on("error", (error) => {
+        exchange.closed = error.message;
+        forget();
+      });
+      opened.on("close", forget);
+      opened.on("return", ({ properties, fields }) => {
+        const { replyText = "" } = fields as { readonly replyText?: string };
+        const id = properties.messageId as unknown;
+        if (typeof id === "string" && exchange.underWay > 0) exchange.returned.set(id, replyText);
+      });
+    }, forget);
     return exchange;
   }
 
   #closeIdle(): void {
-    for (const [name, { publisher, underWay }] of this.#open) {
+    for (const [name, { channel, underWay }] of this.#open) {
       if (this.#open.size <= IDLE) return;
       if (underWay > 0) continue;
       this.#open.delete(name);
-      publisher.close().catch(() => undefined);
+      channel.then((opened) => opened.close()).catch(() => undefined);
     }
   }
 }
