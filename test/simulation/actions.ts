@@ -1,4 +1,5 @@
 /** What is asked of a simulated relay: events, subscriptions, changes of them, replays. Each is drawn by the world's own dice. */
+import { TRANSFORM } from "./transforms.ts";
 import { Problem } from "../../core/model/problem.ts";
 import { ordinals } from "../../core/model/ids.ts";
 import { auditChange } from "../../core/records/audit-trail.ts";
@@ -130,10 +131,12 @@ export function deeds(place: DeedsIn): Deeds {
     const ordering: Ordering | undefined = random.chance(0.4)
       ? { by: random.chance(0.3), hold: random.chance(0.4), releasedAt: [] }
       : undefined;
+    const transform = random.chance(0.3) ? TRANSFORM : undefined;
     const fields = {
       url: "https://receiver.example/hook",
       events: [type],
       filter: filtered ? FILTER : undefined,
+      transform,
       ...(ordering !== undefined && {
         ordered: true,
         ...(ordering.by && { orderBy: ORDER_BY }),
@@ -155,6 +158,7 @@ export function deeds(place: DeedsIn): Deeds {
       goneAt: mayGo(erasures, keyId, askedAt) ? askedAt : Infinity,
       enabledAt: -1,
       filters: [{ filtered, from: -Infinity, until: Infinity, answered: true }],
+      transform,
       ordering,
     });
     if (random.chance(0.6) && !healed()) net.moods.set(subscription.id, random.pick(MOODS));

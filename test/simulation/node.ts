@@ -6,6 +6,7 @@ import type { DeliveryPath } from "../../core/runtime/compose/parts.ts";
 import type { TestClock } from "../support/clock.ts";
 import { testPath, type PathOptions } from "../support/path.ts";
 import type { SimNet } from "./network.ts";
+import type { SimTransforms } from "./transforms.ts";
 import type { Life, World } from "./world.ts";
 
 export interface SimNode {
@@ -17,6 +18,7 @@ export interface SimNode {
 
 export interface NodeTraits extends Required<Pick<PathOptions, "health">>, Pick<Plan, "delivery" | "retry"> {
   fanout?: PathOptions["fanout"];
+  readonly transforms: SimTransforms;
 }
 
 /**
@@ -34,7 +36,13 @@ export async function startNode(
   const tell = (message: string, fields: object = {}): void =>
     world.say(`${life.name}: ${message} ${JSON.stringify(fields)}`);
   const log: Log = { debug: () => {}, info: () => {}, warn: tell, error: tell };
-  const test = await testPath({ ...traits, clock: life.clock as TestClock, storage, log });
+  const test = await testPath({
+    ...traits,
+    transforms: traits.transforms.of(life),
+    clock: life.clock as TestClock,
+    storage,
+    log,
+  });
   const { send } = net.transport(life);
   test.otherwise = send;
   test.parts.cluster.listen();

@@ -16,6 +16,7 @@ import type { Seen } from "./network.ts";
 import { checkSequences, type Ordering } from "./order.ts";
 import { recipientsOf, writtenSoFar } from "./recipients.ts";
 import { schedule } from "./schedule.ts";
+import { transformed, untransformed } from "./transforms.ts";
 import { fail } from "./violation.ts";
 
 /** What the world outside knows of one published event. */
@@ -55,6 +56,7 @@ export interface KnownSubscription {
   enabledAt: number;
   /** What filters it had, the newest last. */
   readonly filters: FilterSpan[];
+  readonly transform?: string | undefined;
   readonly ordering?: Ordering | undefined;
 }
 
@@ -154,6 +156,10 @@ export interface Witness {
   readonly published: ReadonlyMap<string, Published>;
   readonly subscriptions: ReadonlyMap<string, KnownSubscription>;
   readonly seen: readonly Seen[];
+  /** Runs of transforms that failed: each is an attempt, on the nodes that kept their lease. */
+  readonly failedRuns: readonly Seen[];
+  /** One node, whose leases last as long as it. */
+  readonly alone: boolean;
   /** How long after an answer another node may not have heard of it, ms. */
   readonly graceMs: number;
   /** True when something may have cut the attempt that this one repeats. */
@@ -204,13 +210,14 @@ export function checkEnd(witness: Witness): void {
   const bodies = new Map<string, string>();
   for (const one of seen) received(witness, one, bodies);
   requests(witness);
-  schedule(witness);
+  const tried = witness.alone ? [...seen, ...witness.failedRuns].toSorted((a, b) => a.sentAt - b.sentAt) : seen;
+  schedule({ ...witness, seen: tried });
 }
 
 const refOf = (body: string): string => /"ref":"(\w+)"/.exec(body)?.[1] ?? fail(`a body without a ref: ${body}`);
 
 /** The end of one delivery, and the receiver's word on it. */
-function endOf({ rows, seen }: Witness, sub: string, ordinal: string, id: string): void {
+function endOf({ rows, seen, failedRuns }: Witness, sub: string, ordinal: string, id: string): void {
   const text = rows.get(keys.deliveryKey(sub, ordinal)) ?? fail(`${id} has no end at ${sub}`);
   const delivery = decodeDelivery(text);
   const own = seen.filter((one) => one.subscriptionId === sub && one.eventId === id);
@@ -220,6 +227,12 @@ function endOf({ rows, seen }: Witness, sub: string, ordinal: string, id: string
     if (!last.some(({ answered = 0 }) => answered >= 200 && answered < 300)) fail(`${id} is not with ${sub}: ${text}`);
   }
   for (const attempt of delivery.attempts) {
+    if (attempt.error === "transform") {
+      const of = (one: Seen): boolean =>
+        one.subscriptionId === sub && one.eventId === id && one.cycle === attempt.cycle;
+      if (!failedRuns.some((one) => of(one) && one.number === attempt.number))
+        fail(`${id}: attempt ${attempt.number} at ${sub} failed in a transform that did not fail`);
+    }
     if (attempt.statusCode === undefined) continue;
     const made = own.some(
       (one) => one.cycle === attempt.cycle && one.number === attempt.number && one.answered === attempt.statusCode,
@@ -238,11 +251,14 @@ function received({ published, subscriptions }: Witness, one: Seen, bodies: Map<
   if (!event.open && !event.accepted.has(one.eventId)) fail(`${one.eventId} was not accepted, and sent`);
   const createdAt = /"createdAt":"([^"]+)"/.exec(one.body)?.[1] ?? "";
   const whole = deliveryBody(one.eventId, event.type, event.keyId, Date.parse(createdAt), event.data);
-  if (one.body !== whole) fail(`${one.eventId} was sent as ${one.body}`);
-  const before = bodies.get(`${event.keyId} ${one.eventId}`);
-  if (before !== undefined && before !== one.body) fail(`${one.eventId} has two bodies`);
-  bodies.set(`${event.keyId} ${one.eventId}`, one.body);
   const sub = subscriptions.get(one.subscriptionId);
+  const inner = untransformed(one.body);
+  // What a transform has made is sent, and nothing else; whether one of unknown making has a transform, nobody knows.
+  const wanted = (sub === undefined ? inner !== undefined : sub.transform !== undefined) ? transformed(whole) : whole;
+  if (one.body !== wanted) fail(`${one.eventId} was sent as ${one.body}`);
+  const before = bodies.get(`${event.keyId} ${one.eventId}`);
+  if (before !== undefined && before !== whole) fail(`${one.eventId} has two bodies`);
+  bodies.set(`${event.keyId} ${one.eventId}`, whole);
   // Nobody was told its secret: the answer to its making, or to a rotation, was lost.
   if (sub === undefined) return;
   const bytes = Buffer.from(one.body);

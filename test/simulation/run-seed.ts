@@ -15,6 +15,7 @@ import { simThreads } from "./threads.ts";
 import type { SimRedis } from "./redis-server.ts";
 import { CALL_MS, LEASE_MS, simShared, type SimShared } from "./shared-storage.ts";
 import { Violation } from "./violation.ts";
+import { simTransforms } from "./transforms.ts";
 import { seeded, world, type World } from "./world.ts";
 
 export interface Ran {
@@ -84,7 +85,9 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   const shared: SimShared | undefined = disk === undefined ? (real ?? simShared(world)) : undefined;
   const rowsNow = (): SortedMap | Promise<SortedMap> =>
     disk === undefined ? (shared as SimShared).rows() : typeof disk.rows === "function" ? disk.rows() : disk.rows;
+  const transforms = simTransforms(world);
   const traits: NodeTraits = {
+    transforms,
     health: random.chance(0.5)
       ? { breakerAfter: 3, breakerPauseMs: 20_000, breakerMaxPauseMs: 120_000, disableAfterMs: 432_000_000 }
       : false,
@@ -232,6 +235,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
 
   say("all is well again");
   healed = true;
+  transforms.hostile = false;
   if (disk !== undefined) disk.sick = 0;
   for (const name of names) shared?.cut(name, "whole");
   net.moods.clear();
@@ -255,7 +259,13 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
       task(() => skip(parseHeld(value)?.keyId ?? "", key.split(":")[1] as string));
     await world.run(world.now() + 20_000, over);
     rows = await rowsNow();
-    checkOverdue({ rows, sent: net.sent, retry: traits.retry, now: world.now(), ...due });
+    checkOverdue({
+      rows,
+      sent: [...net.sent, ...transforms.failed].toSorted((a, b) => a.sentAt - b.sentAt),
+      retry: traits.retry,
+      now: world.now(),
+      ...due,
+    });
     checkFinished(rows, world.now() - healedAt);
     noteDone(rows, world.now(), witness);
   }
@@ -264,13 +274,15 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
   await checkData(rows);
   noteDone(rows, world.now(), witness);
   const grace = alone ? 0 : CALL_MS;
-  checkErased(rows, net.sent, grace, witness);
+  checkErased(rows, transforms.begun(net.sent), grace, witness);
   const turns = checkOrder({ rows, erasures, published, subscriptions, sent: net.sent });
   for (const id of unknownSecret) subscriptions.get(id)?.secrets.splice(0);
   checkEnd({
     rows,
     ...witness,
     seen: net.seen,
+    failedRuns: transforms.failed,
+    alone,
     graceMs: grace,
     retry: traits.retry,
     slackMs: (before, after) =>

@@ -32,6 +32,8 @@ export interface Overdue {
 /** When all is well, a claim that was lost comes back within its lease, and nothing waits much longer than that. */
 const OVERDUE_MS = 10_000;
 const JITTER = 0.1;
+/** More than the attempts of a cycle. */
+const MOST = 100;
 /** All that is held is skipped this often. */
 const SKIP_MS = 20_000;
 
@@ -46,8 +48,10 @@ export function checkOverdue(at: Overdue): void {
   const tried = new Map<string, number>();
   /** Of an ordered one, the next has its turn when the one before has ended. */
   const turns = new Map<string, number>();
+  /** Who has lost its lease may end a run of an earlier attempt after a later one. */
+  const furthest = new Map<string, number>();
   for (const one of sent) {
-    const { subscriptionId, eventId, number, sentAt, node, asked = 0, answered = 0 } = one;
+    const { subscriptionId, eventId, cycle, number, sentAt, node, asked = 0, answered = 0 } = one;
     // Judged when its deadline was over, at the latest; by a node that stood still, when it went on.
     const judged = Math.max(sentAt, node.frozenUntil()) + DEADLINE_MS;
     const rest = judged + (answered >= 200 && answered < 300 ? asked : Math.max(asked, breakerMs));
@@ -57,7 +61,11 @@ export function checkOverdue(at: Overdue): void {
     // What a process that is dead wrote by a clock that was ahead, nothing tells from a time that is right; but the wait
     // is not longer than it was, from the next start on.
     const ahead = node.diedAt() <= now ? Math.min(wait, Math.max(0, one.offset)) : 0;
-    tried.set(`${subscriptionId} ${eventId}`, judged + wait + ahead);
+    const name = `${subscriptionId} ${eventId}`;
+    const turn = cycle * MOST + number;
+    if (turn < (furthest.get(name) ?? 0)) continue;
+    furthest.set(name, turn);
+    tried.set(name, judged + wait + ahead);
   }
   for (const { key, value } of rows.range("due:", { limit: 1_000_000 })) {
     const { subscriptionId, keyId, ordinal, attempts, cycle, order } = keys.parseDue(key, value);

@@ -1,5 +1,6 @@
 // Somebody who manages subscriptions while the relay is under torture, and notes what each answer promised.
 import { Agent, request } from "undici";
+import type { Erasures } from "./erasures.ts";
 import type { Random } from "./random.ts";
 import type { Kind, Publications } from "./publications.ts";
 import { sleep } from "./process.ts";
@@ -14,6 +15,8 @@ export interface Operator {
   begin(): void;
   /** Replays all that failed there. @returns how many were replayed; undefined when it was not done */
   replayFailed(subject: Subject): Promise<number | undefined>;
+  /** Below `/api-keys/`. Undefined when there was no answer. */
+  ask(method: Method, path: string, body?: unknown): Promise<Answer | undefined>;
   readonly wrong: readonly string[];
   /** How often each thing was done, and how often in vain. */
   readonly counts: Readonly<Record<string, number>>;
@@ -27,7 +30,19 @@ const PATIENCE_MS = 20_000;
 /** Who work at once, and how many subscriptions of each come and go. */
 const WORKERS = 3;
 const MOST = 3;
-const DEEDS = ["create", "remove", "disable", "enable", "enable", "rotate", "rotate", "replay", "bulk"] as const;
+const DEEDS = [
+  "create",
+  "remove",
+  "disable",
+  "enable",
+  "enable",
+  "rotate",
+  "rotate",
+  "replay",
+  "bulk",
+  "erase",
+  "erase",
+] as const;
 const TRIES = 400;
 
 export interface OperatorOptions {
@@ -35,20 +50,25 @@ export interface OperatorOptions {
   readonly receivers: Receivers;
   readonly random: Random;
   readonly publications: Publications;
+  readonly erasures: Erasures;
   /** Kinds that the subscriptions which come and go ask for. */
   readonly kinds: readonly Kind[];
+  /** Whether events of the key may be erased one by one. */
+  readonly erasable: (keyId: string) => boolean;
   /** Rest between deeds, at most, ms. */
   readonly restMs: number;
 }
 
-interface Answer {
+type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
+export interface Answer {
   readonly status: number;
   readonly data: Readonly<Record<string, string | number>>;
   readonly text: string;
 }
 
 export function openOperator(options: OperatorOptions): Operator {
-  const { relays, receivers, random, publications, kinds, restMs } = options;
+  const { relays, receivers, random, publications, erasures, kinds, erasable, restMs } = options;
   const agent = new Agent({ connect: { timeout: 1_000 }, headersTimeout: PATIENCE_MS, bodyTimeout: PATIENCE_MS });
   const wrong: string[] = [];
   const counts: Record<string, number> = {};
@@ -59,12 +79,7 @@ export function openOperator(options: OperatorOptions): Operator {
 
   const count = (what: string): void => void (counts[what] = (counts[what] ?? 0) + 1);
 
-  /** Undefined when there was no answer. */
-  async function ask(
-    method: "GET" | "POST" | "PATCH" | "DELETE",
-    path: string,
-    body?: unknown,
-  ): Promise<Answer | undefined> {
+  async function ask(method: Method, path: string, body?: unknown): Promise<Answer | undefined> {
     // Fresh enough for what wants a second factor of the last five minutes.
     if (performance.now() - tokenAt > 120_000) [token, tokenAt] = [accessToken(), performance.now()];
     const relay = random.pick(relays);
@@ -146,7 +161,22 @@ export function openOperator(options: OperatorOptions): Operator {
     if (event === undefined) return;
     const path = `${encodeURIComponent(event.keyId)}/events/${event.id}/replay`;
     const answer = await ask("POST", path, { force: random.chance(0.5) });
-    if (answer?.status === 404) wrong.push(`${event.id} was acknowledged, and is not found`);
+    if (answer?.status === 404 && !erasures.mayBeGone(event.keyId, event.id))
+      wrong.push(`${event.id} was acknowledged, and is not found`);
+  }
+
+  async function erase(): Promise<void> {
+    const event = newest(publications, random);
+    // Keys of which every event is counted, and those that are erased as a whole.
+    if (event === undefined || !erasable(event.keyId)) return;
+    const { keyId, id } = event;
+    const known = erasures.of(keyId, id);
+    const wasGone = known !== undefined && known.doneAt < Number.POSITIVE_INFINITY;
+    const erasure = erasures.ask(keyId, id);
+    const answer = await ask("DELETE", `${encodeURIComponent(keyId)}/events/${id}`);
+    if (answer?.status === 204 && wasGone) wrong.push(`${id} was erased, and is erased once more`);
+    if (answer?.status === 404 && erasure.asks === 1) wrong.push(`${id} was acknowledged, and is not found`);
+    if (answer?.status === 204 || answer?.status === 404) erasure.doneAt = Math.min(erasure.doneAt, performance.now());
   }
 
   async function replayFailed(subject: Subject): Promise<number | undefined> {
@@ -184,11 +214,12 @@ export function openOperator(options: OperatorOptions): Operator {
     }
   }
 
-  const does = { disable, enable, rotate, replay, bulk: replayFailed };
+  const does = { disable, enable, rotate, replay, bulk: replayFailed, erase };
 
   return {
     wrong,
     counts,
+    ask,
     replayFailed,
     async make({ keyId, type }, stable, apart) {
       for (let tries = 0; tries < TRIES; tries++) {

@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { drained } from "./drain.ts";
 import { choose, FAKETIME, fakeTime, faultsFor, killsFor, setClock, type Scene } from "./faults.ts";
+import { openErasures } from "./erasures.ts";
+import { openKeyEraser } from "./key-eraser.ts";
 import { openOperator } from "./operator.ts";
 import { middle, openProbes } from "./probes.ts";
 import { findProgram, sleep, start } from "./process.ts";
@@ -70,6 +72,8 @@ const KINDS = [
 const EACH = 3;
 const WIDE = { keyId: "key:wide", type: "w:all" };
 const WIDE_COUNT = 60;
+/** Probes count every event of their keys. */
+const erasable = (keyId: string): boolean => [WIDE.keyId, ...KINDS.map((kind) => kind.keyId)].includes(keyId);
 const WIDE_MOODY = 0.1;
 /** A relay that was just started takes something in within this, mostly. */
 const BUSY_MS = 2_000;
@@ -119,20 +123,23 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
       mostAtOnce: killing ? 4 : 12,
       largeBytes: 96 << 20,
     });
+    const erasures = openErasures();
     const publisher = startPublisher({
-      ...{ relays, random: chance, publications: published },
+      ...{ relays, random: chance, publications: published, erasures },
       writers: killing ? 3 : 6,
       restMs: 5,
     });
-    const managed = { relays, receivers, random: chance, publications: published, kinds: KINDS };
+    const managed = { relays, receivers, random: chance, publications: published, erasures, kinds: KINDS, erasable };
     const operator = openOperator({ ...managed, restMs: killing ? 50 : 150 });
     for (const kind of KINDS) for (let i = 0; i < EACH; i++) await operator.make(kind, true);
     for (let i = 0; i < (options.wide ?? WIDE_COUNT); i++) (await operator.make(WIDE, true)).moody = WIDE_MOODY;
     const paceMs = killing ? { well: 500, failing: 2_000 } : { well: 300, failing: 10_000 };
     const probes = await openProbes({ operator, publisher, receivers, timeline, paceMs });
+    const keyEraser = openKeyEraser({ operator, publisher, erasures, random: chance });
     publisher.begin();
     probes.begin();
     operator.begin();
+    keyEraser.begin();
 
     const scene: Scene = { relays, receivers, random: chance, folder, small, redis, clockFile };
     const { faults: all, missing } = killing ? killsFor(storage) : faultsFor(storage, scene);
@@ -155,6 +162,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     await redis?.calm();
     for (const relay of relays) await relay.start();
     await operator.finish();
+    await keyEraser.finish();
     if (options.hostile !== false) {
       say("all receivers but one hang");
       await probes.hostile();
@@ -174,10 +182,19 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
     const { config } = relays[0] as Relay;
     const { ledger } = published;
     const { subjects } = receivers;
-    const verdict = await verify({ config, ledger, receivers, subjects, timeline, leaseMs, failing: probes.failing });
+    const verdict = await verify({
+      ...{ config, ledger, receivers, erasures, subjects, timeline, leaseMs },
+      failing: probes.failing,
+    });
     return {
       ...verdict,
-      violations: [...verdict.violations, ...publisher.wrong, ...operator.wrong, ...probes.violations()],
+      violations: [
+        ...verdict.violations,
+        ...publisher.wrong,
+        ...operator.wrong,
+        ...keyEraser.wrong,
+        ...probes.violations(),
+      ],
       storage,
       seed,
       tookMs: Math.round(performance.now() - began),
@@ -185,7 +202,7 @@ export async function ordeal(options: OrdealOptions): Promise<Ordeal> {
       missing,
       accepted: publisher.acknowledged(),
       refused: Object.fromEntries(publisher.refused),
-      managed: operator.counts,
+      managed: { ...operator.counts, "keys erased": keyEraser.erased() },
       requests: receivers.requests(),
       waitMs: { undisturbed: middle(probes.waits()), hostile: middle(probes.hostileWaits) },
       failovers: redis?.failovers() ?? 0,

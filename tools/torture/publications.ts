@@ -13,6 +13,8 @@ export interface Published {
   readonly accepted: Set<string>;
   /** When a 202 named it first, ms of `performance.now()`. */
   acceptedAt?: number;
+  /** Requests that had it. */
+  asks: number;
   /** It may have been stored without an answer. */
   open: boolean;
 }
@@ -70,7 +72,7 @@ export function publications({ random, kinds, wide, mostAtOnce, largeBytes }: Pu
     const ref = `r${refs++}`;
     const data = `{"ref":"${ref}","x":${random.pick(ODD)},"pad":"${"x".repeat(pad)}"}`;
     const id = mayOwn && random.chance(0.6) ? `o:${ref}` : undefined;
-    const event: Published = { ref, keyId, type, data, id, accepted: new Set(), open: false };
+    const event: Published = { ref, keyId, type, data, id, accepted: new Set(), asks: 0, open: false };
     ledger.set(ref, event);
     return event;
   }

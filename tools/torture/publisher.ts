@@ -1,5 +1,6 @@
 // A publisher with a ledger: what it asked for, and what it was told.
 import { Agent, request } from "undici";
+import type { Erasures } from "./erasures.ts";
 import type { Random } from "./random.ts";
 import { sleep } from "./process.ts";
 import type { Kind, Publication, Publications, Published } from "./publications.ts";
@@ -30,11 +31,13 @@ export interface PublisherOptions {
   readonly random: Random;
   readonly publications: Publications;
   readonly writers: number;
+  readonly erasures: Erasures;
   /** Rest after each request, ms. */
   readonly restMs: number;
 }
 
-export function startPublisher({ relays, random, publications, writers, restMs }: PublisherOptions): Publisher {
+export function startPublisher(options: PublisherOptions): Publisher {
+  const { relays, random, publications, erasures, writers, restMs } = options;
   const refused = new Map<string, number>();
   const wrong: string[] = [];
   const agent = new Agent({
@@ -56,7 +59,10 @@ export function startPublisher({ relays, random, publications, writers, restMs }
       return false;
     }
     const before = events.map(({ open }) => open);
-    for (const event of events) event.open = true;
+    for (const event of events) {
+      event.open = true;
+      event.asks++;
+    }
     try {
       const answer = await request(`${relay.url}/events`, {
         method: "POST",
@@ -74,6 +80,8 @@ export function startPublisher({ relays, random, publications, writers, restMs }
         return true;
       }
       count(String(answer.statusCode));
+      // The id of an erased event stays taken: nothing more is to be had for it.
+      if (answer.statusCode === 409 && text.includes("has been erased") && events.some(mayBeGone)) return true;
       if (NEVER.has(answer.statusCode))
         wrong.push(`${events[0]?.ref} was answered ${answer.statusCode}: ${text.slice(0, 300)}`);
       // Told so, it must be so; but an earlier asking may have left it open.
@@ -84,6 +92,9 @@ export function startPublisher({ relays, random, publications, writers, restMs }
     }
     return false;
   }
+
+  const mayBeGone = ({ keyId, accepted: ids }: Published): boolean =>
+    [...ids].some((id) => erasures.mayBeGone(keyId, id));
 
   function accepted(events: readonly Published[], text: string): void {
     const { data } = JSON.parse(text) as { readonly data: { readonly id: string }[] | { readonly id: string } };

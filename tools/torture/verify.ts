@@ -8,6 +8,7 @@ import type { Storage } from "../../core/ports/storage.ts";
 import { verifyStorage, type Verification } from "../../core/maintenance/verify-storage.ts";
 import type { Delivery } from "../../core/model/delivery.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
+import { leftIn, sentAfterErasure, type Erasures } from "./erasures.ts";
 import { sleep } from "./process.ts";
 import type { Published } from "./publications.ts";
 import type { Receivers } from "./receivers.ts";
@@ -33,6 +34,7 @@ export interface Evidence extends SeenIn {
   readonly config: string;
   readonly ledger: ReadonlyMap<string, Published>;
   readonly receivers: Receivers;
+  readonly erasures: Erasures;
 }
 
 const PATIENCE_MS = 20_000;
@@ -57,7 +59,7 @@ function patient(storage: Storage): Storage {
 
 /** Opens the storage as the next process would; no relay may use it. */
 export async function verify(evidence: Evidence): Promise<Verdict> {
-  const { config, ledger, receivers, subjects, timeline, failing } = evidence;
+  const { config, ledger, receivers, erasures, subjects, timeline, failing } = evidence;
   const env = {
     RELAY_MASTER_KEY: KEYS.master,
     RELAY_SIGNING_KEY: KEYS.signing,
@@ -127,12 +129,19 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
   }
 
   try {
-    const found = await verifyStorage(patient(storage), { each });
+    const reader = patient(storage);
+    const range: Storage["range"] = async (prefix, options) => {
+      const page = await reader.range(prefix, options);
+      // Every record is read once in this way.
+      if (prefix === "") for (const entry of page) violations.push(...leftIn(entry, evidence));
+      return page;
+    };
+    const found = await verifyStorage({ ...reader, range }, { each });
     for (const { key, message } of found.faults) violations.push(`${key} ${message}`);
     let lost = 0;
     for (const { ref, keyId, accepted } of ledger.values()) {
       for (const id of accepted) {
-        if (stored.has(`${keyId} ${id}`)) continue;
+        if (stored.has(`${keyId} ${id}`) || erasures.mayBeGone(keyId, id)) continue;
         lost++;
         violations.push(`${id} (${ref}) was acknowledged and is lost`);
       }
@@ -142,12 +151,13 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
         if (!isStored(subject, id, entry)) violations.push(`${id} was sent, and is not stored as it was sent`);
     }
     const { extra, violations: seen } = requestsSeen(evidence);
-    return { survey: found, lost, overdue, extra, violations: [...violations, ...seen] };
+    return { survey: found, lost, overdue, extra, violations: [...violations, ...seen, ...sentAfterErasure(evidence)] };
   } finally {
     await storage.dispose();
   }
 
   function isStored({ keyId }: Subject, id: string, entry: Entry): boolean {
-    return stored.get(`${keyId} ${id}`) === entry.sha;
+    const sha = stored.get(`${keyId} ${id}`);
+    return sha === entry.sha || (sha === undefined && erasures.mayBeGone(keyId, id));
   }
 }
