@@ -131,12 +131,10 @@ const Chooser = part(({ keyId, close }: { readonly keyId: string | undefined; re
     ]
       .filter((one) => matches(one, words))
       .slice(0, SHOWN),
-    ...found.map((one) => ({
-      kind: "Event",
-      text: one.id,
-      more: one.type,
-      parts: ["k", keyId ?? "", "events", one.id],
-    })),
+    // Those of the text before it stay until the next answer: Enter must not take one of them.
+    ...found
+      .filter((one) => one.id.startsWith(typed))
+      .map((one) => ({ kind: "Event", text: one.id, more: one.type, parts: ["k", keyId ?? "", "events", one.id] })),
     ...(keyId !== undefined && typed.length >= LETTERS
       ? [{ kind: "Events", text: `Ids that begin with ${typed}`, parts: ["k", keyId, "events"], query: { id: typed } }]
       : []),
