@@ -5,17 +5,19 @@ import { runInNewContext } from "node:vm";
 import type { Clock } from "../ports/clock.ts";
 
 /**
- * Set after the start, as cached compiled code is only used under the flags that it was made with. Each figure is of the
- * relay at full speed without and with the flag, in turns. Paired runs since then (`npm run bench`) were too noisy to tell.
+ * Set after the start, as cached compiled code is only used under the flags that it was made with. The percentages say what
+ * an event costs more without the flag: CPU an event beside that of a raw request, in turns with and without, the mean of
+ * the pairs (`npm run bench -- throughput --form ids --rounds 2 --seconds 5`).
  */
 const FLAGS = [
   // Without it some processes allocate short-lived objects as old ones after a burst, and these keep alive what they point
-  // at: a young collection promotes 2.5 MB instead of 1.0 and takes 4.6 ms instead of 2.5.
+  // at: a young collection promotes 2.5 MB instead of 1.0 and takes 4.6 ms instead of 2.5. 6 % (four pairs: 8, 5, 10 and 1).
   "--no-allocation-site-pretenuring",
   // Without them V8 drops compiled code after 8 quiet seconds, and the next burst runs at 75 % of its speed for seconds.
+  // 3 % (two pairs: 3 and 3).
   "--memory-reducer-delay-ms=600000",
   "--gc-memory-reducer-start-delay-ms=600000",
-  // A major collection every 6 s at full speed instead of every 1.5 s, for about 30 MB.
+  // A major collection every 6 s at full speed instead of every 1.5 s. 8 % (two pairs: 13 and 4).
   "--heap-growing-percent=100",
 ];
 
