@@ -197,7 +197,7 @@ describe("a transform", () => {
   });
 
   it("of one subscription never holds up those of others, however many of its runs never end", async () => {
-    await using own = rig({ timeoutMs: 1_500 });
+    await using own = rig({ timeoutMs: 5_000 });
     // Both processes are there, and it is known who is slow.
     await Promise.all([own.run("slack", {}, "good"), own.run("slack", {}, "fine")]);
     await own.run("loop", {}, "hostile_0");
