@@ -3,10 +3,10 @@
  * time, may fail, and does not happen any more once its process is killed; so a kill falls between any two of them.
  * What a power cut takes away is judged elsewhere (`test/power-loss`): here what was written stays.
  */
-import { cpSync, existsSync, mkdtempSync, realpathSync, renameSync, rmSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { createRequire, syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import type { Storage } from "../../core/ports/storage.ts";
 import { sortedMap, type SortedMap } from "../../plugins/storage/embedded/sorted-map.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
@@ -35,6 +35,8 @@ type Call = (...args: unknown[]) => Promise<unknown>;
 const promises = createRequire(import.meta.url)("node:fs/promises") as Record<string, Call>;
 /** The calls that `filesystem()` makes; the ones that wait for nothing happen at once. */
 const CALLS = ["open", "rename", "unlink", "mkdir", "readdir", "rmdir", "readFile", "statfs"] as const;
+/** Those that leave the folder as it is. */
+const READS = new Set(["readdir", "readFile", "statfs", "read", "stat", "sync", "datasync", "close"]);
 const LOCK = "lock";
 const MEMORY = "/dev/shm";
 
@@ -79,6 +81,8 @@ function folderDisk(world: World, root: string) {
   const files = new Set<Record<string, Call>>();
   let lives = 0;
   let dir: string | undefined;
+  /** What was read last, while nothing has changed since. */
+  let read: SortedMap | undefined;
 
   /** One call of a process: it begins, it happens, its answer arrives. */
   function call(
@@ -94,11 +98,14 @@ function folderDisk(world: World, root: string) {
         const error = fails ? Object.assign(new Error(name), { code: random.pick(["EIO", "ENOSPC"]) }) : undefined;
         // Drawn before the work: how long that really takes decides nothing.
         const answerMs = random.next() * longest;
+        if (!READS.has(name)) read = undefined;
         const work = error === undefined ? act() : (half?.() ?? Promise.resolve());
-        const answered = work.then(
-          (value) => () => (error === undefined ? resolve(value) : reject(error)),
-          (failure: unknown) => () => reject(failure as Error),
-        );
+        const answered = work
+          .finally(() => READS.has(name) || (read = undefined))
+          .then(
+            (value) => () => (error === undefined ? resolve(value) : reject(error)),
+            (failure: unknown) => () => reject(failure as Error),
+          );
         world.hold(answered.then((answer) => void life.after(answerMs, answer)));
       });
     });
@@ -143,15 +150,17 @@ function folderDisk(world: World, root: string) {
       files.clear();
     },
     async rows() {
+      if (read !== undefined) return read;
       const rows = sortedMap();
       if (dir === undefined) return rows;
       const copy = join(root, `look-${++lives}`);
-      cpSync(dir, copy, { recursive: true, filter: (path) => basename(path) !== LOCK });
+      // A start replaces and removes files, but writes to none that is there other bytes than it has.
+      linkAll(dir, copy);
       const storage = await filesystem({ dir: copy, perFolder }).setup(pluginContext(testClock(), root));
       for (const { key, value } of await storage.range("", { limit: 1_000_000 })) rows.set(key, value);
       await storage.dispose();
       rmSync(copy, { recursive: true });
-      return rows;
+      return (read = rows);
     },
   };
 
@@ -164,6 +173,15 @@ function folderDisk(world: World, root: string) {
       });
 
   return disk;
+}
+
+function linkAll(from: string, to: string): void {
+  mkdirSync(to);
+  for (const entry of readdirSync(from, { withFileTypes: true })) {
+    const [here, there] = [join(from, entry.name), join(to, entry.name)];
+    if (entry.isDirectory()) linkAll(here, there);
+    else if (entry.name !== LOCK) linkSync(here, there);
+  }
 }
 
 /** The folder as the next process finds it, whose lock nobody holds. */
