@@ -101,7 +101,6 @@ const Chooser = part(({ keyId, close }: { readonly keyId: string | undefined; re
     if (keyId !== undefined) loadStats(keyId, "24h").catch(setFailure);
   }, []);
   useEffect(() => {
-    setFound([]);
     if (keyId === undefined || typed.length < LETTERS || !/^[A-Za-z0-9][A-Za-z0-9_:-]*$/.test(typed)) return undefined;
     const abort = new AbortController();
     const route = path("/api-keys/{}/events", [keyId], { id: typed, limit: String(EVENTS) });
@@ -131,9 +130,9 @@ const Chooser = part(({ keyId, close }: { readonly keyId: string | undefined; re
     ]
       .filter((one) => matches(one, words))
       .slice(0, SHOWN),
-    // Those of the text before it stay until the next answer: Enter must not take one of them.
+    // What an earlier text found stays until the next answer, as far as it fits: nothing moves under Enter.
     ...found
-      .filter((one) => one.id.startsWith(typed))
+      .filter((one) => typed.length >= LETTERS && one.id.startsWith(typed))
       .map((one) => ({ kind: "Event", text: one.id, more: one.type, parts: ["k", keyId ?? "", "events", one.id] })),
     ...(keyId !== undefined && typed.length >= LETTERS
       ? [{ kind: "Events", text: `Ids that begin with ${typed}`, parts: ["k", keyId, "events"], query: { id: typed } }]
