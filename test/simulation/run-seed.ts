@@ -249,6 +249,7 @@ async function life(world: World, kind: SimKind, { redis, folder }: SimReal): Pr
     breakerMs: traits.health === false ? 0 : traits.health.breakerMaxPauseMs,
     replayMs: REPLAY_MS,
     gone: (id: string) => (subscriptions.get(id)?.goneAt ?? Infinity) < Infinity,
+    met: new Map<string, number>(),
   };
   const deadline = healedAt + REST_MS;
   let rows = await rowsNow();

@@ -27,6 +27,11 @@ export interface Overdue {
   readonly replayMs: number;
   /** Somebody asked for its deletion: nothing is to be sent there any more. */
   readonly gone: (subscriptionId: string) => boolean;
+  /**
+   * `<subscription> <ordinal>` → when an ordered delivery was first seen to have its turn: the one before it ends without
+   * an attempt when its subscription is disabled. The check fills it.
+   */
+  readonly met: Map<string, number>;
 }
 
 /** When all is well, a claim that was lost comes back within its lease, and nothing waits much longer than that. */
@@ -43,7 +48,7 @@ const SKIP_MS = 20_000;
  * the clocks said meanwhile; and nothing before its receiver's rest is over.
  */
 export function checkOverdue(at: Overdue): void {
-  const { rows, sent, retry, now, healedAt, leaseMs, breakerMs, replayMs, gone } = at;
+  const { rows, sent, retry, now, healedAt, leaseMs, breakerMs, replayMs, gone, met } = at;
   const rests = new Map<string, number>();
   const tried = new Map<string, number>();
   /** Of an ordered one, the next has its turn when the one before has ended. */
@@ -74,7 +79,9 @@ export function checkOverdue(at: Overdue): void {
     // Its event is erased, and it goes with it.
     if (text === undefined) continue;
     const { id } = decodeEvent(text);
-    const turn = order === undefined ? 0 : (turns.get(subscriptionId) ?? 0);
+    const place = `${subscriptionId} ${ordinal}`;
+    if (order !== undefined && !met.has(place)) met.set(place, now);
+    const turn = order === undefined ? 0 : Math.max(met.get(place) ?? 0, turns.get(subscriptionId) ?? 0);
     const wait = attempts > 0 ? (tried.get(`${subscriptionId} ${id}`) ?? 0) : cycle > 0 ? healedAt + replayMs : turn;
     const late = now - Math.max(healedAt, wait, rests.get(subscriptionId) ?? 0) - leaseMs - OVERDUE_MS;
     if (late > 0) fail(`${key} → ${value} is overdue by ${Math.round(late)} ms`);
