@@ -69,7 +69,7 @@ const exportEvents: Command = {
         throw error;
       }
     }
-    around.say(`relay: ${count} events`);
+    around.say(`relay: ${count === 1 ? "1 event" : `${count} events`}`);
     return EX_OK;
   },
 };
