@@ -1,7 +1,26 @@
 /** Reads and writes times: RFC 3339 in, ISO 8601 in UTC with milliseconds out. */
 
-/** Returns ISO 8601 text, UTC, with milliseconds. */
-export const isoTime = (ms: number): string => new Date(ms).toISOString();
+/** The end of the year 9999: later times are written with a sign and more digits. */
+const FOUR_DIGITS_END = 253_402_300_800_000;
+/** The second that was written last: its epoch ms, and its text up to the milliseconds. */
+let second = Number.NaN;
+let secondText = "";
+
+/**
+ * Returns ISO 8601 text, UTC, with milliseconds. Keeps the text of the last second, as the times of an event are nearly the
+ * same: 7 % of the CPU of a batch over HTTP (three pairs: 13, -4 and 13; `npm run bench -- sources --only redisStream`).
+ * @throws RangeError for what is no time
+ */
+export function isoTime(ms: number): string {
+  if (!(ms >= 0 && ms < FOUR_DIGITS_END)) return new Date(ms).toISOString();
+  const whole = Math.trunc(ms);
+  const rest = whole % 1_000;
+  if (whole - rest !== second) {
+    second = whole - rest;
+    secondText = new Date(second).toISOString().slice(0, -4);
+  }
+  return `${secondText}${String(rest).padStart(3, "0")}Z`;
+}
 
 const LONGEST = 64;
 const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))$/i;

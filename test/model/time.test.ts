@@ -7,6 +7,26 @@ const iso = (text: string): string | undefined => {
   return ms === undefined ? undefined : isoTime(ms);
 };
 
+describe("a time in text", () => {
+  it("is what the language itself writes, in whatever order times come", () => {
+    const end = 8_640_000_000_000_000;
+    const any = fc.oneof(
+      fc.integer({ min: -end, max: end }),
+      fc.double({ min: -end, max: end, noNaN: true }),
+      fc.integer({ min: -2_000, max: 2_000 }),
+      fc.integer({ min: -2_000, max: 2_000 }).map((ms) => 253_402_300_800_000 + ms),
+      fc.integer({ min: 0, max: 3_000 }).map((ms) => 1_767_225_600_000 + ms),
+    );
+    fc.assert(
+      fc.property(fc.array(any), (times) => {
+        for (const ms of times) expect(isoTime(ms)).toBe(new Date(ms).toISOString());
+      }),
+    );
+    expect(() => isoTime(Number.NaN)).toThrow(RangeError);
+    expect(() => isoTime(end + 1)).toThrow(RangeError);
+  });
+});
+
 describe("an RFC 3339 time", () => {
   it("comes back as it was written, at any offset", () => {
     const when = fc.integer({ min: -62_167_219_200_000 + 86_400_000, max: 253_402_300_799_999 - 86_400_000 });
