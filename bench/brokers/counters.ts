@@ -24,16 +24,26 @@ export async function readCounters(port: number): Promise<Counters> {
   };
 }
 
-const EVERY_MS = 15;
+/** Bounds of the wait between two looks, ms, and the first one. */
+const [SHORTEST_MS, FIRST_MS, LONGEST_MS] = [15, 100, 2_000];
 
-/** Resolves to the monotonic ms at which the counter was found to be `least` or more. @throws Error after `withinMs` */
+/**
+ * Resolves to the monotonic ms at which the counter was found to be `least` or more. Looks seldom while much is left: a look
+ * costs the relay some ms, which would count against what is measured. @throws Error after `withinMs`
+ */
 export async function reached(port: number, series: string, least: number, withinMs: number): Promise<number> {
-  const until = nowMs() + withinMs;
+  const began = nowMs();
+  let first: { readonly value: number; readonly at: number } | undefined;
   for (;;) {
     const value = (await readCounters(port)).read(series);
-    const now = nowMs();
-    if (value >= least) return now;
-    if (now > until) throw new Error(`${series} is ${value} after ${withinMs} ms, not ${least}`);
-    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    const at = nowMs();
+    if (value >= least) return at;
+    if (at > began + withinMs) throw new Error(`${series} is ${value} after ${withinMs} ms, not ${least}`);
+    const leftMs =
+      first === undefined || value === first.value
+        ? FIRST_MS
+        : (((least - value) * (at - first.at)) / (value - first.value)) * 0.7;
+    first ??= { value, at };
+    await new Promise((resolve) => setTimeout(resolve, Math.min(LONGEST_MS, Math.max(SHORTEST_MS, leftMs))));
   }
 }
