@@ -8,7 +8,7 @@ export interface AmqpOptions extends MessageOptions {
   readonly url: SecretOption;
   /** The queue. It must exist: the relay declares nothing. */
   readonly queue: string;
-  /** Most messages that RabbitMQ sends ahead of their acknowledgement. @default 1_000 */
+  /** Most messages that RabbitMQ sends ahead of their acknowledgement. @default 2_000 */
   readonly prefetch?: number;
   /**
    * The exchange that a message without a valid event is published to, with the reason in its headers, before it is

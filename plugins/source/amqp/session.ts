@@ -28,7 +28,7 @@ const HEARTBEAT_SECONDS = "15";
 
 export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typeof amqpConnect): Source {
   const { clock, log } = ctx;
-  const { queue, prefetch = 1_000, deadLetterExchange } = options;
+  const { queue, prefetch = 2_000, deadLetterExchange } = options;
   const reading = readingOf(options, "amqp");
   const url = new URL(ctx.secret("url"));
   if (!url.searchParams.has("heartbeat")) url.searchParams.set("heartbeat", HEARTBEAT_SECONDS);
