@@ -11,24 +11,25 @@ import { startAmqp } from "./amqp/session.ts";
 import { BACKLOG } from "./messages/connected.ts";
 import { library, libraryProblems } from "./messages/library.ts";
 import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
+import { messageSource } from "./messages/plugin.ts";
 
 const OWN = ["url", "queue", "prefetch", "deadLetterExchange", "deadLetterRoutingKey", "tls"];
 
 /** Publishes the messages of a RabbitMQ queue. Needs the package `amqplib`. */
 export function fromAmqp(options: AmqpOptions): Plugin<"source", Source> {
-  return {
-    kind: "source",
-    name: options?.name ?? "amqp",
+  return messageSource({
+    kind: "amqp",
+    options,
     problems: problemsOf(options),
-    secrets: { url: options?.url },
+    secrets: { url: (options as AmqpOptions | undefined)?.url },
     metrics: [BACKLOG],
-    async setup(ctx) {
+    async open(options, ctx) {
       // This client, which toAmqp() uses too, hands over the bytes of a message. Others parse JSON, which changes the
       // spelling of numbers; a signed body must be what was published.
       const { connect } = await library("fromAmqp()", "amqplib", () => import("amqplib"));
       return startAmqp(ctx, options, connect);
     },
-  };
+  });
 }
 
 function problemsOf(options: AmqpOptions | undefined): readonly FieldError[] {

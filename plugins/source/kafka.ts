@@ -11,6 +11,7 @@ import { startKafka } from "./kafka/session.ts";
 import { BACKLOG } from "./messages/connected.ts";
 import { library, libraryProblems } from "./messages/library.ts";
 import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
+import { messageSource } from "./messages/plugin.ts";
 
 const OWN = ["brokers", "topics", "groupId", "from", "maxInFlight", "deadLetterTopic", "sasl", "tls"];
 const BROKER = /^[^\s/:]+:\d{1,5}$/;
@@ -18,18 +19,18 @@ const MECHANISMS: readonly unknown[] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512
 
 /** Publishes the messages of Kafka topics. Needs the package `@platformatic/kafka`. */
 export function fromKafka(options: KafkaOptions): Plugin<"source", Source> {
-  return {
-    kind: "source",
-    name: options?.name ?? "kafka",
+  return messageSource({
+    kind: "kafka",
+    options,
     problems: problemsOf(options),
-    secrets: { "sasl.password": options?.sasl?.password },
+    secrets: { "sasl.password": (options as KafkaOptions | undefined)?.sasl?.password },
     metrics: [BACKLOG],
-    async setup(ctx) {
+    async open(options, ctx) {
       // kafkajs has had no release since 2023; this client is kept, and brings no native code.
       const kafka = await library("fromKafka()", "@platformatic/kafka", () => import("@platformatic/kafka"));
       return startKafka(ctx, options, kafka);
     },
-  };
+  });
 }
 
 function problemsOf(options: KafkaOptions | undefined): readonly FieldError[] {

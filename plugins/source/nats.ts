@@ -9,6 +9,7 @@ import type { Source } from "../../core/ports/source.ts";
 import { BACKLOG } from "./messages/connected.ts";
 import { library, libraryProblems } from "./messages/library.ts";
 import { countProblems, messageProblems, textProblems } from "./messages/options.ts";
+import { messageSource } from "./messages/plugin.ts";
 import type { NatsOptions } from "./nats/options.ts";
 import { startNats } from "./nats/session.ts";
 
@@ -21,19 +22,19 @@ const NATS_PACKAGES = "@nats-io/transport-node @nats-io/jetstream";
 /** Publishes the messages of a JetStream stream. Needs `@nats-io/transport-node` and `@nats-io/jetstream`. */
 export function fromNats(options: NatsOptions): Plugin<"source", Source> {
   const { password, token, credentials } = (options ?? {}) as Partial<NatsOptions>;
-  return {
-    kind: "source",
-    name: options?.name ?? "nats",
+  return messageSource({
+    kind: "nats",
+    options,
     problems: problemsOf(options),
     secrets: { password, token, credentials },
     metrics: [BACKLOG],
-    async setup(ctx) {
+    async open(options, ctx) {
       const [transport, jetstream] = await library("fromNats()", NATS_PACKAGES, () =>
         Promise.all([import("@nats-io/transport-node"), import("@nats-io/jetstream")]),
       );
       return startNats(ctx, options, { ...transport, ...jetstream });
     },
-  };
+  });
 }
 
 function problemsOf(options: NatsOptions | undefined): readonly FieldError[] {

@@ -1,7 +1,6 @@
 /** `fromPostgres({ url, table })` publishes the rows of an outbox table, or reads a growing table without writing to it. */
-import { refuseOptions } from "../../core/model/errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
-import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
+import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { connectedSource } from "./messages/connected.ts";
@@ -9,6 +8,7 @@ import { createIntake } from "./messages/intake.ts";
 import { library, libraryProblems } from "./messages/library.ts";
 import type { MessageOptions } from "./messages/message.ts";
 import { countProblems, messageProblems, readingOf, urlProblems } from "./messages/options.ts";
+import { messageSource } from "./messages/plugin.ts";
 import { setAsideStore } from "./messages/set-aside.ts";
 import { createConnector } from "./postgres/client.ts";
 import { cursorReader } from "./postgres/cursor.ts";
@@ -47,18 +47,8 @@ const CHANNEL = new RegExp(`^${NAME}$`);
  * marked, in a transaction that is committed after its events are stored. Needs the package `pg`, and PostgreSQL 13 or newer.
  */
 export function fromPostgres(options: PostgresOptions): Plugin<"source", Source> {
-  const problems = problemsOf(options);
   const url = (options as PostgresOptions | undefined)?.url;
-  return {
-    kind: "source",
-    name: typeof options?.name === "string" ? options.name : KIND,
-    problems,
-    secrets: isSecretOption(url) ? { url } : {},
-    setup: (ctx) => {
-      refuseOptions(problems);
-      return open(options, ctx);
-    },
-  };
+  return messageSource({ kind: KIND, options, problems: problemsOf(options), secrets: { url }, open });
 }
 
 function problemsOf(options: PostgresOptions | undefined): readonly FieldError[] {

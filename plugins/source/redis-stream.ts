@@ -1,14 +1,14 @@
 /** `fromRedisStream({ url, stream, group })` reads a Redis stream as a member of a consumer group. */
 import type { ConnectionOptions as TlsOptions } from "node:tls";
-import { refuseOptions } from "../../core/model/errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
-import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
+import type { SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { connectedSource } from "./messages/connected.ts";
 import { createIntake } from "./messages/intake.ts";
 import type { MessageOptions } from "./messages/message.ts";
 import { countProblems, messageProblems, readingOf, textProblems, urlProblems } from "./messages/options.ts";
+import { messageSource } from "./messages/plugin.ts";
 import type { Entry } from "./redis-stream/entries.ts";
 import { createStreamReader, type StreamOptions } from "./redis-stream/reader.ts";
 
@@ -39,18 +39,8 @@ const KIND = "redisStream";
  * stays in the stream. What a dead consumer left is taken over (XAUTOCLAIM). Redis 6.2 or newer.
  */
 export function fromRedisStream(options: RedisStreamOptions): Plugin<"source", Source> {
-  const problems = problemsOf(options);
   const url = (options as RedisStreamOptions | undefined)?.url;
-  return {
-    kind: "source",
-    name: typeof options?.name === "string" ? options.name : KIND,
-    problems,
-    secrets: isSecretOption(url) ? { url } : {},
-    setup: (ctx) => {
-      refuseOptions(problems);
-      return open(options, ctx);
-    },
-  };
+  return messageSource({ kind: KIND, options, problems: problemsOf(options), secrets: { url }, open });
 }
 
 function problemsOf(options: RedisStreamOptions | undefined): readonly FieldError[] {
