@@ -4,9 +4,10 @@ import { ask, path } from "./api.ts";
 import { table } from "./data-table.ts";
 import { form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
-import { choice, errorOf, Field } from "./fields.ts";
-import { notice, problem, showToast, useAction } from "./elements.ts";
-import type { Filter, FilterTested, RelayEvent, Subscription } from "./shapes.ts";
+import { errorOf, Field } from "./fields.ts";
+import { notice, problem, useAction } from "./elements.ts";
+import { useEventChoice } from "./event-choice.ts";
+import type { Filter, FilterTested, Subscription } from "./shapes.ts";
 
 export const filterText = (filter: Filter | undefined): string =>
   filter === undefined ? "" : JSON.stringify(filter, null, 2);
@@ -64,25 +65,15 @@ export const FilterVerdict = part(({ tested }: { readonly tested: FilterTested }
   );
 });
 
-const OFFERED = 5;
-
 /** The tester on the page of a subscription: any event of the key, the stored filter or a changed one. */
 export const FilterTest = part(({ keyId, one }: { readonly keyId: string; readonly one: Subscription }) => {
   const stored = filterText(one.filter);
-  const [eventId, setEventId] = useState("");
+  const event = useEventChoice(keyId);
   const [text, setText] = useState(stored);
-  const [newest, setNewest] = useState<readonly RelayEvent[]>([]);
   const [tested, setTested] = useState<FilterTested | undefined>(undefined);
   useEffect(() => setText(stored), [stored]);
-  const offer = useAction(async () => {
-    const route = path("/api-keys/{}/events", [keyId], { limit: String(OFFERED) });
-    const { data } = await ask<readonly RelayEvent[]>("GET", route);
-    setNewest(data);
-    if (data.length === 0) showToast("There is no event yet");
-    else setEventId(data[0]?.id ?? "");
-  });
   const { run, busy, error } = useAction(async () => {
-    setTested(await testFilter(keyId, one.id, eventId.trim(), readFilter(text) ?? null));
+    setTested(await testFilter(keyId, one.id, event.eventId, readFilter(text) ?? null));
   });
   return el.section(
     { class: "card", "aria-labelledby": "filter-test" },
@@ -91,20 +82,7 @@ export const FilterTest = part(({ keyId, one }: { readonly keyId: string; readon
     form({
       submit: run,
       children: [
-        Field({
-          label: "Event id",
-          value: eventId,
-          change: setEventId,
-          maxLength: 128,
-          error: errorOf(error, "eventId"),
-        }),
-        newest.length > 0 &&
-          choice({
-            label: "Newest events",
-            value: eventId,
-            options: newest.map(({ id, type }) => [id, `${type} …${id.slice(-4)}`] as const),
-            change: setEventId,
-          }),
+        event.fields(error),
         Field({
           label: "Filter to test",
           value: text,
@@ -114,11 +92,11 @@ export const FilterTest = part(({ keyId, one }: { readonly keyId: string; readon
           hint: "As it is stored. Change it here to try another one.",
           error: errorOf(error, "filter"),
         }),
-        problem(error ?? offer.error),
+        problem(error ?? event.error),
         el.div(
           { class: "row" },
-          el.button({ type: "submit", disabled: busy || eventId.trim() === "" }, busy ? "Testing…" : "Test"),
-          el.button({ type: "button", disabled: offer.busy, onClick: offer.run }, "Offer the newest events"),
+          el.button({ type: "submit", disabled: busy || event.eventId === "" }, busy ? "Testing…" : "Test"),
+          event.offer("Offer the newest events"),
         ),
       ],
     }),

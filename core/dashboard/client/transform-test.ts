@@ -3,12 +3,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
-import { choice, errorOf, Field } from "./fields.ts";
-import { Copy, notice, problem, showToast, useAction } from "./elements.ts";
+import { Copy, notice, problem, useAction } from "./elements.ts";
+import { useEventChoice } from "./event-choice.ts";
 import { layOut } from "./payload.ts";
-import type { RelayEvent, Subscription, TransformTested } from "./shapes.ts";
-
-const OFFERED = 5;
+import type { Subscription, TransformTested } from "./shapes.ts";
 
 const Made = part(({ tested }: { readonly tested: TransformTested }) => {
   const { transform, body, error } = tested;
@@ -28,19 +26,11 @@ const Made = part(({ tested }: { readonly tested: TransformTested }) => {
 
 /** The tester on the page of a subscription with a transform: any event of the key. */
 export const TransformTest = part(({ keyId, one }: { readonly keyId: string; readonly one: Subscription }) => {
-  const [eventId, setEventId] = useState("");
-  const [newest, setNewest] = useState<readonly RelayEvent[]>([]);
+  const event = useEventChoice(keyId, " to transform");
   const [tested, setTested] = useState<TransformTested | undefined>(undefined);
-  const offer = useAction(async () => {
-    const route = path("/api-keys/{}/events", [keyId], { limit: String(OFFERED) });
-    const { data } = await ask<readonly RelayEvent[]>("GET", route);
-    setNewest(data);
-    if (data.length === 0) showToast("There is no event yet");
-    else setEventId(data[0]?.id ?? "");
-  });
   const { run, busy, error } = useAction(async () => {
     const route = path("/api-keys/{}/webhooks/{}/transform/test", [keyId, one.id]);
-    setTested((await ask<TransformTested>("POST", route, { body: { eventId: eventId.trim() } })).data);
+    setTested((await ask<TransformTested>("POST", route, { body: { eventId: event.eventId } })).data);
   });
   return el.section(
     { class: "card", "aria-labelledby": "transform-test" },
@@ -49,28 +39,15 @@ export const TransformTest = part(({ keyId, one }: { readonly keyId: string; rea
     form({
       submit: run,
       children: [
-        Field({
-          label: "Event id to transform",
-          value: eventId,
-          change: setEventId,
-          maxLength: 128,
-          error: errorOf(error, "eventId"),
-        }),
-        newest.length > 0 &&
-          choice({
-            label: "Newest events to transform",
-            value: eventId,
-            options: newest.map(({ id, type }) => [id, `${type} …${id.slice(-4)}`] as const),
-            change: setEventId,
-          }),
-        problem(error ?? offer.error),
+        event.fields(error),
+        problem(error ?? event.error),
         el.div(
           { class: "row" },
           el.button(
-            { type: "submit", disabled: busy || eventId.trim() === "" },
+            { type: "submit", disabled: busy || event.eventId === "" },
             busy ? "Running…" : "Run the transform",
           ),
-          el.button({ type: "button", disabled: offer.busy, onClick: offer.run }, "Offer events to transform"),
+          event.offer("Offer events to transform"),
         ),
       ],
     }),
