@@ -12,7 +12,7 @@ it("sends to subscriptions that fail in a thread of its own, and to all of them 
   await using receiver = await startReceiver({ script: () => (healed ? 200 : 500) });
   const folder = testFolder();
   const config = `log: { level: "info" }, health: false,
-    retry: { delaysMs: [3_000, 3_000, 3_000, 60_000] },`;
+    retry: { delaysMs: [3_000, 3_000, 3_000, 25_000] },`;
   await using relay = await startChild(folder, { config });
   await Promise.all(
     Array.from({ length: SUBSCRIPTIONS }, async (_, n) => {
