@@ -45,6 +45,8 @@ export interface SendTestEvent {
   abort(subscriptionId: string): Promise<void>;
 }
 
+/** How the id of a test event begins: signed with the body, it tells a receiver an example from an event that happened. */
+const TEST_ID = "evt_test_";
 const TURN = { cycle: 0, number: 1 } as const;
 /** How often, and how long at most each time, it waits for a transform that cannot be run now. */
 const MOST_TRIES = 5;
@@ -64,7 +66,7 @@ export function createTestEvent(deps: {
   function eventFor({ id: subscriptionId, keyId }: Subscription, example?: Example): RelayEvent {
     const ordinal = mint();
     const at = ordinalTime(ordinal);
-    const id = `evt_${ordinal}`;
+    const id = `${TEST_ID}${ordinal}`;
     const { type, data } = example ?? { type: "relay:ping", data: { subscriptionId } };
     const body = deliveryBody(id, type, keyId, at, JSON.stringify(data));
     return { id, type, keyId, ordinal, createdAt: at, acceptedAt: at, subscriptionIds: [subscriptionId], body };

@@ -118,6 +118,10 @@ describe("against a running relay", () => {
     expect((await run("events", "types", "no:such")).code).toBe(1);
     const sent = await run("subscriptions", "test", id, "--key", "key_1", "--type", "a:b");
     expect([sent.code, sent.stdout]).toEqual([0, expect.stringContaining("delivered, status 200")]);
+    // Its id tells it from an event that happened; no published event gets such a one.
+    await receiver.waitFor(/"evt_test_[0-9a-z]{26}"/);
+    const published = await run("publish", "a:b", "--key", "key_1", "--data", "6");
+    expect(published.stdout).toMatch(/^evt_[0-9a-z]{26} /);
     const wrong = await run("subscriptions", "test", id, "--key", "key_1", "--type", "f:g");
     expect([wrong.code, wrong.stderr]).toEqual([64, expect.stringContaining("no event type that has an example")]);
   });
