@@ -230,10 +230,12 @@ describe("against a running relay", () => {
     expect(made.stdout).toMatch(/^certificate +CN=client-\S+, until \d{4}-\d\d-\d\d, SHA-256 (?:[\dA-F]{2}:){31}/m);
     expect(made.stdout).toMatch(/^oauth2 +me at https:\/\/\S+\/token$/m);
     expect(made.stdout).not.toContain("the-client-secret");
-    expect(made.stderr).toContain("warning: the client certificate ended on");
+    expect(made.stderr).toContain("relay: warning: the client certificate ended on");
     const [one] = await data<{ id: string }[]>("subscriptions", "list", "--key", "key_3");
     const update = (...args: string[]) => run("subscriptions", "update", one?.id ?? "", "--key", "key_3", ...args);
+    expect((await update("--description", "x")).stderr).toContain("relay: warning: the client certificate ended on");
     const bare = await update("--client-cert", "none", "--oauth2", "none");
+    expect(bare.stderr).not.toContain("warning");
     expect(bare.stdout).not.toMatch(/^(?:certificate|oauth2) /m);
     expect(await update("--client-cert", "client.pem")).toMatchObject({ code: 64 });
     expect(await update("--oauth2", "{")).toMatchObject({ code: 64 });

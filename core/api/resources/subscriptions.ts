@@ -1,9 +1,11 @@
 /** The subscriptions of a key: the operations that the interface names first. */
 import type { SubscriptionCache, Subscriptions } from "../../subscriptions/subscriptions.ts";
 import { Problem } from "../../model/problem.ts";
+import { isoTime } from "../../model/time.ts";
 import { isLive } from "../../model/subscription.ts";
 import type { Subscription } from "../../model/subscription.ts";
 import type { Principal } from "../../ports/auth.ts";
+import type { Clock } from "../../ports/clock.ts";
 import { z } from "zod";
 import { notFound } from "../http/checks.ts";
 import { operation } from "../http/operation.ts";
@@ -43,13 +45,25 @@ export async function findSubscription(
   return found;
 }
 
+const sameUrl = (made: Subscription, others: readonly Subscription[]): readonly string[] =>
+  others
+    .filter(({ url }) => url === made.url)
+    .map(({ id }) => `${id} has the same URL: an event that both want is sent to it twice`);
+
+/** It is taken all the same: the machine's clock may be wrong, or a new one come later. */
+const certificateEnded = ({ clientCertificate: shown }: Subscription, now: number): readonly string[] =>
+  shown !== undefined && shown.notAfter < now
+    ? [`the client certificate ended on ${isoTime(shown.notAfter).slice(0, 10)}: a receiver that looks will refuse it`]
+    : [];
+
 export function subscriptionOperations(deps: {
   readonly subscriptionCache: SubscriptionCache;
   readonly subscriptions: Subscriptions;
+  readonly clock: Pick<Clock, "now">;
   /** URL schemes that a transport serves. */
   readonly schemes: readonly string[];
 }): readonly AnyOperation[] {
-  const { subscriptionCache, subscriptions, schemes } = deps;
+  const { subscriptionCache, subscriptions, clock, schemes } = deps;
   return [
     operation({
       method: "POST",
@@ -66,9 +80,7 @@ export function subscriptionOperations(deps: {
         const others = await subscriptionCache.of(keyId);
         const { subscription, secret } = await subscriptions.create(keyId, body, actor);
         const location = `/api-keys/${encodeURIComponent(keyId)}/webhooks/${subscription.id}`;
-        const warnings = others
-          .filter(({ url }) => url === subscription.url)
-          .map(({ id }) => `${id} has the same URL: an event that both want is sent to it twice`);
+        const warnings = [...sameUrl(subscription, others), ...certificateEnded(subscription, clock.now())];
         // A secret that the caller gave is known there: it is not sent over the wire, and into a log behind it, again.
         const shown = typeof body.secret === "string" ? undefined : secret;
         return { data: createdView(subscription, shown), warnings, headers: { Location: location } };
@@ -105,11 +117,12 @@ export function subscriptionOperations(deps: {
       tag,
       portal: true,
       body: updateBody(schemes),
-      reply: { status: 200, data: updatedSubscription },
+      reply: { status: 200, data: updatedSubscription, warns: true },
       problems: ["SUBSCRIPTION_LIMIT_REACHED", "URL_NOT_ALLOWED", "CONFLICT"],
       async handle({ keyId, params, body, actor, principal }) {
         checkScheme(principal, body.url);
-        return { data: updatedView(await subscriptions.update(keyId, params["subscriptionId"] ?? "", body, actor)) };
+        const updated = await subscriptions.update(keyId, params["subscriptionId"] ?? "", body, actor);
+        return { data: updatedView(updated), warnings: certificateEnded(updated, clock.now()) };
       },
     }),
     operation({

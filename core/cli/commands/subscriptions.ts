@@ -102,10 +102,7 @@ const create: Command = {
     const body = { url: given.args[0], events, secret, status, description, ...fieldOptions(given, around) };
     const path = webhooks(given);
     const api = await openApi(given, around);
-    const answer = await api.ask("POST", path, body);
-    const code = show(answer, given, around);
-    for (const warning of answer.warnings ?? []) around.say(`relay: ${printable(warning)}`);
-    return code;
+    return show(await api.ask("POST", path, body), given, around);
   },
 };
 
@@ -234,12 +231,10 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
         ["old secret ends", one.previousSecretExpiresAt ?? undefined],
       ]),
     );
-    const { notAfter } = one.clientCertificate ?? {};
-    if (notAfter !== undefined && Date.parse(notAfter) < around.clock.now())
-      around.say(`relay: warning: the client certificate ended on ${printable(notAfter.slice(0, 10))}`);
     if (one.secret !== undefined)
       around.say("relay: the secret is shown this once; keep it where the receiver finds it");
   }
+  for (const warning of answer.warnings ?? []) around.say(`relay: warning: ${printable(warning)}`);
   return EX_OK;
 }
 
