@@ -158,6 +158,14 @@ export class Journal {
     }
   }
 
+  /**
+   * Whether a commit that failed may come back at the next start. The next segment ends that: its header says where the
+   * one before it ended.
+   */
+  get uncertain(): boolean {
+    return this.#suspect !== undefined;
+  }
+
   async close(): Promise<void> {
     await this.#handle?.close();
     this.#handle = undefined;

@@ -9,6 +9,7 @@ import type { Change, Entry, RangeOptions } from "../../../core/ports/storage.ts
 import { unmet } from "../embedded/conditions.ts";
 import { fault } from "./disk.ts";
 import type { Files } from "./files.ts";
+import { groupLength } from "./group-length.ts";
 import type { Journal } from "./journal.ts";
 import { readConditions } from "./known.ts";
 import type { Write } from "./journal-lines.ts";
@@ -24,9 +25,6 @@ const LAG_KEYS = 4_000;
 const LAG_BYTES = 8 << 20;
 /** Commits wait while the files are this many times as far behind. */
 const BEHIND = 4;
-/** Most commits that share one fsync, and about how many characters of them; a single commit may be longer. */
-const GROUP = 512;
-const GROUP_CHARS = 8 << 20;
 
 interface Pending {
   readonly changes: readonly Change[];
@@ -72,10 +70,13 @@ export class Store {
     };
   }
 
-  /** Runs one at a time, in order; a failed one lets the next begin. */
+  /**
+   * Runs one at a time, in order; a failed one lets the next begin. What it may have left in the journal is settled soon, also
+   * when nothing else is written.
+   */
   #alone<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#writing.then(work, work);
-    this.#writing = done.catch(() => {});
+    this.#writing = done.catch(() => void (this.#unsettled && this.#applySoon()));
     return done;
   }
 
@@ -165,6 +166,11 @@ export class Store {
     else if (this.#overlay.size > 0) this.#applySoon();
   }
 
+  /** Whether the files, or the journal, are behind what was answered. */
+  get #unsettled(): boolean {
+    return this.#overlay.size > 0 || this.#journal.uncertain;
+  }
+
   #applySoon(): void {
     if (this.#timer || this.#closed) return;
     this.#timer = true;
@@ -184,7 +190,7 @@ export class Store {
       // Reported already; the journal keeps what the files do not contain, and the next turn tries again.
     }
     // Also after a turn that began before the newest commits.
-    if (this.#overlay.size > 0) this.#applySoon();
+    if (this.#unsettled) this.#applySoon();
   }
 
   /** Brings the files up to date and drops what the journal no longer needs. @throws StorageError */
@@ -233,17 +239,8 @@ export class Store {
     await this.#committing;
     await this.#applying?.catch(() => {});
     this.#ended.abort();
-    if (this.#overlay.size > 0) await this.apply().catch(() => {});
+    if (this.#unsettled) await this.apply().catch(() => {});
     await this.#writing;
     await this.#journal.close();
   }
-}
-
-/** Returns how many of the first commits go together. */
-function groupLength(pending: readonly Pending[]): number {
-  let chars = 0;
-  let count = 0;
-  for (; count < pending.length && count < GROUP && chars < GROUP_CHARS; count++)
-    for (const change of (pending[count] as Pending).changes) if (change.op === "put") chars += change.value.length;
-  return count;
 }
