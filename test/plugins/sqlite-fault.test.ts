@@ -182,6 +182,28 @@ describe("sqlite() and failing disks", () => {
     });
   }
 
+  it.for(["1", "2"])(
+    "settles soon what may have been stored (sync %s), with no other commit after it",
+    async (when, { skip }) => {
+      skip(missing !== undefined, missing);
+      const dir = fresh();
+      const book = ledger();
+      await live(book, { folder: dir, first: 0, count: 1, writers: 1 });
+      let failed = false;
+      const under = injected(dir, "fsync", "EIO", when);
+      const heard = (line: string, child: ChildProcess): void => {
+        failed ||= line === "x 1 uncertain";
+        // Long after it: a relay that has been idle.
+        if (failed) setTimeout(() => process.kill(-(child.pid as number), "SIGKILL"), 4_000);
+      };
+      await live(book, { folder: dir, first: 1, count: 1, writers: 1, hold: true, under: ["setsid", ...under], heard });
+      expect(failed).toBe(true);
+      const storage = await open(dir);
+      expect(await storage.getItem("event:k:000001")).toBeUndefined();
+      expect(await storage.getItem("event:k:000000")).toBeDefined();
+    },
+  );
+
   it("answers a full disk with `full`, loses nothing, still reads, and recovers when space returns", async ({
     skip,
   }) => {

@@ -1,4 +1,14 @@
-/** The writing connection with its prepared statements: types only, since the thread is started from its text. */
+/**
+ * The writing connection with its prepared statements: types only, since the thread is started from its text.
+ *
+ * Measured for a batch of 32, half accepts (900-byte event + due line), half ends (250-byte delivery, due line
+ * deleted), CPU per commit with 1 / 10 / 100 keys: records in a rowid table and due lines WITHOUT ROWID, 4 KiB pages,
+ * 6.7 / 10.6 / 14.4 µs. Losing: one rowid table 7.3 / 11.0 / 14.7; everything WITHOUT ROWID 6.3 / 11.7 / 27.9; 16 KiB
+ * pages 6.1 / – / 16.6; 1 KiB 8.7 / – / 16.3; BLOB instead of TEXT +4 %; 8 KiB, REPLACE, mmap, exclusive locking mode:
+ * no difference. Texts in an array cross in 0.5 µs a commit on either side; one long text with lengths, or encoded
+ * bytes, 0.6. Free pages that can be given back (`auto_vacuum`) and are overwritten when they become free
+ * (`secure_delete`): 7.6 µs an event written instead of 7.2, and 6.0 deleted instead of 5.1.
+ */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 
 /** The statements of one table. */

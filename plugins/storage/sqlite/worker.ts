@@ -2,14 +2,6 @@
  * The writer: one thread that owns the writing connection of a database. Every message is a batch of commits, written
  * in one transaction with one fsync; each commit still succeeds or is refused alone. The file imports only `node:`
  * modules, so that it can be started from its text.
- *
- * Measured for a batch of 32, half accepts (900-byte event + due line), half ends (250-byte delivery, due line
- * deleted), CPU per commit with 1 / 10 / 100 keys: records in a rowid table and due lines WITHOUT ROWID, 4 KiB pages,
- * 6.7 / 10.6 / 14.4 µs. Losing: one rowid table 7.3 / 11.0 / 14.7; everything WITHOUT ROWID 6.3 / 11.7 / 27.9; 16 KiB
- * pages 6.1 / – / 16.6; 1 KiB 8.7 / – / 16.3; BLOB instead of TEXT +4 %; 8 KiB, REPLACE, mmap, exclusive locking mode:
- * no difference. Texts in an array cross in 0.5 µs a commit on either side; one long text with lengths, or encoded
- * bytes, 0.6. Free pages that can be given back (`auto_vacuum`) and are overwritten when they become free
- * (`secure_delete`): 7.6 µs an event written instead of 7.2, and 6.0 deleted instead of 5.1.
  */
 import { flushCompileCache } from "node:module";
 import { DatabaseSync } from "node:sqlite";
@@ -31,22 +23,20 @@ const TABLES = `
   PRAGMA user_version = ${SCHEMA};
   COMMIT`;
 /** Pages in the log at which it is copied to the database. Checked now and then: it may be longer by some batches. */
-const CHECKPOINT_PAGES = 2_000;
-const LOOK_EVERY = 16;
-/** Without a batch for this long, ms, free pages are given back to the disk: so many at once, in a few milliseconds. */
-const REST_MS = 100;
-const STEP_PAGES = 128;
+const [CHECKPOINT_PAGES, LOOK_EVERY] = [2_000, 16];
+/** It rests without a batch for this long, ms. Free pages are given back then: so many at once, in a few milliseconds. */
+const [REST_MS, STEP_PAGES] = [100, 128];
 /** Free pages that stay, because they are written over first: so many, and this part of the file. */
-const SPARE_PAGES = 1_024;
-const SPARE_PART = 8;
+const [SPARE_PAGES, SPARE_PART] = [1_024, 8];
 
 const { path, cacheKiB } = workerData as WorkerStart;
 let open: Open | undefined;
 /** The transaction is being made durable: if that fails, it may still have happened. */
 let committing = false;
-let batches = 0;
-let gaveBack = false;
-const resting = setTimeout(giveBack, REST_MS).unref();
+/** A commit that failed may stand in the log, behind its end: the next transaction is written over it. */
+let unsettled = false;
+let [batches, gaveBack] = [0, false];
+const resting = setTimeout(rest, REST_MS).unref();
 
 function connect(): Open {
   const db = new DatabaseSync(path, { timeout: 5_000 });
@@ -57,7 +47,12 @@ function connect(): Open {
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0");
     db.exec(`PRAGMA secure_delete = ON; PRAGMA journal_size_limit = 16777216; PRAGMA cache_size = -${cacheKiB}`);
     if (fresh) db.exec(TABLES);
-    emptyLog(db);
+    try {
+      // Rewrites and syncs a log that an unclean end left: after a failed sync it may be in the page cache alone.
+      db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch (error) {
+      if (codeOf(error) !== FULL) throw error; // even on a full disk there is much to read and deliver
+    }
     const prepareTable = (table: string): Table => {
       const get = db.prepare(`SELECT value FROM ${table} WHERE key = ?`);
       get.setReturnArrays(true);
@@ -77,16 +72,6 @@ function connect(): Open {
   } catch (error) {
     db.close();
     throw error;
-  }
-}
-
-/** Rewrites and syncs a log that an unclean end left: after a failed sync it may be in the page cache alone. */
-function emptyLog(db: DatabaseSync): void {
-  try {
-    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-  } catch (error) {
-    // Even on a full disk there is much to read and deliver.
-    if (codeOf(error) !== FULL) throw error;
   }
 }
 
@@ -135,10 +120,16 @@ function write(batch: WorkerBatch): WorkerAnswer {
     text = ends;
     code = end;
   }
-  committing = true;
-  own.commit.run();
-  committing = false;
+  makeDurable(own);
   return { done: refused.length > 0 ? refused : undefined };
+}
+
+/** Ends a transaction. A failure leaves open whether it has happened. */
+function makeDurable({ commit }: Open): void {
+  committing = true;
+  commit.run();
+  committing = false;
+  unsettled = false;
 }
 
 function apply(own: Open, { codes, texts }: WorkerBatch, first: number, end: number, at: number): void {
@@ -162,19 +153,26 @@ function tidy(): void {
   }
 }
 
-/** Gives some free pages back to the disk, in a transaction of its own, and the rest after another pause. */
-function giveBack(): void {
-  if (open === undefined) return;
+/**
+ * Gives some free pages back to the disk, in a transaction of its own, and the rest after another pause. Before that it
+ * settles a commit that failed: with no other commit after it, it would come back at the next start, whenever that is.
+ */
+function rest(): void {
   try {
-    const { db, begin, commit } = open;
+    const own = unsettled ? (open ??= connect()) : open;
+    if (own === undefined) return;
+    const { db, begin } = own;
+    if (unsettled) {
+      begin.run();
+      db.exec(`PRAGMA user_version = ${SCHEMA}`); // writes a page, and changes nothing
+      makeDurable(own);
+    }
     const spare = Math.max(SPARE_PAGES, Math.ceil(number(db, "page_count") / SPARE_PART));
     const more = number(db, "auto_vacuum") === 2 ? number(db, "freelist_count") - spare : 0;
     if (more > 0) {
       begin.run();
       db.exec(`PRAGMA incremental_vacuum(${Math.min(STEP_PAGES, more)})`);
-      committing = true;
-      commit.run();
-      committing = false;
+      makeDurable(own);
       resting.refresh();
     }
     // The file itself gets smaller when the log is copied to it.
@@ -193,6 +191,8 @@ function failed(error: unknown): WorkerAnswer {
   const message = error instanceof Error ? error.message : String(error);
   const uncertain = committing;
   committing = false;
+  unsettled ||= uncertain;
+  if (unsettled) resting.refresh();
   try {
     if (open?.db.isTransaction) open.db.exec("ROLLBACK");
     // A failed sync keeps its connection: the next batch overwrites those very frames of the log, and syncs them.
