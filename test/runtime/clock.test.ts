@@ -33,8 +33,9 @@ describe("the clock of the machine", () => {
     "never ends a wait early, though the thread is held up %s it reads the time",
     async (when) => {
       const clock = systemClock();
-      const wall = clock.now() + 100;
+      // In this order: what comes between the two readings makes the wait longer.
       const end = clock.monotonic() + 100;
+      const wall = clock.now() + 100;
       slowly(Date, when);
       await clock.sleep(wall);
       vi.restoreAllMocks();
