@@ -61,3 +61,23 @@ it.each(["by time", "by a stop"])(
     await storage.dispose();
   },
 );
+
+it("a commit that may have been stored is cut off where it stands, also behind a segment that could not be begun", async () => {
+  const dir = join(folder, "numbers");
+  const clock = testClock();
+  const storage = await filesystem({ dir }).setup(pluginContext(clock, folder));
+  await storage.commit(accept(1));
+  const methods = await fileMethods();
+  {
+    using unsynced = vi.spyOn(methods, "sync").mockRejectedValueOnce(sick());
+    await clock.advance(1_000);
+    await eventually("a segment could not be begun", () => unsynced.mock.calls.length > 0);
+  }
+  using failing = vi.spyOn(methods, "datasync").mockRejectedValueOnce(sick());
+  using uncut = vi.spyOn(methods, "truncate").mockRejectedValueOnce(sick());
+  await expect(storage.commit(accept(2))).rejects.toMatchObject({ fault: "uncertain" });
+  expect([failing.mock.calls.length, uncut.mock.calls.length]).toEqual([1, 1]);
+  await storage.commit(accept(3));
+  expect(await keysNow(dir)).toEqual(["event:k:000001", "event:k:000003"]);
+  await storage.dispose();
+});

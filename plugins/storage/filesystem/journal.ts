@@ -25,8 +25,11 @@ export interface ReplayedJournal {
 
 export class Journal {
   readonly #dir: string;
+  /** The newest number that was given to a segment, also to one that could not be begun. */
   #number = 0;
+  /** The open segment, and its number. */
   #handle: FileHandle | undefined;
+  #open = 0;
   /** Bytes of the open segment that are acknowledged. */
   #good = 0;
   #empty = false;
@@ -117,7 +120,7 @@ export class Journal {
    */
   async rotate(): Promise<readonly number[]> {
     // An empty segment is as good as a new one.
-    if (this.#handle !== undefined && this.#empty) return this.#segments.filter((number) => number !== this.#number);
+    if (this.#handle !== undefined && this.#empty) return this.#segments.filter((number) => number !== this.#open);
     const number = ++this.#number;
     const path = join(this.#dir, segmentName(number));
     let handle: FileHandle | undefined;
@@ -131,6 +134,7 @@ export class Journal {
       await this.#handle?.close();
       this.#segments = [...before, number];
       this.#handle = handle;
+      this.#open = number;
       this.#good = header.length;
       this.#empty = true;
       this.#suspect = undefined;
@@ -184,7 +188,7 @@ export class Journal {
       await handle.sync();
       cut = true;
     } catch {
-      this.#suspect = { segment: this.#number, bytes: good };
+      this.#suspect = { segment: this.#open, bytes: good };
     }
     this.#handle = undefined;
     await handle.close().catch(() => {});
