@@ -5,7 +5,7 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** They take a minute or two, and a third of one core. */
-const WAITING = ["test/torture/torture.test.ts", "test/e2e/side-thread.test.ts"];
+const WAITING = ["test/torture/torture.test.ts"];
 
 export class WaitingFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
