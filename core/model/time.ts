@@ -8,7 +8,8 @@ let secondText = "";
 
 /**
  * Returns ISO 8601 text, UTC, with milliseconds. Keeps the text of the last second, as the times of an event are nearly the
- * same: 7 % of the CPU of a batch over HTTP (three pairs: 13, -4 and 13; `npm run bench -- sources --only redisStream`).
+ * same: 7 % of the CPU of a batch over HTTP (three pairs: 13, -4 and 13), nothing measurable of one from a Redis stream in the
+ * same pairs (-3, -8 and 4; `npm run bench -- sources --only redisStream`).
  * @throws RangeError for what is no time
  */
 export function isoTime(ms: number): string {
