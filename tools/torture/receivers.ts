@@ -14,8 +14,6 @@ export interface Doubt {
   /** Ms of `performance.now()`. */
   readonly from: number;
   readonly to: number;
-  /** When the secret that signs although it has ended was rotated. */
-  readonly rotatedAt?: number | undefined;
 }
 
 export interface Receivers extends AsyncDisposable {
@@ -55,8 +53,7 @@ export async function openReceivers(random: Random): Promise<Receivers> {
     // An attempt is signed when it begins, and may wait for its connection until it times out.
     const signedAt = now - TIMEOUT_MS - LAG_MS;
     const fault = signatureFault(subject, body, headers, signedAt);
-    if (fault !== undefined)
-      doubts.push({ text: `${where} ${fault.text}`, from: signedAt, to: now, rotatedAt: fault.rotatedAt });
+    if (fault !== undefined) doubts.push({ text: `${where} ${fault}`, from: signedAt, to: now });
     const number = Number(headers["x-relay-attempt"]);
     const cycle = Number(headers["x-relay-replay"] ?? 0);
     if (!(number >= 1 && number <= 5)) wrong.push(`${where}: attempt ${number}`);

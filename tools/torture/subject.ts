@@ -31,8 +31,6 @@ interface Secret {
   readonly from: number;
   /** From then on nothing is. */
   until: number;
-  /** When the one after it was named. */
-  rotatedAt?: number;
 }
 
 export interface Subject {
@@ -62,10 +60,7 @@ export function makeSubject(number: number, keyId: string, type: string, stable:
 
 /** Named by an answer: its newest secret, and when those before it end. */
 export function told(subject: Subject, secret: string, now: number, othersUntil: number): void {
-  for (const old of subject.secrets) {
-    old.until = Math.min(old.until, othersUntil);
-    old.rotatedAt ??= now;
-  }
+  for (const old of subject.secrets) old.until = Math.min(old.until, othersUntil);
   subject.secrets.push({ text: secret, from: now, until: Number.POSITIVE_INFINITY });
   subject.untold = false;
 }
@@ -74,26 +69,19 @@ export const anyMood = (random: Random): Mood => random.pick(MOODS);
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-export interface SignatureFault {
-  readonly text: string;
-  /** When the secret that has ended was rotated. */
-  readonly rotatedAt?: number | undefined;
-}
-
-/** What is wrong with a signature; nothing when it is in order or nobody can tell. */
+/** What is wrong with a signature, a line; nothing when it is in order or nobody can tell. */
 export function signatureFault(
   { secrets, untold }: Subject,
   body: Uint8Array,
   headers: Headers,
   now: number,
-): SignatureFault | undefined {
+): string | undefined {
   if (untold) return undefined;
   const at = Number(headers["webhook-timestamp"]) * 1_000;
   const signs = ({ text }: Secret): boolean =>
     verifyHex(body, headers, text) && verifyStandard(body, headers, text, at);
   const newest = secrets.at(-1);
   if (newest === undefined) return undefined;
-  if (!signs(newest)) return newest.from < now ? { text: "is not signed with the secret that is live" } : undefined;
-  const ended = secrets.find((old) => old.until < now && signs(old));
-  return ended && { text: "is signed with a secret that has ended", rotatedAt: ended.rotatedAt };
+  if (!signs(newest)) return newest.from < now ? "is not signed with the secret that is live" : undefined;
+  return secrets.some((old) => old.until < now && signs(old)) ? "is signed with a secret that has ended" : undefined;
 }

@@ -16,10 +16,6 @@ import { KEYS, RETRY } from "./relay.ts";
 import { FREEZES, requestsSeen, type SeenIn } from "./requests.ts";
 import type { Entry, Subject } from "./subject.ts";
 
-const STEPS: ReadonlySet<string> = new Set(["clock step"]);
-/** A rotation is asked for so long before it is answered, at most. */
-const ROTATED_MS = 20_000;
-
 export interface Verdict {
   readonly survey: Verification;
   /** Acknowledged, and not there. */
@@ -72,12 +68,8 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
   const { plan } = await loadConfig({ flags: { config }, env, cwd: "/" });
   const storage = await openStorage(plan, processEnvironment());
   const violations: string[] = [...receivers.wrong];
-  for (const { text, from, to, rotatedAt } of receivers.doubts) {
-    if (timeline.within(from - 1_000, to, FREEZES).length > 0) continue;
-    // An overlap that began while the clock was ahead lasts until the clock is there again.
-    if (rotatedAt !== undefined && timeline.within(rotatedAt - ROTATED_MS, rotatedAt, STEPS).length > 0) continue;
-    violations.push(text);
-  }
+  for (const { text, from, to } of receivers.doubts)
+    if (timeline.within(from - 1_000, to, FREEZES).length === 0) violations.push(text);
   /** Bodies by key and event id. */
   const stored = new Map<string, string>();
   const refs = new Set<string>();
