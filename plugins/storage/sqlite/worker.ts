@@ -191,7 +191,7 @@ function failed(error: unknown): WorkerAnswer {
   const message = error instanceof Error ? error.message : String(error);
   const uncertain = committing;
   committing = false;
-  unsettled ||= uncertain;
+  unsettled ||= uncertain && code !== FULL;
   if (unsettled) resting.refresh();
   try {
     if (open?.db.isTransaction) open.db.exec("ROLLBACK");
