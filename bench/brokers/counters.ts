@@ -25,7 +25,7 @@ export async function readCounters(port: number): Promise<Counters> {
 }
 
 /** Bounds of the wait between two looks, ms, and the first one. */
-const [SHORTEST_MS, FIRST_MS, LONGEST_MS] = [15, 100, 2_000];
+const [SHORTEST_MS, FIRST_MS, LONGEST_MS] = [15, 100, 100];
 
 /**
  * Resolves to the monotonic ms at which the counter was found to be `least` or more. Looks seldom while much is left: a look
