@@ -4,8 +4,10 @@ import { clientKeyAad, clientSecretAad, type Credentials } from "../model/creden
 import { mayStandBeside } from "../model/header-names.ts";
 import type { Signable } from "../model/signable.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
 import { signedHeaders, type SignatureOptions } from "./headers.ts";
+import { createOverlaps, type Ends } from "./overlaps.ts";
 import { signingKey, type SigningKey } from "./secret.ts";
 
 export interface Signer {
@@ -14,6 +16,8 @@ export interface Signer {
    * @throws Error when a stored secret cannot be opened: a fault of ours, so the attempt must not be made
    */
   sign(sub: Subscription, event: Signable, now: number): Record<string, string>;
+  /** Notes that a secret was rotated a moment ago: the overlap is measured from here, whatever the wall clock does. */
+  rotated(subscriptionId: string): void;
   /**
    * Returns static header values and secrets in clear text, which are masked wherever people see a receiver's answer.
    */
@@ -34,14 +38,20 @@ const HELD = 10_000;
 interface Opened {
   readonly sub: Subscription;
   readonly keys: ReadonlyMap<number, SigningKey>;
+  /** Nothing for a subscription without an overlap. */
+  readonly ends: Ends | undefined;
   readonly extra: Readonly<Record<string, string>> | undefined;
   readonly hidden: readonly string[];
   readonly credentials: Credentials | undefined;
 }
 
 /** @param options the same for every delivery */
-export function createSigner(keys: Pick<Keys, "open">, options: SignatureOptions = {}): Signer {
+export function createSigner(
+  { keys, clock }: { readonly keys: Pick<Keys, "open">; readonly clock: Pick<Clock, "now" | "monotonic"> },
+  options: SignatureOptions = {},
+): Signer {
   const held = new Map<string, Opened>();
+  const overlaps = createOverlaps(clock, HELD);
   const repeated = new Set(Object.keys(options.repeated ?? {}).map((name) => name.toLowerCase()));
 
   function open(sub: Subscription): Opened {
@@ -58,6 +68,7 @@ export function createSigner(keys: Pick<Keys, "open">, options: SignatureOptions
     const opened: Opened = {
       sub,
       keys: new Map(secrets.map(({ version, key }) => [version, key])),
+      ends: overlaps.endsOf(sub, known?.ends),
       extra,
       hidden: [
         ...Object.values(extra ?? {}),
@@ -95,9 +106,13 @@ export function createSigner(keys: Pick<Keys, "open">, options: SignatureOptions
   return {
     sign(sub, event, now) {
       const opened = open(sub);
-      const live = liveSecrets(sub, now).map((secret) => opened.keys.get(secret.version) as SigningKey);
-      return signedHeaders(event, live, now, opened.extra, options);
+      const { ends } = opened;
+      let live = liveSecrets(sub, now);
+      if (ends !== undefined) live = live.filter(({ version }) => (ends.get(version) ?? Infinity) > clock.monotonic());
+      const signing = live.map(({ version }) => opened.keys.get(version) as SigningKey);
+      return signedHeaders(event, signing, now, opened.extra, options);
     },
+    rotated: overlaps.rotated,
     hidden: (sub) => open(sub).hidden,
     credentials: (sub) =>
       sub.clientCertificate === undefined && sub.oauth2 === undefined ? undefined : open(sub).credentials,

@@ -8,6 +8,7 @@ import { newSecret, signingKey } from "../../core/signing/secret.ts";
 import { createSigner } from "../../core/signing/signer.ts";
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import { secretAad, type Subscription } from "../../core/model/subscription.ts";
+import { testClock } from "../support/clock.ts";
 
 const event = { eventId: "evt_1", type: "deposit:paid", attempt: 1, cycle: 0 };
 const subscriptionOf = (over: Partial<Subscription>): Subscription => ({
@@ -69,7 +70,7 @@ describe("signed headers", () => {
       secrets: [{ version: 1, sealed: secret, createdAt: 0 }],
       headers: Object.fromEntries(names.map((name) => [name, "evil"])),
     });
-    const signer = createSigner({ open: (sealed) => sealed });
+    const signer = createSigner({ keys: { open: (sealed) => sealed }, clock: testClock() });
     const headers = signer.sign(sub, { ...event, body: bodyOf("{}") }, 0);
     expect(headers).toMatchObject({ "webhook-id": "evt_1", "X-Relay-Attempt": "1", "x-mine": "evil" });
     const lower = Object.keys(headers).map((name) => name.toLowerCase());
@@ -98,10 +99,13 @@ describe("the signer", () => {
     const opened: string[] = [];
     const secrets = { a: newSecret(), b: newSecret() };
     const signer = createSigner({
-      open: (sealed, aad) => {
-        opened.push(aad);
-        return secrets[sealed as "a" | "b"];
+      keys: {
+        open: (sealed, aad) => {
+          opened.push(aad);
+          return secrets[sealed as "a" | "b"];
+        },
       },
+      clock: testClock(0),
     });
     const sub = subscriptionOf({
       secrets: [
@@ -117,7 +121,10 @@ describe("the signer", () => {
   });
 
   it("leaves out a stored header whose name is reserved by now: its attempts could not be sent", () => {
-    const signer = createSigner({ open: (sealed) => (sealed === "s" ? newSecret() : sealed) });
+    const signer = createSigner({
+      keys: { open: (sealed) => (sealed === "s" ? newSecret() : sealed) },
+      clock: testClock(),
+    });
     const sub = { id: "sub_1", keyId: "key_1", secrets: [{ version: 1, sealed: "s", createdAt: 0 }] };
     const headers = { "Keep-Alive": "x", "HTTP2-Settings": "y", "X-Own": "z" };
     const signed = signer.sign({ ...sub, headers } as unknown as Subscription, { ...event, body: bodyOf("{}") }, 0);

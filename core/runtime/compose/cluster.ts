@@ -7,11 +7,20 @@ const ROTATION_MS = 2_000;
 
 type Affected = Pick<
   DeliveryPath,
-  "eventCache" | "inFlight" | "dispatcher" | "testEvent" | "transports" | "retryAfter" | "circuitBreaker" | "log"
+  | "eventCache"
+  | "signer"
+  | "inFlight"
+  | "dispatcher"
+  | "testEvent"
+  | "transports"
+  | "retryAfter"
+  | "circuitBreaker"
+  | "log"
 >;
 
 export const clusterActions = ({
   eventCache,
+  signer,
   inFlight,
   dispatcher,
   testEvent,
@@ -20,7 +29,10 @@ export const clusterActions = ({
   circuitBreaker,
   log,
 }: Affected): ClusterActions => ({
-  quiet: (id) => inFlight.drain(id, ROTATION_MS),
+  quiet(id) {
+    signer.rotated(id);
+    return inFlight.drain(id, ROTATION_MS);
+  },
   async stop(id) {
     await Promise.all([dispatcher.abort(id), testEvent.abort(id)]);
     for (const transport of transports) transport.forget?.(id);

@@ -106,8 +106,8 @@ function composePublish(container: Container<DeliveryPath>): void {
 /** One signed request, and what knows of those under way. */
 function composeSend(container: Container<DeliveryPath>): void {
   container.make("transportOf", ["transports"], ({ transports }) => chooseTransport(transports));
-  container.make("signer", ["plan", "keys", "webhookKeys"], ({ plan, keys, webhookKeys }) =>
-    createSigner(keys, { ed25519: webhookKeys, repeated: plan.signature.headers }),
+  container.make("signer", ["plan", "keys", "clock", "webhookKeys"], ({ plan, keys, clock, webhookKeys }) =>
+    createSigner({ keys, clock }, { ed25519: webhookKeys, repeated: plan.signature.headers }),
   );
   container.make(
     "send",
