@@ -134,11 +134,15 @@ describe("clients that take their time", () => {
       Array.from({ length: 100 }, () => ({ type: "a:b", keyId: "key_slow", data: "x".repeat(2_000) })),
     );
     expect(json.data).toHaveLength(100);
+    /** How long the tenth quickest of twenty took, ms: a machine that stalls for a while holds up a few of them. */
     const quick = async (name: string): Promise<number> => {
-      const began = performance.now();
-      for (let n = 0; n < 20; n++)
+      const took: number[] = [];
+      for (let n = 0; n < 20; n++) {
+        const began = performance.now();
         expect((await relay.publish(JSON.parse(event("key_quick", `${name}:${n}`)))).status).toBe(202);
-      return performance.now() - began;
+        took.push(performance.now() - began);
+      }
+      return took.sort((a, b) => a - b)[9] as number;
     };
     const alone = await quick("alone");
     const one = event("key_slow", "late");
@@ -152,8 +156,8 @@ describe("clients that take their time", () => {
         return reader;
       }),
     ]);
-    // One of them is given 10 s for its head: whoever had to wait for it would take far longer than the same without it.
-    expect(await quick("busy")).toBeLessThan(alone * 10 + 5_000);
+    // One of them is given 10 s for its head: whoever had to wait for it would take far longer.
+    expect(await quick("busy")).toBeLessThan(alone * 10 + 1_000);
     // The slow ones are no worse off for it: what they finish is taken.
     const patient = slow[150] as Client;
     patient.socket.write(one.slice(10));

@@ -5,21 +5,26 @@ import { systemClock } from "../../core/runtime/clock.ts";
 export interface PacedClock extends Clock {
   /** How long each wait was that was asked for, ms, in order. */
   readonly asked: readonly number[];
+  /** How long each wait was asked for that ran out, ms, in order: one that is given up costs nobody its length. */
+  readonly waited: readonly number[];
 }
 
 /** @param pace how long a wait that is asked for lasts, ms; times themselves stay those of the system */
 export function pacedClock(pace: (ms: number) => number): PacedClock {
   const system = systemClock();
   const asked: number[] = [];
+  const waited: number[] = [];
   return {
     now: system.now,
     monotonic: system.monotonic,
-    sleep(until, signal) {
+    async sleep(until, signal) {
       const now = system.now();
       asked.push(until - now);
-      return system.sleep(now + pace(until - now), signal);
+      await system.sleep(now + pace(until - now), signal);
+      waited.push(until - now);
     },
     asked,
+    waited,
   };
 }
 
