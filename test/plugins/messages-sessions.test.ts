@@ -1,9 +1,13 @@
 // Sessions of a message source with its upstream, one after another.
 import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
-import { aborted } from "../../plugins/source/messages/connected.ts";
+import { aborted, connectedSource, watchBacklog } from "../../plugins/source/messages/connected.ts";
+import { createIntake } from "../../plugins/source/messages/intake.ts";
 import { keepConnected } from "../../plugins/source/messages/sessions.ts";
 import { testClock } from "../support/clock.ts";
+import { context } from "../support/context.ts";
+import { desk, paid } from "../support/intake.ts";
+import { quietMetrics } from "../support/quiet.ts";
 import { until } from "../support/until.ts";
 
 it("leaves nothing on the source's signal, however often upstream was away", async () => {
@@ -35,4 +39,47 @@ it("tells the session that the source stops, with its reason", async () => {
   stopping.abort("enough");
   await kept;
   expect(reason).toBe("enough");
+});
+
+const never = new Promise<never>(() => {});
+const reading = { source: "orders" };
+const message = (payload: string) => ({ payload, place: "orders-1", subject: "orders", at: 0 });
+
+it("stops in time when upstream does not say that it was told", async () => {
+  const clock = testClock();
+  const intake = createIntake(context({ clock }), { reading, maxInFlight: 10, settle: () => never });
+  const { intake: store, told } = desk();
+  intake.start(store.accept);
+  intake.offer([message(JSON.stringify(paid()))]);
+  await until(() => told.length === 1);
+  const stopped = intake.stop();
+  await clock.whenSleeping();
+  await clock.advance(5_000);
+  await stopped;
+});
+
+it("stops in time when its session does not end", async () => {
+  const clock = testClock();
+  const intake = createIntake(context({ clock }), { reading, maxInFlight: 10, settle: () => {} });
+  const source = connectedSource(intake, clock, () => never);
+  await source.start(desk().intake.accept, { durability: "fsync" });
+  const stopped = source.stop();
+  await clock.whenSleeping();
+  await clock.advance(8_000);
+  await stopped;
+});
+
+it("does not wait for a reading of the backlog that nobody answers, and leaves nothing on the session's signal", async () => {
+  const over = new AbortController();
+  const clock = testClock();
+  let readings = 0;
+  const read = (): Promise<number> => (++readings < 50 ? Promise.resolve(3) : never);
+  const watching = watchBacklog({ clock, metrics: quietMetrics() }, "orders", over.signal, read);
+  await until(async () => {
+    await clock.advance(15_000);
+    return readings === 50;
+  });
+  expect(getEventListeners(over.signal, "abort").length).toBeLessThanOrEqual(2);
+  over.abort();
+  await watching;
 });

@@ -18,6 +18,9 @@ export interface SessionSurroundings {
   readonly connected: () => void;
 }
 
+/** How long a stop waits for the session to end once everything is settled, ms. */
+const ENDS_MS = 8_000;
+
 /** @param session works until the source stops or the broker fails. It leaves nothing open. */
 export function connectedSource<Message extends RawMessage>(
   intake: Intake<Message>,
@@ -37,7 +40,8 @@ export function connectedSource<Message extends RawMessage>(
     async stop() {
       await intake.stop();
       settled.resolve();
-      await running;
+      // A broker that does not answer may hold a session for as long as its own limits; the process ends without it.
+      if (running !== undefined) await endsWithin(clock, ENDS_MS, running);
     },
     readiness: () => intake.readiness(),
   };
@@ -62,8 +66,10 @@ export async function watchBacklog(
   over: AbortSignal,
   read: () => Promise<number>,
 ): Promise<void> {
+  // A broker that does not answer must not hold up a stop.
+  const ended = aborted(over).then(() => undefined);
   while (!over.aborted) {
-    const waiting = await read().catch(() => undefined);
+    const waiting = await Promise.race([read().catch(() => undefined), ended]);
     if (waiting !== undefined && !over.aborted) metrics.gauge(BACKLOG.name, waiting, { source });
     await clock.sleep(clock.now() + EVERY_MS, over).catch(() => undefined);
   }

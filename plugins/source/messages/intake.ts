@@ -4,11 +4,13 @@
  */
 import { MAX_BATCH_EVENTS } from "../../../core/model/event.ts";
 import { Problem } from "../../../core/model/problem.ts";
+import { within } from "../../../core/model/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
-import type { Accept, Accepted, Publication } from "../../../core/ports/source.ts";
+import type { Accept, Accepted } from "../../../core/ports/source.ts";
 import type { Fate, RawMessage, Reading, Settled } from "./message.ts";
 import { isPermanent, poisonOf } from "./poison.ts";
-import { readMessage, type Draft } from "./read.ts";
+import { publicationsOf, type Held } from "./publications.ts";
+import { readMessage } from "./read.ts";
 
 export interface IntakeOptions<Message extends RawMessage> {
   readonly reading: Reading;
@@ -21,7 +23,7 @@ export interface IntakeOptions<Message extends RawMessage> {
   readonly firstWins?: boolean;
   /**
    * Tells upstream what became of messages, each of them once. The messages stay in flight until it resolves, and a stop
-   * waits for it. When it rejects, upstream will deliver them again.
+   * waits for it, five seconds at most. When it rejects, upstream will deliver them again.
    */
   settle(settled: readonly Settled<Message>[]): Promise<void> | void;
 }
@@ -38,7 +40,10 @@ export interface Intake<Message extends RawMessage> {
   away(reason: string | undefined): void;
   /** What `Source.readiness` returns. */
   readiness(): string | undefined;
-  /** Resolves when what is under way is stored and settled and the rest was returned. May be called twice. */
+  /**
+   * Resolves when what is under way is stored and settled and the rest was returned. Upstream delivers again what it could
+   * not be told of in time. May be called twice.
+   */
   stop(): Promise<void>;
 }
 
@@ -46,12 +51,8 @@ export interface Intake<Message extends RawMessage> {
 const GROUP_TEXT = 2 * 1024 * 1024;
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 30_000;
-
-/** A message with its events. */
-interface Held<Message> {
-  readonly message: Message;
-  readonly drafts: readonly Draft[];
-}
+/** How long a stop waits until upstream has been told: one that does not answer must not hold it up. */
+const TOLD_MS = 5_000;
 
 export function createIntake<Message extends RawMessage>(
   { clock, log, metrics }: PluginContext,
@@ -186,6 +187,10 @@ export function createIntake<Message extends RawMessage>(
     settling.add(told);
   }
 
+  async function allTold(): Promise<void> {
+    while (settling.size > 0) await Promise.all(settling);
+  }
+
   /** Wakes all that wait for room. */
   function release(): void {
     roomy.resolve();
@@ -219,29 +224,11 @@ export function createIntake<Message extends RawMessage>(
       await running;
       const rest = queue.splice(0);
       tell(rest.map((message) => ({ message, fate: RETURNED })));
-      while (settling.size > 0) await Promise.all(settling);
+      if (!(await within(clock, TOLD_MS, allTold())))
+        log.warn("upstream could not be told in time what became of messages: they will come again", { source });
     },
   };
 }
 
 const STORED: Fate = { kind: "stored" };
 const RETURNED: Fate = { kind: "returned" };
-
-interface Publications {
-  readonly publications: readonly Publication[];
-  /** For each publication, the place of its message in the group. */
-  readonly owners: readonly number[];
-}
-
-function publicationsOf(group: readonly Held<unknown>[]): Publications {
-  const publications: Publication[] = [];
-  const owners: number[] = [];
-  const single = group.length === 1 && group[0]?.drafts.length === 1;
-  for (const [owner, { drafts }] of group.entries()) {
-    for (const draft of drafts) {
-      publications.push({ ...draft, path: single ? "" : `[${publications.length}]` });
-      owners.push(owner);
-    }
-  }
-  return { publications, owners };
-}
