@@ -40,6 +40,8 @@ export class DeliveryRun {
   #line: Due;
   #delivery: Delivery | undefined;
   #loaded: CachedEvent | undefined;
+  /** `EventCache.forgotten` when the event was last seen in storage. */
+  #seen = 0;
   /** Monotonic ms at which the last attempt ended. */
   #answeredAt = 0;
   /** Undefined while the delivery has no slot. */
@@ -87,6 +89,7 @@ export class DeliveryRun {
     const { subscriptionCache, recipients, eventCache, clock, storage, metrics, send, random, faults, away } =
       this.#deps;
     const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
+    if (this.#loaded === undefined) this.#seen = eventCache.forgotten;
     const event = this.#loaded ?? eventCache.load(keyId, ordinal);
     const loaded = event instanceof Promise ? await event : event;
     const named = cycle > 0 || recipients.has(loaded.event, subscriptionId);
@@ -117,8 +120,10 @@ export class DeliveryRun {
     const extended = storage.queue.extend(this.#lease);
     if (!(extended instanceof Promise ? await extended : extended)) throw new LeaseLostError();
     const again = subscriptionCache.get(keyId, subscriptionId);
-    if ((again instanceof Promise ? await again : again) !== sub) return await this.#attempt();
-    if (clock.monotonic() - asked > FRESH_MS) return await this.#attempt();
+    const changed = (again instanceof Promise ? await again : again) !== sub;
+    if (changed || clock.monotonic() - asked > FRESH_MS) return await this.#attempt();
+    // Something was erased meanwhile. The record of a wide event goes first, its lines in the due index follow.
+    if (eventCache.forgotten !== this.#seen) this.#seen = await eventCache.look(keyId, ordinal);
     this.#slot?.toward((sub as Subscription).url);
     const sent = await sendMade(send, sub as Subscription, made, turn, this.#signal).catch(faulty);
     this.#slot?.took();

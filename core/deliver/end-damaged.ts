@@ -12,6 +12,7 @@ import { readEvent, readText, unlessDamagedLater } from "../records/damage.ts";
 import { findStuck } from "../records/sequence-rows.ts";
 import { everyEntry } from "../records/subscription-cache.ts";
 import { endFailed } from "./end-failed.ts";
+import { isRemoving } from "../records/fanout-row.ts";
 import { decodeDelivery, dropDue, dueOf, endedChanges, freshDelivery, putDue } from "../records/delivery-records.ts";
 import { settleEnd } from "./end-turn.ts";
 import { handOver, settle } from "./settle.ts";
@@ -24,6 +25,9 @@ interface Met {
   /** The delivery, if its record could be read. */
   readonly known: Delivery | undefined;
 }
+
+/** After so long a delivery that is being deleted is looked at again, ms. Mostly it is gone by then. */
+const REMOVING_MS = 10_000;
 
 /**
  * Ends the delivery, or repairs its due line from its record.
@@ -39,6 +43,8 @@ export async function endDamaged(
   const { storage, metrics, log, faults } = deps;
   const { keyId, subscriptionId, ordinal } = line;
   if (error.cause instanceof StorageError && !faults.note(subscriptionId, ordinal)) throw error.cause;
+  if (error.damage === "missing" && (await isRemoving(storage, keyId, ordinal).catch(() => false)))
+    return await storage.queue.release(lease, deps.clock.now() + REMOVING_MS);
   // A replay that changed the line after the claim makes it contradict the record, without any damage.
   if ((await storage.getItem(dueKey(line))) !== dueValue(line)) return await handOver(lease, signal, deps);
   const detail = await end(error, met, signal, deps);

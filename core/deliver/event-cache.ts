@@ -24,6 +24,14 @@ export interface EventCache {
   load(keyId: string, ordinal: string): MaybePromise<CachedEvent>;
   /** Drops an event that is no longer in storage; without its ordinal, all. */
   forget(ordinal?: string): void;
+  /** How often something was dropped so. */
+  readonly forgotten: number;
+  /**
+   * Looks whether an event that was loaded before is still there.
+   * @returns `forgotten` as it was at the look
+   * @throws DamagedRecordError, StorageError, as `load`
+   */
+  look(keyId: string, ordinal: string): Promise<number>;
 }
 
 /** Rough cost of an event besides its body. */
@@ -36,6 +44,7 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
   // By ordinal. Ordinals are unique over all keys except with forged clocks, so the key is compared too.
   const held = new Map<string, CachedEvent>();
   let bytes = 0;
+  let forgotten = 0;
 
   function hold(event: RelayEvent): void {
     // Nobody asks for it.
@@ -76,7 +85,16 @@ export function createEventCache(storage: Pick<Storage, "getItem">, maxBytes = 1
       if (deliveryCount(known.event) === 1) drop(known);
       return known;
     },
+    get forgotten() {
+      return forgotten;
+    },
+    async look(keyId, ordinal) {
+      const at = forgotten;
+      if (held.get(ordinal)?.event.keyId !== keyId) await read(keyId, ordinal);
+      return at;
+    },
     forget(ordinal) {
+      forgotten++;
       if (ordinal === undefined) {
         held.clear();
         bytes = 0;

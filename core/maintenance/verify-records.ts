@@ -11,13 +11,13 @@ import type { Entry } from "../ports/storage.ts";
 import { readEvent, readRecord, unlessDamaged } from "../records/damage.ts";
 import { erasedAt } from "../records/erased-id.ts";
 import { decodeAttempts, decodeDelivery, parseFailed } from "../records/delivery-records.ts";
+import { isRemoving } from "../records/fanout-row.ts";
 import { checkHeld, checkPassed, checkSequence, checkWaiting } from "./verify-order.ts";
 import {
   checkFanout,
   checkFanoutLine,
   checkMembers,
   checkSnapshot,
-  isRemoving,
   recipientsNow,
   recipientsOf,
   type Readable,

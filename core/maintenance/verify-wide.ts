@@ -35,12 +35,6 @@ export async function recipientsNow(
   return { written: [...ids.slice(0, done), ...ids.slice(ids.length - later)], unwritten: wide.count - done };
 }
 
-/** True for a delivery without event that retention is about to delete. */
-export async function isRemoving(storage: Readable, keyId: string, ordinal: string): Promise<boolean> {
-  const row = await storage.getItem(keys.fanoutKey(keyId, ordinal));
-  return row !== undefined && parseFanout(row).state === "removing";
-}
-
 export async function checkFanout({ key, value }: Entry, storage: Readable): Promise<string | undefined> {
   const row = parseFanout(value);
   const [, keyId = "", ordinal = ""] = key.split(":");

@@ -3,8 +3,8 @@
  * that its status does not take thousands of reads.
  *
  * `<snapshot> open <turn>`: some may be pending. Each replay changes the turn. `<snapshot> ended <status> <at>`: all
- * have ended, until a replay opens it again. `<snapshot> removing <written> <id,…>`: retention has removed the event
- * and now removes the deliveries; how many are gone, and the ids of those that are not in the snapshot.
+ * have ended, until a replay opens it again. `<snapshot> removing <written> <id,…>`: the event is gone, and its
+ * deliveries are being deleted; how many are gone, and the ids of those that are not in the snapshot.
  */
 import type { EventStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
@@ -37,6 +37,12 @@ export function parseFanout(text: string): FanoutRow {
     }
   }
   throw new SyntaxError("the text is not the row of a wide event");
+}
+
+/** Whether an event, which is gone, was a wide one whose deliveries are still being deleted. @throws SyntaxError, StorageError */
+export async function isRemoving(storage: Pick<Storage, "getItem">, keyId: string, ordinal: string): Promise<boolean> {
+  const row = await storage.getItem(fanoutKey(keyId, ordinal));
+  return row !== undefined && parseFanout(row).state === "removing";
 }
 
 /**
