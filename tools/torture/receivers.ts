@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { createServer, type Server } from "node:https";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { makeAuthority } from "../../core/cli/support/certificates.ts";
 import type { Random } from "./random.ts";
 import { TIMEOUT_MS } from "./relay.ts";
@@ -35,6 +35,8 @@ export interface Receivers extends AsyncDisposable {
 const SLOW_MS = 900;
 /** What was sent before a promise may be read so much after it. */
 const LAG_MS = 1_000;
+/** A connection that ends so soon after a request was read had ended before, on a busy machine. */
+const HUNG_UP_MS = 200;
 
 export async function openReceivers(random: Random): Promise<Receivers> {
   const authority = await makeAuthority(Date.now(), "Relay torture CA");
@@ -42,10 +44,15 @@ export async function openReceivers(random: Random): Promise<Receivers> {
   const subjects: Subject[] = [];
   const wrong: string[] = [];
   const doubts: Doubt[] = [];
+  const lastOn = new WeakMap<Socket, { readonly at: number; readonly entry: Entry; readonly turn: string }>();
   let requests = 0;
   let lastAt = performance.now();
 
-  function note(subject: Subject, { headers }: IncomingMessage, body: Buffer): Entry & { readonly cycle: number } {
+  function note(
+    subject: Subject,
+    { headers, socket }: IncomingMessage,
+    body: Buffer,
+  ): Entry & { readonly cycle: number } {
     const now = (lastAt = performance.now());
     requests++;
     const id = String(headers["webhook-id"]);
@@ -63,13 +70,27 @@ export async function openReceivers(random: Random): Promise<Receivers> {
     }
     const sha = createHash("sha256").update(body).digest("base64");
     let entry = subject.book.get(id);
-    if (entry === undefined) subject.book.set(id, (entry = { sha, taken: new Set(), requests: new Map() }));
+    if (entry === undefined)
+      subject.book.set(id, (entry = { sha, taken: new Set(), requests: new Map(), givenUp: new Set() }));
     if (entry.sha !== sha) wrong.push(`${where} has two bodies`);
     const turn = `${cycle}/${number}`;
     const before = entry.requests.get(turn);
     if (before === undefined) entry.requests.set(turn, [now]);
     else before.push(now);
+    lastOn.set(socket, { at: now, entry, turn });
     return { ...entry, cycle };
+  }
+
+  function hungUp(socket: Socket): void {
+    const last = lastOn.get(socket);
+    if (last !== undefined && performance.now() - last.at < HUNG_UP_MS) last.entry.givenUp.add(last.turn);
+  }
+
+  /** Not the relay but the receiver ends the connection. */
+  function hangUp({ socket }: ServerResponse): void {
+    if (socket === null) return;
+    lastOn.delete(socket);
+    socket.destroy();
   }
 
   function answer(mood: Mood, { taken, cycle }: ReturnType<typeof note>, response: ServerResponse): void {
@@ -89,7 +110,7 @@ export async function openReceivers(random: Random): Promise<Receivers> {
         return;
       case "forgetful":
         // It has it, and the relay never hears.
-        response.socket?.destroy();
+        hangUp(response);
         return;
       case "busy":
         return end(random.pick([429, 503]), { "retry-after": "1" });
@@ -98,7 +119,7 @@ export async function openReceivers(random: Random): Promise<Receivers> {
         taken.add(cycle);
         response.writeHead(200, { "content-length": "100" });
         response.write("half");
-        setTimeout(() => response.socket?.destroy(), 20).unref();
+        setTimeout(() => hangUp(response), 20).unref();
         return;
       case "wild":
         return answer(random.pick(MOODS), { taken, cycle } as ReturnType<typeof note>, response);
@@ -122,6 +143,7 @@ export async function openReceivers(random: Random): Promise<Receivers> {
   for (let i = 0; i < 2; i++) {
     const server = createServer({ cert, key, keepAlive: true }, handle);
     server.on("tlsClientError", () => undefined);
+    server.on("secureConnection", (socket) => socket.once("close", () => hungUp(socket)));
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     origins.push(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
     servers.push(server);

@@ -74,7 +74,7 @@ export function requestsSeen({ subjects, timeline, leaseMs, failing }: SeenIn): 
 
   for (const subject of subjects) {
     const { number: path, book } = subject;
-    for (const [id, { requests }] of book) {
+    for (const [id, { requests, givenUp }] of book) {
       for (const [turn, times] of requests) {
         const where = `${id} at ${path}: attempt ${turn}`;
         twice(where, times);
@@ -84,7 +84,7 @@ export function requestsSeen({ subjects, timeline, leaseMs, failing }: SeenIn): 
         if (Number(number) === 1 || first === undefined) continue;
         // One that got no further than its connection is an attempt, too.
         if (before !== undefined) {
-          early(where, Number(number) - 1, before, first);
+          if (!givenUp.has(`${cycle}/${Number(number) - 1}`)) early(where, Number(number) - 1, before, first);
           if (subject === failing) late(where, Number(number) - 1, before, first);
         }
       }

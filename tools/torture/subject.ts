@@ -23,6 +23,8 @@ export interface Entry {
   readonly taken: Set<number>;
   /** By cycle and number, `0/1` → when each request arrived, ms of `performance.now()`. */
   readonly requests: Map<string, number[]>;
+  /** By cycle and number: the relay hung up when it was read. It had given up before, and its next wait had begun. */
+  readonly givenUp: Set<string>;
 }
 
 interface Secret {
