@@ -12,7 +12,7 @@ import { expectNothingLost } from "../support/ledger.ts";
 import { needs } from "../support/needs.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
-import { pacedClock } from "../support/paced-clock.ts";
+import { stopWhileSilent } from "../support/message-plugin.ts";
 import { describePolledSource } from "../support/polled-source.ts";
 import { tcpShim } from "../support/tcp-shim.ts";
 import { until } from "../support/until.ts";
@@ -201,24 +201,10 @@ describe.skipIf(missing !== undefined)("a stream", () => {
   it("stops soon, also while its server does not answer", async () => {
     const stream = `paused${++streams}`;
     await using shim = await tcpShim(Number(new URL(server.url).port));
-    const url = server.url.replace(/:\d+/, `:${shim.port}`);
-    const paced = pacedClock((ms) => ms / 20);
-    const source = await fromRedisStream({ url, stream, consumer: "test" }).setup(
-      context({ clock: paced, secret: () => url }),
-    );
-    const { intake, told } = desk();
-    await source.start(async (request) => {
-      const accepted = await intake.accept(request);
-      shim.swallow();
-      return accepted;
-    }, info);
-    await client.xadd(stream, "*", "event", event());
-    await until(() => told.length === 1);
-    const [began, earlier] = [performance.now(), paced.waited.length];
-    await source.stop();
+    const source = fromRedisStream({ url: server.url.replace(/:\d+/, `:${shim.port}`), stream, consumer: "test" });
+    const send = () => client.xadd(stream, "*", "event", event());
     // Sooner than the acknowledgement under way is given up.
-    const waits = paced.waited.slice(earlier).reduce((sum, ms) => sum + ms, 0);
-    expect(waits + performance.now() - began).toBeLessThan(14_000);
+    expect(await stopWhileSilent(source, { send, silence: shim.swallow })).toBeLessThan(14_000);
   });
 });
 
