@@ -2,6 +2,7 @@
  * Refills the queue from storage, at start and on a timer, deletes what has expired, and lets deliveries go on that are
  * held up for no reason any more.
  */
+import { createCautiousNow } from "../model/cautious-now.ts";
 import { parseExpiryKey } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
@@ -26,10 +27,7 @@ export function createSweeper(deps: {
   const { storage, clock, log } = deps;
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
-  const began = clock.now() - clock.monotonic();
-
-  /** Ignores a wall clock that is set forwards while the relay runs, because what expires is gone for good. */
-  const now = (): number => Math.min(clock.now(), began + clock.monotonic());
+  const now = createCautiousNow(clock);
 
   /** Deletes what has expired, together with its expiry line. Repeating it deletes nothing more. */
   async function expire(): Promise<void> {

@@ -16,6 +16,7 @@ import { createWideRemoval, type WideRemoval } from "./remove-wide.ts";
 import { createJudge, type StoredEvent, type RetentionVerdict } from "./judge-events.ts";
 import { createMarks, type Marks } from "./marks.ts";
 import { keepOf, removesAny, ruleOf, youngestOf, type Keep, type RetentionOptions } from "./options.ts";
+import { createCautiousNow } from "../model/cautious-now.ts";
 import { TOMBSTONE_MS } from "../model/subscription.ts";
 import { createWideStatus } from "../records/wide-status.ts";
 
@@ -37,7 +38,7 @@ const LATE_MS = 3_600_000;
 /** An event that another commit changed is judged again after this, ms. */
 const CONFLICT_AGAIN_MS = 3_600_000;
 
-export function createRetention(deps: {
+export function createRetention(given: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
   readonly subscriptionCache: SubscriptionCache;
   readonly recipients?: Recipients;
@@ -46,6 +47,7 @@ export function createRetention(deps: {
   /** All configured rules: a replayed event is judged again by each. @default the one that runs */
   readonly rules?: readonly RetentionOptions[];
 }): Retention {
+  const deps = { ...given, clock: { ...given.clock, now: createCautiousNow(given.clock) } };
   const { storage, clock, metrics, recipients = createRecipients(storage) } = deps;
   const wideStatus = createWideStatus({ storage, recipients, read: createDeliveryReader(deps) });
   const judge = createJudge({ ...deps, leastAgeMs: LEAST_AGE_MS });

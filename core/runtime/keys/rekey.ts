@@ -49,19 +49,34 @@ export interface RekeyDeps {
   readonly waitMs?: number;
 }
 
+/** A caller asks again at once: one that comes so much later is another one, and wants a run of its own. */
+const UNHEARD_MS = 60_000;
+
 export function createRekey(deps: RekeyDeps): Rekey {
   const { keys, storage, auth, clock, log, dataDir, others, settleMs = 2_000, waitMs = 8_000 } = deps;
   const reseal = createReseal(storage, keys);
   const stopping = new AbortController();
   let running: Promise<Rekeyed> | undefined;
   let sealed = 0;
-  /** Result of a run that ended while no caller waited. */
-  let unheard: Rekeyed | undefined;
+  /** Result of a run that ended while no caller waited, and until when it answers the next one, monotonic ms. */
+  let unheard: { readonly came: Rekeyed; readonly until: number } | undefined;
   let waiting = 0;
+
+  const nextKey = async (): Promise<string | undefined> =>
+    dataDir === undefined ? undefined : await readKeyFile(join(keyFolder(dataDir), NEXT_MASTER));
+
+  /** Returns the end of a run that its caller, who asks again and again, has not heard yet. */
+  async function heardNow(): Promise<Rekeyed | undefined> {
+    const before = unheard;
+    unheard = undefined;
+    if (before === undefined || clock.monotonic() > before.until) return undefined;
+    // Where there is a next key again, another rekey is wanted.
+    return before.came.state === "done" && (await nextKey()) !== undefined ? undefined : before.came;
+  }
 
   async function work(actor: Actor): Promise<Rekeyed> {
     sealed = 0;
-    const next = dataDir === undefined ? undefined : await readKeyFile(join(keyFolder(dataDir), NEXT_MASTER));
+    const next = await nextKey();
     if (next !== undefined) {
       keys.adopt(next);
       await others?.();
@@ -104,12 +119,11 @@ export function createRekey(deps: RekeyDeps): Rekey {
 
   return {
     async run(actor) {
-      const before = unheard;
-      unheard = undefined;
-      if (before !== undefined) return before;
+      const heard = await heardNow();
+      if (heard !== undefined) return heard;
       running ??= work(actor)
         .then((came) => {
-          if (waiting === 0) unheard = came;
+          if (waiting === 0) unheard = { came, until: clock.monotonic() + UNHEARD_MS };
           return came;
         })
         .finally(() => (running = undefined));

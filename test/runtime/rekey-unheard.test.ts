@@ -1,0 +1,43 @@
+/** A rekey that ended while nobody waited is not the answer to the next one. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { makeKeys } from "../../core/runtime/keys/keyring.ts";
+import { createRekey, ownMasterKey } from "../../core/runtime/keys/rekey.ts";
+import { systemClock } from "../../core/runtime/clock.ts";
+import { memory } from "../../plugins/storage/memory.ts";
+import { testFolder } from "../support/folder.ts";
+import { pluginContext } from "../support/plugin-context.ts";
+import { quietLog } from "../support/quiet.ts";
+import { until } from "../support/until.ts";
+
+const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
+
+describe("a second rekey", () => {
+  it("is carried out, though nobody heard the end of the first one", async () => {
+    const dataDir = testFolder();
+    const clock = systemClock();
+    const file = (name: string): string => join(dataDir, "keys", name);
+    mkdirSync(join(dataDir, "keys"));
+    writeFileSync(file("master"), key(1));
+    const storage = await memory().setup(pluginContext(clock, dataDir));
+    const keys = makeKeys({ master: key(1), signing: key(9), publishToken: "x" });
+    await ownMasterKey(storage, keys, quietLog());
+    const actor = { sub: "op", ip: "127.0.0.1" } as never;
+    const rekey = createRekey({ keys, storage, auth: {}, clock, log: quietLog(), dataDir, settleMs: 100, waitMs: 20 });
+
+    // The first: its client gets "running" and is gone (Ctrl-C, a lost connection).
+    writeFileSync(file("master.next"), key(2));
+    expect((await rekey.run(actor)).state).toBe("running");
+    await until(() => readFileSync(file("master"), "utf8").trim() === key(2) && !existsSync(file("master.next")));
+
+    // Months later, in the same process: key 2 has leaked, and the operator asks for another one.
+    writeFileSync(file("master.next"), key(3));
+    const answers = [await rekey.run(actor)];
+    while (answers.at(-1)?.state === "running") answers.push(await rekey.run(actor));
+    expect(answers.at(-1)?.state).toBe("done");
+    // The command now prints "nothing needs the old key any more".
+    expect(readFileSync(file("master"), "utf8").trim()).toBe(key(3));
+    expect(existsSync(file("master.next"))).toBe(false);
+  });
+});
