@@ -60,13 +60,22 @@ function* spansIn(text: string, forms: readonly Form[]): Generator<Span> {
   }
 }
 
-/** Returns where a value begins that the end of the text cuts off, when enough of it shows. */
+/**
+ * Returns where a value begins that the end of the text cuts off, when enough of it shows. The receiver chooses the text and
+ * the subscriber the value: so each character is read once, whatever they repeat (Knuth, Morris and Pratt).
+ */
 function cutOff(text: string, form: string): number | undefined {
-  const telling = form.slice(0, LEAST_CHARS);
-  const first = Math.max(0, text.length - form.length + 1);
-  for (let at = text.indexOf(telling, first); at >= 0; at = text.indexOf(telling, at + 1))
-    if (form.startsWith(text.slice(at))) return at;
-  return undefined;
+  /** For each beginning of the form, how long the longest beginning is that it also ends with. */
+  const borders = new Uint16Array(form.length);
+  let shown = 0;
+  const read = (char: number): number => {
+    while (shown > 0 && char !== form.charCodeAt(shown)) shown = borders[shown - 1] as number;
+    return char === form.charCodeAt(shown) ? ++shown : shown;
+  };
+  for (let i = 1; i < form.length; i++) borders[i] = read(form.charCodeAt(i));
+  shown = 0;
+  for (let i = Math.max(0, text.length - form.length + 1); i < text.length; i++) read(text.charCodeAt(i));
+  return shown >= LEAST_CHARS ? text.length - shown : undefined;
 }
 
 function masked(text: string, spans: readonly Span[]): string {

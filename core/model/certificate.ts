@@ -34,6 +34,9 @@ export function keyPairProblem(
     return { of: "key", message: "is encrypted: give it without a passphrase" };
   try {
     const [leaf] = certificatesOf(cert);
+    // What no calendar has is no time to show, and no time at which it ends.
+    if (Number.isNaN(Date.parse(leaf?.validTo ?? "")))
+      return { of: "cert", message: "states no time at which it ends" };
     const given = createPrivateKey(key);
     if ((given.asymmetricKeyDetails?.modulusLength ?? 0) > LONGEST_BITS)
       return { of: "key", message: `has more than ${LONGEST_BITS} bits` };

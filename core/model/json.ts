@@ -167,7 +167,8 @@ function trimEnd(text: string, start: number, end: number): number {
 
 /**
  * Returns paths of names that occur more than once in one object, at any level: `url`, `retry.attempts`,
- * `list[2].name`. Names are compared with their escapes resolved. Levels beyond `MAX_DEPTH` are not read.
+ * `list[2].name`. Names are compared with their escapes resolved. Levels beyond `MAX_DEPTH` are not read. Of very many
+ * the first ones are returned, and of long paths the end: the answer stays short, whatever the text is.
  */
 export function duplicateNames(text: string): readonly string[] {
   const found = new Set<string>();
@@ -175,8 +176,12 @@ export function duplicateNames(text: string): readonly string[] {
   return [...found];
 }
 
+/** More would only cost time: each path repeats the names around it. */
+const MOST_FOUND = 100;
+const LONGEST_PATH = 512;
+
 function collect(text: string, path: string, room: number, found: Set<string>): void {
-  if (room <= 0) return;
+  if (room <= 0 || found.size >= MOST_FOUND) return;
   const first = text.charCodeAt(skipSpace(text, 0));
   if (first === OPEN_ARRAY) {
     const items = elements(text) ?? [];
@@ -187,8 +192,8 @@ function collect(text: string, path: string, room: number, found: Set<string>): 
     if (typeof all === "string") return;
     const names = new Set<string>();
     for (const { name, start, end } of all) {
-      const here = path === "" ? name : `${path}.${name}`;
-      if (names.has(name)) found.add(here);
+      const here = (path === "" ? name : `${path}.${name}`).slice(-LONGEST_PATH);
+      if (names.has(name) && found.size < MOST_FOUND) found.add(here);
       names.add(name);
       collect(text.slice(start, end), here, room - 1, found);
     }

@@ -62,6 +62,19 @@ export class Problem extends Error {
   }
 }
 
+/** Most errors in one answer, and the longest path of one, in characters: of a longer one the end is shown. */
+const ERRORS_LISTED = 100;
+const LONGEST_PATH = 512;
+
+/** Returns what of the errors an answer lists: names are as long as the client made them, and a batch has thousands. */
+export function listedErrors(errors: readonly FieldError[]): readonly FieldError[] {
+  const listed = errors
+    .slice(0, ERRORS_LISTED)
+    .map((one) => (one.path.length > LONGEST_PATH ? { ...one, path: `…${one.path.slice(-LONGEST_PATH)}` } : one));
+  const more = errors.length - listed.length;
+  return more === 0 ? listed : [...listed, { path: "", message: `and ${more} more problems` }];
+}
+
 /** `urn:relaybox:problem:<code in kebab-case>` */
 export const problemType = (code: ProblemCode): string =>
   `urn:relaybox:problem:${code.toLowerCase().replaceAll("_", "-")}`;

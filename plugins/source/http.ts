@@ -27,9 +27,6 @@ export interface HttpOptions {
   readonly tokens?: readonly TokenOption[];
 }
 
-/** Problems listed in one answer; the rest are counted. */
-const ERRORS_LISTED = 100;
-
 /** `POST /events`: one event, a list, or NDJSON. A 202 means that all of it is stored. */
 export function http(options: HttpOptions = {}): Plugin<"source", Source> {
   const problems = [...unknown(options), ...tokenProblems(options.tokens)];
@@ -104,8 +101,6 @@ function createHttpSource(
     let accepted: readonly Accepted[];
     try {
       accepted = await work;
-    } catch (error) {
-      throw error instanceof Problem ? shortened(error) : error;
     } finally {
       underWay.delete(work);
     }
@@ -143,15 +138,4 @@ function createHttpSource(
       await Promise.allSettled(underWay);
     },
   };
-}
-
-/** A batch can have thousands of problems: the first ones are listed, the others counted. */
-function shortened(problem: Problem): Problem {
-  const errors = problem.extras.errors ?? [];
-  if (errors.length <= ERRORS_LISTED) return problem;
-  const more: FieldError = { path: "", message: `and ${errors.length - ERRORS_LISTED} more problems` };
-  return new Problem(problem.code, problem.detail, {
-    ...problem.extras,
-    errors: [...errors.slice(0, ERRORS_LISTED), more],
-  });
 }

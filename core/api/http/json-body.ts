@@ -7,6 +7,9 @@ import type { Call } from "./call.ts";
 /** Longest management body, bytes. */
 export const MAX_BODY = 64 * 1024;
 
+/** Of a longer path of names the end is kept: each error repeats the names around it, and the client made them. */
+const LONGEST_PATH = 512;
+
 const invalid = (detail: string): Problem => new Problem("INVALID_JSON", detail);
 
 /** True when the request brings a body along. */
@@ -56,7 +59,7 @@ export async function readJson(call: Call): Promise<JsonBody> {
 function unnameable(value: unknown, path: string): readonly FieldError[] {
   if (typeof value !== "object" || value === null) return [];
   const inside = (part: string): string =>
-    Array.isArray(value) ? `${path}[${part}]` : path === "" ? part : `${path}.${part}`;
+    (Array.isArray(value) ? `${path}[${part}]` : path === "" ? part : `${path}.${part}`).slice(-LONGEST_PATH);
   return Object.entries(value).flatMap(([name, one]) => [
     ...(name === "__proto__" ? [{ path: inside(name), message: "is not known" }] : []),
     ...unnameable(one, inside(name)),

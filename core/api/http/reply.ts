@@ -1,6 +1,6 @@
 /** Puts answers together: the head, and a body in an envelope or as problem details (RFC 9457). */
 import { ConflictError, StorageError } from "../../model/errors.ts";
-import { Problem, PROBLEMS, problemType } from "../../model/problem.ts";
+import { listedErrors, Problem, PROBLEMS, problemType } from "../../model/problem.ts";
 import { isoTime } from "../../model/time.ts";
 import type { RouteReply } from "../../ports/plugin.ts";
 import type { Call } from "./call.ts";
@@ -56,7 +56,7 @@ export function problemReply(problem: Problem, requestId: string): RouteReply {
     detail,
     instance: requestId,
     code,
-    errors,
+    errors: errors && listedErrors(errors),
     retryAfter,
   });
   const headers: Record<string, string> = { ...extras.headers };
