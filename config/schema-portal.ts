@@ -1,4 +1,5 @@
 /** The shape of `portal`: name, logo and colours of the customers' pages, and who may show them in a frame. */
+import { isLoopbackHost } from "../core/model/loopback.ts";
 import { readFileSync, statSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { z } from "zod";
@@ -15,8 +16,7 @@ const ORIGIN_RULE = "must be an origin such as https://app.example.com (http: on
 const isOrigin = (text: string): boolean => {
   if (!ORIGIN.test(text) || !URL.canParse(text)) return false;
   const { origin, protocol, hostname } = new URL(text);
-  const loopback = /^(?:localhost|.+\.localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
-  return origin === text && (protocol === "https:" || loopback);
+  return origin === text && (protocol === "https:" || isLoopbackHost(hostname));
 };
 const origin = textValue.refine(isOrigin, ORIGIN_RULE);
 

@@ -1,4 +1,5 @@
 /** The API's client of the commands: no redirects, waits when asked to come back later, and one readable error at the end. */
+import { isLoopbackHost } from "../../model/loopback.ts";
 import { isIP } from "node:net";
 import { readEnvironment } from "../../../config/environment.ts";
 import { ConfigError } from "../../../config/problems.ts";
@@ -49,7 +50,7 @@ export async function openApi(given: Given, around: CliEnvironment, right: Right
   const sign = async (): Promise<string> => named ?? (await localToken(await loaded(), right, around));
   let token: string | undefined = await sign();
   if (!/^[\x21-\x7e]+$/.test(token)) throw usage("the token must be visible ASCII text without spaces");
-  if (base.startsWith("http:") && !isLoopback(new URL(base).hostname)) {
+  if (base.startsWith("http:") && !isLoopbackHost(new URL(base).hostname)) {
     around.say(`relay: the token goes to ${base} unencrypted`);
   }
   const next = async (): Promise<string> => {
@@ -80,8 +81,6 @@ function checkBase(text: string): string {
   }
   throw usage("--url must be an http:// or https:// URL without credentials, query or fragment");
 }
-
-const isLoopback = (host: string): boolean => host === "localhost" || host === "[::1]" || host.startsWith("127.");
 
 async function localToken(plan: Plan, right: Right, around: CliEnvironment): Promise<string> {
   const local = await import("./local-relay.ts");

@@ -2,6 +2,7 @@
  * Reads and writes the refresh cookie: no script can read it, no other site can send it, and only `/auth/refresh` uses
  * it.
  */
+import { isLoopbackHost } from "../../../core/model/loopback.ts";
 import type { RouteRequest } from "../../../core/ports/plugin.ts";
 
 const NAME = "__Host-relay";
@@ -39,11 +40,5 @@ export function isOwnOrigin(request: RouteRequest, configured: string | undefine
   const asked = request.header("host")?.toLowerCase();
   const port = protocol === "https:" ? ":443" : ":80";
   if (host !== asked && `${host}${port}` !== asked) return false;
-  return protocol === "https:" || (protocol === "http:" && isLoopback(hostname));
+  return protocol === "https:" || (protocol === "http:" && isLoopbackHost(hostname));
 }
-
-const isLoopback = (hostname: string): boolean =>
-  hostname === "localhost" ||
-  hostname.endsWith(".localhost") ||
-  hostname === "[::1]" ||
-  /^127(?:\.\d+){3}$/.test(hostname);

@@ -1,4 +1,5 @@
 /** The options of `jwt()`, and the check of them. */
+import { isLoopbackHost } from "../../../core/model/loopback.ts";
 import { createPublicKey } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 import { isSecretOption, type SecretOption } from "../../../core/model/secret-option.ts";
@@ -136,8 +137,7 @@ function isJwksUrl(value: unknown): boolean {
   if (typeof value !== "string" || !URL.canParse(value)) return false;
   const { protocol, hostname, username, password } = new URL(value);
   if (username !== "" || password !== "") return false;
-  const loopback = hostname === "localhost" || hostname === "[::1]" || hostname.startsWith("127.");
-  return protocol === "https:" || (protocol === "http:" && loopback);
+  return protocol === "https:" || (protocol === "http:" && isLoopbackHost(hostname));
 }
 
 /** Returns the public key of a PEM text or a JWK; undefined for anything else, including private and symmetric keys. */
