@@ -27,6 +27,8 @@ import { removeDelivery } from "./remove-delivery.ts";
 
 /** How often a page is read again when a delivery was changed meanwhile. */
 const TRIES = 5;
+/** Begins the row of a snapshot that no event uses any more. */
+const CLOSING = "closing ";
 
 export interface WideRemoval {
   /** @param isOver whether an event of this status that ended then is old enough. @returns whether it was deleted */
@@ -80,15 +82,27 @@ export function createWideRemoval(deps: {
     }
   }
 
+  /** Returns the texts of the closed snapshots of a key, each with an id of its own; `undefined`: it has no snapshot. */
+  async function closedTexts(keyId: string): Promise<ReadonlySet<string> | undefined> {
+    const closed = new Set<string>();
+    let some = false;
+    for await (const { value } of everyEntry(storage, snapshotsOf(keyId))) {
+      some = true;
+      if (value.startsWith(CLOSING)) closed.add(value);
+    }
+    return some ? closed : undefined;
+  }
+
   /**
    * Closes an unused snapshot, and deletes it one run later: an event being stored meanwhile finds it closed, or is
    * stored already.
+   * @param closed texts of the snapshots that were closed before the rows of the events were read
    */
-  async function collect(keyId: string, { key, value }: Entry): Promise<void> {
+  async function collect(keyId: string, { key, value }: Entry, closed: ReadonlySet<string>): Promise<void> {
     const id = key.slice(snapshotsOf(keyId).length);
     if (isLiveText(value)) {
-      await tryCommit(storage, [{ op: "put", key, value: `closing ${randomId("gc")}`, if: value }]);
-    } else if (value.startsWith("closing ")) {
+      await tryCommit(storage, [{ op: "put", key, value: `${CLOSING}${randomId("gc")}`, if: value }]);
+    } else if (closed.has(value)) {
       for await (const { key: members } of everyEntry(storage, membersOf(keyId, id))) {
         const one: readonly Change[] = [
           { op: "check", key, if: value },
@@ -120,8 +134,8 @@ export function createWideRemoval(deps: {
       if (row !== undefined) await removeDeliveries(keyId, ordinal, row, signal);
     },
     async tidy(keyId, signal) {
-      const snapshots = await storage.range(snapshotsOf(keyId), { limit: 1_000 });
-      if (snapshots.length === 0) return;
+      const closed = await closedTexts(keyId);
+      if (closed === undefined) return;
       const used = new Set<string>();
       for await (const { key, value } of everyEntry(storage, fanoutsOf(keyId))) {
         if (signal.aborted) return;
@@ -135,7 +149,10 @@ export function createWideRemoval(deps: {
           return;
         }
       }
-      for (const one of snapshots) if (!signal.aborted && !used.has(one.key)) await collect(keyId, one);
+      for await (const one of everyEntry(storage, snapshotsOf(keyId))) {
+        if (signal.aborted) return;
+        if (!used.has(one.key)) await collect(keyId, one, closed);
+      }
     },
   };
 }

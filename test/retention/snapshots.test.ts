@@ -1,0 +1,30 @@
+// The lists of subscriptions that wide events share, and what is removed of them.
+import { expect, it } from "vitest";
+import { fanoutKey, membersKey, snapshotKey } from "../../core/model/keys.ts";
+import { ordinals } from "../../core/model/ids.ts";
+import { openFanout } from "../../core/records/fanout-row.ts";
+import { createWideRemoval } from "../../core/retention/remove-wide.ts";
+import { testPath } from "../support/path.ts";
+
+const hex = (n: number): string => n.toString(16).padStart(32, "0");
+
+it("deletes an unused snapshot also where a key has a thousand that are used", async () => {
+  await using test = await testPath();
+  const { storage, clock } = test;
+  const mint = ordinals(() => clock.now());
+  const used = Array.from({ length: 1_000 }, (_, i) => hex(i));
+  await storage.commit([
+    ...used.map((id) => ({ op: "put", key: snapshotKey("key_1", id), value: "live 300" }) as const),
+    ...used.map((id) => ({ op: "put", key: fanoutKey("key_1", mint()), value: openFanout(id) }) as const),
+  ]);
+  const old = `f${hex(1).slice(1)}`;
+  await storage.commit([
+    { op: "put", key: snapshotKey("key_1", old), value: "live 300" },
+    { op: "put", key: membersKey("key_1", old, 0), value: "sub_1 1" },
+  ]);
+  const wide = createWideRemoval({ storage, wideStatus: () => Promise.reject(new Error("not asked for")) });
+  for (let runs = 0; runs < 2; runs++) await wide.tidy("key_1", new AbortController().signal);
+  expect(await storage.getItem(membersKey("key_1", old, 0))).toBeUndefined();
+  expect(await storage.getItem(snapshotKey("key_1", old))).toBeUndefined();
+  expect(await storage.range("snapshot:", { limit: 2_000 })).toHaveLength(1_000);
+});
