@@ -196,7 +196,12 @@ export function createCircuitBreaker(deps: {
       if (streak.restMs === 0 && !streak.stored) streaks.delete(sub.id);
       else later("recovery", () => clear(sub.id, streak, sub));
     },
-    forget: (id) => clear(id, streaks.get(id)),
+    async forget(id) {
+      await clear(id, streaks.get(id));
+      // A streak that ended with the subscription disabled, or that another node counts, is not in memory here.
+      const left = await storage.getItem(healthKey(id));
+      if (left !== undefined) await storage.commit([{ op: "delete", key: healthKey(id) }]);
+    },
     async probe(id) {
       const streak = streaks.get(id);
       if (streak !== undefined) streak.restEnds = 0;

@@ -18,3 +18,25 @@ it("a deleted subscription leaves no health behind, in storage or in memory", as
   expect(await test.storage.range("health:")).toEqual([]);
   expect(test.parts.circuitBreaker.state(sub)).toEqual({ failures: 0 });
 });
+
+it.each(["enabled", "deleted"])(
+  "a subscription that the breaker disabled leaves no health behind once it is %s",
+  async (what) => {
+    await using test = await testPath({ retry: { attempts: 1 }, health: HEALTH });
+    test.otherwise = replied(500);
+    const sub = await test.subscribe();
+    await test.start();
+    for (let i = 0; i < 4; i++) {
+      // The last one fails after it has only failed for five days.
+      if (i === 3) await test.clock.advance(2 * HEALTH.disableAfterMs);
+      await test.publish();
+      await test.whenSent(i + 1);
+      await test.clock.advance(0);
+      await test.parts.circuitBreaker.settled();
+    }
+    expect(await test.parts.subscriptionCache.get("key_1", sub)).toMatchObject({ status: "disabled" });
+    if (what === "enabled") await test.parts.subscriptions.update("key_1", sub, { status: "active" }, { sub: "t" });
+    else await test.parts.subscriptions.remove("key_1", sub, { sub: "t" });
+    expect(await test.storage.range("health:")).toEqual([]);
+  },
+);
