@@ -60,6 +60,13 @@ export async function readTexts(
 
 const isBroken = (error: unknown): boolean => error instanceof StorageError && error.fault === "broken";
 
+/**
+ * Whether a stored record cannot be read, so that the same fails again while the record is as it is. For work on many
+ * records, which leaves out what needs this one.
+ */
+export const isDamage = (error: unknown): boolean =>
+  isBroken(error) || error instanceof DamagedRecordError || error instanceof SyntaxError;
+
 /** The event of a record, or an outline of it when the record is damaged. */
 export interface ReadEvent {
   readonly event: RelayEvent;

@@ -7,7 +7,7 @@ import { eventOrdinal } from "../model/ids.ts";
 import { attemptsOf, deliveryKey, dueKey, eventIdKey, eventKey, failedKey, parseDue } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { readTexts, unlessDamaged } from "../records/damage.ts";
+import { isDamage, readTexts, unlessDamaged } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
 import { keepOf, type RetentionOptions } from "./options.ts";
@@ -37,7 +37,14 @@ interface Part {
 const PENDING_AGAIN_MS = 86_400_000;
 const KEYS_READ = 1_000;
 
-type Judge = (page: readonly StoredEvent[], options: RetentionOptions) => Promise<readonly RetentionVerdict[]>;
+/** Told which event must stay because a record that it needs cannot be read. */
+export type Unreadable = (key: string, error: unknown) => void;
+
+type Judge = (
+  page: readonly StoredEvent[],
+  options: RetentionOptions,
+  unreadable: Unreadable,
+) => Promise<readonly RetentionVerdict[]>;
 type Accepted = Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">;
 
 /** @param leastAgeMs nothing is deleted sooner, whatever the options say */
@@ -117,11 +124,33 @@ export function createJudge(deps: {
     return { do: "remove", changes };
   }
 
+  async function all(page: readonly StoredEvent[], options: RetentionOptions): Promise<readonly RetentionVerdict[]> {
+    const parts = await partsOf(page.flatMap(({ event }) => event.subscriptionIds.map((sub) => ({ event, sub }))));
+    let first = 0;
+    return page.map((one) => verdict(one, parts.slice(first, (first += one.event.subscriptionIds.length)), options));
+  }
+
+  /** Judges one event. One with a damaged subscription stays, and is judged again after a day. */
+  async function one(event: StoredEvent, options: RetentionOptions, unreadable: Unreadable): Promise<RetentionVerdict> {
+    try {
+      return (await all([event], options))[0] ?? { do: "keep" };
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      unreadable(eventKey(event.event.keyId, event.event.ordinal), error);
+      return { do: "later", at: clock.now() + PENDING_AGAIN_MS };
+    }
+  }
+
   return {
-    async page(page, options) {
-      const parts = await partsOf(page.flatMap(({ event }) => event.subscriptionIds.map((sub) => ({ event, sub }))));
-      let first = 0;
-      return page.map((one) => verdict(one, parts.slice(first, (first += one.event.subscriptionIds.length)), options));
+    async page(page, options, unreadable) {
+      try {
+        return await all(page, options);
+      } catch (error) {
+        if (!isDamage(error)) throw error;
+        const verdicts: RetentionVerdict[] = [];
+        for (const event of page) verdicts.push(await one(event, options, unreadable));
+        return verdicts;
+      }
     },
   };
 }

@@ -3,17 +3,17 @@ import Bottleneck from "bottleneck";
 import type { EventStatus } from "../model/delivery.ts";
 import { decodeEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
-import { eventKey, eventsOf, expiryKey, parseApiKeyKey } from "../model/keys.ts";
+import { eventKey, eventsOf, expiryKey, parseApiKeyKey, snapshotsOf } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Metrics } from "../ports/plugin.ts";
+import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { readTexts, unlessDamaged } from "../records/damage.ts";
+import { isDamage, readTexts, unlessDamaged } from "../records/damage.ts";
 import { decodeSubscription, everyEntry, type SubscriptionCache } from "../records/subscription-cache.ts";
 import { createDeliveryReader } from "../records/delivery-view.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 import { createWideRemoval, type WideRemoval } from "./remove-wide.ts";
-import { createJudge, type StoredEvent, type RetentionVerdict } from "./judge-events.ts";
+import { createJudge, type StoredEvent, type RetentionVerdict, type Unreadable } from "./judge-events.ts";
 import { createMarks, type Marks } from "./marks.ts";
 import { keepOf, removesAny, ruleOf, youngestOf, type Keep, type RetentionOptions } from "./options.ts";
 import { createCautiousNow } from "../model/cautious-now.ts";
@@ -43,12 +43,13 @@ export function createRetention(given: {
   readonly subscriptionCache: SubscriptionCache;
   readonly recipients?: Recipients;
   readonly clock: Clock;
+  readonly log?: Pick<Log, "warn">;
   readonly metrics?: Pick<Metrics, "gauge">;
   /** All configured rules: a replayed event is judged again by each. @default the one that runs */
   readonly rules?: readonly RetentionOptions[];
 }): Retention {
   const deps = { ...given, clock: { ...given.clock, now: createCautiousNow(given.clock) } };
-  const { storage, clock, metrics, recipients = createRecipients(storage) } = deps;
+  const { storage, clock, log, metrics, recipients = createRecipients(storage) } = deps;
   const wideStatus = createWideStatus({ storage, recipients, read: createDeliveryReader(deps) });
   const judge = createJudge({ ...deps, leastAgeMs: LEAST_AGE_MS });
 
@@ -98,9 +99,10 @@ export function createRetention(given: {
     wide: WideRemoval,
     marks: Marks,
     also: readonly Change[],
+    unreadable: Unreadable,
   ): Promise<number> {
     const narrow = page.filter(({ event }) => event.wide === undefined);
-    const verdicts = await judge.page(narrow, options);
+    const verdicts = await judge.page(narrow, options, unreadable);
     const now = clock.now();
     const after: Change[] = [];
     const going: Change[] = [];
@@ -120,8 +122,9 @@ export function createRetention(given: {
     for (const { event } of conflicts) after.push(marks.again(now + CONFLICT_AGAIN_MS, event.keyId, event.ordinal));
     for (const { event, text } of page) {
       if (event.wide === undefined) continue;
-      const keep = keepOf(options, event.keyId, event.type);
-      if (await wide.remove(event, text, isOver(keep, event.acceptedAt))) removed++;
+      const over = isOver(keepOf(options, event.keyId, event.type), event.acceptedAt);
+      const key = eventKey(event.keyId, event.ordinal);
+      if ((await unlessUnreadable(wide.remove(event, text, over), key, unreadable)) === true) removed++;
       else after.push(marks.again(now + LEAST_AGE_MS, event.keyId, event.ordinal));
     }
     const changes = [...after, ...also];
@@ -130,11 +133,11 @@ export function createRetention(given: {
   }
 
   /** Sets the expiry of tombstones from before there was an index of expiries. */
-  async function expireTombstones(): Promise<void> {
+  async function expireTombstones(unreadable: Unreadable): Promise<void> {
     for await (const { key, value } of everyEntry(storage, "subscription:")) {
-      const { deletedAt } = decodeSubscription(value);
-      if (deletedAt === undefined) continue;
-      await storage.commit([{ op: "put", key: expiryKey(deletedAt + TOMBSTONE_MS, key), value: "" }]);
+      const sub = await unlessUnreadable(Promise.try(decodeSubscription, value), key, unreadable);
+      if (sub?.deletedAt === undefined) continue;
+      await storage.commit([{ op: "put", key: expiryKey(sub.deletedAt + TOMBSTONE_MS, key), value: "" }]);
     }
   }
 
@@ -143,7 +146,12 @@ export function createRetention(given: {
       if (!removesAny(options)) return 0;
       const rules = [...new Set([options, ...(deps.rules ?? [])].map(ruleOf))];
       const marks = createMarks(storage, ruleOf(options));
-      if (await marks.isNew()) await expireTombstones();
+      let warned = false;
+      const unreadable: Unreadable = (key, error) => {
+        if (!warned) log?.warn("retention keeps what it cannot read", { key, error: String(error) });
+        warned = true;
+      };
+      if (await marks.isNew()) await expireTombstones(unreadable);
       await marks.forgetOthers(rules);
       await marks.adoptReplayed(rules, clock.now());
       const limiter = new Bottleneck({ maxConcurrent: 1 });
@@ -165,7 +173,7 @@ export function createRetention(given: {
         const texts = await readTexts(storage, keys);
         const page = texts.flatMap((text, i) => stored(keys[i] as string, text));
         const done = rechecks.map((one) => one.done);
-        await paced(() => look(page, options, wide, marks, done));
+        await paced(() => look(page, options, wide, marks, done, unreadable));
       }
       for await (const { key: keyRow } of everyEntry(storage, "key:")) {
         const keyId = parseApiKeyKey(keyRow);
@@ -184,13 +192,16 @@ export function createRetention(given: {
           const page = old.flatMap(({ key, value }) => stored(key, value));
           const lagMs = Math.max(0, until - ordinalTime(ordinal));
           metrics?.gauge("retention_lag_seconds", lagMs / 1_000);
-          await paced(() => look(page, options, wide, marks, [marks.passed(keyId, ordinal)]), lagMs > LATE_MS);
+          await paced(
+            () => look(page, options, wide, marks, [marks.passed(keyId, ordinal)], unreadable),
+            lagMs > LATE_MS,
+          );
           from = ordinal;
           const bytes = page.reduce((sum, { text }) => sum + text.length, 0) / Math.max(1, page.length);
           limit = Math.min(PAGE, Math.max(1, Math.floor(PAGE_BYTES / bytes)));
         }
         if (signal.aborted) return removed;
-        await wide.tidy(keyId, signal);
+        await unlessUnreadable(wide.tidy(keyId, signal), snapshotsOf(keyId), unreadable);
       }
       metrics?.gauge("retention_lag_seconds", 0);
       return removed;
@@ -202,4 +213,15 @@ export function createRetention(given: {
 function stored(key: string, text: string | undefined): readonly StoredEvent[] {
   const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
   return text === undefined || event === undefined ? [] : [{ text, event }];
+}
+
+/** Returns what `work` resolves to, or `undefined` when a record that it needs is damaged, which it reports. */
+async function unlessUnreadable<T>(work: Promise<T>, key: string, unreadable: Unreadable): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    unreadable(key, error);
+    return undefined;
+  }
 }

@@ -69,9 +69,10 @@ export function composeHistory(container: Container<DeliveryPath>): void {
       });
     },
   );
-  container.make("retention", [...RECORDS, "metrics", "plan"], (parts) =>
+  container.make("retention", [...RECORDS, "log", "metrics", "plan"], (parts) =>
     createRetention({
       ...recordsOf(parts),
+      log: parts.log,
       metrics: parts.metrics,
       rules: (parts.plan.jobs ?? []).filter((job) => job.name === "retention"),
     }),
