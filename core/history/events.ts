@@ -7,7 +7,7 @@ import { isOrdinal, ordinalFloor } from "../model/ids.ts";
 import { eventKey, eventsOf } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
-import { readEvent, statusOf } from "../records/damage.ts";
+import { readEvent, statusOf, unlessUnreadable } from "../records/damage.ts";
 import type { ReadEvent } from "../records/damage.ts";
 import { createDeliveryList } from "./deliveries.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
@@ -66,6 +66,13 @@ export function createHistory(deps: {
     return { found: false, read: count };
   }
 
+  const readWide = async (event: RelayEvent): Promise<Wide> =>
+    (await unlessUnreadable(wideStatus(event))) ?? UNREADABLE;
+
+  /** Whether an event goes to a subscription; false when its snapshot is damaged. */
+  const goesTo = async (event: RelayEvent, id: string): Promise<boolean> =>
+    (await unlessUnreadable(Promise.resolve(recipients.has(event, id)))) === true;
+
   return {
     async events(keyId, filter, { after, limit }) {
       const { since = 0, until, type, subscriptionId, status, id, text } = filter;
@@ -93,7 +100,7 @@ export function createHistory(deps: {
           if (type !== undefined && event.type !== type) continue;
           if (id !== undefined && !event.id.startsWith(id)) continue;
           if (text !== undefined && (found.damaged || !bodyData(event).includes(text))) continue;
-          if (subscriptionId !== undefined && !(await recipients.has(event, subscriptionId))) continue;
+          if (subscriptionId !== undefined && !(await goesTo(event, subscriptionId))) continue;
           wanted.push(found);
         }
         const narrow = await readNarrow(wanted);
@@ -101,18 +108,19 @@ export function createHistory(deps: {
           const { event } = found;
           if (counted && items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
           const own = narrow.get(event);
-          const wide = own === undefined ? await wideStatus(event) : undefined;
+          const wide = own === undefined ? await readWide(event) : undefined;
           const now = (own ?? wide)?.status as EventStatus;
+          const damaged = found.damaged || wide?.damaged === true;
           looked += wide?.read ?? 0;
           let matches = status === undefined || now === status;
           if (matches && asksAttempts) {
-            const many = own === undefined ? await attemptedWide(event, filter) : undefined;
+            const many = own === undefined ? await unlessUnreadable(attemptedWide(event, filter)) : undefined;
             looked += many?.read ?? 0;
             matches = many?.found ?? wasAttempted(own?.deliveries ?? [], filter);
           }
           if (matches) {
             if (items.length === limit) return { items, next: items.at(-1)?.event.ordinal };
-            items.push({ ...found, status: now, ...(own !== undefined && { deliveries: own.deliveries }) });
+            items.push({ event, damaged, status: now, ...(own !== undefined && { deliveries: own.deliveries }) });
           }
           // The next page continues after this event, and its status is remembered.
           if (looked >= DELIVERIES_READ) return { items, next: event.ordinal };
@@ -154,6 +162,16 @@ interface Narrow {
   readonly status: EventStatus;
   readonly deliveries: readonly Delivery[];
 }
+
+interface Wide {
+  readonly status: EventStatus;
+  /** How many deliveries were read. */
+  readonly read: number;
+  readonly damaged?: true;
+}
+
+/** What is listed of a wide event whose snapshot is damaged: it counts as failed, because its deliveries are unknown. */
+const UNREADABLE: Wide = { status: "failed", read: 0, damaged: true };
 
 function wasAttempted(deliveries: readonly Delivery[], filter: EventFilter): boolean {
   const { subscriptionId, statusCode, error, minDurationMs = 0 } = filter;

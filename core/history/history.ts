@@ -23,7 +23,10 @@ export interface EventFilter {
 
 export interface EventSummary {
   readonly event: RelayEvent;
-  /** Whether its record is damaged: only key, ordinal and times of `event` are certain then, and it has no body. */
+  /**
+   * Whether its record is damaged: only key, ordinal and times of `event` are certain then, and it has no body. Also
+   * true in a list when the snapshot of its subscriptions is damaged: its status is not certain then.
+   */
   readonly damaged: boolean;
   readonly status: EventStatus;
   /** Its deliveries as they are now; absent for a wide event, which may have very many. */

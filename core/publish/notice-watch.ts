@@ -10,6 +10,7 @@ import { isLive } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
+import { unlessUnreadable } from "../records/damage.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import type { Notices } from "./notices.ts";
@@ -48,15 +49,23 @@ export function createNoticeWatch(deps: {
   /** The key after which the count goes on. */
   let countedTo: string | undefined;
 
+  /** Does the work on one row. One that needs a damaged subscription fails alone, so that the others get their turn. */
+  async function passingOver(key: string, work: Promise<void>): Promise<void> {
+    await unlessUnreadable(work, (error) => {
+      log.warn("a look for notices passed over what it cannot read", { key, error: String(error) });
+    });
+  }
+
   async function overlaps(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const page = await storage.range(OVERLAPS, { limit: PAGE });
+    for (let after: string | undefined; ;) {
+      const page: readonly Entry[] = await storage.range(OVERLAPS, { after, limit: PAGE });
       const over = page.filter(({ key }) => parseOverlapKey(key).at <= clock.now());
       for (const row of over) {
         signal.throwIfAborted();
-        await overlap(row);
+        await passingOver(row.key, overlap(row));
       }
       if (over.length < PAGE) return;
+      after = page.at(-1)?.key;
     }
   }
 
@@ -91,16 +100,19 @@ export function createNoticeWatch(deps: {
         signal.throwIfAborted();
         countedTo = key;
         const keyId = parseApiKeyKey(key);
-        if (keyId === OPERATOR_KEY) continue;
-        const subscriptions = await subscriptionCache.of(keyId);
-        const pending = await storage.queue.pending(subscriptions.map(({ id }) => id));
-        if (pending > bound) notices.tell(pendingHigh(keyId, pending, bound));
+        if (keyId !== OPERATOR_KEY) await passingOver(key, backlogOfKey(keyId, bound));
       }
       if (page.length < PAGE) {
         countedTo = undefined;
         return;
       }
     } while (clock.monotonic() < until);
+  }
+
+  async function backlogOfKey(keyId: string, bound: number): Promise<void> {
+    const subscriptions = await subscriptionCache.of(keyId);
+    const pending = await storage.queue.pending(subscriptions.map(({ id }) => id));
+    if (pending > bound) notices.tell(pendingHigh(keyId, pending, bound));
   }
 
   async function look(signal: AbortSignal): Promise<void> {

@@ -67,6 +67,17 @@ const isBroken = (error: unknown): boolean => error instanceof StorageError && e
 export const isDamage = (error: unknown): boolean =>
   isBroken(error) || error instanceof DamagedRecordError || error instanceof SyntaxError;
 
+/** Returns what `work` resolves to, or `undefined` when it needs a damaged record. @param told is called then */
+export async function unlessUnreadable<T>(work: Promise<T>, told?: (error: unknown) => void): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    told?.(error);
+    return undefined;
+  }
+}
+
 /** The event of a record, or an outline of it when the record is damaged. */
 export interface ReadEvent {
   readonly event: RelayEvent;

@@ -3,6 +3,7 @@ import type { Delivery, SequencePlace } from "../model/delivery.ts";
 import { HELD, heldKey, heldOf, subscriptionKey } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { isDamage } from "./damage.ts";
 import { heldText, parseHeld, type HeldRow } from "./held-row.ts";
 import { retryOnConflict } from "./optimistic-update.ts";
 import { passOn } from "./sequences.ts";
@@ -80,9 +81,20 @@ export async function skipAllHeld(
 export const holdsUp = (sub: Subscription | undefined): boolean =>
   sub?.status === "active" && sub.deletedAt === undefined && sub.ordered === true && sub.onFailed === "hold";
 
+function mayHoldUp(text: string | undefined): boolean {
+  if (text === undefined) return false;
+  try {
+    return holdsUp(decodeSubscription(text));
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return true;
+  }
+}
+
 /**
  * Skips what is held although its subscription holds up nothing: a crash, or a delivery that failed by settings that were
- * changed meanwhile, leaves that behind. A damaged row stays, for its subscription is not known; see `skipAllHeld`.
+ * changed meanwhile, leaves that behind. A damaged row, or one of a damaged subscription, stays: nobody can say whether it
+ * holds up anything; see `skipAllHeld`.
  * @returns how many were skipped
  */
 export async function skipForgotten(storage: SkipStorage): Promise<number> {
@@ -93,7 +105,7 @@ export async function skipForgotten(storage: SkipStorage): Promise<number> {
       if (held.row === undefined) continue;
       const { keyId } = held.row;
       const [text] = await storage.getMany([subscriptionKey(keyId, held.subscriptionId)]);
-      if (holdsUp(text === undefined ? undefined : decodeSubscription(text))) continue;
+      if (mayHoldUp(text)) continue;
       if (await skipHeld(storage, keyId, held)) skipped++;
     }
     if (page.length < PAGE) return skipped;

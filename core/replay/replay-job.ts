@@ -7,6 +7,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Storage } from "../ports/storage.ts";
 import type { Replay } from "./replay.ts";
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
+import { unlessUnreadable } from "../records/damage.ts";
 import { parseFailed } from "../records/delivery-records.ts";
 
 export interface ReplayJobOptions {
@@ -47,9 +48,15 @@ export function createReplayJob(deps: {
       if (entry === undefined) return;
       const id = entry.key.split(":")[1] ?? "";
       after = `${failedOf(id)}~`;
-      const subscription = await subscriptionCache.get(parseFailed(entry.value).keyId, id);
-      if (isLive(subscription) && subscription.status === "active") yield subscription;
+      const subscription = await activeOf(parseFailed(entry.value).keyId, id);
+      if (subscription !== undefined) yield subscription;
     }
+  }
+
+  /** Returns the subscription if it is active. A damaged one is passed over, so that the others get their turn. */
+  async function activeOf(keyId: string, id: string): Promise<Subscription | undefined> {
+    const subscription = await unlessUnreadable(Promise.resolve(subscriptionCache.get(keyId, id)));
+    return isLive(subscription) && subscription.status === "active" ? subscription : undefined;
   }
 
   /** Returns where a rule continues among a subscription's failed deliveries: those before it are outdated. */

@@ -7,7 +7,7 @@ import { eventKey, eventsOf, expiryKey, parseApiKeyKey, snapshotsOf } from "../m
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { isDamage, readTexts, unlessDamaged } from "../records/damage.ts";
+import { readTexts, unlessDamaged, unlessUnreadable } from "../records/damage.ts";
 import { decodeSubscription, everyEntry, type SubscriptionCache } from "../records/subscription-cache.ts";
 import { createDeliveryReader } from "../records/delivery-view.ts";
 import { tryCommit } from "../records/try-commit.ts";
@@ -124,7 +124,8 @@ export function createRetention(given: {
       if (event.wide === undefined) continue;
       const over = isOver(keepOf(options, event.keyId, event.type), event.acceptedAt);
       const key = eventKey(event.keyId, event.ordinal);
-      if ((await unlessUnreadable(wide.remove(event, text, over), key, unreadable)) === true) removed++;
+      if ((await unlessUnreadable(wide.remove(event, text, over), (error) => unreadable(key, error))) === true)
+        removed++;
       else after.push(marks.again(now + LEAST_AGE_MS, event.keyId, event.ordinal));
     }
     const changes = [...after, ...also];
@@ -135,7 +136,7 @@ export function createRetention(given: {
   /** Sets the expiry of tombstones from before there was an index of expiries. */
   async function expireTombstones(unreadable: Unreadable): Promise<void> {
     for await (const { key, value } of everyEntry(storage, "subscription:")) {
-      const sub = await unlessUnreadable(Promise.try(decodeSubscription, value), key, unreadable);
+      const sub = await unlessUnreadable(Promise.try(decodeSubscription, value), (error) => unreadable(key, error));
       if (sub?.deletedAt === undefined) continue;
       await storage.commit([{ op: "put", key: expiryKey(sub.deletedAt + TOMBSTONE_MS, key), value: "" }]);
     }
@@ -201,7 +202,7 @@ export function createRetention(given: {
           limit = Math.min(PAGE, Math.max(1, Math.floor(PAGE_BYTES / bytes)));
         }
         if (signal.aborted) return removed;
-        await unlessUnreadable(wide.tidy(keyId, signal), snapshotsOf(keyId), unreadable);
+        await unlessUnreadable(wide.tidy(keyId, signal), (error) => unreadable(snapshotsOf(keyId), error));
       }
       metrics?.gauge("retention_lag_seconds", 0);
       return removed;
@@ -213,15 +214,4 @@ export function createRetention(given: {
 function stored(key: string, text: string | undefined): readonly StoredEvent[] {
   const event = text === undefined ? undefined : unlessDamaged(() => decodeEvent(text, key));
   return text === undefined || event === undefined ? [] : [{ text, event }];
-}
-
-/** Returns what `work` resolves to, or `undefined` when a record that it needs is damaged, which it reports. */
-async function unlessUnreadable<T>(work: Promise<T>, key: string, unreadable: Unreadable): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if (!isDamage(error)) throw error;
-    unreadable(key, error);
-    return undefined;
-  }
 }
