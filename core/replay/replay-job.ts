@@ -41,11 +41,21 @@ export function createReplayJob(deps: {
   const starts = new Map<string, { readonly after: string; readonly since: number }>();
   let rule = "";
 
-  /** Yields active subscriptions with failed deliveries, found by skipping from one to the next. */
+  /** The subscription that was served last. The next run begins behind it: one that fails all the time takes all of a run. */
+  let served: string | undefined;
+
+  /** Yields active subscriptions with failed deliveries: those behind the one that was served last, then the others. */
   async function* candidates(): AsyncGenerator<Subscription, undefined> {
-    for (let after: string | undefined; ;) {
+    const from = served === undefined ? undefined : `${failedOf(served)}~`;
+    yield* between(from, undefined);
+    if (from !== undefined) yield* between(undefined, from);
+  }
+
+  /** Yields those between two keys, found by skipping from one subscription to the next. */
+  async function* between(from: string | undefined, to: string | undefined): AsyncGenerator<Subscription, undefined> {
+    for (let after = from; ;) {
       const [entry] = await storage.range("failed:", { after, limit: 1 });
-      if (entry === undefined) return;
+      if (entry === undefined || (to !== undefined && entry.key > to)) return;
       const id = entry.key.split(":")[1] ?? "";
       after = `${failedOf(id)}~`;
       const subscription = await activeOf(parseFailed(entry.value).keyId, id);
@@ -88,8 +98,14 @@ export function createReplayJob(deps: {
       while (went < BEAT && moved + went < limit && !signal.aborted) {
         subscription ??= (await due.next()).value;
         if (subscription === undefined) break;
+        const current = await activeOf(subscription.keyId, subscription.id);
+        // Disabled since it was found, and perhaps enabled again: what had failed before that waits for the next run.
+        if (current?.generation !== subscription.generation) {
+          subscription = undefined;
+          continue;
+        }
         const one = await replay.failed({
-          subscription,
+          subscription: current,
           since: clock.now() - maxAgeMs,
           limit: Math.min(BEAT - went, limit - moved - went),
           perSecond,
@@ -101,6 +117,7 @@ export function createReplayJob(deps: {
           only: ({ reason, failedAt, cycle }) => reason === "exhausted" && failedAt <= youngest && cycle < maxReplays,
         });
         went += one.replayed;
+        if (one.replayed > 0) served = subscription.id;
         remember(subscription.id, one.outdatedTo);
         if (!one.more || one.replayed === 0) subscription = undefined;
       }
