@@ -1,4 +1,5 @@
 /** Accepts published events: stores them with their deliveries in one commit, and answers only after that. */
+import { createCautiousNow } from "../model/cautious-now.ts";
 import { ConflictError, StorageError } from "../model/errors.ts";
 import { MAX_BATCH_EVENTS, type RelayEvent } from "../model/event.ts";
 import { ordinals, ordinalTime } from "../model/ids.ts";
@@ -72,6 +73,8 @@ const ROUNDS = 8;
 export function createPublisher(deps: PublisherDeps): Publisher {
   const { storage, subscriptionCache, clock, metrics } = deps;
   const catalogue = rememberedSet(() => deps.events?.());
+  /** Judges what is remembered for a day: a wall clock that is set forwards must not make a repeat a new event. */
+  const cautiousNow = createCautiousNow(clock);
   const mint = ordinals(() => clock.now());
   const fanouts = createFilteredFanouts();
   const snapshots = createSnapshots(storage);
@@ -156,11 +159,11 @@ export function createPublisher(deps: PublisherDeps): Publisher {
         admission.ended(commit);
       }
       if (idempotency !== undefined) {
-        const before = await recallRequest(storage, idempotency, clock.now());
+        const before = await recallRequest(storage, idempotency, cautiousNow());
         if ("answer" in before) return before.answer;
         was = before.was;
       }
-      stored = await readStored(storage, drafts, clock.now());
+      stored = await readStored(storage, drafts, cautiousNow());
     }
     throw new Problem("STORAGE_UNAVAILABLE", "Too many requests publish the same ids at once. Publish again.", {
       retryAfter: 1,

@@ -156,6 +156,18 @@ describe("an Idempotency-Key", () => {
     expect(expiries).toEqual([`expiry:${made.clock.now() + DAY}:idempotency:s:k`]);
   });
 
+  it("is not forgotten when the wall clock is set forwards while the relay runs", async () => {
+    const made = desk();
+    await made.intake.accept(publish([paid()], { idempotency }));
+    await made.clock.step(2 * DAY);
+    expect((await made.intake.accept(publish([paid()], { idempotency })))[0]?.duplicate).toBe(true);
+    // One that stays ahead is right.
+    await made.clock.advance(DAY);
+    await made.intake.accept(publish([paid()], { idempotency }));
+    expect((await made.intake.accept(publish([paid()], { idempotency })))[0]?.duplicate).toBe(true);
+    expect(made.told).toHaveLength(2);
+  });
+
   it("is not used up by a request that was refused", async () => {
     const made = desk();
     await refusal(made.intake.accept(publish([paid({ type: 1 })], { idempotency })));
