@@ -125,3 +125,8 @@ export function decodeBucket(text: string): StatsBucket {
   for (const [id, pending] of Object.entries(row.b ?? {})) readCounts(tally, id, pending);
   return tally;
 }
+
+/** @param at the place of the code in `REFUSALS` */
+export function countRefusal(refused: Uint32Array, at: number): void {
+  refused[at] = (refused[at] as number) + 1;
+}

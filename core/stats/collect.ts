@@ -11,6 +11,7 @@ import type { Storage } from "../ports/storage.ts";
 import type { AttemptObserver } from "../ports/observer.ts";
 import { ALL_GRAINS, createRollups, GRAINS, startOf } from "./rollups.ts";
 import { latencyCell } from "./latency-histogram.ts";
+import { newLive, type Live } from "./live.ts";
 import * as tally from "./bucket.ts";
 import type { CountedRefusal, StatsBucket } from "./bucket.ts";
 
@@ -57,30 +58,17 @@ const MOST_LOOKS = 1_000;
 const SLICE = 50;
 const PAGE = 500;
 
-interface Live {
-  delta: StatsBucket;
-  readonly current: Map<Grain, { readonly at: number; readonly tally: StatsBucket }>;
-  /** Subscriptions that had pending deliveries at the last reading. */
-  readonly waiting: Set<string>;
-  activeAt: number;
-}
-
-const newLive = (now: number): Live => ({
-  delta: tally.newBucket(),
-  current: new Map(),
-  waiting: new Set(),
-  activeAt: now,
-});
-
 export function createStatsCollector(deps: StatsDeps): StatsCollector {
   const { storage, clock, log } = deps;
   // Each process writes rows of its own, so it need not know what others, or its earlier runs, have counted.
-  const node = randomId("n").slice(2, 12);
+  let node = newName();
   const live = new Map<string, Live>();
   const whole = newLive(clock.now());
   const rows = createRollups(storage);
   let flushedAt = clock.now();
-  let sweptAt = flushedAt;
+  let settledAt = flushedAt;
+  /** By the monotonic clock. The first write sweeps, because a relay that is restarted each night never runs for a day. */
+  let sweptAt = Number.NEGATIVE_INFINITY;
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
   let flushing: Promise<void> = Promise.resolve();
@@ -131,7 +119,9 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       const active = minute?.at === startOf("1m", at) ? minute.tally.subs.keys() : [];
       const subs = new Set([...active, ...one.delta.subs.keys(), ...one.waiting]);
       if (subs.size === 0) continue;
-      if ((looks += subs.size) > MOST_LOOKS) break;
+      // A key that has more by itself waits until it is the first, and has that minute alone.
+      if (looks > 0 && looks + subs.size > MOST_LOOKS) break;
+      looks += subs.size;
       live.delete(keyId);
       live.set(keyId, one);
       for (const id of subs) {
@@ -144,10 +134,20 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     tally.readCounts(whole.delta, EVERY, (await storage.queue.depth()).waiting);
   }
 
+  /** Takes a new name when the clock is set back: what was counted of the time that comes again has its rows already. */
+  function renameIfBack(at: number): void {
+    if (startOf("1m", at) < startOf("1m", settledAt)) {
+      node = newName();
+      for (const one of [whole, ...live.values()]) one.current.clear();
+    }
+    settledAt = at;
+  }
+
   async function flushNow(): Promise<void> {
     const now = clock.now();
     const at = Math.min(flushedAt, now);
     flushedAt = now;
+    renameIfBack(at);
     try {
       if (startOf("1m", at) !== startOf("1m", now)) await countPending(at);
       let done = 0;
@@ -161,8 +161,8 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       if (settle(WHOLE_RELAY, whole, at)) fresh.push(WHOLE_RELAY);
       await rows.write();
       for (const keyId of fresh) for (const grain of ALL_GRAINS) await rows.trim(statsOf(keyId, grain), now);
-      if (now - sweptAt >= SWEEP_MS) {
-        sweptAt = now;
+      if (clock.monotonic() - sweptAt >= SWEEP_MS) {
+        sweptAt = clock.monotonic();
         await rows.trim(STATS, now, true);
       }
     } catch (error) {
@@ -203,8 +203,8 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     refused(code, keyId) {
       const i = tally.REFUSALS.indexOf(code);
       if (i < 0) return;
-      countRefusal(whole.delta.refused, i);
-      if (keyId !== undefined) countRefusal(of(keyId).refused, i);
+      tally.countRefusal(whole.delta.refused, i);
+      if (keyId !== undefined) tally.countRefusal(of(keyId).refused, i);
     },
     start() {
       if (running !== undefined) return;
@@ -245,6 +245,4 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   };
 }
 
-function countRefusal(refused: Uint32Array, at: number): void {
-  refused[at] = (refused[at] as number) + 1;
-}
+const newName = (): string => randomId("n").slice(2, 12);
