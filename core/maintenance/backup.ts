@@ -11,7 +11,7 @@ import { StorageError } from "../model/errors.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 
 const PAGE = 200;
-/** Changes that wait while a reader is slow; beyond it the backup fails. */
+/** Characters of changes that wait while a reader is slow; beyond it the backup fails. */
 const MOST_WAITING = 64 * 1024 * 1024;
 const VERSION = 1;
 
@@ -41,11 +41,13 @@ const lineOfEntry = ({ key, value }: Entry): string => `["p",${JSON.stringify(ke
 
 /**
  * Yields the lines of a backup, a page at a time.
+ * @param mostWaiting characters of changes that wait while the reader pauses
  * @throws StorageError when the storage cannot be read, or when too much was changed while the reader paused
  */
 export async function* backupLines(
   storage: TappedStorage,
   about: { readonly storage: string; readonly at: number },
+  mostWaiting = MOST_WAITING,
 ): AsyncGenerator<string> {
   const hash = createHash("sha256");
   let lines = 0;
@@ -61,6 +63,10 @@ export async function* backupLines(
       waiting.push(line);
       size += line.length;
     }
+    if (size <= mostWaiting) return;
+    // The backup fails at its next page: until then, which may be long, nothing more is kept.
+    waiting = [];
+    untap();
   });
   const written = (texts: readonly string[]): string => {
     const text = texts.join("");
@@ -71,7 +77,7 @@ export async function* backupLines(
   const changed = (): readonly string[] => {
     if (unsure)
       throw new StorageError("uncertain", "some changes during the backup are unknown: take the backup again");
-    if (size > MOST_WAITING)
+    if (size > mostWaiting)
       throw new StorageError(
         "unavailable",
         "more was changed than the backup could write: take it again when there is less load",

@@ -111,6 +111,24 @@ describe("a backup", () => {
     await expect(work).rejects.toBeInstanceOf(StorageError);
   });
 
+  it("keeps no change beyond its bound while its reader pauses, and fails then", async () => {
+    const storage = await open();
+    const { tap } = storage;
+    let tapped = false;
+    storage.tap = (committed) => {
+      tapped = true;
+      const untap = tap(committed);
+      return () => (untap(), (tapped = false));
+    };
+    const lines = backupLines(storage, ABOUT, 1_000);
+    await lines.next();
+    await storage.commit([put("event:a", "1".repeat(900))]);
+    expect(tapped).toBe(true);
+    await storage.commit([put("event:a", "2".repeat(900))]);
+    expect(tapped).toBe(false);
+    await expect(lines.next()).rejects.toThrow("more was changed than the backup could write");
+  });
+
   it.each([
     ["cut off", (lines: string[]) => lines.slice(0, -1)],
     ["without a beginning", (lines: string[]) => lines.slice(1)],
