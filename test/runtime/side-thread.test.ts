@@ -144,12 +144,14 @@ class FakeThread extends EventEmitter {
   alive = true;
   terminated = false;
   readonly asked: string[] = [];
+  /** Answers the last request. */
+  answer: (reply: Reply) => void = () => undefined;
 
   constructor(control: MessagePort) {
     super();
     createLink(control, (method) => {
       this.asked.push(method);
-      if (method === "send") return new Promise(() => undefined);
+      if (method === "send") return new Promise((resolve) => (this.answer = resolve));
       return this.alive ? undefined : new Promise(() => undefined);
     });
     this.on("exit", () => control.close());
@@ -165,15 +167,19 @@ class FakeThread extends EventEmitter {
 describe("a side thread", () => {
   const bounds = { lookMs: 1_000, many: 3, quietLooks: 5 };
 
-  function made(clock: TestClock) {
+  /** @param refusals so many threads the system does not give, as `new Worker` throws at a limit of tasks */
+  function made(clock: TestClock, refusals = 0) {
     const threads: FakeThread[] = [];
     const inner = here();
+    const log = quietLog();
+    let spawned = 0;
     const side = createSideThread({
       clock,
-      log: quietLog(),
+      log,
       bounds,
       spawn(start, ports) {
         expect(start.transports).toEqual([2]);
+        if (++spawned <= refusals) throw new Error("ERR_WORKER_INIT_FAILED: EAGAIN");
         const thread = new FakeThread(ports[0] as MessagePort);
         threads.push(thread);
         return thread as unknown as Worker;
@@ -195,7 +201,7 @@ describe("a side thread", () => {
       await until(() => threads.at(-1)?.asked.includes("start") === true);
       await pass(1_000);
     };
-    return { side, inner, threads, pass, ask, running, aside };
+    return { side, inner, log, threads, pass, ask, running, aside };
   }
 
   it("is not started for a few requests, and not for those that are not troubled", async () => {
@@ -219,6 +225,43 @@ describe("a side thread", () => {
     expect(threads).toHaveLength(2);
     await side.stop();
     expect(threads[1]?.terminated).toBe(true);
+  });
+
+  it("lets a request on the wire end before it ends itself", async () => {
+    const { side, threads, running, ask, pass } = made(testClock());
+    await running();
+    const [slow] = ask(1) as [Promise<Reply>];
+    await until(() => threads[0]?.asked.includes("send") === true);
+    await pass(10_000);
+    expect(threads[0]?.terminated).toBe(false);
+    threads[0]?.answer(ANSWER);
+    expect(await slow).toEqual(ANSWER);
+    await until(() => threads[0]?.terminated === true);
+    await side.stop();
+  });
+
+  it("that is waiting for a request ends at once when the relay stops", async () => {
+    const { side, threads, running, ask, pass } = made(testClock());
+    await running();
+    const [slow] = ask(1) as [Promise<Reply>];
+    const cut = expect(slow).rejects.toThrow("the other thread ended meanwhile");
+    await until(() => threads[0]?.asked.includes("send") === true);
+    await pass(10_000);
+    await side.stop();
+    expect(threads[0]?.terminated).toBe(true);
+    await cut;
+  });
+
+  it("that the system refuses is tried again later, and the log says so", async () => {
+    const { side, threads, log, ask, pass } = made(testClock(), 1);
+    await Promise.all(ask(bounds.many));
+    await pass(1_000);
+    expect(log.lines).toMatchObject([{ level: "warn", message: "the side thread cannot start" }]);
+    await pass(60_000);
+    await Promise.all(ask(bounds.many));
+    await pass(1_000);
+    expect(threads).toHaveLength(1);
+    await side.stop();
   });
 
   it.each(["dies", "hangs"])("that %s takes its requests with it; later ones are sent here", async (how) => {

@@ -40,6 +40,8 @@ const BOUNDS: SideBounds = { lookMs: 5_000, many: 50, quietLooks: 120 };
 const START_MS = 60_000;
 const ALIVE_MS = 20_000;
 const STOP_MS = 1_000;
+/** Longest time that a planned end waits for requests under way: more than an attempt may take, ms. */
+const DRAIN_MS = 120_000;
 /** After a thread that ended by itself or could not start, another one is started no sooner than this, ms. */
 const PAUSE_MS = 60_000;
 
@@ -59,9 +61,10 @@ export function createSideThread(deps: {
   const over = new AbortController();
   /** It has started and takes requests. */
   let running: Running | undefined;
-  let starting: Promise<void> | undefined;
-  let worker: Worker | undefined;
-  let looking = false;
+  /** Goes on as long as there is anything to look at. */
+  let looking: Promise<void> | undefined;
+  /** Requests that it has not answered yet. */
+  const underWay = new Set<Promise<Reply>>();
   /** Troubled requests since the last look. */
   let asked = 0;
   /** Looks in a row with few of them. */
@@ -73,14 +76,12 @@ export function createSideThread(deps: {
   async function start(): Promise<void> {
     const { port1, port2 } = new MessageChannel();
     const made = await spawn({ transports: places, control: port2 }, [port2]);
-    worker = made;
     const link = createLink(port1, () => undefined);
     let why: Error | undefined;
     made.on("error", (error: unknown) => (why = error instanceof Error ? error : new Error("it threw")));
     made.on("exit", () => {
       link.end();
       port1.close();
-      if (worker === made) worker = undefined;
       if (running?.worker !== made) return;
       lost("the side thread ended", why?.message ?? "it exited");
     });
@@ -102,26 +103,28 @@ export function createSideThread(deps: {
     if (!over.signal.aborted) log.warn(message, { error });
   }
 
+  /** Ends it after the requests under way, which would be made again elsewhere; when the relay stops, at once. */
   async function end(): Promise<void> {
     const ended = running;
     running = undefined;
+    await within(clock, DRAIN_MS, Promise.allSettled(underWay), over.signal);
     await within(clock, STOP_MS, ended?.link.call("stop", [])).catch(() => false);
     await ended?.worker.terminate();
   }
 
   async function look(): Promise<void> {
-    looking = true;
     do {
       await clock.sleep(clock.now() + bounds.lookMs, over.signal);
       const many = asked >= bounds.many;
       asked = 0;
       quiet = many ? 0 : quiet + 1;
       if (running === undefined) {
-        if (many && clock.monotonic() >= notBefore) await (starting = start());
+        // Where the system has no thread to spare, it may have one later.
+        if (many && clock.monotonic() >= notBefore)
+          await start().catch((error: unknown) => lost("the side thread cannot start", String(error)));
       } else if (quiet >= bounds.quietLooks) await end();
       else await watch(running);
     } while (running !== undefined || quiet < bounds.quietLooks);
-    looking = false;
   }
 
   /** Ends a thread that gives no sign of life. */
@@ -140,8 +143,13 @@ export function createSideThread(deps: {
         reject(signal.reason as Error);
       };
       signal.addEventListener("abort", abort, { once: true });
-      const settle = (): void => signal.removeEventListener("abort", abort);
-      link.call<Reply>("send", [message]).then(resolve, reject).finally(settle);
+      const sent = link.call<Reply>("send", [message]);
+      underWay.add(sent);
+      const settle = (): void => {
+        signal.removeEventListener("abort", abort);
+        underWay.delete(sent);
+      };
+      sent.then(resolve, reject).finally(settle);
     });
   }
 
@@ -157,7 +165,9 @@ export function createSideThread(deps: {
         send(request, signal) {
           if (request.troubled !== true) return transport.send(request, signal);
           asked++;
-          if (!looking) look().catch(() => undefined);
+          looking ??= look()
+            .catch(() => undefined)
+            .finally(() => (looking = undefined));
           return running === undefined ? transport.send(request, signal) : send(running, place, request, signal);
         },
         forget(subscriptionId) {
@@ -169,7 +179,7 @@ export function createSideThread(deps: {
     },
     async stop() {
       over.abort(new Error("stopping"));
-      await starting;
+      await looking;
       await end();
     },
   };
