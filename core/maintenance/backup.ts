@@ -9,6 +9,7 @@
 import { createHash } from "node:crypto";
 import { StorageError } from "../model/errors.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
+import { lostSince, quarantinedIn } from "./quarantined.ts";
 
 const PAGE = 200;
 /** Characters of changes that wait while a reader is slow; beyond it the backup fails. */
@@ -30,7 +31,7 @@ interface Foot {
 }
 
 /** A storage that can be backed up while others write: every commit passes through this process. */
-export type TappedStorage = Pick<Storage, "range" | "commit"> & Required<Pick<Storage, "tap">>;
+export type TappedStorage = Pick<Storage, "range" | "commit" | "status"> & Required<Pick<Storage, "tap">>;
 export const canTap = (storage: Storage): storage is Storage & TappedStorage => storage.tap !== undefined;
 
 const lineOf = (change: Change): string =>
@@ -42,7 +43,7 @@ const lineOfEntry = ({ key, value }: Entry): string => `["p",${JSON.stringify(ke
 /**
  * Yields the lines of a backup, a page at a time.
  * @param mostWaiting characters of changes that wait while the reader pauses
- * @throws StorageError when the storage cannot be read, or when too much was changed while the reader paused
+ * @throws StorageError when the storage or one of its files cannot be read, or when too much was changed while the reader paused
  */
 export async function* backupLines(
   storage: TappedStorage,
@@ -93,6 +94,7 @@ export async function* backupLines(
     const first = `${JSON.stringify(head)}\n`;
     hash.update(first);
     yield first;
+    const quarantined = await quarantinedIn(storage);
     // Commits keep their order: when this one is done, all commits from before the tap are done too.
     await barrier(storage);
     for (let after: string | undefined; ;) {
@@ -106,6 +108,8 @@ export async function* backupLines(
     // …and every change that the pages show has been reported when this one is done.
     await barrier(storage);
     yield written(changed());
+    const lost = await lostSince(storage, quarantined);
+    if (lost !== undefined) throw new StorageError("broken", lost);
     yield footOf(lines, hash.digest("hex"));
   } finally {
     untap();

@@ -7,7 +7,7 @@ import { createGunzip, createGzip } from "node:zlib";
 import { readEnvironment } from "../../../config/environment.ts";
 import { ConfigError } from "../../../config/problems.ts";
 import { canTap, backupLines, inspect, NoBackup } from "../../maintenance/backup.ts";
-import { StartError } from "../../model/errors.ts";
+import { StartError, StorageError } from "../../model/errors.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
@@ -54,7 +54,8 @@ const backup: Command = {
       if (error instanceof NoBackup) throw new ExitError(EX_DATAERR, `the backup was cut off: ${error.message}`);
       if (error instanceof ExitError || error instanceof StartError || error instanceof ConfigError) throw error;
       const why = error instanceof Error ? error.message : String(error);
-      throw new ExitError(EX_UNAVAILABLE, `the backup was broken off: ${why}`, { cause: error });
+      const damaged = error instanceof StorageError && error.fault === "broken";
+      throw new ExitError(damaged ? EX_DATAERR : EX_UNAVAILABLE, `the backup was broken off: ${why}`, { cause: error });
     } finally {
       await handle.close();
       await rm(part, { force: true });

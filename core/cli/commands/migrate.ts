@@ -5,6 +5,7 @@ import { loadConfig } from "../../../config/load.ts";
 import { ConfigError } from "../../../config/problems.ts";
 import { alignRecords, copyRecords, countRecords } from "../../maintenance/migrate.ts";
 import type { Storage } from "../../ports/storage.ts";
+import { lostSince, quarantinedIn } from "../../maintenance/quarantined.ts";
 import { makeKeys } from "../../runtime/keys/keyring.ts";
 import { heldKeys, keyFolder, lineUp, MASTER } from "../../runtime/keys/master-keys.ts";
 import type { Plan } from "../../ports/plan.ts";
@@ -13,7 +14,7 @@ import { FILLING, storedSchema } from "../../runtime/storage-schema.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
-import { EX_CONFIG, EX_OK, EX_REFUSED, EX_TEMPFAIL, ExitError } from "../support/exit.ts";
+import { EX_CONFIG, EX_DATAERR, EX_OK, EX_REFUSED, EX_TEMPFAIL, ExitError } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { progressBar } from "../support/progress.ts";
 import { beginFilling } from "./restore.ts";
@@ -97,13 +98,14 @@ async function refuseHalf(source: Storage): Promise<void> {
   throw new ExitError(EX_REFUSED, "the storage to be copied is filled by half itself");
 }
 
-/** @returns how many records there are. @throws ExitError 75 when the source changes meanwhile */
+/** @returns how many records there are. @throws ExitError 65 when some cannot be read, 75 when the source changes meanwhile */
 async function copy(
   source: Storage,
   target: Storage,
   name: string,
   { stderr, clock }: CliEnvironment,
 ): Promise<number> {
+  const quarantined = await quarantinedIn(source);
   // The mark holds the progress: `<name>`, or `<name> > <last key>`.
   const was = await target.getItem(FILLING);
   const mine = was?.startsWith(`${name} > `) === true;
@@ -129,6 +131,9 @@ async function copy(
       );
     }
   }
+  const lost = await lostSince(source, quarantined);
+  // The mark stays, so that no relay starts on the rest before somebody has decided to go on with it.
+  if (lost !== undefined) throw new ExitError(EX_DATAERR, `${lost}; to go on without them, run this again`);
   await target.commit([{ op: "delete", key: FILLING }]);
   return await countRecords(target);
 }

@@ -1,6 +1,6 @@
 /** Opens the storage without a relay, for commands that work while no relay uses the folder. */
 import { makeDurableFolder } from "../../ports/folder.ts";
-import type { Keys, Log, PluginContext } from "../../ports/plugin.ts";
+import type { Keys, Log, LogFields, PluginContext } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { contextOf } from "../../runtime/plugin-context.ts";
 import type { ContextParts } from "../../runtime/plugin-context.ts";
@@ -12,6 +12,7 @@ import { nullMetrics } from "../../runtime/observability/null-metrics.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { CliEnvironment } from "./environment.ts";
 import { EX_SOFTWARE, ExitError } from "./exit.ts";
+import { printable } from "./output.ts";
 
 /** @throws StartError 75 when a relay uses the folder, 78 when the stored data is not a relay's */
 export async function openStorage(plan: Plan, around: CliEnvironment): Promise<Storage> {
@@ -32,7 +33,10 @@ export async function authContext(plan: Plan, around: CliEnvironment, storage: S
 
 function surroundings({ dataDir, configDir }: Plan, { clock, say, env }: CliEnvironment, keys: Keys): ContextParts {
   makeDurableFolder(dataDir);
-  const loud = (message: string): void => say(`relay: ${message}`);
+  const loud = (message: string, about: LogFields = {}): void => {
+    const facts = Object.entries(about).map(([name, value]) => `${name} ${value}`);
+    say(`relay: ${printable([message, facts.join(", ")].filter((part) => part !== "").join(": "))}`);
+  };
   const log: Log = { debug: () => undefined, info: () => undefined, warn: loud, error: loud };
   const nowhere = (): Promise<never> => Promise.reject(new Error("a command connects to nothing"));
   const guess = (): Promise<never> => Promise.reject(new Error("a command takes no guesses"));
