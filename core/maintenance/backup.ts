@@ -8,6 +8,7 @@
  */
 import { createHash } from "node:crypto";
 import { StorageError } from "../model/errors.ts";
+import { FILLING } from "../model/keys.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { lostSince, quarantinedIn } from "./quarantined.ts";
 
@@ -146,7 +147,8 @@ export async function inspect(lines: AsyncIterable<string>): Promise<Contents> {
       if (head.relaybox !== "backup") throw new NoBackup("it is not a backup of a relay");
       if (head.version !== VERSION) throw new NoBackup(`it is of version ${head.version}, this one reads ${VERSION}`);
     } else if (Array.isArray(value)) {
-      changeOf(value);
+      const { op, key } = changeOf(value);
+      if (op === "put" && key === FILLING) throw new NoBackup("it was taken of a storage that was filled by half");
       count++;
     } else {
       foot = value as Foot;

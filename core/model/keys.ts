@@ -239,6 +239,8 @@ export function parseStatsKey(
 }
 /** `meta:<what>`: schema version, fingerprint of the master key. */
 export const metaKey = (what: string): string => `meta:${what}`;
+/** Is set while a restore or a migration fills the storage, which is not complete until then. */
+export const FILLING = metaKey("filling");
 /** `suspension:<hash>` → a suspended principal of the limiter. */
 export const suspensionKey = (hash: string): string => `suspension:${hash}`;
 /** `plugin:<kind>:<name>:…`: a plug-in's own records. */

@@ -1,6 +1,6 @@
 /** Checks the version of the stored records at a start, upgrades an older one and refuses a newer one. */
 import { ConflictError, StartError } from "../model/errors.ts";
-import { metaKey } from "../model/keys.ts";
+import { FILLING, metaKey } from "../model/keys.ts";
 import type { Storage } from "../ports/storage.ts";
 
 /**
@@ -8,8 +8,6 @@ import type { Storage } from "../ports/storage.ts";
  * subscriptions; records of version 1 are read as they are.
  */
 export const SCHEMA = 2;
-/** Is set while a restore or a migration fills the storage, which is not complete until then. */
-export const FILLING = metaKey("filling");
 const KEY = metaKey("schema");
 
 /** Steps from each version to the next. Each may be repeated, and runs while no relay serves. */

@@ -138,9 +138,17 @@ describe("a backup", () => {
     ["of something else", () => ['{"hello":1}']],
     ["with nonsense in it", (lines: string[]) => lines.with(1, "[")],
     ["that is empty", () => []],
+    [
+      "of a storage that was filled by half",
+      async () => {
+        const half = await open();
+        await half.commit([put("meta:filling", "restore abc")]);
+        return await taken(half);
+      },
+    ],
   ])("%s is refused", async (_, spoil) => {
     const storage = await open();
     await storage.commit([put("event:a", "1"), put("event:b", "1")]);
-    await expect(inspect(each(spoil([...(await taken(storage))])))).rejects.toBeInstanceOf(NoBackup);
+    await expect(inspect(each(await spoil([...(await taken(storage))])))).rejects.toBeInstanceOf(NoBackup);
   });
 });

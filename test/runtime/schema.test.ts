@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ensureSchema, FILLING, SCHEMA, storedSchema } from "../../core/runtime/storage-schema.ts";
+import { FILLING } from "../../core/model/keys.ts";
+import { ensureSchema, SCHEMA, storedSchema } from "../../core/runtime/storage-schema.ts";
 import { metaKey } from "../../core/model/keys.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { memory } from "../../plugins/storage/memory.ts";

@@ -89,9 +89,12 @@ async function source(given: Given, around: CliEnvironment): Promise<Parts> {
 
 /** Undefined when a relay uses it. */
 async function unused(given: Given, around: CliEnvironment): Promise<Storage | undefined> {
-  const [{ plan }, { openStorage }] = await Promise.all([loadFor(given, around), import("../support/offline.ts")]);
+  const [{ plan }, { openSource }] = await Promise.all([
+    loadFor(given, around),
+    import("../support/source-storage.ts"),
+  ]);
   if (plan.storage.name === "memory") return undefined;
-  return openStorage(plan, around).catch((error: unknown) => {
+  return openSource(plan, around).catch((error: unknown) => {
     if (error instanceof StartError && error.exitCode === EX_TEMPFAIL) return undefined;
     throw error;
   });

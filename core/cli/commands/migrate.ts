@@ -4,17 +4,17 @@ import { join } from "node:path";
 import { loadConfig } from "../../../config/load.ts";
 import { ConfigError } from "../../../config/problems.ts";
 import { alignRecords, copyRecords, countRecords } from "../../maintenance/migrate.ts";
+import { FILLING } from "../../model/keys.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { lostSince, quarantinedIn } from "../../maintenance/quarantined.ts";
 import { makeKeys } from "../../runtime/keys/keyring.ts";
 import { heldKeys, keyFolder, lineUp, MASTER } from "../../runtime/keys/master-keys.ts";
 import type { Plan } from "../../ports/plan.ts";
 import { judgeMasterKey } from "../../runtime/keys/rekey.ts";
-import { FILLING, storedSchema } from "../../runtime/storage-schema.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
-import { EX_CONFIG, EX_DATAERR, EX_OK, EX_REFUSED, EX_TEMPFAIL, ExitError } from "../support/exit.ts";
+import { EX_CONFIG, EX_DATAERR, EX_OK, EX_TEMPFAIL, ExitError } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { progressBar } from "../support/progress.ts";
 import { beginFilling } from "./restore.ts";
@@ -37,13 +37,15 @@ const migrate: Command = {
   examples: ["relay migrate --to relay.redis.config.ts"],
   async run(given, around) {
     const to = given.required("to");
-    const { openStorage } = await import("../support/offline.ts");
+    const [{ openStorage }, { openSource }] = await Promise.all([
+      import("../support/offline.ts"),
+      import("../support/source-storage.ts"),
+    ]);
     const { plan: from } = await loadFor(given, around);
     const target = await loadTarget(to, from, around);
-    const source = await openStorage(from, around);
+    const source = await openSource(from, around);
     let records: number;
     try {
-      await refuseHalf(source);
       await refuseOtherKey(source, target, from);
       const filled = await openStorage(target, around);
       try {
@@ -90,12 +92,6 @@ async function refuseOtherKey(source: Storage, { keys, dataDir }: Plan, from: Pl
   const { state } = await judgeMasterKey(source, made);
   if (state === "unlike" || state === "replaced")
     throw new ExitError(EX_CONFIG, `the target has another master key than the source: give it ${ofSource(from)}`);
-}
-
-async function refuseHalf(source: Storage): Promise<void> {
-  await storedSchema(source);
-  if ((await source.getItem(FILLING)) === undefined) return;
-  throw new ExitError(EX_REFUSED, "the storage to be copied is filled by half itself");
 }
 
 /** @returns how many records there are. @throws ExitError 65 when some cannot be read, 75 when the source changes meanwhile */

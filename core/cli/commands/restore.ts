@@ -1,7 +1,8 @@
 /** `relay restore <file>`: puts a backup back into an empty storage. */
 import { batches, inspect, NoBackup } from "../../maintenance/backup.ts";
+import { FILLING } from "../../model/keys.ts";
 import type { Change, Storage } from "../../ports/storage.ts";
-import { FILLING, storedSchema } from "../../runtime/storage-schema.ts";
+import { storedSchema } from "../../runtime/storage-schema.ts";
 import { linesOf } from "./backup.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
