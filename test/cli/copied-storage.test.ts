@@ -1,4 +1,4 @@
-// What a backup and a migration copy must be a relay's whole storage: not a half-filled one.
+// What a backup and a migration copy must be a relay's whole storage: not one that is not there, and not a half-filled one.
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -14,11 +14,12 @@ function place() {
   writeFileSync(join(folder, "to.config.ts"), 'export default { dataDir: "./other" };');
   return {
     folder,
+    data: join(folder, "data"),
     file: join(folder, "b.ndjson"),
     run: (...args: string[]) => runHere(args, { cwd: folder }),
     async store(...changes: Change[]): Promise<void> {
       const storage = await sqlite().setup(pluginContext(testClock(), join(folder, "data")));
-      await storage.commit(changes);
+      if (changes.length > 0) await storage.commit(changes);
       await storage.dispose();
     },
   };
@@ -35,6 +36,16 @@ describe("a copy", () => {
     await store(put("meta:filling", "restore abc"), put("meta:schema", "2"));
     for (const args of copies(file))
       expect(await run(...args)).toMatchObject({ code: 1, stderr: expect.stringContaining("half") });
+    expect(existsSync(file)).toBe(false);
+  });
+
+  it("of nothing names the folder where nothing is, and makes none", async () => {
+    const { data, file, run, store } = place();
+    const nothing = { code: 69, stderr: expect.stringContaining(data) };
+    for (const args of copies(file)) expect(await run(...args)).toMatchObject(nothing);
+    expect(existsSync(data)).toBe(false);
+    await store();
+    for (const args of copies(file)) expect(await run(...args)).toMatchObject(nothing);
     expect(existsSync(file)).toBe(false);
   });
 });

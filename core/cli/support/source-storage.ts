@@ -1,21 +1,30 @@
 /** Opens the storage that is copied, for a backup or a migration. */
+import { existsSync } from "node:fs";
 import { FILLING } from "../../model/keys.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { storedSchema } from "../../runtime/storage-schema.ts";
 import type { CliEnvironment } from "./environment.ts";
-import { EX_REFUSED, ExitError } from "./exit.ts";
+import { EX_REFUSED, EX_UNAVAILABLE, ExitError } from "./exit.ts";
 import { openStorage } from "./offline.ts";
 
-/** @throws StartError 75 when a relay uses it; ExitError 1 when it is filled by half: the copy would pass for a whole one */
+/**
+ * Makes no data folder where there is none: a copy of nothing, from the wrong folder, would pass for a good one.
+ * @throws StartError 75 when a relay uses it; ExitError 69 when nothing is stored, 1 when it is filled by half
+ */
 export async function openSource(plan: Plan, around: CliEnvironment): Promise<Storage> {
+  const { name, shared } = plan.storage;
+  const nothing = (why: string): ExitError =>
+    new ExitError(EX_UNAVAILABLE, `${why}: name the relay's folder with --data-dir, or its --config`);
+  if (shared !== true && !existsSync(plan.dataDir)) throw nothing(`there is no data folder ${plan.dataDir}`);
   const storage = await openStorage(plan, around);
   try {
-    await storedSchema(storage);
+    const empty = (await storedSchema(storage)) === 0 && (await storage.range("", { limit: 1 })).length === 0;
+    if (empty) throw nothing(`nothing is stored in ${name}, data folder ${plan.dataDir}`);
     if ((await storage.getItem(FILLING)) !== undefined)
       throw new ExitError(
         EX_REFUSED,
-        `${plan.storage.name}, which is to be copied, is filled by half: run the restore or migration again to its end`,
+        `${name}, which is to be copied, is filled by half: run the restore or migration again to its end`,
       );
     return storage;
   } catch (error) {
