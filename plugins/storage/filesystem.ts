@@ -6,7 +6,7 @@ import { refuseOptions } from "../../core/model/errors.ts";
 import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { embeddedProblems } from "./embedded/options.ts";
-import { embedded } from "./embedded/storage.ts";
+import { countByPages, embedded } from "./embedded/storage.ts";
 import type { EmbeddedOptions, EmbeddedStore } from "./embedded/storage.ts";
 import { lockFolder } from "./embedded/lock.ts";
 import { diskRoom } from "./embedded/free-space.ts";
@@ -53,13 +53,15 @@ export function filesystem(options: FilesystemOptions = {}): Plugin<"storage", S
 }
 
 function asStore(dir: string, { store, files, journal, quarantine }: OpenedStore, lock: FolderLock): EmbeddedStore {
+  const range: EmbeddedStore["range"] = (prefix, options) => store.range(prefix, options);
   return {
     name: "filesystem",
     durability: "fsync",
     commit: (changes) => store.commit(changes),
     getMany: (keys) => Promise.all(keys.map((key) => store.get(key))),
-    range: (prefix, range) => store.range(prefix, range),
-    count: (prefix) => files.count(prefix),
+    range,
+    // The journal has more than the files while a full disk keeps these from being written.
+    count: (prefix) => (store.backlog.keys === 0 ? files.count(prefix) : countByPages(range, prefix)),
     lateCount: true,
     room: () => diskRoom(dir),
     async status() {

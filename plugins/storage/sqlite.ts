@@ -1,7 +1,7 @@
 /** `sqlite()` is the embedded default: one file, one writing thread, every commit synced before it resolves. */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { refuseOptions } from "../../core/model/errors.ts";
+import { refuseOptions, StorageError } from "../../core/model/errors.ts";
 import { makeDurableFolder, syncFolder } from "../../core/ports/folder.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
@@ -21,6 +21,8 @@ export interface SqliteOptions extends EmbeddedOptions {
 
 /** Memory for pages of a further thread's reads, most of which find what was just written. */
 const READS_KIB = 2_048;
+/** Free space below which a start may fail, because SQLite cannot make the index of its log. */
+const START_BYTES = 1 << 20;
 /** Name of the database in its folder; its log and index stand next to it. */
 const FILE = "relay.db";
 
@@ -90,10 +92,19 @@ export function sqlite(options: SqliteOptions = {}): Plugin<"storage", Storage> 
         );
       } catch (error) {
         lock.release();
-        throw error;
+        throw await nameFullDisk(error, folder);
       }
     },
   };
+}
+
+/** Returns the error of a start, with the likely cause where the disk is full: SQLite speaks of an I/O error then. */
+async function nameFullDisk(error: unknown, folder: string): Promise<unknown> {
+  if (!(error instanceof StorageError) || error.fault !== "unavailable") return error;
+  const { freeBytes } = await diskRoom(folder);
+  if (freeBytes >= START_BYTES) return error;
+  const why = `the disk of ${folder} may be full: ${freeBytes} bytes are free, and a start needs up to ${START_BYTES >> 20} MiB`;
+  return new StorageError("full", `${error.message}; ${why}`, { cause: error });
 }
 
 const bytesOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;

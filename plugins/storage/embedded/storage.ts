@@ -94,8 +94,8 @@ export async function embedded(store: EmbeddedStore, clock: Clock, options: Embe
   };
 }
 
-/** Counts for a store that cannot. */
-async function countByPages(range: EmbeddedStore["range"], prefix: string): Promise<number> {
+/** Counts by reading, for a store that cannot do it faster. */
+export async function countByPages(range: EmbeddedStore["range"], prefix: string): Promise<number> {
   let lines = 0;
   for (let after: string | undefined; ;) {
     const page = await range(prefix, { after, limit: COUNT_PAGE });

@@ -1,7 +1,7 @@
 /** Opens a folder, and repairs what an earlier run left behind before any read. */
 import { chmodSync, lstatSync, readFileSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { StartError } from "../../../core/model/errors.ts";
+import { StartError, StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import { makeDurableFolder } from "../../../core/ports/folder.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
@@ -66,7 +66,10 @@ export async function openFolder(dir: string, clock: Clock, log: Log, perFolder:
   const store: Store = new Store({ journal, files, overlay, clock, log });
   await files.leaves.open();
   await replay(place.journal, journal, files, overlay, quarantine);
-  await store.apply();
+  await store.apply().catch((error: unknown) => {
+    // Even on a full disk there is much to read and deliver: the journal keeps what the files lack, and a later turn tries again.
+    if (!(error instanceof StorageError && error.fault === "full")) throw error;
+  });
   return { store, files, journal, quarantine };
 }
 
