@@ -167,8 +167,11 @@ class FakeThread extends EventEmitter {
 describe("a side thread", () => {
   const bounds = { lookMs: 1_000, many: 3, quietLooks: 5 };
 
-  /** @param refusals so many threads the system does not give, as `new Worker` throws at a limit of tasks */
-  function made(clock: TestClock, refusals = 0) {
+  /**
+   * @param given refusals: so many threads the system does not give, as `new Worker` throws at a limit of tasks; alive:
+   * whether a thread answers when it is to start
+   */
+  function made(clock: TestClock, { refusals = 0, alive = true } = {}) {
     const threads: FakeThread[] = [];
     const inner = here();
     const log = quietLog();
@@ -181,6 +184,7 @@ describe("a side thread", () => {
         expect(start.transports).toEqual([2]);
         if (++spawned <= refusals) throw new Error("ERR_WORKER_INIT_FAILED: EAGAIN");
         const thread = new FakeThread(ports[0] as MessagePort);
+        thread.alive = alive;
         threads.push(thread);
         return thread as unknown as Worker;
       },
@@ -252,8 +256,18 @@ describe("a side thread", () => {
     await cut;
   });
 
+  it("that is still starting ends at once when the relay stops", async () => {
+    const { side, threads, log, ask, pass } = made(testClock(), { alive: false });
+    await Promise.all(ask(bounds.many));
+    await pass(1_000);
+    await until(() => threads[0]?.asked.includes("start") === true);
+    await side.stop();
+    expect(threads[0]?.terminated).toBe(true);
+    expect(log.lines).toEqual([]);
+  });
+
   it("that the system refuses is tried again later, and the log says so", async () => {
-    const { side, threads, log, ask, pass } = made(testClock(), 1);
+    const { side, threads, log, ask, pass } = made(testClock(), { refusals: 1 });
     await Promise.all(ask(bounds.many));
     await pass(1_000);
     expect(log.lines).toMatchObject([{ level: "warn", message: "the side thread cannot start" }]);

@@ -87,7 +87,7 @@ export function createSideThread(deps: {
     });
     try {
       const begun = link.call("start", []);
-      if (!(await within(clock, START_MS, begun))) throw new Error("it does not start in time");
+      if (!(await within(clock, START_MS, begun, over.signal))) throw new Error("it does not start in time");
       if (over.signal.aborted) throw new Error("the relay stops");
       running = { worker: made, link };
       log.info("a side thread sends to the subscriptions that fail or are slow");
