@@ -11,7 +11,7 @@ afterAll(() => relay?.[Symbol.asyncDispose]());
 
 /** As much as a management request may bring. */
 const BYTES = 65_536;
-const LETTERS = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"];
+const LETTERS = Array.from("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
 const TWICE = LETTERS.flatMap((a) => LETTERS.map((b) => `"${a}${b}":1,"${a}${b}":1`))
   .slice(0, 2_300)
   .join(",");
