@@ -105,9 +105,11 @@ function createCron({ event, name, ...rest }: CronOptions, schedule: Schedule, c
       const made = typeof event === "function" ? event(new Date(at)) : event;
       if (made === undefined) return;
       if (waiting >= MOST_WAITING) return log.warn("a tick is dropped: too many wait", { source, tick: when });
-      waiting++;
       const place = `${name === undefined ? "" : `${name}-`}${String(made.type).replaceAll(".", ":")}-${when}`;
-      intake.offer([{ payload: textOf({ createdAt: new Date(at), ...made }), subject: source, at, place }]);
+      // Before the count, because it may throw: only what is offered is settled, and so counted down.
+      const payload = textOf({ createdAt: new Date(at), ...made });
+      waiting++;
+      intake.offer([{ payload, subject: source, at, place }]);
     } catch (error) {
       log.error("a tick made no event", { source, tick: when, error: reasonOf(error) });
     }

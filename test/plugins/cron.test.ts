@@ -128,6 +128,19 @@ describe("a tick", () => {
     await made.source.stop();
   });
 
+  it("stops no other while its event is no JSON, however long that lasts", async () => {
+    let data: unknown = 1n;
+    const made = await ticking({ event: () => ({ ...event, data }) });
+    const { intake, told } = desk();
+    await made.source.start(intake.accept, info);
+    for (let i = 0; i < 1_000; i++) made.tick(SEVEN);
+    data = 1;
+    made.tick("2026-03-02T07:00:00Z");
+    expect(made.log.lines.filter(({ message }) => message.includes("dropped"))).toEqual([]);
+    await made.source.stop();
+    expect(told).toHaveLength(1);
+  });
+
   it("comes from the schedule, each second where it says so", async () => {
     const { intake, told } = desk();
     const source = await cron({ schedule: "* * * * * *", event }).setup(context({ clock: systemClock() }));
