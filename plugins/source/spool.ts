@@ -9,7 +9,7 @@ import { StartError, refuseOptions } from "../../core/model/errors.ts";
 import type { FieldError } from "../../core/model/problem.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Accept, Source } from "../../core/ports/source.ts";
-import { dropRest, list, makeFolder, moveRejected, moveTo, openDone, openPlain } from "./spool/folder.ts";
+import { dropRest, list, makeFolder, moveRejected, moveTo, openDone, openPlain, putBack } from "./spool/folder.ts";
 import type { Folder, TakenFile } from "./spool/folder.ts";
 import { createProgress } from "./spool/read-position.ts";
 import { takeIn, type Taking } from "./spool/take.ts";
@@ -107,6 +107,7 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
 
   /** Scans the folder once. Resolves to how long to wait when nothing can be stored now. */
   async function pass(taking: Taking): Promise<number | undefined> {
+    await putBack(folder);
     const { ready, odd } = await list(folder);
     said = new Map([...said].filter(([name]) => ready.includes(name) || odd.includes(name)));
     for (const name of odd) say(name, "is not a plain file");
@@ -137,15 +138,20 @@ function createSpool(folder: Folder, rescanMs: number, { clock, log, metrics, st
       lag(Math.max(0, clock.now() - opened.changedAt));
       return taken.retryAfterMs;
     }
+    let isMoved: boolean;
     if (taken.kind === "stored") {
-      await moveTo(folder, name, folder.done);
+      isMoved = await moveTo(folder, opened.taken, folder.done);
       log.info("a spool file is stored", { source: "spool", file: name, events: taken.lines });
     } else {
       const { stored, errors, more } = taken;
       const rejectedAt = new Date(clock.now()).toISOString();
       const note = "Lines in `stored` are accepted; correct the others and drop those in a new file.";
-      await moveRejected(folder, name, { file: name, rejectedAt, note, stored, errors, more });
+      isMoved = await moveRejected(folder, opened.taken, { file: name, rejectedAt, note, stored, errors, more });
       log.warn("a spool file is rejected", { source: "spool", file: name, count: errors.length + more });
+    }
+    if (!isMoved) {
+      log.warn("a spool file was replaced while it was read", { source: "spool", file: name });
+      news.resolve();
     }
     metrics.count("spool_files", { result: taken.kind });
     // Read again at its new place: its writer may have held it open.

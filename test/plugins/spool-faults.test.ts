@@ -66,6 +66,24 @@ describe("a crash", () => {
     expect(stored(intake)).toHaveLength(2_000);
   });
 
+  it("in the middle of the move neither loses the file nor duplicates it, also where its name is used again", async () => {
+    const intake = desk();
+    const first = await spoolBench();
+    await first.drop("a", lines(2));
+    await first.source.start(intake.intake.accept, info);
+    expect(await first.next()).toBe("stored");
+    await first.source.stop();
+    await rename(join(first.dir, "done", "a"), join(first.dir, ".a.relaybox-moving"));
+    await writeFile(join(first.dir, ".b.relaybox-moving"), lines(1));
+    await first.drop("b", lines(1));
+    const second = await spoolBench({ dir: first.dir });
+    await second.source.start(intake.intake.accept, info);
+    for (let files = 0; files < 3; files++) expect(await second.next()).toBe("stored");
+    await second.source.stop();
+    expect(stored(intake)).toHaveLength(4);
+    expect(await filesIn(first.dir, "done")).toEqual(["a", "b", "b.1"]);
+  });
+
   it("leaves no notes behind about files that somebody took away", async () => {
     const storage = shelf();
     const intake = desk();
@@ -99,6 +117,29 @@ describe("a crash", () => {
     }
     await made.source.stop();
     expect(stored(intake)).toHaveLength(2);
+  });
+});
+
+describe("a file that is dropped under the name of one that is being taken in", () => {
+  it.each([
+    ["stored", lines(3), 5],
+    ["refused", "no JSON", 2],
+  ])("is taken in too, where the first one is %s", async (fate, text, events) => {
+    const made = await spoolBench();
+    const intake = desk();
+    await made.drop("a", text);
+    let calls = 0;
+    await made.source.start(async (request) => {
+      if (calls++ === 0) await made.drop("a", lines(2));
+      return await intake.intake.accept(request);
+    }, info);
+    expect([await made.next(), await made.next()]).toEqual([fate, "stored"]);
+    await made.source.stop();
+    expect(stored(intake)).toHaveLength(events);
+    expect(await filesIn(made.dir)).toEqual(["done", "rejected"]);
+    expect(await filesIn(made.dir, "done")).toEqual(["a"]);
+    expect(made.storage.rows.size).toBe(0);
+    expect(made.log.lines.map(({ message }) => message)).toContain("a spool file was replaced while it was read");
   });
 });
 

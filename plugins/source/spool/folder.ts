@@ -1,7 +1,7 @@
 /** Lists the spool's folders, and moves files so that a power cut loses none. */
 import { hash } from "node:crypto";
 import { constants } from "node:fs";
-import { lstat, mkdir, open, readdir, rename, type FileHandle } from "node:fs/promises";
+import { link, lstat, mkdir, open, readdir, rename, unlink, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { makeDurableFolder } from "../../../core/ports/folder.ts";
 
@@ -94,19 +94,53 @@ export async function openPlain({ dir }: Folder, name: string): Promise<OpenedSp
   };
 }
 
-/** Moves a file to another folder, under a name that is free there. @returns that name */
-export async function moveTo(folder: Folder, name: string, target: string): Promise<string> {
-  const free = await freeName(target, name);
-  await rename(join(folder.dir, name), join(target, free));
+/** Ends the hidden name of a file while it is moved. */
+const MOVING = ".relaybox-moving";
+
+/**
+ * Moves a file to another folder, under a name that is free there. It first gets a hidden name, under which no writer can
+ * replace it: one that a writer dropped under the same name meanwhile was not read, and gets its name back.
+ * @returns false when there was such a one, so that the file itself is gone
+ */
+export async function moveTo(folder: Folder, { name, inode }: TakenFile, target: string): Promise<boolean> {
+  const [short] = namesFor(name);
+  const hidden = join(folder.dir, `.${short}${MOVING}`);
+  await rename(join(folder.dir, name), hidden);
+  if (String((await lstat(hidden, { bigint: true })).ino) !== inode) {
+    await putBack(folder);
+    return false;
+  }
+  await rename(hidden, join(target, await freeName(target, name)));
   // The new place first: after a power cut the file may be in both, never in neither.
   await syncFolder(target);
   await syncFolder(folder.dir);
-  return free;
+  return true;
+}
+
+/**
+ * Gives files back their names that still have the hidden one of a move, after a crash too. One that was read already is
+ * recognised by its name, so it makes no event again.
+ */
+export async function putBack({ dir }: Folder): Promise<void> {
+  for (const hidden of await readdir(dir)) {
+    if (!hidden.startsWith(".") || !hidden.endsWith(MOVING)) continue;
+    const [from, name] = [join(dir, hidden), hidden.slice(1, -MOVING.length)];
+    try {
+      // Unlike a rename, it replaces no file that a writer drops at this moment.
+      await link(from, join(dir, await freeName(dir, name)));
+    } catch {
+      // Not every file system has hard links.
+      await rename(from, join(dir, await freeName(dir, name)));
+      continue;
+    }
+    await unlink(from);
+  }
 }
 
 /** Moves a file to `rejected/` together with a report. The report comes first: a rejected file is never without one. */
-export async function moveRejected(folder: Folder, name: string, report: unknown): Promise<string> {
+export async function moveRejected(folder: Folder, taken: TakenFile, report: unknown): Promise<boolean> {
   const { rejected } = folder;
+  const { name } = taken;
   const free = await freeName(rejected, name);
   const hidden = join(rejected, `.${free}.tmp`);
   await using file = await open(hidden, "w", 0o600);
@@ -114,7 +148,7 @@ export async function moveRejected(folder: Folder, name: string, report: unknown
   await file.sync();
   await rename(hidden, join(rejected, `${free}.errors.json`));
   await syncFolder(rejected);
-  return await moveTo(folder, name, rejected);
+  return await moveTo(folder, taken, rejected);
 }
 
 /**
