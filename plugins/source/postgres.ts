@@ -71,7 +71,7 @@ async function open(options: PostgresOptions, ctx: PluginContext): Promise<Sourc
   const { table = "outbox", done = "delete", pollMs = 1_000, maxInFlight = 2_000 } = options;
   const { channel = table.split(".").at(-1) as string } = options;
   const { default: pg } = await library("fromPostgres()", "pg", () => import("pg"));
-  const connect = createConnector(pg, ctx.secret("url"));
+  const connect = createConnector(pg, ctx.secret("url"), ctx.clock);
   const reading = readingOf(options, KIND);
   const intake = createIntake<Row>(ctx, { reading, maxInFlight, settle: settleRows });
   const parts = { intake, connect, table, clock: ctx.clock };

@@ -1,5 +1,8 @@
 /** Connects to PostgreSQL, with every wait bounded and every value read as the text that the server sent. */
+import { Socket } from "node:net";
 import type pg from "pg";
+import type { Clock } from "../../../core/ports/clock.ts";
+import { endsWithin } from "../messages/connected.ts";
 
 export interface Connection {
   /** Runs one statement, or several without values. Resolves to the rows of the last one. */
@@ -14,6 +17,7 @@ export type Columns = Readonly<Record<string, string | null>>;
 
 const CONNECT_MS = 10_000;
 const QUERY_MS = 60_000;
+const CLOSE_MS = 2_000;
 
 /** Quotes the name of a table, with or without its schema. */
 export const quoted = (table: string): string =>
@@ -26,10 +30,12 @@ export const quoted = (table: string): string =>
 export const literal = (text: string): string =>
   ` E'${text.replaceAll("\0", "").replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
 
-export function createConnector({ Client }: typeof pg, url: string): () => Promise<Connection> {
+export function createConnector({ Client }: typeof pg, url: string, clock: Clock): () => Promise<Connection> {
   return async () => {
+    const socket = new Socket();
     const client = new Client({
       connectionString: url,
+      stream: () => socket,
       application_name: "relaybox",
       connectionTimeoutMillis: CONNECT_MS,
       query_timeout: QUERY_MS,
@@ -42,10 +48,15 @@ export function createConnector({ Client }: typeof pg, url: string): () => Promi
     client.on("error", () => wake());
     client.on("end", () => wake());
     client.on("notification", () => wake());
+    /** The client waits until the server closes too, and one that is gone without a word never does. */
+    async function close(): Promise<void> {
+      await endsWithin(clock, CLOSE_MS, client.end());
+      socket.destroy();
+    }
     try {
       await client.connect();
     } catch (error) {
-      await client.end().catch(() => undefined);
+      await close();
       throw error;
     }
     return {
@@ -58,7 +69,7 @@ export function createConnector({ Client }: typeof pg, url: string): () => Promi
         wake = given;
         await client.query(`LISTEN "${channel}"`);
       },
-      close: () => client.end().catch(() => undefined),
+      close,
     };
   };
 }
