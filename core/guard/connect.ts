@@ -18,6 +18,9 @@ import type { RefusedUrl } from "./text.ts";
 import { TlsSessions } from "./tls-sessions.ts";
 import type { Trust } from "./trust.ts";
 
+/** How long a connection to the proxy may take, ms: less than an attempt, which a proxy that is off then does not use up. */
+const PROXY_MS = 3_000;
+
 export interface ConnectorOptions {
   readonly rules: Rules;
   readonly resolve: Resolve;
@@ -35,8 +38,14 @@ export const connector = (given: ConnectorOptions): Connect => {
   const sessions = new TlsSessions(clock);
 
   /** @throws ProxyError when it cannot be reached, or the signal's reason */
-  async function openProxy({ hostname, port, tls }: ConnectProxy, signal: AbortSignal): Promise<Socket> {
+  async function openProxy({ hostname, port, tls }: ConnectProxy, attempt: AbortSignal): Promise<Socket> {
     const literal = literalOf(hostname);
+    const [late, over] = [new AbortController(), new AbortController()];
+    const signal = AbortSignal.any([attempt, late.signal]);
+    clock.sleep(clock.now() + PROXY_MS, over.signal).then(
+      () => late.abort(new ConnectError("connect", "it does not answer")),
+      () => undefined,
+    );
     try {
       const found = literal === undefined ? await resolveNamed(hostname, signal) : [literal];
       if (found.length === 0) throw new ConnectError("dns", `${hostname} has no address`);
@@ -48,6 +57,8 @@ export const connector = (given: ConnectorOptions): Connect => {
     } catch (error) {
       if (!(error instanceof ConnectError)) throw error;
       throw new ProxyError(`the proxy cannot be reached: ${error.message}`, { cause: error });
+    } finally {
+      over.abort();
     }
   }
 

@@ -1,4 +1,6 @@
 /** The egress proxy: tunnels to the address that the guard has checked, over real sockets. */
+import { once } from "node:events";
+import { connect, createServer, Socket, type AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { resolvePlan } from "../../config/validate.ts";
 import { secretFrom } from "../../core/model/secret-option.ts";
@@ -8,6 +10,7 @@ import { clientCertificate } from "../support/certificates.ts";
 import { runCommand } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
 import { openHttps } from "../support/https.ts";
+import { pacedClock } from "../support/paced-clock.ts";
 import { startProxy } from "../support/proxy.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { writeFileSync } from "node:fs";
@@ -107,6 +110,32 @@ describe("what the proxy answers", () => {
       kind: "unavailable",
       detail: "the proxy cannot be reached: cannot connect (ECONNREFUSED)",
     });
+  });
+});
+
+describe("a proxy that does not answer is the operator's fault", () => {
+  const away = "the proxy cannot be reached: it does not answer";
+  const clock = pacedClock((ms) => ms / 20);
+  const allow = ["127.0.0.1:*"];
+
+  it("when its address is silent, as a host that is off", async () => {
+    // A socket whose SYN nobody answers has neither connected nor failed.
+    const dial = (host: string, port: number) => (host === "127.0.0.9" ? new Socket() : connect({ host, port }));
+    await using line = await openHttps({ options: { proxy: "http://127.0.0.9:3128" }, guard: { dial, allow }, clock });
+    const reply = await line.send({ url: "https://127.0.0.1/", timeoutMs: 10_000 });
+    expect(reply).toEqual({ kind: "unavailable", detail: away });
+    expect(line.transport.readiness?.()).toBe(away);
+  });
+
+  it("when its TLS handshake hangs", async () => {
+    const hung = createServer((socket) => void socket.on("error", () => {}).resume()).listen(0, "127.0.0.1");
+    await once(hung, "listening");
+    const { port } = hung.address() as AddressInfo;
+    await using line = await openHttps({ options: { proxy: `https://127.0.0.1:${port}` }, guard: { allow }, clock });
+    const reply = await line.send({ url: "https://127.0.0.1/", timeoutMs: 10_000 });
+    hung.close();
+    expect(reply).toEqual({ kind: "unavailable", detail: away });
+    expect(line.transport.readiness?.()).toBe(away);
   });
 });
 
