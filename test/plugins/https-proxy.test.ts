@@ -6,6 +6,7 @@ import { resolvePlan } from "../../config/validate.ts";
 import { secretFrom } from "../../core/model/secret-option.ts";
 import { https } from "../../plugins/transport/https.ts";
 import type { HttpsOptions } from "../../plugins/transport/https.ts";
+import { freePort } from "../../tools/free-port.ts";
 import { clientCertificate } from "../support/certificates.ts";
 import { runCommand } from "../support/command.ts";
 import { testFolder } from "../support/folder.ts";
@@ -111,6 +112,20 @@ describe("what the proxy answers", () => {
       detail: "the proxy cannot be reached: cannot connect (ECONNREFUSED)",
     });
   });
+});
+
+it("a proxy stays away in /readyz while only connections fail that never asked it", async () => {
+  const guard = { allow: ["127.0.0.1:*", "empty.example.com:*"], resolver: () => Promise.resolve([]) };
+  await using line = await openHttps({ options: { proxy: `http://127.0.0.1:${await freePort()}` }, guard });
+  expect(await line.send({ url: "https://127.0.0.1/" })).toMatchObject({ kind: "unavailable" });
+  const away = "the proxy cannot be reached: cannot connect (ECONNREFUSED)";
+  for (const [host, error] of [
+    ["empty.example.com", "dns"],
+    ["10.0.0.1", "guard"],
+  ]) {
+    expect(await line.send({ url: `https://${host}/`, subscriptionId: "sub_2" })).toMatchObject({ error });
+    expect(line.transport.readiness?.()).toBe(away);
+  }
 });
 
 describe("a proxy that does not answer is the operator's fault", () => {

@@ -1,5 +1,5 @@
 /** Reads the URL of the egress proxy, and knows whether the proxy is away. */
-import { ProxyError } from "../../../core/model/errors.ts";
+import { ConnectError, ProxyError } from "../../../core/model/errors.ts";
 import type { Connect, ConnectProxy } from "../../../core/ports/plugin.ts";
 
 const FORM = "must be a URL such as http://user:password@proxy.internal:3128, without path, query or fragment";
@@ -49,10 +49,15 @@ export function throughProxy(connect: Connect, proxy: ConnectProxy): ProxiedConn
         away = undefined;
         return socket;
       } catch (error) {
-        // A connection that failed behind the proxy shows that the proxy works.
-        if (!signal.aborted) away = error instanceof ProxyError ? error.message : undefined;
+        if (signal.aborted) throw error;
+        if (error instanceof ProxyError) away = error.message;
+        else if (failedBehind(error)) away = undefined;
         throw error;
       }
     },
   };
 }
+
+/** True when the proxy was asked and the target failed: that shows that the proxy works. */
+const failedBehind = (error: unknown): boolean =>
+  error instanceof ConnectError && error.stage !== "dns" && error.stage !== "guard";
