@@ -132,6 +132,15 @@ describe.skipIf(missing !== undefined)("a stream", () => {
     expect(made.metrics.counted.get("source_dead_lettered redisStream")).toBe(2);
   });
 
+  it("keeps a bad entry that its dead stream does not take", async () => {
+    await using made = await started();
+    await client.lpush(`${made.stream}:dead`, "a list of somebody else's");
+    await made.add("no JSON");
+    await until(() => made.log.lines.some(({ message }) => message.includes("upstream was not told")));
+    expect(await left(made.stream)).toBe(1);
+    await client.del(`${made.stream}:dead`);
+  });
+
   it("gives what this consumer and others have left, and none of it makes a second event", async () => {
     const made = await bench({ claimAfterMs: 1_000 });
     for (const id of ["1-1", "1-2", "1-3"]) await client.xadd(made.stream, id, "event", event());
