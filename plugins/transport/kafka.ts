@@ -55,6 +55,9 @@ const REFUSALS: Readonly<Record<string, string>> = {
   POLICY_VIOLATION: "the topic refuses the message",
 };
 
+/** Those of them that one message of a batch may bring on the others. */
+const OF_ONE_MESSAGE = ["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "POLICY_VIOLATION"];
+
 /**
  * Delivers to `kafka:` URLs: `kafka://<name>/deposits` is the topic `deposits`, which must exist. Sent with `acks=all`
  * by an idempotent producer, so that what the client repeats by itself is stored once; an attempt that the relay makes
@@ -87,7 +90,11 @@ export const toKafka = (options: KafkaOptions): Plugin<"transport", Transport> =
       retryDelay: 100,
       ...(await securityOf(options, context)),
     });
-    const batches = new Batches(async (messages) => (await producer.send({ messages })).offsets ?? []);
+    const answers = (error: Error, apiId: string): boolean => findErrorBy(error, "apiId", apiId) !== null;
+    const batches = new Batches(
+      async (messages) => (await producer.send({ messages })).offsets ?? [],
+      (error) => error instanceof Error && OF_ONE_MESSAGE.some((apiId) => answers(error, apiId)),
+    );
 
     /** Asks until a broker answers. */
     let asking: Promise<void> | undefined;
@@ -116,7 +123,7 @@ export const toKafka = (options: KafkaOptions): Plugin<"transport", Transport> =
         // The client itself finds that there is no such topic.
         if ((error as { readonly code?: string }).code === "PLT_KFK_USER") return refused(error.message);
         for (const [apiId, words] of Object.entries(REFUSALS)) {
-          if (findErrorBy(error, "apiId", apiId) !== null) return refused(`${words} (${apiId})`);
+          if (answers(error, apiId)) return refused(`${words} (${apiId})`);
         }
       }
       return away(error);

@@ -2,7 +2,7 @@
 import { Admin, Consumer } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Transport } from "../../core/ports/transport.ts";
-import { Batches, type KafkaMessage, type Place } from "../../plugins/transport/kafka/batches.ts";
+import { Batches, type KafkaMessage, type Place, type SendBatch } from "../../plugins/transport/kafka/batches.ts";
 import { toKafka, type KafkaOptions } from "../../plugins/transport/kafka.ts";
 import { describeTransport, type FarRequest } from "../conformance/transport.ts";
 import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
@@ -143,11 +143,14 @@ describe("batches", () => {
   });
   const opened = () => {
     const sent: { readonly messages: KafkaMessage[]; readonly answer: PromiseWithResolvers<readonly Place[]> }[] = [];
-    const batches = new Batches((messages) => {
-      const answer = Promise.withResolvers<readonly Place[]>();
-      sent.push({ messages, answer });
-      return answer.promise;
-    });
+    const batches = new Batches(
+      (messages) => {
+        const answer = Promise.withResolvers<readonly Place[]>();
+        sent.push({ messages, answer });
+        return answer.promise;
+      },
+      () => false,
+    );
     const turn = () => new Promise((turned) => setImmediate(() => setImmediate(turned)));
     return { sent, batches, turn };
   };
@@ -187,6 +190,38 @@ describe("batches", () => {
       [900_000],
       [10],
     ]);
+  });
+
+  it("that a topic does not take are sent in halves, until only what it refuses by itself has failed", async () => {
+    const sent: number[] = [];
+    const send: SendBatch = async (messages) => {
+      sent.push(messages.length);
+      // As a topic with max.message.bytes=100000, which bounds a batch.
+      if (messages.reduce((sum, { value }) => sum + value.length, 0) > 100_000) throw new Error("too large");
+      return [{ partition: 0, offset: BigInt(sent.length) }];
+    };
+    const batches = new Batches(send, (error) => String(error).includes("too large"));
+    const sizes = [1_000, 150_000, 1_000, 1_000];
+    const all = await Promise.allSettled(sizes.map((bytes) => batches.add(message("a", bytes), stays)));
+    expect(all.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
+    expect(sent).toEqual([4, 2, 1, 1, 2]);
+    expect(all.at(-1)).toMatchObject({ value: { partition: 0, offset: 6n } });
+  });
+
+  it("count the keys and headers of their messages too", async () => {
+    const { sent, batches, turn } = opened();
+    const headers = new Map([[Buffer.from("note"), Buffer.alloc(300_000)]]);
+    const large = [
+      { ...message("a"), headers },
+      { ...message("a"), key: Buffer.alloc(300_000) },
+    ];
+    const all = large.map((one) => batches.add(one, stays));
+    for (let i = 0; i < large.length; i++) {
+      await turn();
+      sent[i]?.answer.resolve([]);
+    }
+    await Promise.all(all);
+    expect(sent.map(({ messages }) => messages.length)).toEqual([1, 1]);
   });
 
   it("leave out what nobody waits for any more, and fail alone", async () => {

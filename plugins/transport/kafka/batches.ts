@@ -26,19 +26,24 @@ interface Waiting {
 /** A broker takes 1 MiB in a batch unless it is configured otherwise. A message alone may be larger. */
 const BATCH_BYTES = 524_288;
 const BATCH_COUNT = 1_000;
+/** What surrounds a message or a header in a batch takes no more than this, bytes. */
+const FRAME_BYTES = 64;
 
 export class Batches {
   readonly #send: SendBatch;
+  readonly #splits: (error: unknown) => boolean;
   /** Waiting messages, by topic; a topic is here while a batch of it is under way. */
   readonly #topics = new Map<string, Waiting[]>();
 
-  constructor(send: SendBatch) {
+  /** @param splits true for an error that one message may have brought on all others of its batch */
+  constructor(send: SendBatch, splits: (error: unknown) => boolean) {
     this.#send = send;
+    this.#splits = splits;
   }
 
   /**
    * Resolves when the message is acknowledged.
-   * @throws what the client threw for its batch; the message may be there all the same
+   * @throws what the client threw for the message alone, or for a batch that is not split; it may be there all the same
    */
   add(message: KafkaMessage, dropped: () => boolean): Promise<Place | undefined> {
     const { promise, resolve, reject } = Promise.withResolvers<Place | undefined>();
@@ -57,20 +62,28 @@ export class Batches {
     // Gathers what this turn of the event loop adds.
     await new Promise((turned) => setImmediate(turned));
     while (waiting.length > 0) {
-      const batch = take(waiting);
-      if (batch.length > 0) await this.#sendOne(batch);
+      await this.#sendOne(take(waiting));
     }
     this.#topics.delete(topic);
   }
 
-  async #sendOne(batch: readonly Waiting[]): Promise<void> {
+  /**
+   * Sends a batch. One that is refused is sent in halves, one after the other so that each key keeps its order, until the
+   * message that is refused stands alone: all others arrive.
+   */
+  async #sendOne(all: readonly Waiting[]): Promise<void> {
+    const batch = all.filter(({ dropped }) => !dropped());
+    if (batch.length === 0) return;
     try {
       const places = await this.#send(batch.map(({ message }) => message));
       const first = places.length === 1 ? places[0] : undefined;
       for (const [i, { resolve }] of batch.entries())
         resolve(first && { partition: first.partition, offset: first.offset + BigInt(i) });
     } catch (error) {
-      for (const { reject } of batch) reject(error);
+      if (batch.length === 1 || !this.#splits(error)) return batch.forEach(({ reject }) => reject(error));
+      const half = Math.ceil(batch.length / 2);
+      await this.#sendOne(batch.slice(0, half));
+      await this.#sendOne(batch.slice(half));
     }
   }
 }
@@ -79,10 +92,16 @@ function take(waiting: Waiting[]): Waiting[] {
   let bytes = 0;
   let count = 0;
   for (const { message } of waiting) {
-    const more = message.value.length + 1_024;
+    const more = bytesOf(message);
     if (count > 0 && (bytes + more > BATCH_BYTES || count === BATCH_COUNT)) break;
     bytes += more;
     count++;
   }
-  return waiting.splice(0, count).filter(({ dropped }) => !dropped());
+  return waiting.splice(0, count);
+}
+
+function bytesOf({ key, value, headers }: KafkaMessage): number {
+  let bytes = FRAME_BYTES + key.length + value.length;
+  for (const [name, text] of headers) bytes += FRAME_BYTES + name.length + text.length;
+  return bytes;
 }
