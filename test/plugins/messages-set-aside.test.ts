@@ -1,0 +1,41 @@
+// What is kept of messages that hold no valid event, in the relay's own storage.
+import { expect, it } from "vitest";
+import { setAsideStore } from "../../plugins/source/messages/set-aside.ts";
+import { shelf } from "../support/shelf.ts";
+
+const bad = { payload: "no JSON", subject: "orders", place: "orders-7" };
+const poison = { code: "INVALID_JSON", detail: "" };
+
+it("a message is kept whole when it is small, and within a bound when its key or headers are large", async () => {
+  const store = shelf();
+  const kept = setAsideStore(store, "kafka");
+  const note = "é".repeat(50_000);
+  await kept.keep({ ...bad, key: "k", headers: { a: "1" } }, poison, 1);
+  await kept.keep({ ...bad, key: "k", headers: { note, more: note, last: "1" } }, poison, 2);
+  await kept.keep({ ...bad, key: note, headers: { a: "1" } }, poison, 3);
+  const rows = [...store.rows.values()];
+  const [small, headers, key] = rows.map((text) => JSON.parse(text) as Record<string, unknown>);
+  expect(small).toMatchObject({ key: "k", headers: { a: "1" } });
+  expect(small).not.toHaveProperty("headersLeftOut");
+  const cut = expect.stringMatching(/^é+… \(cut, 100000 bytes\)$/) as string;
+  expect(headers).toMatchObject({ key: "k", headers: { note: cut }, headersLeftOut: 2 });
+  expect(key).toMatchObject({ key: cut, headers: {}, headersLeftOut: 1 });
+  for (const row of rows) expect(Buffer.byteLength(row)).toBeLessThan(70_000);
+});
+
+it("the newest 1,000 are kept, and few are read at once", async () => {
+  const store = shelf();
+  for (let i = 0; i < 1_030; i++) store.rows.set(`set-aside/kafka/${String(i).padStart(15, "0")}-x`, "{}");
+  let most = 0;
+  const range: typeof store.range = async (...given) => {
+    const page = await store.range(...given);
+    most = Math.max(most, page.length);
+    return page;
+  };
+  const kept = setAsideStore({ ...store, range }, "kafka");
+  for (let i = 0; i < 4; i++) await kept.keep({ ...bad, place: `orders-${i}` }, poison, 2_000 + i);
+  expect(store.rows.size).toBeGreaterThan(900);
+  expect(store.rows.size).toBeLessThanOrEqual(1_000);
+  expect([...store.rows.keys()].at(-1)).toContain("2003-orders-3");
+  expect(most).toBeLessThanOrEqual(20);
+});
