@@ -1,4 +1,4 @@
-import { appendFile, readdir, rename, rm, utimes, writeFile } from "node:fs/promises";
+import { appendFile, link, readdir, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { StorageError } from "../../core/model/errors.ts";
@@ -76,12 +76,14 @@ describe("a crash", () => {
     await rename(join(first.dir, "done", "a"), join(first.dir, ".a.relaybox-moving"));
     await writeFile(join(first.dir, ".b.relaybox-moving"), lines(1));
     await first.drop("b", lines(1));
+    await first.drop("c", lines(1));
+    await link(join(first.dir, "c"), join(first.dir, ".c.relaybox-moving"));
     const second = await spoolBench({ dir: first.dir });
     await second.source.start(intake.intake.accept, info);
-    for (let files = 0; files < 3; files++) expect(await second.next()).toBe("stored");
+    for (let files = 0; files < 4; files++) expect(await second.next()).toBe("stored");
     await second.source.stop();
-    expect(stored(intake)).toHaveLength(4);
-    expect(await filesIn(first.dir, "done")).toEqual(["a", "b", "b.1"]);
+    expect(stored(intake)).toHaveLength(5);
+    expect(await filesIn(first.dir, "done")).toEqual(["a", "b", "b.1", "c"]);
   });
 
   it("leaves no notes behind about files that somebody took away", async () => {

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { decodeEvent } from "../../core/model/event.ts";
+import { putBack } from "../../plugins/source/spool/folder.ts";
 import { needs } from "../support/needs.ts";
 import { Disk } from "./disk.ts";
 import { record } from "./record.ts";
@@ -42,17 +43,18 @@ it(
       const stored = new Set(events.map(([, value]) => (JSON.parse(decodeEvent(value).body) as { data: number }).data));
       const notes = [...rows].filter(([key]) => key.startsWith("plugin:")).map(([, value]) => value);
       const lists = ["done", "rejected"].map((name) => join(folder, "drop", name));
+      // As a relay does that starts there.
+      await putBack({ dir: join(folder, "drop"), done: "", rejected: "" });
       const [done = [], rejected = []] = lists.map((path) => (existsSync(path) ? readdirSync(path) : []));
       for (const [file, name] of FILES.entries()) {
-        // While it is moved it has a hidden name, and the next start gives it its own back.
-        const waiting = [name, `.${name}.relaybox-moving`].map((one) => join(folder, "drop", one));
-        const place = [...waiting, ...lists.map((path) => join(path, name))].find(existsSync);
+        const place = [join(folder, "drop"), ...lists].find((path) => existsSync(join(path, name)));
         if (place === undefined) return `${name} is lost`;
-        if (readFileSync(place, "utf8") !== text(file)) return `${name} is not whole`;
+        if (readFileSync(join(place, name), "utf8") !== text(file)) return `${name} is not whole`;
         const count = Array.from({ length: EVENTS }, (_, i) => file * 10 + i).filter((n) => stored.has(n)).length;
         if (count !== 0 && (count !== EVENTS || name === BAD)) return `${count} events of ${name} are stored`;
         if (done.includes(name) && count === 0) return `${name} is done, and its events are not stored`;
-        if (waiting.includes(place) && file < forgotten && !notes.some((note) => note.includes(name)))
+        const waits = existsSync(join(folder, "drop", name));
+        if (waits && file < forgotten && !notes.some((note) => note.includes(name)))
           return `${name} is offered again, and nobody knows that it is stored`;
       }
       if (rejected.includes(BAD)) JSON.parse(readFileSync(join(folder, "drop/rejected", `${BAD}.errors.json`), "utf8"));

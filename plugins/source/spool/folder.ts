@@ -106,7 +106,7 @@ export async function moveTo(folder: Folder, { name, inode }: TakenFile, target:
   const [short] = namesFor(name);
   const hidden = join(folder.dir, `.${short}${MOVING}`);
   await rename(join(folder.dir, name), hidden);
-  if (String((await lstat(hidden, { bigint: true })).ino) !== inode) {
+  if ((await inodeOf(hidden)) !== inode) {
     await putBack(folder);
     return false;
   }
@@ -125,13 +125,16 @@ export async function putBack({ dir }: Folder): Promise<void> {
   for (const hidden of await readdir(dir)) {
     if (!hidden.startsWith(".") || !hidden.endsWith(MOVING)) continue;
     const [from, name] = [join(dir, hidden), hidden.slice(1, -MOVING.length)];
-    try {
-      // Unlike a rename, it replaces no file that a writer drops at this moment.
-      await link(from, join(dir, await freeName(dir, name)));
-    } catch {
-      // Not every file system has hard links.
-      await rename(from, join(dir, await freeName(dir, name)));
-      continue;
+    // After a crash in here the file may have both names.
+    if ((await inodeOf(from)) !== (await inodeOf(join(dir, name)))) {
+      try {
+        // Unlike a rename, it replaces no file that a writer drops at this moment.
+        await link(from, join(dir, await freeName(dir, name)));
+      } catch {
+        // Not every file system has hard links.
+        await rename(from, join(dir, await freeName(dir, name)));
+        continue;
+      }
     }
     await unlink(from);
   }
@@ -220,12 +223,14 @@ async function freeName(target: string, name: string): Promise<string> {
   throw new Error("there is always another name");
 }
 
-async function isThere(path: string): Promise<boolean> {
+const isThere = async (path: string): Promise<boolean> => (await inodeOf(path)) !== undefined;
+
+/** Returns `undefined` where there is nothing. */
+async function inodeOf(path: string): Promise<string | undefined> {
   try {
-    await lstat(path);
-    return true;
+    return String((await lstat(path, { bigint: true })).ino);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
 }
