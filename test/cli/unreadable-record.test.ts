@@ -17,7 +17,7 @@ describe("a storage with a record that cannot be read", () => {
   const run = (...args: string[]) => runHere(args, { cwd: folder });
   const lost = {
     code: 65,
-    stderr: expect.stringMatching(/moved to quarantine: path \S+a\.json[^]*1 file could not be read/),
+    stderr: expect.stringMatching(/moved to quarantine: path \S+a\.json[^]*1 file or item could not be read/),
   };
 
   beforeEach(async () => {
@@ -42,7 +42,7 @@ describe("a storage with a record that cannot be read", () => {
     const storage = await open("data");
     if (!canTap(storage)) throw new Error("no tap");
     await expect(Array.fromAsync(backupLines(storage, { storage: "filesystem", at: 0 }))).rejects.toThrow(
-      "1 file could not be read",
+      "1 file or item could not be read",
     );
     await storage.dispose();
   });

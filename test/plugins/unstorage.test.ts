@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import type { Driver } from "unstorage";
 import fsDriver from "unstorage/drivers/fs-lite";
 import memoryDriver from "unstorage/drivers/memory";
+import { backupLines, canTap } from "../../core/maintenance/backup.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { unstorage } from "../../plugins/storage/unstorage.ts";
 import { describeStorage } from "../conformance/storage.ts";
@@ -184,5 +185,34 @@ describe("unstorage(driver) says what it cannot promise", () => {
     const [name] = (await inner.getKeys("", {})) as [string];
     await inner.setItem?.(name, String(await inner.getItem(name, {})).slice(0, -1), {});
     await expect(storage.getItem("event:k:1")).rejects.toMatchObject({ fault: "broken" });
+  });
+
+  it("reads past a torn item, and names it until it is written again", async () => {
+    const inner = memoryDriver();
+    const log = quietLog();
+    const storage = await unstorage(inner).setup(pluginContext(clock, "/nonexistent", { log }));
+    await storage.commit([{ op: "put", key: "health:sub_1", value: "1" }]);
+    const [name] = (await inner.getKeys("", {})) as [string];
+    await inner.setItem?.(name, "", {});
+    await storage.commit([{ op: "put", key: "health:sub_2", value: "2" }]);
+    for (let n = 0; n < 2; n++) expect(await storage.range("health:", { limit: 1 })).toMatchObject([{ value: "2" }]);
+    expect(await storage.status()).toMatchObject({ unreadable: 1 });
+    expect(log.lines.filter(({ level }) => level === "error")).toMatchObject([{ fields: { key: "health:sub_1" } }]);
+    await storage.commit([{ op: "put", key: "health:sub_1", value: "3" }]);
+    expect(await storage.range("health:")).toHaveLength(2);
+    expect(await storage.status()).toMatchObject({ unreadable: 0 });
+  });
+
+  it("gives no backup that passes for a whole one while an item is torn", async () => {
+    const inner = memoryDriver();
+    const storage = await unstorage(inner).setup(pluginContext(clock, "/nonexistent"));
+    await storage.commit([{ op: "put", key: "health:sub_1", value: "1" }]);
+    const [name] = (await inner.getKeys("", {})) as [string];
+    await inner.setItem?.(name, "", {});
+    if (!canTap(storage)) throw new Error("no tap");
+    for (let n = 0; n < 2; n++) {
+      const lines = Array.fromAsync(backupLines(storage, { storage: "unstorage", at: 0 }));
+      await expect(lines).rejects.toThrow("1 file or item could not be read");
+    }
   });
 });

@@ -51,8 +51,11 @@ async function checkStored(plan: Plan, given: Given, around: CliEnvironment): Pr
     });
     if (stderr.isTTY) stderr.write("\n");
     // Files that could not be read were moved there, and are not records any more.
-    const { quarantined = 0 } = await storage.status();
+    const { quarantined = 0, unreadable = 0 } = await storage.status();
     if (quarantined !== 0) own.push(`${quarantined} files lie in quarantine: look at them, then take them out`);
+    // Items of a driver stay where they are.
+    if (unreadable === 1) own.push("1 item cannot be read: the log line above names it");
+    else if (unreadable !== 0) own.push(`${unreadable} items cannot be read: the log lines above name them`);
     const faults = [...own.map((message) => ({ key: plan.storage.name, message })), ...found.faults];
     const report = { ...found, faults };
     const good = report.faults.length === 0;

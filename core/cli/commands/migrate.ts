@@ -129,7 +129,11 @@ async function copy(
   }
   const lost = await lostSince(source, quarantined);
   // The mark stays, so that no relay starts on the rest before somebody has decided to go on with it.
-  if (lost !== undefined) throw new ExitError(EX_DATAERR, `${lost}; to go on without them, run this again`);
+  if (lost !== undefined)
+    throw new ExitError(
+      EX_DATAERR,
+      `${lost}; to go on without, remove broken items (files are in quarantine already) and run this again`,
+    );
   await target.commit([{ op: "delete", key: FILLING }]);
   return await countRecords(target);
 }

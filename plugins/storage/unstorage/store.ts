@@ -3,22 +3,20 @@
  * journal; a start that finds a journal carries it out. So a commit is all or nothing if the driver writes one item so.
  */
 import type { Driver } from "unstorage";
-import { ConflictError, StartError, StorageError } from "../../../core/model/errors.ts";
+import { ConflictError, StorageError } from "../../../core/model/errors.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
 import type { Change, Entry, RangeOptions } from "../../../core/ports/storage.ts";
 import { unmet } from "../embedded/conditions.ts";
 import { pool } from "../embedded/parallel.ts";
 import { sortedMap } from "../embedded/sorted-map.ts";
 import type { EmbeddedStore } from "../embedded/storage.ts";
-import { JOURNAL, drop, get, itemKey, itemName, itemText, itemValue, put } from "./items.ts";
+import { JOURNAL, drop, get, itemName, itemText, itemValue, put } from "./items.ts";
+import { listKeys, probe, readJournal, type Writes } from "./start.ts";
 
 /** Items read or written at once. */
 const AT_ONCE = 16;
 /** Commits that share one journal. */
 const GROUP = 256;
-
-/** The values to write; `null` stands for a removal. */
-type Writes = ReadonlyMap<string, string | null>;
 
 interface Pending {
   readonly changes: readonly Change[];
@@ -37,6 +35,8 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
   let unfinished: Writes = new Map();
   /** Reads under way. Each is marked when its item is written meanwhile. */
   const readings = new Set<{ readonly key: string; overtaken: boolean }>();
+  /** Keys whose items were found broken, until they are read or written again. */
+  const torn = new Set<string>();
   /** A journal that should not exist could not be removed. */
   let stale = false;
   const pending: Pending[] = [];
@@ -55,10 +55,15 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
     } catch (error) {
       // Most drivers write in place: a read during a write may have seen half of an item.
       if (reading.overtaken && (error as StorageError).fault === "broken") return await read(key);
+      if ((error as StorageError).fault === "broken" && !torn.has(key)) {
+        torn.add(key);
+        log.error("an item cannot be read", { key, item: name });
+      }
       throw error;
     } finally {
       readings.delete(reading);
     }
+    torn.delete(key);
     if (value !== undefined || keys.get(key) === undefined) return value;
     if (reading.overtaken) return await read(key);
     keys.delete(key);
@@ -81,6 +86,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
     unfinished = writes;
     for (const reading of readings) if (writes.has(reading.key)) reading.overtaken = true;
     for (const [key, value] of writes) {
+      torn.delete(key);
       if (value === null) keys.delete(key);
       else keys.set(key, "");
     }
@@ -156,7 +162,10 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
     for (let edge = after; found.length < limit;) {
       const wanted = limit - found.length;
       const page = keys.range(prefix, { after: edge, limit: wanted, reverse });
-      const values = await readMany(page.map(({ key }) => key));
+      const values = await readMany(
+        page.map(({ key }) => key),
+        readWhole,
+      );
       for (const [i, { key }] of page.entries()) {
         const value = values[i];
         if (value !== undefined) found.push({ key, value });
@@ -167,9 +176,19 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
     return found;
   }
 
-  async function readMany(wanted: readonly string[]): Promise<(string | undefined)[]> {
+  /** Leaves out a broken item, which would stop everything that reads its prefix: it is counted, and named in the log. */
+  async function readWhole(key: string): Promise<string | undefined> {
+    try {
+      return await read(key);
+    } catch (error) {
+      if ((error as StorageError).fault === "broken") return undefined;
+      throw error;
+    }
+  }
+
+  async function readMany(wanted: readonly string[], readOne = read): Promise<(string | undefined)[]> {
     const values: (string | undefined)[] = [];
-    await pool([...wanted.entries()], AT_ONCE, async ([i, key]) => void (values[i] = await read(key)));
+    await pool([...wanted.entries()], AT_ONCE, async ([i, key]) => void (values[i] = await readOne(key)));
     return wanted.map((_, i) => values[i]);
   }
 
@@ -188,58 +207,13 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
         pending.push({ changes, resolve, reject });
         committing ??= commitAll();
       }),
-    getMany: readMany,
+    getMany: (wanted) => readMany(wanted),
     range,
     count: async (prefix) => keys.count(prefix),
-    status: async () => ({ driver: driver.name ?? "unnamed", rows: keys.size }),
+    status: async () => ({ driver: driver.name ?? "unnamed", rows: keys.size, unreadable: torn.size }),
     async close() {
       await committing;
       await driver.dispose?.();
     },
   };
-}
-
-/** Reads what a crash left in the journal; a torn journal was never acknowledged. */
-async function readJournal(driver: Driver, log: Log): Promise<Writes | undefined> {
-  try {
-    const text = itemValue(await driver.getItem(JOURNAL, {}), JOURNAL);
-    return text === undefined ? undefined : new Map(JSON.parse(text) as [string, string | null][]);
-  } catch (error) {
-    if (!(error instanceof StorageError)) throw new StartError(69, "the driver cannot read", { cause: error });
-    log.error("a torn journal is dropped: its commit was never acknowledged", { item: JOURNAL });
-    return new Map();
-  }
-}
-
-/** @returns how many items are not the relay's */
-async function listKeys(driver: Driver, add: (key: string) => void): Promise<number> {
-  let foreign = 0;
-  for (const name of await driver.getKeys("", {})) {
-    const key = itemKey(name);
-    if (key !== undefined) add(key);
-    else if (name !== JOURNAL) foreign++;
-  }
-  return foreign;
-}
-
-async function probe(driver: Driver): Promise<void> {
-  const key = "meta:probe";
-  const name = itemName(key);
-  const value = '{"a":1.0}\n"żółć"';
-  try {
-    const before = await driver.getItem(name, {});
-    if (before === null || before === undefined) {
-      await put(driver, name, itemText(value));
-      const same = itemValue(await driver.getItem(name, {}), name) === value;
-      const listed = (await driver.getKeys("", {})).some((listedName) => itemKey(listedName) === key);
-      await drop(driver, name);
-      if (!same || !listed) throw new StorageError("broken", "it did not return what was written to it");
-    }
-  } catch (error) {
-    throw new StartError(
-      78,
-      `the driver ${driver.name ?? ""} cannot be used: ${error instanceof Error ? error.message : String(error)}`,
-      { cause: error },
-    );
-  }
 }
