@@ -41,21 +41,40 @@ export async function* everyEntry(storage: Pick<Storage, "range">, prefix: strin
   }
 }
 
+/** Changed subscriptions of a key that are read by themselves. Where more have changed, all are read again. */
+const MOST_CHANGED = PAGE;
+/** How often what changed meanwhile is read before an answer that is already out of date is returned; at least 2. */
+const PASSES = 16;
+
 interface KeyEntry {
-  /** The pending read; later its result. */
+  /** The pending first read of all; later the list, which is as stored but for what has changed. */
   live: MaybePromise<readonly Subscription[]>;
   readonly byId: Map<string, Subscription>;
+  /** Subscriptions that have changed since they were read, each with the number of its last change. */
+  readonly changed: Map<string, number>;
+  /** The pending read of what has changed. */
+  reading?: Promise<void>;
 }
 
 /**
- * A key's entry is in the map from before its read begins, and a change removes it. So a read that a change overtook is
- * never kept.
+ * A key's entry is in the map from before its read begins, and a change is noted in it until the row is read again. A
+ * row that changes while it is read stays noted. So a read that a change overtook is never kept. Only changed rows are
+ * read again, because a key with many subscriptions that change all the time would otherwise never have a list. One
+ * version of a record stays one object, by which others know that it has not changed.
  */
 export function createSubscriptionCache(
-  storage: Pick<Storage, "range" | "getItem" | "watch">,
+  storage: Pick<Storage, "range" | "getItem" | "getMany" | "watch">,
 ): SubscriptionCache & Disposable {
   const entries = new Map<string, KeyEntry>();
   const tombstones = new Map<string, Promise<Subscription | undefined>>();
+  let changes = 0;
+
+  function note(keyId: string, id: string): void {
+    tombstones.delete(`${keyId} ${id}`);
+    const entry = entries.get(keyId);
+    entry?.changed.set(id, ++changes);
+    if (entry !== undefined && entry.changed.size > MOST_CHANGED) entries.delete(keyId);
+  }
 
   const unwatch = storage.watch((keys) => {
     for (const key of keys) {
@@ -66,8 +85,7 @@ export function createSubscriptionCache(
         continue;
       }
       const { keyId, id } = parseSubscriptionKey(key);
-      entries.delete(keyId);
-      tombstones.delete(`${keyId} ${id}`);
+      note(keyId, id);
     }
   });
 
@@ -75,6 +93,34 @@ export function createSubscriptionCache(
     const live = await liveOf(storage, keyId);
     for (const subscription of live) into.byId.set(subscription.id, subscription);
     return (into.live = live);
+  }
+
+  async function readChanged(keyId: string, entry: KeyEntry): Promise<void> {
+    const { byId, changed } = entry;
+    const asked = [...changed];
+    const texts = await storage.getMany(asked.map(([id]) => subscriptionKey(keyId, id)));
+    let other = false;
+    for (const [i, [id, change]] of asked.entries()) {
+      other = put(byId, id, texts[i]) || other;
+      if (changed.get(id) === change) changed.delete(id);
+    }
+    if (other) entry.live = [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  /** Returns the list with what has changed until now. */
+  async function current(keyId: string, entry: KeyEntry): Promise<readonly Subscription[]> {
+    await entry.live;
+    try {
+      for (let pass = 0; entry.changed.size > 0 && pass < PASSES; pass++) {
+        // The pending one may have begun before the change; the one after it has not.
+        entry.reading ??= readChanged(keyId, entry).finally(() => (entry.reading = undefined));
+        await entry.reading;
+      }
+    } catch (error) {
+      if (entries.get(keyId) === entry) entries.delete(keyId);
+      throw error;
+    }
+    return entry.live;
   }
 
   function entryOf(keyId: string): KeyEntry {
@@ -86,7 +132,7 @@ export function createSubscriptionCache(
       }
       return known;
     }
-    const made: KeyEntry = { live: [], byId: new Map() };
+    const made: KeyEntry = { live: [], byId: new Map(), changed: new Map() };
     setNewest(entries, keyId, made, KEYS_HELD);
     const reading = read(keyId, made);
     made.live = reading;
@@ -113,10 +159,15 @@ export function createSubscriptionCache(
   }
 
   return {
-    of: (keyId) => entryOf(keyId).live,
+    of(keyId) {
+      const entry = entryOf(keyId);
+      return entry.changed.size === 0 ? entry.live : current(keyId, entry);
+    },
     get(keyId, id) {
-      const { live, byId } = entryOf(keyId);
-      if (live instanceof Promise) return live.then(() => byId.get(id) ?? deleted(keyId, id));
+      const entry = entryOf(keyId);
+      const { live, byId, changed } = entry;
+      if (live instanceof Promise || changed.has(id))
+        return current(keyId, entry).then(() => byId.get(id) ?? deleted(keyId, id));
       return byId.get(id) ?? deleted(keyId, id);
     },
     [Symbol.dispose]() {
@@ -125,6 +176,16 @@ export function createSubscriptionCache(
       tombstones.clear();
     },
   };
+}
+
+/** Puts a row that was read again in its place. @returns false when it is the same version */
+function put(byId: Map<string, Subscription>, id: string, text: string | undefined): boolean {
+  const known = byId.get(id);
+  if (known !== undefined && JSON.stringify(known) === text) return false;
+  const subscription = text === undefined ? undefined : decodeSubscription(text);
+  if (!isLive(subscription)) return byId.delete(id);
+  byId.set(id, subscription);
+  return true;
 }
 
 /** Reads the live subscriptions of a key from storage. */

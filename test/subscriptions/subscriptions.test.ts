@@ -85,6 +85,81 @@ describe("the subscription cache", () => {
     expect((await directory.of("key_1"))[0]?.status).toBe("disabled");
   });
 
+  it("reads again only what has changed, and keeps one object for each version of a record", async () => {
+    const { store, storage, tell } = watched();
+    for (const name of ["a", "b", "d"]) put(store, subscription(name));
+    using directory = createSubscriptionCache(storage);
+    const before = await directory.of("key_1");
+    store.range = () => Promise.reject(new Error("all are read again"));
+    put(store, subscription("b", { status: "disabled" }));
+    put(store, subscription("c"));
+    store.rows.delete(subscriptionKey("key_1", "sub_d"));
+    // A row may be named although it has not changed.
+    tell(["a", "b", "c", "d"].map((name) => subscriptionKey("key_1", `sub_${name}`)));
+    const after = await directory.of("key_1");
+    expect(after.map(({ id, status }) => `${id} ${status}`)).toEqual([
+      "sub_a active",
+      "sub_b disabled",
+      "sub_c active",
+    ]);
+    expect(after[0]).toBe(before[0]);
+    expect(directory.get("key_1", "sub_b")).toBe(after[1]);
+    expect(directory.of("key_1")).toBe(after);
+  });
+
+  it("answers for those that have not changed while the others are read", async () => {
+    const { store, storage, tell } = watched();
+    for (const name of ["a", "b"]) put(store, subscription(name));
+    using directory = createSubscriptionCache(storage);
+    const [first] = await directory.of("key_1");
+    put(store, subscription("b", { status: "disabled" }));
+    tell([subscriptionKey("key_1", "sub_b")]);
+    const second = directory.get("key_1", "sub_b");
+    expect(directory.get("key_1", "sub_a")).toBe(first);
+    expect(await second).toMatchObject({ status: "disabled" });
+  });
+
+  it("reads a row once more that changes while it is read", async () => {
+    const { store, storage, tell } = watched();
+    put(store, subscription("a"));
+    using directory = createSubscriptionCache(storage);
+    await directory.of("key_1");
+    const { getMany } = store;
+    let during: (() => void) | undefined = () => {
+      put(store, subscription("a", { status: "disabled" }));
+      tell([subscriptionKey("key_1", "sub_a")]);
+    };
+    store.getMany = async (keys) => {
+      const rows = await getMany(keys);
+      during?.();
+      during = undefined;
+      return rows;
+    };
+    put(store, subscription("a", { events: ["*"] }));
+    tell([subscriptionKey("key_1", "sub_a")]);
+    expect(await directory.of("key_1")).toMatchObject([{ status: "disabled" }]);
+  });
+
+  it("reads all again once very many have changed, or when a changed one cannot be read", async () => {
+    const { store, storage, tell } = watched();
+    put(store, subscription("a"));
+    using directory = createSubscriptionCache(storage);
+    await directory.of("key_1");
+    let reads = 0;
+    const { range } = store;
+    store.range = (...args) => (reads++, range(...args));
+    tell(Array.from({ length: 501 }, (_, i) => subscriptionKey("key_1", `sub_${i}`)));
+    expect(await directory.of("key_1")).toHaveLength(1);
+    expect(reads).toBe(1);
+    store.rows.set(subscriptionKey("key_1", "sub_b"), "{");
+    tell([subscriptionKey("key_1", "sub_b")]);
+    await expect(directory.of("key_1")).rejects.toMatchObject({ fault: "broken" });
+    await expect(directory.of("key_1")).rejects.toMatchObject({ fault: "broken" });
+    put(store, subscription("b"));
+    tell([subscriptionKey("key_1", "sub_b")]);
+    expect(await directory.of("key_1")).toHaveLength(2);
+  });
+
   it("knows the deleted ones too, and lists them not", async () => {
     const { store, storage, tell } = watched();
     using directory = createSubscriptionCache(storage);
