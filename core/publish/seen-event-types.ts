@@ -2,10 +2,10 @@
  * Writes rows that name the keys and event types in use, with the first event of each: types of the whole relay and of
  * each key.
  */
-import { apiKeyKey, keyTypeKey, typeKey } from "../model/keys.ts";
+import { apiKeyKey, keyTypeKey, parseTypeKey, typeKey } from "../model/keys.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 
-/** Types remembered as written, over all keys. A forgotten one costs a read. */
+/** Keys and their types remembered as written, together. A forgotten key costs a read. */
 const HELD = 50_000;
 /** Most types of one key that are written. A publisher that invents names must not add a row to each event for ever. */
 const NAMED = 1_000;
@@ -24,24 +24,47 @@ export interface SeenEventTypes {
   written(events: readonly { readonly keyId: string; readonly type: string }[]): void;
 }
 
-export function createSeenEventTypes(storage: Pick<Storage, "getMany">): SeenEventTypes {
-  /** Types by key; the oldest key is dropped first. */
+/** Stands for the types of a key that has as many as are written, in little room: none of its names need be known. */
+const FULL = new Set<string>();
+
+export function createSeenEventTypes(storage: Pick<Storage, "getMany" | "range">): SeenEventTypes {
+  /** Stored types by key; the oldest key is dropped first. */
   const used = new Map<string, Set<string>>();
   let held = 0;
 
   function known({ keyId, type }: { readonly keyId: string; readonly type: string }): boolean {
     const types = used.get(keyId);
-    return types !== undefined && (types.has(type) || types.size >= NAMED);
+    return types !== undefined && (types === FULL || types.has(type));
+  }
+
+  /** Holds the types of a key. @param more how many places that takes in addition: one for the key, one for each type */
+  function hold(keyId: string, types: Set<string>, more: number): void {
+    const full = types.size >= NAMED;
+    used.set(keyId, full ? FULL : types);
+    held += full ? more - types.size : more;
+    while (held > HELD) {
+      const [oldest, gone] = used.entries().next().value as [string, Set<string>];
+      used.delete(oldest);
+      held -= 1 + gone.size;
+    }
+  }
+
+  /** Reads the types of a key, all of which count: a restart, or a dropped key, does not give it another thousand. */
+  async function load(keyId: string): Promise<void> {
+    const rows = await storage.range(keyTypeKey(keyId, ""), { limit: NAMED });
+    if (!used.has(keyId)) hold(keyId, new Set(rows.map(({ key }) => parseTypeKey(key))), 1 + rows.length);
   }
 
   return {
     known,
     async missing(events, now) {
       const rows = new Set<string>();
+      const unread = new Set(events.map(({ keyId }) => keyId).filter((keyId) => !used.has(keyId)));
+      await Promise.all([...unread].map(load));
       for (const event of events) {
         if (known(event)) continue;
         const { keyId, type } = event;
-        if (!used.has(keyId)) rows.add(apiKeyKey(keyId));
+        if ((used.get(keyId)?.size ?? 0) === 0) rows.add(apiKeyKey(keyId));
         rows.add(typeKey(type));
         rows.add(keyTypeKey(keyId, type));
       }
@@ -55,16 +78,11 @@ export function createSeenEventTypes(storage: Pick<Storage, "getMany">): SeenEve
     },
     written(events) {
       for (const event of events) {
-        if (known(event)) continue;
         const { keyId, type } = event;
-        let types = used.get(keyId);
-        if (types === undefined) used.set(keyId, (types = new Set()));
-        types.add(type);
-        held++;
-        if (held <= HELD) continue;
-        const [oldest, gone] = used.entries().next().value as [string, Set<string>];
-        used.delete(oldest);
-        held -= gone.size;
+        const types = used.get(keyId);
+        // One that was dropped meanwhile is read again with its next event.
+        if (types === undefined || known(event)) continue;
+        hold(keyId, types.add(type), 1);
       }
     },
   };
