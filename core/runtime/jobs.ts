@@ -1,6 +1,8 @@
-/** Runs the scheduled jobs: node-cron wakes them (UTC), and each tick runs once over all nodes. */
+/** Runs the scheduled jobs: node-cron reads their schedules (UTC), and each tick runs once over all nodes. */
 import cron, { type ScheduledTask } from "node-cron";
 import { tickKey } from "../model/keys.ts";
+import { tellTicks } from "../model/ticks.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import type { Job } from "../ports/plan.ts";
@@ -14,8 +16,6 @@ export interface Jobs {
   tick(job: Job, at: Date): Promise<boolean>;
 }
 
-/** How late a tick may still run, ms: a busy minute must not skip a nightly job. */
-const TOLERANCE_MS = 55_000;
 /** A stored tick that is this far ahead, ms, came from a wrong clock and blocks no job. */
 const WRONG_MS = 3_600_000;
 
@@ -24,10 +24,11 @@ export function createJobs(deps: {
   readonly storage: Pick<Storage, "getItem" | "commit">;
   readonly run: (job: Job, signal: AbortSignal) => Promise<number>;
   readonly log: Log;
+  readonly clock: Pick<Clock, "now" | "sleep">;
 }): Jobs {
-  const { jobs, storage, run, log } = deps;
+  const { jobs, storage, run, log, clock } = deps;
   const stopping = new AbortController();
-  const running = new Set<Promise<unknown>>();
+  const running = new Map<Job, Promise<unknown>>();
   let tasks: ScheduledTask[] = [];
 
   /** Claims the tick for this node; false when another node has it. */
@@ -48,32 +49,30 @@ export function createJobs(deps: {
     return true;
   }
 
-  function wake(job: Job, at: Date): Promise<unknown> {
+  /** Leaves a tick out while the job still runs for an earlier one. */
+  function wake(job: Job, at: Date): void {
+    if (running.has(job)) return log.warn("a job still runs, and a tick of it is left out", { job: job.name });
     const ran = tick(job, at)
       .catch((error: unknown) => log.error("a job failed", { job: job.name, error: String(error) }))
-      .finally(() => running.delete(ran));
-    running.add(ran);
-    return ran;
+      .finally(() => running.delete(job));
+    running.set(job, ran);
   }
 
   return {
     tick,
     start() {
-      tasks = jobs.map((job) =>
-        cron.schedule(job.schedule, ({ date }) => wake(job, date), {
-          timezone: "UTC",
-          name: job.name,
-          noOverlap: true,
-          missedExecutionTolerance: TOLERANCE_MS,
-          unref: true,
-        }),
-      );
+      tasks = jobs.map((job) => {
+        const task = cron.createTask(job.schedule, () => undefined, { timezone: "UTC", name: job.name });
+        const schedule = { expression: job.schedule, matches: (at: Date): boolean => task.match(at) };
+        void tellTicks(clock, schedule, stopping.signal, (at) => wake(job, at));
+        return task;
+      });
     },
     async stop() {
       stopping.abort(new Error("stopping"));
       for (const task of tasks) await task.destroy();
       tasks = [];
-      await Promise.all(running);
+      await Promise.all(running.values());
     },
   };
 }

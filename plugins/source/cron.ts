@@ -2,6 +2,8 @@
 import { StartError, refuseOptions } from "../../core/model/errors.ts";
 import { isEventName, isKeyId } from "../../core/model/names.ts";
 import type { FieldError } from "../../core/model/problem.ts";
+import { tellTicks } from "../../core/model/ticks.ts";
+import type { Clock } from "../../core/ports/clock.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Source } from "../../core/ports/source.ts";
 import { createIntake } from "./messages/intake.ts";
@@ -32,12 +34,14 @@ export interface CronOptions {
 }
 
 /** Calls `tick` with the time of each tick, until what it returns is called. @throws StartError 78 for a wrong schedule */
-export type Schedule = (schedule: string, tick: (at: Date) => void) => Promise<() => Promise<void>>;
+export type Schedule = (
+  schedule: string,
+  tick: (at: Date) => void,
+  clock: Pick<Clock, "now" | "sleep">,
+) => Promise<() => Promise<void>>;
 
 /** Ticks that wait while nothing can be stored; beyond them the newest is dropped. */
 const MOST_WAITING = 1_000;
-/** How late a tick may still run, ms. */
-const TOLERANCE_MS = 55_000;
 /** Five or six fields of the letters that they may have; the rest is judged with the whole config (`Plugin.schedules`). */
 const EXPRESSION = /^\s*(?:[\w*/,#-]+\s+){4,5}[\w*/,#-]+\s*$/;
 
@@ -61,7 +65,7 @@ export function cronOn(options: CronOptions, schedule: Schedule): Plugin<"source
       refuseOptions(problems);
       // So that a wrong schedule is found before anything starts.
       await (
-        await schedule(options.schedule, () => {})
+        await schedule(options.schedule, () => {}, ctx.clock)
       )();
       return createCron(options, schedule, ctx);
     },
@@ -119,7 +123,7 @@ function createCron({ event, name, ...rest }: CronOptions, schedule: Schedule, c
     async start(accept) {
       if (intake.stopping.aborted || stopTicks !== undefined) return;
       intake.start(accept);
-      stopTicks = await schedule(rest.schedule, tick);
+      stopTicks = await schedule(rest.schedule, tick, ctx.clock);
     },
     async stop() {
       await stopTicks?.();
@@ -129,15 +133,19 @@ function createCron({ event, name, ...rest }: CronOptions, schedule: Schedule, c
   };
 }
 
-async function nodeCron(schedule: string, tick: (at: Date) => void): Promise<() => Promise<void>> {
+async function nodeCron(
+  schedule: string,
+  tick: (at: Date) => void,
+  clock: Pick<Clock, "now" | "sleep">,
+): Promise<() => Promise<void>> {
   const { default: lib } = await import("node-cron");
   if (!lib.validate(schedule)) throw new StartError(78, `schedule is no cron expression: ${schedule}`);
-  const task = lib.schedule(schedule, ({ date }) => tick(date), {
-    timezone: "UTC",
-    missedExecutionTolerance: TOLERANCE_MS,
-    unref: true,
-  });
+  const task = lib.createTask(schedule, () => undefined, { timezone: "UTC" });
+  const stopping = new AbortController();
+  const over = tellTicks(clock, { expression: schedule, matches: (at) => task.match(at) }, stopping.signal, tick);
   return async () => {
+    stopping.abort(new Error("stopping"));
+    await over;
     await task.destroy();
   };
 }

@@ -47,7 +47,13 @@ describe("a tick", () => {
     await using test = await testPath();
     const ran: string[] = [];
     const nodes = ["one", "two", "three"].map((name) =>
-      createJobs({ jobs: [job()], storage: test.storage, run: async () => ran.push(name), log: quietLog() }),
+      createJobs({
+        jobs: [job()],
+        storage: test.storage,
+        run: async () => ran.push(name),
+        log: quietLog(),
+        clock: test.clock,
+      }),
     );
     const at = new Date(test.clock.now());
     // The nodes' timers do not ring in the same millisecond.
@@ -64,7 +70,13 @@ describe("a tick", () => {
 
   it("that a clock took a day ahead of its time holds up none of today", async () => {
     await using test = await testPath();
-    const node = createJobs({ jobs: [job()], storage: test.storage, run: async () => 1, log: quietLog() });
+    const node = createJobs({
+      jobs: [job()],
+      storage: test.storage,
+      run: async () => 1,
+      log: quietLog(),
+      clock: test.clock,
+    });
     const today = (minutes: number): Date => new Date(test.clock.now() + minutes * 60_000);
     expect(await node.tick(job(), new Date(test.clock.now() + DAY_MS))).toBe(true);
     expect(await node.tick(job(), today(0))).toBe(true);
@@ -76,7 +88,13 @@ describe("a tick", () => {
     await using test = await testPath();
     const jobs = [job({ name: "retention" }), job(), job()];
     const ran: Job[] = [];
-    const node = createJobs({ jobs, storage: test.storage, run: async (one) => ran.push(one), log: quietLog() });
+    const node = createJobs({
+      jobs,
+      storage: test.storage,
+      run: async (one) => ran.push(one),
+      log: quietLog(),
+      clock: test.clock,
+    });
     for (const one of jobs) expect(await node.tick(one, new Date(test.clock.now()))).toBe(true);
     expect(ran).toEqual(jobs);
   });

@@ -92,7 +92,7 @@ export function composeRelay(plan: Plan, around: SetupContext): NodeRelay {
       observerPlugins,
       fanoutBounds: FANOUT_BOUNDS,
     });
-    const jobs = createJobs({ jobs: plan.jobs, storage, run: runJob(path), log });
+    const jobs = createJobs({ jobs: plan.jobs, storage, run: runJob(path), log, clock });
     const gateway = composeGateway({ ...ports, ...surroundings });
     const { auth, offer: portal } = composePortal({ plan, clock, keys, storage, auth: ports.auth });
     const served = {

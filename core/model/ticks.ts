@@ -1,0 +1,51 @@
+/**
+ * Finds the ticks of a cron schedule by looking at the wall clock again and again. No wait is longer than a minute, so that a
+ * clock which is set, forwards or back, holds up no later tick.
+ */
+
+/** The part of the clock port that it needs. */
+interface Sleeper {
+  now(): number;
+  sleep(until: number, signal?: AbortSignal): Promise<void>;
+}
+
+export interface TickSchedule {
+  /** A cron expression of five fields, or of six with seconds first. */
+  readonly expression: string;
+  /** Whether the expression names this second. */
+  readonly matches: (at: Date) => boolean;
+}
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+/** How late a tick may still run, ms: a busy minute must not skip a nightly job. */
+const TOLERANCE_MS = 55_000;
+
+/**
+ * Calls `tick` with the time of each tick from now on. Ticks that a clock set forwards has passed are left out; those that
+ * come again because it was set back are told again. Resolves when the signal aborts; never rejects.
+ */
+export async function tellTicks(
+  clock: Sleeper,
+  { expression, matches }: TickSchedule,
+  signal: AbortSignal,
+  tick: (at: Date) => void,
+): Promise<void> {
+  const step = expression.trim().split(/\s+/).length === 6 ? SECOND_MS : MINUTE_MS;
+  const stepOf = (at: number): number => Math.floor(at / step) * step;
+  /** Everything up to this time has been looked at. */
+  let seen = stepOf(clock.now());
+  for (;;) {
+    try {
+      await clock.sleep(stepOf(clock.now()) + step, signal);
+    } catch {
+      return;
+    }
+    const now = clock.now();
+    const last = stepOf(now);
+    if (now < seen - TOLERANCE_MS) seen = last;
+    for (let at = Math.max(seen, stepOf(now - TOLERANCE_MS - 1)) + step; at <= last; at += step)
+      if (matches(new Date(at))) tick(new Date(at));
+    seen = Math.max(seen, last);
+  }
+}
