@@ -135,6 +135,23 @@ describe("SIGHUP", () => {
     },
   );
 
+  it(
+    "names what needs a restart, also where it holds secrets, and shows none of them",
+    { timeout: 240_000 },
+    async () => {
+      names([]);
+      const guarded = (token: string, more = ""): void =>
+        config(`limits: { check: { token: "${token}" } }, metrics: { token: "${token}-m" }${more}`);
+      guarded("the-first-token-of-the-proxy");
+      await using relay = startCommand(["start"], { cwd: folder, env: { RELAY_PUBLISH_TOKEN: "the-token" } });
+      expect(await publish(relay, "a:b")).toBe(202);
+      guarded("the-second-token-of-the-proxy", `, notify: { to: [{ url: "https://chat.example.com/hidden" }] }`);
+      const lines = await hangUp(relay, /reloaded.*\n(?:.*\n)?/);
+      expect(lines).toContain('"detail":"limits.check metrics notify"');
+      expect(await hangUp(relay, /take a restart.*\n/)).not.toMatch(/-token-of-|hidden/);
+    },
+  );
+
   it("takes over the schemas of event types, the first ones too", { timeout: 240_000 }, async () => {
     names(["a:b"]);
     config("events: names");

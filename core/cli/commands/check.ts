@@ -5,7 +5,7 @@ import type { Command, Given } from "../support/command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
 import { EX_CONFIG, EX_DATAERR, EX_OK } from "../support/exit.ts";
 import { fields, json, printable, printTable } from "../support/output.ts";
-import { effective } from "../support/reload.ts";
+import { DIGEST_KEY, digests, effective } from "../support/reload.ts";
 import { loadFor } from "../support/load-config.ts";
 
 const check: Command = {
@@ -23,7 +23,9 @@ const check: Command = {
       if (given.flag("data")) return await checkStored(plan, given, around);
       const { configWarnings } = await import("../../../config/warnings.ts");
       const warnings = configWarnings(plan);
-      if (given.flag("json")) around.print(json({ ok: true, file, problems: [], warnings, plan: effective(plan) }));
+      const key = around.env[DIGEST_KEY];
+      const shown = { ...effective(plan), ...(key !== undefined && digests(plan, key)) };
+      if (given.flag("json")) around.print(json({ ok: true, file, problems: [], warnings, plan: shown }));
       else around.print(summary(plan, file));
       if (!given.flag("json"))
         for (const { path, message } of warnings) around.say(`relay: warning: ${printable(`${path}: ${message}`)}`);

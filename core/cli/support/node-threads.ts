@@ -14,7 +14,7 @@ import type { ThreadStart } from "../../runtime/threads/node-thread.ts";
 import type { Spawn } from "../../runtime/threads/node-worker.ts";
 import { runNode } from "../../runtime/threads/run-node.ts";
 import { EX_CONFIG } from "./exit.ts";
-import { effective } from "./reload.ts";
+import { digests, effective } from "./reload.ts";
 import type { StartedBy } from "./started-by.ts";
 import { transformSpawner } from "./transform-processes.ts";
 
@@ -72,7 +72,7 @@ export function runThread(data: unknown, parent: Pick<MessagePort, "postMessage"
   runNode({ ...around, start, transforms: transformSpawner(by), sideThread, load });
 }
 
-/** Everything of a plan but plug-ins, secrets and what may change while the process runs. */
+/** Everything of a plan but plug-ins and what may change while the process runs; digests of what may hold secrets. */
 function fixed(plan: Plan): string {
   const {
     limits: _,
@@ -83,5 +83,5 @@ function fixed(plan: Plan): string {
     transforms: ______,
     ...rest
   } = effective(plan);
-  return JSON.stringify(rest);
+  return JSON.stringify({ ...rest, ...digests(plan, "") });
 }

@@ -5,6 +5,7 @@
  * config that hangs or throws must not disturb the running relay.
  */
 import { execFile } from "node:child_process";
+import { createHmac, randomBytes } from "node:crypto";
 import { isSea } from "node:sea";
 import type { Log } from "../../ports/plugin.ts";
 import type { Relay } from "../../runtime/compose/compose.ts";
@@ -20,14 +21,35 @@ export function effective(plan: Plan): Effective {
     plan;
   const { subscriptions, intake, log, gateway, jobs, dashboard, threads, storage, sources, transports, auth } = plan;
   const names = (plugins: readonly { readonly name: string }[]): string[] => plugins.map(({ name }) => name);
-  const { transformLimits, transforms } = plan;
+  const { transformLimits, transforms, observers } = plan;
   return {
     ...{ dataDir, server, events, eventTypes, retry, delivery, guard, limits, abuse, stepUp, health, signature },
-    ...{ transforms: Object.keys(transforms), transformLimits },
+    ...{ transforms: Object.keys(transforms), transformLimits, observers: names(observers) },
     ...{ subscriptions, intake, log, gateway, jobs, dashboard, threads },
     ...{ storage: storage.name, sources: names(sources), transports: names(transports), auth: auth.name },
   };
 }
+
+/** Set for the process that reads the config again: it then prints digests of what may hold secrets, made with this. */
+export const DIGEST_KEY = "RELAY_DIGEST_KEY";
+
+/** Digests of the parts of a plan that may hold secrets: enough to see that one was changed. @param key never stored */
+export function digests(plan: Plan, key: string): Readonly<Record<string, string>> {
+  const { limitsCheck, metrics, notify, portal, keys } = plan;
+  const digest = (part: unknown): string =>
+    createHmac("sha256", key)
+      .update(JSON.stringify(part) ?? "")
+      .digest("base64url");
+  return {
+    "limits.check": digest(limitsCheck),
+    metrics: digest(metrics),
+    notify: digest(notify),
+    portal: digest(portal),
+    keys: digest(keys),
+  };
+}
+
+const digestKey = randomBytes(32).toString("base64url");
 
 /** The result of reading the config again: a plan, or every problem. */
 type Reread =
@@ -66,7 +88,7 @@ export function rereader(
     new Promise((resolve) => {
       const options = {
         cwd,
-        env: { ...env, ...flags },
+        env: { ...env, ...flags, [DIGEST_KEY]: digestKey },
         timeout: READ_MS,
         maxBuffer: 16 * 1024 * 1024,
       };
@@ -97,7 +119,7 @@ export function reloader(
   log: Log,
 ): () => Promise<void> {
   // Compared as JSON, as the child process prints it.
-  let known = JSON.parse(JSON.stringify(effective(plan))) as Effective;
+  let known = JSON.parse(JSON.stringify({ ...effective(plan), ...digests(plan, digestKey) })) as Effective;
   let reading: Promise<void> | undefined;
   let again = false;
 
