@@ -17,7 +17,7 @@ import { createFindRoute, gatewayRoutes, normalPath, queryOf } from "./request-p
 import type { GatewayRoute } from "./request-path.ts";
 import { checkBody, hasUpload, openUpload } from "./upload.ts";
 import { createPlaces, type UploadPlace } from "./places.ts";
-import { createUpstreamRest } from "./rest.ts";
+import { createUpstreamRest, type UpstreamRest } from "./rest.ts";
 import { createUpstream } from "./upstream.ts";
 import type { Answering, Upstream, UpstreamOptions } from "./upstream.ts";
 import { envelope, problemOf } from "../http/reply.ts";
@@ -28,6 +28,7 @@ export interface GatewayDeps {
   /** Left out, only `GET /v1/health` answers, for the relay itself. */
   readonly upstream?: (Omit<UpstreamOptions, "clock"> & { readonly keyHeader: string }) | undefined;
   readonly limits: Pick<Limiter, "check">;
+  readonly rest?: UpstreamRest | undefined;
   /** Proxies in front of the relay. Their `X-Forwarded-Proto` and `-Host` are taken as true. */
   readonly trustedProxies: readonly string[];
   readonly clock: Clock;
@@ -57,7 +58,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const routes = gatewayRoutes(deps.rows);
   const find = createFindRoute(routes);
   const upstream = deps.upstream && createUpstream({ clock, ...deps.upstream });
-  const rest = createUpstreamRest(clock);
+  const { rest = createUpstreamRest(clock) } = deps;
   const places = createPlaces(deps.upstream?.concurrency ?? CONCURRENCY);
   const waiting = createBodyBudget(WAITING_BYTES, 2 * BODY_BYTES);
 

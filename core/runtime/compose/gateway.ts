@@ -7,6 +7,8 @@ import { StartError } from "../../model/errors.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Plan } from "../../ports/plan.ts";
 import type { Log, Route } from "../../ports/plugin.ts";
+import type { ThreadPlace } from "../threads/node-thread.ts";
+import { sharedRest } from "./upstream-rest.ts";
 
 export interface GatewayParts {
   readonly plan: Plan;
@@ -15,19 +17,27 @@ export interface GatewayParts {
   readonly limiter: Limiter;
   /** PEM certificates that are trusted beside the system's. */
   readonly ca: string | undefined;
+  /** Where the relay has several threads. */
+  readonly thread?: Pick<ThreadPlace, "feed" | "count"> | undefined;
 }
 
 /** `/v1`, and `/limits/check` where it is switched on. @throws StartError 78 when the upstream may not be called */
-export function composeGateway({ plan, clock, log, limiter: limits, ca }: GatewayParts): Gateway {
+export function composeGateway({ plan, clock, log, limiter: limits, ca, thread }: GatewayParts): Gateway {
   const rows = Object.keys(plan.limits);
-  const { routes, dispose } = createGateway({
+  const rest = plan.gateway && thread && sharedRest(clock, thread);
+  const { routes, dispose: end } = createGateway({
     rows,
     upstream: plan.gateway && upstreamOf(plan.gateway, clock, ca),
     limits,
+    rest,
     trustedProxies: plan.server.trustedProxies,
     clock,
     log,
   });
+  const dispose = async (): Promise<void> => {
+    await end();
+    rest?.close();
+  };
   if (plan.limitsCheck === undefined) return { routes, dispose };
   const { token } = plan.limitsCheck;
   const check = limitsCheckRoutes({ token, rows, keyHeader: plan.gateway?.keyHeader, limits, clock });
