@@ -1,5 +1,6 @@
-// The gateway in several threads of one process: what one of them learns of the upstream holds for all.
+// The gateway in several threads of one process: what one of them learns of the upstream holds for all, and so do its bounds.
 import { randomUUID } from "node:crypto";
+import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
 import { defaultRows } from "../../config/limits.ts";
 import { createApp } from "../../core/api/http/app.ts";
@@ -12,6 +13,7 @@ import { ask } from "../support/ask.ts";
 import { testClock } from "../support/clock.ts";
 import { startUpstream } from "../support/gateway.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
+import { until } from "../support/until.ts";
 
 /** The gateways of all threads of a process, each with a port of its own. They share the counters, as threads do. */
 async function startThreads(count: number, upstream: string) {
@@ -65,5 +67,26 @@ describe("an upstream behind several threads", () => {
     expect(upstream.seen).toHaveLength(2);
     status = 200;
     expect(await asked(2, "two")).toEqual([200, "30"]);
+  });
+
+  it("has as many requests as behind one, and of one key as many", { timeout: 60_000 }, async () => {
+    const waiting: ServerResponse[] = [];
+    await using upstream = await startUpstream((_req, res) => void waiting.push(res));
+    await using relay = await startThreads(4, upstream.url);
+    const answers: Promise<{ readonly status: number }>[] = [];
+    let settled = 0;
+    const asked = (n: number, key: string): void => {
+      const headers = { "X-API-Key": key, "X-Forwarded-For": `192.0.2.${n % 250}` };
+      const got = ask(relay.ports[n % 4] as number, "GET", "/v1/qr", { headers });
+      answers.push(got.finally(() => settled++));
+    };
+    for (let n = 0; n < 40; n++) asked(n, "one key");
+    await until(() => waiting.length + settled === 40);
+    expect(waiting).toHaveLength(16);
+    for (let n = 0; n < 160; n++) asked(n, `key-${n}`);
+    await until(() => waiting.length + settled === 200);
+    expect(waiting).toHaveLength(128);
+    for (const res of waiting) res.end("{}");
+    await Promise.all(answers);
   });
 });

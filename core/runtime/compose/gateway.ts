@@ -27,7 +27,7 @@ export function composeGateway({ plan, clock, log, limiter: limits, ca, thread }
   const rest = plan.gateway && thread && sharedRest(clock, thread);
   const { routes, dispose: end } = createGateway({
     rows,
-    upstream: plan.gateway && upstreamOf(plan.gateway, clock, ca),
+    upstream: plan.gateway && { ...upstreamOf(plan.gateway, clock, ca), concurrency: concurrencyOf(thread) },
     limits,
     rest,
     trustedProxies: plan.server.trustedProxies,
@@ -47,6 +47,11 @@ export function composeGateway({ plan, clock, log, limiter: limits, ca, thread }
 /** The routes that lead somewhere: without an upstream `/v1` is `GET /v1/health` alone. */
 export const servedRoutes = (routes: readonly Route[], { gateway }: Pick<Plan, "gateway">): readonly Route[] =>
   gateway === undefined ? routes.filter(({ path: at }) => !at.startsWith("/v1/") || at === "/v1/health") : routes;
+
+/** Requests at the upstream at once. The threads of a process share them out. */
+const CONCURRENCY = 128;
+const concurrencyOf = (thread: Pick<ThreadPlace, "count"> | undefined): number =>
+  Math.max(1, Math.floor(CONCURRENCY / (thread?.count ?? 1)));
 
 type UpstreamDeps = NonNullable<Parameters<typeof createGateway>[0]["upstream"]>;
 
