@@ -13,7 +13,7 @@ import type { Call } from "../http/call.ts";
 import { callersOf, credentialsIn } from "./callers.ts";
 import { describeGateway } from "./description.ts";
 import { requestPairs, responsePairs, valuesOf } from "./headers.ts";
-import { createFindRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
+import { askedHost, createFindRoute, gatewayRoutes, normalPath, queryOf } from "./request-path.ts";
 import type { GatewayRoute } from "./request-path.ts";
 import { checkBody, hasUpload, openUpload } from "./upload.ts";
 import { createPlaces, type UploadPlace } from "./places.ts";
@@ -145,6 +145,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const { req, res, method } = call;
     const names = callers.map(({ principal }) => principal);
     checkBody(req, BODY_BYTES);
+    // It left while it was counted: nothing tells of that any more.
+    if (res.destroyed) throw new Gone();
     const end = new AbortController();
     const left = (): void => end.abort(new Gone());
     res.once("close", left);
@@ -245,6 +247,3 @@ function limitsOnly(headers: Readonly<Record<string, string>>): Record<string, s
   const { "Retry-After": _, ...rest } = headers;
   return rest;
 }
-
-/** The host of a request line in absolute form. It takes precedence over `Host` (RFC 9112 §3.2.2). */
-const askedHost = (target: string): string | undefined => /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i.exec(target)?.[1];

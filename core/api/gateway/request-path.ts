@@ -70,6 +70,10 @@ export function queryOf(target: string): string {
     .replaceAll(UNSAFE_IN_QUERY, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`);
 }
 
+/** The host of a request line in absolute form. It takes precedence over `Host` (RFC 9112 §3.2.2). */
+export const askedHost = (target: string): string | undefined =>
+  /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i.exec(target)?.[1];
+
 /**
  * True when some server might read this path as one under `/v1`, however it is spelled, and when that is uncertain.
  * @param path without its query
