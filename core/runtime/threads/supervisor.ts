@@ -52,6 +52,8 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
   });
   let starting: Promise<Started> | undefined;
   let stopping: Promise<void> | undefined;
+  // The threads hand their lines on: only this one can lose some.
+  metrics.onRead(() => metrics.gauge("log_lines_dropped", log.dropped()));
 
   const living = (): NodeWorker[] => [...workers.values()].filter(({ running }) => running);
 
