@@ -9,6 +9,8 @@ export interface StorageFacts {
   readonly durability: Durability;
   /** Optional members of the port that it has. */
   readonly has: readonly OptionalCall[];
+  /** Whether suspensions have to be stored, to outlive the process. */
+  readonly suspends: boolean;
   /** Whether this thread restores stored suspensions. The others would undo what was counted meanwhile. */
   readonly restores: boolean;
   /** See `changed`. */

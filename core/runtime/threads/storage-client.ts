@@ -146,7 +146,8 @@ export async function openStorageClient(port: LinkPort, clock: Clock, reads?: St
     counters: {
       take: (takes: readonly Take[]) => link.call<readonly WindowResult[]>("take", [takes]),
       giveBack: (takes: readonly Take[], taken: readonly WindowResult[]) => link.call<void>("giveBack", [takes, taken]),
-      ...(facts.restores && { restore: (...args) => link.send("restore", ...args) }),
+      // There in every thread, as each stores the suspensions that it begins.
+      ...(facts.suspends && { restore: (...args) => void (facts.restores && link.send("restore", ...args)) }),
     },
     nodes: {
       ask: (message, wait) => link.call<boolean>("ask", [message, wait]),

@@ -134,6 +134,7 @@ export function createStorageHost(deps: {
       name: storage.name ?? "",
       durability,
       has: OPTIONAL_CALLS.filter((name) => storage[name] !== undefined),
+      suspends: counters.restore !== undefined,
       restores: served++ === 0,
       epoch,
     };
