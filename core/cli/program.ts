@@ -164,6 +164,8 @@ function mark(argv: readonly string[], options: readonly Option[]): string[] {
     const [name = "", ...rest] = arg.split("=");
     if (arg === "-") out.push(`${MARK}-`);
     else if (plain.has(arg)) out.push(arg.startsWith("--no-") ? arg : `${arg}=true`);
+    else if (plain.has(name) && (name.startsWith("--no-") || !/^(?:true|false)$/.test(rest.join("="))))
+      throw usage(`${name} takes no value`);
     else if (!valued.has(name)) out.push(arg);
     else if (rest.length > 0) out.push(`${name}=${MARK}${rest.join("=")}`);
     else if (isValue(argv[i + 1])) out.push(`${name}=${MARK}${argv[++i]}`);

@@ -39,6 +39,16 @@ describe("relay replay", () => {
     await receiver.waitFor(10);
   });
 
+  it("only counts when it is asked twice, or in so many words, to only count", async () => {
+    await expect
+      .poll(async () => (await run("replay", "--key", "key_1", "--dry-run")).stdout)
+      .toBe("7 deliveries would go out again\n");
+    const counted = { code: 0, stdout: "7 deliveries would go out again\n", stderr: "" };
+    expect(await run("replay", "--key", "key_1", "--dry-run", "--json", "--json=false", "--dry-run")).toEqual(counted);
+    expect(await run("replay", "--key", "key_1", "--dry-run=true")).toEqual(counted);
+    expect(receiver.requests.length).toBe(10);
+  });
+
   it("keeps its pace over several requests, and needs no second run", async () => {
     await expect
       .poll(async () => (await run("replay", "--key", "key_1", "--dry-run")).stdout)

@@ -64,9 +64,9 @@ export function readGiven(args: readonly string[], options: Readonly<Record<stri
     flag: (name) =>
       name.startsWith("no-")
         ? // cac reads `--no-wait` as the opposite of `--wait`.
-          options[camel(name.slice(3))] === false
+          last(options[camel(name.slice(3))]) === false
         : // It leaves the value of a name with a hyphen in it as text.
-          options[camel(name)] === true || options[camel(name)] === "true",
+          String(last(options[camel(name)])) === "true",
     key: () => {
       const key = required("key");
       if (!isKeyId(key)) throw usage(`--key: ${JSON.stringify(key)} is no id of an API key: ${KEY_FORM}`);
@@ -85,6 +85,9 @@ export function readGiven(args: readonly string[], options: Readonly<Record<stri
     },
   };
 }
+
+/** A flag that is given more than once is a list of all its values. */
+const last = (value: unknown): unknown => (Array.isArray(value) ? (value as readonly unknown[]).at(-1) : value);
 
 const KEY_FORM = "it has 1 to 64 letters, digits, _ - and :, and begins with a letter or digit";
 
