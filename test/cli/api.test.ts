@@ -189,6 +189,17 @@ describe("against a running relay", () => {
     expect(page.stderr).toContain("there are more: --cursor ");
   });
 
+  it("publishes no data whose bytes are not UTF-8: it would change them", async () => {
+    writeFileSync(join(folder, "latin1.json"), Buffer.from('{"name":"José"}', "latin1"));
+    const latin = await run("publish", "f:g", "--key", "key_1", "--data", "@latin1.json", "--id", "latin1");
+    expect(latin).toEqual({ code: 64, stdout: "", stderr: "relay: --data is not UTF-8: save it in that encoding\n" });
+    expect((await run("events", "show", "latin1", "--key", "key_1")).code).toBe(1);
+    // Editors on Windows begin a file with a mark.
+    writeFileSync(join(folder, "marked.json"), '\ufeff{"name":"José"}');
+    await data("publish", "f:g", "--key", "key_1", "--data", "@marked.json", "--id", "marked");
+    expect(await data("events", "show", "marked", "--key", "key_1")).toMatchObject({ data: { name: "José" } });
+  });
+
   it("searches events by id, data and attempts, and exports what it finds", async () => {
     const search = (...args: string[]) => data<{ id: string }[]>("events", "list", "--key", "key_1", ...args);
     expect((await search("--id", "00")).map((event) => event.id)).toEqual(["007"]);

@@ -54,6 +54,8 @@ describe.concurrent("relay dev", { timeout: 180_000 }, () => {
     await writeFile(join(cwd, "saved", "notes.txt"), "not this one");
     await writeFile(join(cwd, "saved", "no name!.json"), "{}");
     await dev.waitFor(/no name!\.json is not published: /);
+    await writeFile(join(cwd, "saved", "latin1.json"), Buffer.from('{"name":"José"}', "latin1"));
+    await dev.waitFor(/latin1\.json is not published: it is not UTF-8/);
     await writeFile(join(cwd, "saved", "broken.json"), '{"type":"order.paid","id":"own-1","data":[1.0]}');
     await dev.waitFor(/"event":"order\.paid","id":"own-1","attempt":1,"signature":"verified","answered":200/);
     expect(dev.stdout()).not.toContain("not this one");

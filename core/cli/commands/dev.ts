@@ -1,4 +1,5 @@
 /** `relay dev`: a relay, a receiver and a subscription for a developer's desk, with an event for each saved JSON file. */
+import { isUtf8 } from "node:buffer";
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
@@ -100,8 +101,10 @@ async function publishSaved(
   }
 }
 
-async function publish(desk: Desk, { name, text }: SavedFile, { say }: CliEnvironment): Promise<void> {
+async function publish(desk: Desk, { name, bytes }: SavedFile, { say }: CliEnvironment): Promise<void> {
   try {
+    if (!isUtf8(bytes)) throw new Error("it is not UTF-8");
+    const text = new TextDecoder().decode(bytes);
     const { id, deliveries } = await desk.publish(publicationOf(name, text, DEV_KEY));
     say(
       `relay: published ${printable(name)} as ${printable(id)}, ${deliveries} ${deliveries === 1 ? "delivery" : "deliveries"}`,

@@ -6,7 +6,7 @@ import type { Clock } from "../../ports/clock.ts";
 
 export interface SavedFile {
   readonly name: string;
-  readonly text: string;
+  readonly bytes: Uint8Array;
 }
 
 /** An editor writes a file in several steps. */
@@ -42,9 +42,9 @@ export async function savedFiles(
       const saved = [...marks].filter(([name, mark]) => known.get(name) !== mark).map(([name]) => name);
       known = marks;
       for (const name of saved) {
-        const text = await readFile(join(folder, name), "utf8").catch(() => undefined);
+        const bytes = await readFile(join(folder, name)).catch(() => undefined);
         // Removed or renamed meanwhile.
-        if (text !== undefined) yield { name, text };
+        if (bytes !== undefined) yield { name, bytes };
       }
     }
   }

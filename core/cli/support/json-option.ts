@@ -1,13 +1,13 @@
 /** Reads JSON that is given as an option: the text itself, `@file`, or `-` for stdin. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { text as readText } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import type { CliEnvironment } from "./environment.ts";
 import { usage } from "./exit.ts";
 
 /** Returns the text without the white space around it. @throws ExitError 64 when it is not JSON */
 export async function readJson(option: string, given: string, around: CliEnvironment): Promise<string> {
-  const text = given === "-" ? await readText(around.stdin) : given;
+  const text = given === "-" ? decoded(option, await buffer(around.stdin)) : given;
   if (given === "-" || given.startsWith("@")) return jsonOption(option, text, around);
   return jsonOption(option, text, around, " (a text needs quotes: '\"paid\"')");
 }
@@ -24,10 +24,21 @@ export function jsonOption(option: string, given: string, { cwd }: CliEnvironmen
 }
 
 function readFile(option: string, name: string, cwd: string): string {
+  let bytes: Buffer;
   try {
-    return readFileSync(resolve(cwd, name), "utf8");
+    bytes = readFileSync(resolve(cwd, name));
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
     throw usage(`--${option} names a file that cannot be read (${code}): ${name}`);
+  }
+  return decoded(option, bytes);
+}
+
+/** The text without a byte order mark. Bytes of another encoding would otherwise become replacement characters. */
+function decoded(option: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw usage(`--${option} is not UTF-8: save it in that encoding`);
   }
 }
