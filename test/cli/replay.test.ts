@@ -49,7 +49,7 @@ describe("relay replay", () => {
     expect(receiver.requests.length).toBe(10);
   });
 
-  it("keeps its pace over several requests, and needs no second run", async () => {
+  it("keeps its pace, and needs no second run", async () => {
     await expect
       .poll(async () => (await run("replay", "--key", "key_1", "--dry-run")).stdout)
       .toBe("7 deliveries would go out again\n");
@@ -97,5 +97,25 @@ describe("relay replay", () => {
     expect(JSON.parse(secrets.stdout)).toMatchObject([{ action: "secret.rotated", target: id }]);
     const none = await run("audit", "--key", "key_1", "--by", "nobody");
     expect(none.stderr).toContain("none of the entries looked at is such a one");
+  });
+
+  it("takes each of them once, also where they fail again while it goes on", { timeout: 60_000 }, async () => {
+    receiver.answer([], 500);
+    await run("subscriptions", "create", receiver.url(), "--key", "key_2", "--events", "*");
+    const events = Array.from({ length: 12 }, (_, n) => ({ type: "a:b", keyId: "key_2", data: n }));
+    expect((await relay.publish(events)).status).toBe(202);
+    await expect
+      .poll(async () => (await run("replay", "--key", "key_2", "--dry-run")).stdout)
+      .toBe("12 deliveries would go out again\n");
+    const { code, stdout } = await run("replay", "--key", "key_2", "--per-second", "1", "--limit", "12");
+    expect(code).toBe(0);
+    const read = async (id: string) =>
+      JSON.parse((await run("events", "show", id, "--key", "key_2", "--json")).stdout) as {
+        readonly deliveries: readonly { readonly cycle: number }[];
+      };
+    const listed = JSON.parse((await run("events", "list", "--key", "key_2", "--json")).stdout) as { id: string }[];
+    const cycles = await Promise.all(listed.map(async ({ id }) => (await read(id)).deliveries[0]?.cycle));
+    expect(cycles).toEqual(Array.from({ length: 12 }, () => 1));
+    expect(stdout).toBe("12 deliveries go out again, over 12 s\n");
   });
 });

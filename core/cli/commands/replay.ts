@@ -6,7 +6,6 @@ import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
 import { EX_OK, usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";
-import { waitFor } from "../support/wait.ts";
 
 interface Moved {
   readonly matched: number;
@@ -14,8 +13,6 @@ interface Moved {
   readonly more: boolean;
 }
 
-/** One request replays what goes out in this many seconds, so that the pace and the API's limits are kept. */
-const STEP_S = 10;
 const MOST = 10_000;
 const PER_SECOND = 50;
 const MANY_ONLY = ["since", "until", "limit", "per-second"];
@@ -70,46 +67,39 @@ async function many(given: Given, around: CliEnvironment): Promise<number> {
     subscription === undefined ? `${key}/replay` : `${key}/webhooks/${encodeURIComponent(subscription)}/replay`;
   const limit = given.whole("limit", 1, MOST) ?? MOST;
   const perSecond = given.whole("per-second", 1, 1_000) ?? PER_SECOND;
-  const asked = { since: given.text("since"), until: given.text("until"), perSecond };
-  // Opened again each time: a token that is signed here lasts for a minute.
-  const ask = async (body: object): Promise<Moved> =>
-    record<Moved>(await (await openApi(given, around)).ask("POST", path, { ...asked, ...body }), {
-      matched: "number",
-      replayed: "number",
-      more: "flag",
-    });
-  const found = await ask({ dryRun: true, limit });
-  if (given.flag("dry-run")) return told(given, around, found);
-  let replayed = 0;
-  let more = found.matched > 0;
-  while (more && replayed < limit) {
-    const step = await ask({ limit: Math.min(limit - replayed, perSecond * STEP_S) });
-    replayed += step.replayed;
-    more = step.more && step.replayed > 0;
-    progress(around, replayed, found.matched);
-    if (more && replayed < limit) await waitFor(around.clock, (step.replayed * 1_000) / perSecond);
-  }
-  if (around.stderr.isTTY) around.stderr.write("\n");
-  return told(given, around, { matched: found.matched, replayed, more: found.more || more });
+  const api = await openApi(given, around);
+  // One request: the relay spreads the deliveries over time itself. A second one would take those that have failed again
+  // meanwhile, which are the oldest, before those that have not gone out yet.
+  const body = {
+    since: given.text("since"),
+    until: given.text("until"),
+    perSecond,
+    limit,
+    dryRun: given.flag("dry-run"),
+  };
+  const moved = record<Moved>(await api.ask("POST", path, body), {
+    matched: "number",
+    replayed: "number",
+    more: "flag",
+  });
+  return told(given, around, moved, perSecond);
 }
 
-/** Rewrites one line on a terminal. */
-function progress({ stderr }: CliEnvironment, replayed: number, matched: number): void {
-  if (stderr.isTTY) stderr.write(`\rrelay: ${replayed} of ${matched} go out again`);
-}
-
-function told(given: Given, around: CliEnvironment, moved: Moved): number {
+function told(given: Given, around: CliEnvironment, moved: Moved, perSecond: number): number {
   if (given.flag("json")) around.print(json(moved));
   else if (given.flag("dry-run"))
     around.print(
       moved.matched === 1 ? "1 delivery would go out again" : `${moved.matched} deliveries would go out again`,
     );
-  else around.print(sentence(moved.replayed));
+  else around.print(`${sentence(moved.replayed)}${over(moved.replayed / perSecond)}`);
   if (moved.more) around.say("relay: there are more than that");
   return EX_OK;
 }
 
 const sentence = (count: number): string =>
   count === 1 ? "1 delivery goes out again" : `${count} deliveries go out again`;
+
+/** How long it takes at the pace that was asked for. */
+const over = (seconds: number): string => (seconds < 2 ? "" : `, over ${Math.ceil(seconds)} s`);
 
 export const commands: readonly Command[] = [replay];
