@@ -271,10 +271,21 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await page.getByRole("button", { name: "Replay the failed delivery" }).click();
     await page.getByRole("heading", { name: "Replay 1" }).waitFor();
     await page.getByText("delivered · 200").waitFor();
+    // What failed at first is an earlier cycle now: it is still there to be seen.
+    await page.getByRole("button", { name: "Show the attempts before this replay" }).click();
+    await page.getByRole("heading", { name: "At first" }).waitFor();
+    expect(await page.getByRole("heading", { level: 3 }).allTextContents()).toEqual(["At first", "Replay 1"]);
     const before = receiver.requests.length;
     await page.getByRole("button", { name: "Replay", exact: true }).click();
     await page.getByRole("heading", { name: "Replay 2" }).waitFor();
     await receiver.waitFor(before + 1);
+    await page.getByRole("button", { name: "Show the attempts before this replay" }).click();
+    await page.getByRole("heading", { name: "Replay 1" }).waitFor();
+    expect(await page.getByRole("heading", { level: 3 }).allTextContents()).toEqual([
+      "At first",
+      "Replay 1",
+      "Replay 2",
+    ]);
     expect(receiver.requests[before]?.headers["x-relay-replay"]).toBe("2");
   });
 

@@ -42,6 +42,16 @@ interface CardProps {
   readonly again: () => void;
 }
 
+/** Attempts of the cycles before one. */
+interface Earlier {
+  readonly cycle?: number;
+  readonly attempts: readonly Attempt[];
+  readonly cursor?: string | undefined;
+  /** Whether there are no more. */
+  readonly whole?: boolean;
+}
+const NOTHING: Earlier = { attempts: [] };
+
 export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardProps) => {
   const { id, subscriptionId, status, attempts } = delivery;
   const sub = useCell(known).get(subscriptionId);
@@ -52,15 +62,16 @@ export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardP
     showToast("It is replayed");
     again();
   });
-  const [earlier, setEarlier] = useState<readonly Attempt[]>([]);
-  const [cursor, setCursor] = useState<string | undefined>();
-  const [whole, setWhole] = useState(delivery.cycle === 0);
+  // A replay makes what was shown so far earlier: it is read anew then.
+  const { cycle: newest } = delivery;
+  const [read, setRead] = useState<Earlier>({ cycle: newest, attempts: [] });
+  const { attempts: earlier, cursor, whole = newest === 0 } = read.cycle === newest ? read : NOTHING;
   const older = useAction(async () => {
     const at = path("/api-keys/{}/events/{}/deliveries/{}/attempts", [keyId, event.id, subscriptionId], { cursor });
     const page = await ask<readonly Attempt[]>("GET", at, {});
-    setEarlier([...page.data.filter(({ cycle }) => cycle < delivery.cycle).toReversed(), ...earlier]);
-    setCursor(page.meta.nextCursor);
-    setWhole(page.meta.nextCursor === undefined);
+    const { nextCursor } = page.meta;
+    const more = page.data.filter(({ cycle }) => cycle < newest).toReversed();
+    setRead({ cycle: newest, attempts: [...more, ...earlier], cursor: nextCursor, whole: nextCursor === undefined });
   });
   const all = [...earlier, ...attempts];
   const cycles = [...new Set(all.map(({ cycle }) => cycle))];
