@@ -333,6 +333,35 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await page.getByText("Nothing failed in that time").waitFor();
   });
 
+  it("are not replayed by a count of another time than the one that is shown", async () => {
+    receiver.answer(() => 500);
+    const { keyId } = await subscribed("/other", {
+      retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 },
+    });
+    await published(keyId, "deposit:paid", "failed");
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/events`, "Events");
+    const answering = Promise.withResolvers<void>();
+    const asked: { readonly since?: string; readonly dryRun: boolean }[] = [];
+    await page.route(`**/api-keys/${keyId}/replay`, async (route) => {
+      asked.push(route.request().postDataJSON() as (typeof asked)[number]);
+      if (asked.length === 1) await answering.promise;
+      await route.continue();
+    });
+    await page.getByRole("button", { name: "Replay failed…" }).click();
+    await page.getByLabel("Events accepted in").selectOption("all that is kept");
+    await page.getByRole("button", { name: "Count them first" }).click();
+    await expect.poll(() => asked.length).toBe(1);
+    await page.getByLabel("Events accepted in").selectOption("the last hour");
+    answering.resolve();
+    await page.getByRole("button", { name: "Count them first" }).click();
+    await page.getByRole("button", { name: "Replay 1" }).click();
+    await page.getByRole("dialog", { name: "Replaying" }).waitFor();
+    const hour = expect.any(String) as string;
+    expect(asked).toMatchObject([{ dryRun: true }, { dryRun: true, since: hour }, { dryRun: false, since: hour }]);
+  });
+
   it("are erased by a button that asks first, and are gone from the list", async () => {
     receiver.answer([], 200);
     const { keyId } = await subscribed("/erased");

@@ -1,7 +1,7 @@
 /**
  * Replays everything that failed in a period: counts first, then sends again at a chosen rate, and shows the progress.
  */
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
@@ -27,6 +27,13 @@ const PERIODS = [
   ["", "all that is kept"],
 ] as const;
 
+interface Counted extends Pick<Replayed, "matched" | "more"> {
+  /** What was chosen when it was asked for, and what was asked for. */
+  readonly period: string;
+  readonly perSecond: string;
+  readonly asked: object;
+}
+
 interface Under {
   readonly replayed: number;
   readonly more: boolean;
@@ -37,24 +44,25 @@ interface Under {
 export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
   const [period, setPeriod] = useState<string>("86400000");
   const [perSecond, setPerSecond] = useState("50");
-  const [counted, setCounted] = useState<Replayed | undefined>(undefined);
+  const [found, setFound] = useState<Counted | undefined>(undefined);
   const [under, setUnder] = useState<Under | undefined>(undefined);
-  const asked = useRef<Readonly<Record<string, unknown>>>({});
+  // An answer that comes after the choice has changed is that of another question.
+  const counted = found?.period === period && found.perSecond === perSecond ? found : undefined;
   const shape = only === undefined ? "/api-keys/{}/replay" : "/api-keys/{}/webhooks/{}/replay";
-  const post = async (dryRun: boolean): Promise<Replayed> => {
-    const parts = only === undefined ? [keyId] : [keyId, only];
-    return (await ask<Replayed>("POST", path(shape, parts), { body: { ...asked.current, dryRun } })).data;
-  };
+  const post = async (body: object): Promise<Replayed> =>
+    (await ask<Replayed>("POST", path(shape, only === undefined ? [keyId] : [keyId, only]), { body })).data;
   const countAll = useAction(async () => {
     const now = Date.now();
     const since = period === "" ? {} : { since: new Date(now - Number(period)).toISOString() };
     // The end is fixed, so that what is counted is what is sent.
-    asked.current = { ...since, until: new Date(now).toISOString(), perSecond: Number(perSecond) };
-    setCounted(await post(true));
+    const asked = { ...since, until: new Date(now).toISOString(), perSecond: Number(perSecond) };
+    const { matched, more } = await post({ ...asked, dryRun: true });
+    setFound({ period, perSecond, asked, matched, more });
   });
   const start = useAction(async () => {
+    if (counted === undefined) return;
     const startedAt = Date.now();
-    const { replayed, more } = await post(false);
+    const { replayed, more } = await post({ ...counted.asked, dryRun: false });
     setUnder({ replayed, more, startedAt, perSecond: Number(perSecond) });
   });
   // Listens before the replay begins: the first deliveries end before its answer is here.
@@ -66,7 +74,7 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
   });
   const change = (set: (value: string) => void) => (value: string) => {
     set(value);
-    setCounted(undefined);
+    setFound(undefined);
   };
   const sub = only === undefined ? undefined : known.now.get(only);
   const where = only === undefined ? "every active subscription of this key" : sub === undefined ? only : nameOf(sub);
