@@ -145,6 +145,23 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     expect(shown.json.data.status).toBe("disabled");
   });
 
+  it("keep their numbers when what is typed is none", async () => {
+    const keyId = freshKey();
+    const { id } = await subscribe(keyId, "/numbers", { description: "Numbers", timeoutMs: 5_000 });
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "Numbers");
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Time-out in seconds").fill("2,5");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("“2,5” is no number").or(page.getByText("Saved")).waitFor();
+    const stored = async () => (await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).json.data.timeoutMs;
+    expect(await stored()).toBe(5_000);
+    await page.getByLabel("Time-out in seconds").fill("2.5");
+    await page.getByRole("button", { name: "Save" }).click();
+    await expect.poll(stored).toBe(2_500);
+  });
+
   it("are filtered; the page says of a real event why it matches or does not, there and on the event's own page", async () => {
     const keyId = freshKey();
     const { id } = await subscribe(keyId, "/filtered", { description: "Filtered" });

@@ -19,8 +19,16 @@ interface FormProps {
   readonly saved: (one: Subscription | Secreted) => void;
 }
 
-/** An empty field clears what was set. */
-const numeric = (text: string): number | undefined => (text.trim() === "" ? undefined : Number(text));
+/**
+ * An empty field clears what was set. A text that is no number must not: JSON would write it as `null`, which clears too.
+ * @throws Error
+ */
+function numeric(text: string): number | undefined {
+  if (text.trim() === "") return undefined;
+  const value = Number(text);
+  if (!Number.isFinite(value)) throw new Error(`“${text.trim()}” is no number: write one as 20 or 2.5.`);
+  return value;
+}
 const milliseconds = (text: string): number | undefined => {
   const seconds = numeric(text);
   return seconds === undefined ? undefined : seconds * 1_000;
