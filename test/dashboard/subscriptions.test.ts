@@ -162,6 +162,20 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     await expect.poll(stored).toBe(2_500);
   });
 
+  it("can be edited whatever their waits are, which stay as they were", async () => {
+    const keyId = freshKey();
+    const retry = { attempts: 3, firstDelayMs: 16_100, factor: 2, maxDelayMs: 64_001 };
+    const { id } = await subscribe(keyId, "/waits", { description: "Waits", retry });
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "Waits");
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Description").fill("Other words");
+    await page.getByRole("button", { name: "Save" }).click();
+    const stored = async () => (await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).json.data;
+    await expect.poll(stored, { timeout: 5_000 }).toMatchObject({ description: "Other words", retry });
+  });
+
   it("are filtered; the page says of a real event why it matches or does not, there and on the event's own page", async () => {
     const keyId = freshKey();
     const { id } = await subscribe(keyId, "/filtered", { description: "Filtered" });

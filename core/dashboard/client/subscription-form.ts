@@ -29,9 +29,10 @@ function numeric(text: string): number | undefined {
   if (!Number.isFinite(value)) throw new Error(`“${text.trim()}” is no number: write one as 20 or 2.5.`);
   return value;
 }
+/** Whole ones: `16.1 * 1000` is not 16100. */
 const milliseconds = (text: string): number | undefined => {
   const seconds = numeric(text);
-  return seconds === undefined ? undefined : seconds * 1_000;
+  return seconds === undefined ? undefined : Math.round(seconds * 1_000);
 };
 /** Optional fields: one that was set and is empty now is cleared. */
 const CLEARED = ["description", "rateLimit", "timeoutMs", "retry", "headers", "filter", "transform", ...ORDER] as const;
@@ -72,7 +73,6 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
 
   const { run, busy, error } = useAction(async () => {
     const perSecond = numeric(rate);
-    const timeout = numeric(seconds);
     const own = [attempts, first, factor, most, waits].some((text) => text.trim() !== "");
     // What is left empty is filled by the relay.
     const retry = {
@@ -87,7 +87,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       events,
       description: description.trim() || undefined,
       rateLimit: perSecond === undefined ? undefined : { perSecond },
-      timeoutMs: timeout === undefined ? undefined : Math.round(timeout * 1_000),
+      timeoutMs: milliseconds(seconds),
       retry: own ? retry : undefined,
       headers: headersOf(headers),
       filter: readFilter(filter),
