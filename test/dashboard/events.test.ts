@@ -307,6 +307,34 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     expect(receiver.requests[before]?.path).toBe("/later");
   });
 
+  it("that nobody wanted can be sent, and to a subscription of their own key alone", async () => {
+    receiver.answer([], 200);
+    const other = await subscribed("/other-key", { description: "Of another key" });
+    const keyId = `key_${++keys}`;
+    const id = await published(keyId, "deposit:paid", "unmatched");
+    const later = { url: receiver.url("/late"), events: ["deposit:*"], description: "Late" };
+    await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body: later });
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${other.keyId}/subscriptions`, "Subscriptions");
+    await page.getByText("Of another key").waitFor();
+    await screen.go(`k/${keyId}/events`, "Events");
+    await page.getByRole("link", { name: id }).waitFor();
+    const choice = page.getByRole("combobox", { name: "Subscription" });
+    const offered = () => choice.getByRole("option").allTextContents();
+    await choice.focus();
+    await expect.poll(offered).toEqual(["Any subscription", "Late"]);
+    await screen.go(`k/${keyId}/events/${id}`, "deposit:paid");
+    await expect.poll(offered).toEqual(["Choose…", "Late"]);
+    await page.reload();
+    await expect.poll(offered).toEqual(["Choose…", "Late"]);
+    const before = receiver.requests.length;
+    await choice.selectOption({ label: "Late" });
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    await receiver.waitFor(before + 1);
+    expect(receiver.requests[before]?.path).toBe("/late");
+  });
+
   it("are replayed all at once, counted first, with the progress shown", async () => {
     receiver.answer(() => 500);
     const { keyId } = await subscribed("/all", { retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 } });

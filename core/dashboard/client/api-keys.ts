@@ -1,6 +1,6 @@
 /** Holds the API key in view, and the list of keys. */
 import { ask, path } from "./api.ts";
-import { cell } from "./cell.ts";
+import { cell, useCell } from "./cell.ts";
 import { hostOf } from "./format.ts";
 import type { Glance, Range, Stats, Subscription } from "./shapes.ts";
 import { isPortal } from "./page-facts.ts";
@@ -34,11 +34,25 @@ export async function loadKeys(again = false): Promise<readonly string[]> {
 export const isKeyId = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_:-]{0,63}$/.test(text);
 
 token.watch((now) => {
-  if (now === undefined) keys.set(undefined);
+  if (now !== undefined) return;
+  keys.set(undefined);
+  loaded.set(undefined);
 });
 
-/** The last known subscriptions of the key in view, so that an id can be shown by its URL. */
-export const known = cell<ReadonlyMap<string, Glance>>(new Map());
+type Known = ReadonlyMap<string, Glance>;
+/** The subscriptions that were read last, and whose they are: the views of a key do not show those of another. */
+const loaded = cell<{ readonly keyId: string; readonly all: Known } | undefined>(undefined);
+const NONE: Known = new Map();
+
+/** The last known subscriptions of a key; `undefined` until they are loaded. */
+export const knownOf = (keyId: string | undefined): Known | undefined =>
+  loaded.now?.keyId === keyId ? loaded.now?.all : undefined;
+
+/** The same for a view, so that an id can be shown by its URL. Empty until they are loaded. */
+export function useKnown(keyId: string | undefined): Known {
+  useCell(loaded);
+  return knownOf(keyId) ?? NONE;
+}
 
 /** Loads the statistics of a key and the state of its subscriptions, in one request. @throws ApiRefusal */
 export async function loadStats(
@@ -48,7 +62,7 @@ export async function loadStats(
   signal?: AbortSignal,
 ): Promise<Stats> {
   const { data } = await ask<Stats>("GET", path("/api-keys/{}/stats", [keyId], { range, subscriptionId }), { signal });
-  known.set(new Map(data.subscriptions.map((one) => [one.id, one])));
+  loaded.set({ keyId, all: new Map(data.subscriptions.map((one) => [one.id, one])) });
   return data;
 }
 

@@ -1,11 +1,10 @@
 /** Shows deliveries: one with its timeline, or the list of a subscription's. */
 import { useEffect, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
-import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { choice } from "./fields.ts";
 import { duration, reason } from "./format.ts";
-import { known, loadStats, nameOf } from "./api-keys.ts";
+import { loadStats, nameOf, useKnown } from "./api-keys.ts";
 import { useNames } from "./known-names.ts";
 import {
   badge,
@@ -54,7 +53,7 @@ const NOTHING: Earlier = { attempts: [] };
 
 export const DeliveryCard = part(({ keyId, event, data, delivery, again }: CardProps) => {
   const { id, subscriptionId, status, attempts } = delivery;
-  const sub = useCell(known).get(subscriptionId);
+  const sub = useKnown(keyId).get(subscriptionId);
   const delivered = status === "delivered";
   const replay = useAction(async () => {
     const body = { subscriptionId, ...(delivered ? { force: true } : {}) };
@@ -139,7 +138,7 @@ const STATUSES = [
 /** Lists one subscription's deliveries, the newest event first. */
 export const Deliveries = part(({ keyId, id, query }: ListProps) => {
   const { status, cursor } = query;
-  const sub = useCell(known).get(id);
+  const sub = useKnown(keyId).get(id);
   useNames(keyId, [id]);
   const [replaying, setReplaying] = useState(false);
   const { data, error, loading, again } = useLoad(

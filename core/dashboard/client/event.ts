@@ -1,7 +1,6 @@
 /** Shows one event: what was published, and its deliveries. */
 import { useState } from "preact/hooks";
 import { ask, path, type ApiAnswer } from "./api.ts";
-import { useCell } from "./cell.ts";
 import { DeliveryCard } from "./delivery.ts";
 import { form } from "./dialog.ts";
 import { FilterVerdict, testFilter } from "./filter-test.ts";
@@ -9,7 +8,7 @@ import { el, part } from "./dom.ts";
 import { EraseEvent } from "./erase-event.ts";
 import { Select } from "./fields.ts";
 import { moment } from "./format.ts";
-import { known, nameOf } from "./api-keys.ts";
+import { nameOf, useKnown } from "./api-keys.ts";
 import { useNames } from "./known-names.ts";
 import { Payload } from "./payload.ts";
 import {
@@ -50,7 +49,9 @@ export const EventView = part(({ keyId, id }: EventProps) => {
   useLive((message) => {
     if (message.event === "again" || (message.event === "attempt" && message.data.eventId === id)) soon();
   });
-  useNames(keyId, data?.data.deliveries.map(({ subscriptionId }) => subscriptionId) ?? []);
+  // It can be sent to any of them, also where nobody wanted it.
+  const offers = data !== undefined && may("change");
+  useNames(keyId, data?.data.deliveries.map(({ subscriptionId }) => subscriptionId) ?? [], offers);
   const kicker = [
     el.a({ href: to(["k", keyId, "events"]) }, "Events"),
     " / ",
@@ -163,7 +164,7 @@ const SendTo = part(
   ({ keyId, event, again }: { readonly keyId: string; readonly event: EventDetail; readonly again: () => void }) => {
     const [chosen, choose] = useState("");
     const had = new Set(event.deliveries.map(({ subscriptionId }) => subscriptionId));
-    const others = [...useCell(known).values()].filter(({ id, status }) => status === "active" && !had.has(id));
+    const others = [...useKnown(keyId).values()].filter(({ id, status }) => status === "active" && !had.has(id));
     const { run, busy, error } = useAction(async () => {
       await ask("POST", path("/api-keys/{}/events/{}/replay", [keyId, event.id]), { body: { subscriptionId: chosen } });
       showToast("The event is sent");

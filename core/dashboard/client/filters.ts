@@ -1,10 +1,9 @@
 /** Filters lists by status, type, subscription and time. The settings are in the address. */
 import { useState } from "preact/hooks";
-import { useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { eventTypes } from "./event-types-input.ts";
 import { Field, Select } from "./fields.ts";
-import { known, loadStats, nameOf } from "./api-keys.ts";
+import { knownOf, loadStats, nameOf, useKnown } from "./api-keys.ts";
 import { showToast } from "./elements.ts";
 import { refine } from "./route.ts";
 import { SavedFilters } from "./saved-filters.ts";
@@ -52,14 +51,14 @@ interface FiltersProps {
 }
 
 export const Filters = part(({ keyId, query, statuses }: FiltersProps) => {
-  const subs = useCell(known);
+  const subs = useKnown(keyId);
   const [types, setTypes] = useState<readonly string[]>([]);
   const set = (what: Query): void => refine({ cursor: undefined, ...what });
   const failed = (error: unknown): void => showToast((error as Error).message);
   // The options are loaded when somebody is about to choose.
   const openTypes = (): void => void eventTypes().then((all) => setTypes(all.map((one) => one.name)), failed);
   const openSubs = (): void => {
-    if (known.now.size === 0) void loadStats(keyId, "24h").catch(failed);
+    if (knownOf(keyId) === undefined) void loadStats(keyId, "24h").catch(failed);
   };
   const all = (chosen: string | undefined, list: readonly string[]): readonly string[] =>
     chosen === undefined || list.includes(chosen) ? list : [chosen, ...list];

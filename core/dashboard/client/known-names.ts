@@ -1,16 +1,18 @@
 /** Loads the names of subscriptions where a view shows some that are not known yet. */
 import { useEffect } from "preact/hooks";
 import { MOST_REQUESTS, spent } from "./api.ts";
-import { known, loadStats, nameOf } from "./api-keys.ts";
-import { useCell } from "./cell.ts";
+import { knownOf, loadStats, nameOf, useKnown } from "./api-keys.ts";
 
 /** When to ask again for names that could not be loaded, ms: by then the short window of the limits has passed. */
 const AGAIN_MS = 5_000;
 
-/** @returns what people call a subscription: its id, until its name is loaded */
-export function useNames(keyId: string, ids: readonly (string | undefined)[]): (id: string) => string {
-  const names = useCell(known);
-  const unknown = ids.some((id) => id !== undefined && !names.has(id));
+/**
+ * @param all whether the view offers every subscription of the key, whatever ids it shows
+ * @returns what people call a subscription: its id, until its name is loaded
+ */
+export function useNames(keyId: string, ids: readonly (string | undefined)[], all = false): (id: string) => string {
+  const names = useKnown(keyId);
+  const unknown = (all && knownOf(keyId) === undefined) || ids.some((id) => id !== undefined && !names.has(id));
   useEffect(() => {
     if (!unknown) return undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;

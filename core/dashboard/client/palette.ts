@@ -1,7 +1,7 @@
 /** Goes anywhere with the keyboard alone: Ctrl-K or Cmd-K, some letters, Enter. */
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
-import { isKeyId, keys, known, loadKeys, loadStats, nameOf } from "./api-keys.ts";
+import { isKeyId, keys, loadKeys, loadStats, nameOf, useKnown } from "./api-keys.ts";
 import { cell, useCell } from "./cell.ts";
 import { Dialog } from "./dialog.ts";
 import { el, part } from "./dom.ts";
@@ -89,7 +89,7 @@ const Chooser = part(({ keyId, close }: { readonly keyId: string | undefined; re
   const [found, setFound] = useState<readonly RelayEvent[]>([]);
   const [failure, setFailure] = useState<unknown>(undefined);
   const owned = useCell(keys) ?? [];
-  const subscriptions = useCell(known);
+  const subscriptions = useKnown(keyId);
   const input = useRef<HTMLInputElement>(null);
   const chosen = useRef<HTMLLIElement>(null);
   const id = useId();

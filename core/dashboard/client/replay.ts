@@ -8,7 +8,7 @@ import { el, part } from "./dom.ts";
 import { errorOf, Field, Select } from "./fields.ts";
 import { count, duration } from "./format.ts";
 import { useCell } from "./cell.ts";
-import { known, nameOf } from "./api-keys.ts";
+import { knownOf, nameOf } from "./api-keys.ts";
 import { liveState } from "./live.ts";
 import { notice, problem, useAction, useLive, useNow } from "./elements.ts";
 import type { Replayed } from "./shapes.ts";
@@ -76,7 +76,7 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
     set(value);
     setFound(undefined);
   };
-  const sub = only === undefined ? undefined : known.now.get(only);
+  const sub = only === undefined ? undefined : knownOf(keyId)?.get(only);
   const where = only === undefined ? "every active subscription of this key" : sub === undefined ? only : nameOf(sub);
   if (under !== undefined) return Dialog({ title: "Replaying", close, children: Progress({ under, ended, close }) });
   return Dialog({
