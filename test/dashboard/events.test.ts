@@ -62,6 +62,32 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     expect(complaints).toEqual([]);
   });
 
+  it("stay when they came while the list was on its way", async () => {
+    const keyId = `key_${++keys}`;
+    const first = await published(keyId, "deposit:paid", "unmatched");
+    await using screen = await open();
+    const { page } = screen;
+    const [answered, answering] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await page.route(
+      ({ pathname }) => pathname === `/api-keys/${keyId}/events`,
+      async (route) => {
+        const response = await route.fetch();
+        answered.resolve();
+        await answering.promise;
+        await route.fulfill({ response });
+      },
+    );
+    await screen.go(`k/${keyId}/events`, "Events");
+    await page.getByText("live", { exact: true }).waitFor();
+    await answered.promise;
+    const second = await published(keyId, "deposit:paid", "unmatched");
+    await page.getByRole("link", { name: second }).waitFor();
+    answering.resolve();
+    await page.getByRole("link", { name: first }).waitFor();
+    expect(await page.locator("tbody tr").count()).toBe(2);
+    await page.getByRole("link", { name: second }).waitFor({ timeout: 5_000 });
+  });
+
   it("are filtered by status, type, time and subscription, page by page", async () => {
     receiver.answer(({ path }) => (path === "/mixed" ? 200 : 500));
     const { keyId, id: good } = await subscribed("/mixed", { events: ["deposit:*"] });

@@ -1,5 +1,5 @@
 /** Lists the events of a key, newest first; new ones appear by themselves. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { count, reason } from "./format.ts";
@@ -21,6 +21,12 @@ interface EventsProps {
   readonly query: Readonly<Record<string, string>>;
 }
 
+/** An event of the stream. */
+interface Fresh extends RelayEvent {
+  /** The number of the reading of the list that began last before it came. */
+  readonly read: number;
+}
+
 const PAGE = 25;
 const STATUSES = ["pending", "delivered", "failed", "cancelled", "unmatched"] as const;
 
@@ -28,18 +34,22 @@ export const Events = part(({ keyId, query }: EventsProps) => {
   const { status, type, sub, cursor } = query;
   const { since, until } = periodOf(query);
   const asks = { status, type, subscriptionId: sub, since, until, ...searched(query) };
+  const reads = useRef(0);
   const { data, error, loading, again } = useLoad(
-    (signal) => {
+    async (signal) => {
+      const read = ++reads.current;
       const page = { ...asks, cursor, limit: String(PAGE) };
-      return ask<readonly RelayEvent[]>("GET", path("/api-keys/{}/events", [keyId], page), { signal });
+      const answer = await ask<readonly RelayEvent[]>("GET", path("/api-keys/{}/events", [keyId], page), { signal });
+      return { ...answer, read };
     },
     [keyId, cursor, ...Object.values(asks)],
   );
-  const [fresh, setFresh] = useState<readonly RelayEvent[]>([]);
+  const [fresh, setFresh] = useState<readonly Fresh[]>([]);
   const [changed, setChanged] = useState<ReadonlyMap<string, EventStatus>>(new Map());
   const [replaying, setReplaying] = useState(false);
   useEffect(() => {
-    setFresh([]);
+    // What came while the list was on its way may not be in it.
+    setFresh((before) => before.filter(({ read }) => read >= (data?.read ?? 0)));
     setChanged(new Map());
   }, [data]);
 
@@ -52,7 +62,8 @@ export const Events = part(({ keyId, query }: EventsProps) => {
       if (!newest || (type !== undefined && type !== event.type)) return;
       // Only the relay knows whether it matches a filter by status or subscription, or a search.
       if (status !== undefined || sub !== undefined || isSearch(query)) return soon();
-      const one: RelayEvent = { ...event, recipients: deliveries, status: deliveries === 0 ? "unmatched" : "pending" };
+      const first = deliveries === 0 ? "unmatched" : "pending";
+      const one: Fresh = { ...event, recipients: deliveries, status: first, read: reads.current };
       setFresh((before) => [one, ...before.filter(({ id }) => id !== one.id)].slice(0, PAGE));
       setChanged((before) => new Map(before).set(`deliveries of ${one.id}`, one.status));
     } else if (message.event === "attempt") {
