@@ -142,6 +142,29 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await picture(page, "deliveries");
   });
 
+  it("are those of the same time for everybody who is given the address, wherever they are", async () => {
+    const keyId = `key_${++keys}`;
+    await using screen = await open();
+    const inZone = async (timezoneId: string) =>
+      await (await screen.page.context().browser()!.newContext({ storageState: state, timezoneId })).newPage();
+    const [newYork, tokyo] = [await inZone("America/New_York"), await inZone("Asia/Tokyo")];
+    const sinces: (string | null)[] = [];
+    for (const page of [newYork, tokyo])
+      page.on("request", (request) => {
+        const { pathname, searchParams } = new URL(request.url());
+        if (pathname === `/api-keys/${keyId}/events`) sinces.push(searchParams.get("since"));
+      });
+    await newYork.goto(`${relay.url}/developers#/k/${keyId}/events?time=own`);
+    await newYork.getByLabel("From").fill("2026-11-20T10:00");
+    await expect.poll(() => sinces.at(-1)).toBe("2026-11-20T15:00:00.000Z");
+    expect(await newYork.getByLabel("From").inputValue()).toBe("2026-11-20T10:00");
+    sinces.length = 0;
+    await tokyo.goto(newYork.url());
+    await expect.poll(() => sinces).toEqual(["2026-11-20T15:00:00.000Z"]);
+    expect(await tokyo.getByLabel("From").inputValue()).toBe("2026-11-21T00:00");
+    for (const page of [newYork, tokyo]) await page.context().close();
+  });
+
   it("are searched by id, data and attempts, and what is found is written into a file", async () => {
     receiver.answer(({ path }) => (path === "/sought" ? 200 : 500));
     const { keyId } = await subscribed("/sought");

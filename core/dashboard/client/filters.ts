@@ -19,19 +19,28 @@ const SPANS: Readonly<Record<string, readonly [text: string, ms: number]>> = {
   own: ["From … to …", 0],
 };
 
-/** `datetime-local` values are in the user's own time zone. */
-const iso = (local: string | undefined): string | undefined =>
-  local === undefined || Number.isNaN(Date.parse(local)) ? undefined : new Date(local).toISOString();
+/**
+ * The address holds times in UTC: it may be opened in another time zone, and an hour that a clock repeats is named once.
+ * `datetime-local` values are in the user's own time zone.
+ */
+const iso = (text: string | undefined): string | undefined =>
+  text === undefined || Number.isNaN(Date.parse(text)) ? undefined : new Date(text).toISOString();
 
-/** `2026-11-23T14:03`, in the user's own time zone. */
-const local = (at: number): string =>
-  new Date(at - new Date(at).getTimezoneOffset() * MINUTE).toISOString().slice(0, 16);
+const padded = (value: number, digits = 2): string => String(value).padStart(digits, "0");
+
+/** `2026-11-23T14:03`, in the user's own time zone. Empty for a text that is no time. */
+function local(text = ""): string {
+  const at = new Date(text);
+  if (Number.isNaN(at.getTime())) return "";
+  const day = `${padded(at.getFullYear(), 4)}-${padded(at.getMonth() + 1)}-${padded(at.getDate())}`;
+  return `${day}T${padded(at.getHours())}:${padded(at.getMinutes())}`;
+}
 
 /** The settings for a time between two, epoch ms. */
 export const spanQuery = (from: number, until: number): Query => ({
   time: "own",
-  since: local(from),
-  until: local(until),
+  since: new Date(from).toISOString(),
+  until: new Date(until).toISOString(),
 });
 
 const MINUTE = 60_000;
@@ -98,9 +107,19 @@ export const Filters = part(({ keyId, query, statuses }: FiltersProps) => {
       change: (time) => set({ time, since: "", until: "" }),
     }),
     query["time"] === "own" &&
-      Field({ label: "From", type: "datetime-local", value: query["since"] ?? "", change: (since) => set({ since }) }),
+      Field({
+        label: "From",
+        type: "datetime-local",
+        value: local(query["since"]),
+        change: (since) => set({ since: iso(since) ?? "" }),
+      }),
     query["time"] === "own" &&
-      Field({ label: "To", type: "datetime-local", value: query["until"] ?? "", change: (until) => set({ until }) }),
+      Field({
+        label: "To",
+        type: "datetime-local",
+        value: local(query["until"]),
+        change: (until) => set({ until: iso(until) ?? "" }),
+      }),
     SavedFilters({
       keyId,
       query,
