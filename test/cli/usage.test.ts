@@ -1,5 +1,6 @@
 // The command line itself: exit codes, what goes to stdout and what to stderr, and commands that need no relay.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -33,6 +34,19 @@ describe("the command line", () => {
       expect(asked.stdout).toContain(`\n  ${name}`);
     expect(nothing).toMatchObject({ code: 64, stdout: "" });
     expect(nothing.stderr).toContain("relay <command>");
+  });
+
+  it.skipIf(!existsSync("/dev/full"))("says 69 and why when its output finds no room", () => {
+    const full = openSync("/dev/full", "w");
+    const { status, stderr } = spawnSync(process.execPath, ["core/cli/relay.mjs", "keys"], {
+      stdio: ["ignore", full, "pipe"],
+      encoding: "utf8",
+    });
+    closeSync(full);
+    expect({ status, stderr }).toEqual({
+      status: 69,
+      stderr: "relay: the output cannot be written (ENOSPC): it is not whole\n",
+    });
   });
 
   it("tells its version", async () => {

@@ -2,6 +2,7 @@
 import { styleText } from "node:util";
 import type { Clock } from "../../ports/clock.ts";
 import { systemClock } from "../../runtime/clock.ts";
+import { EX_OK, EX_UNAVAILABLE } from "./exit.ts";
 
 export interface CliEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -20,8 +21,9 @@ export function processEnvironment(): CliEnvironment {
   const { env, stdin, stdout, stderr } = process;
   // A reader that closes the pipe early (`| head`) is not an error.
   stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(0);
-    throw error;
+    if (error.code === "EPIPE") process.exit(EX_OK);
+    stderr.write(`relay: the output cannot be written (${error.code ?? error.message}): it is not whole\n`);
+    process.exit(EX_UNAVAILABLE);
   });
   // When nobody reads messages any more, the command goes on without them.
   stderr.on("error", () => undefined);
