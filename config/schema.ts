@@ -1,5 +1,6 @@
 /** The shape of the whole config, as one zod schema. */
 import { z } from "zod";
+import { passesOn } from "../core/api/gateway/headers.ts";
 import { TRANSFORM_NAME, type Transform } from "../core/model/transform.ts";
 import { LEAST_DELAY_MS, LONGEST_SCHEDULE_MS, MOST_DELAYS, scheduleProblem } from "../core/model/subscription.ts";
 import type { AuthPlugin, ObserverPlugin, SourcePlugin, StoragePlugin, TransportPlugin } from "../core/ports/plan.ts";
@@ -212,6 +213,7 @@ export function configSchema(around: ConfigSurroundings) {
           (value) => typeof value === "string" && /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/.test(value),
           "must be a header name",
         )
+        .refine((name) => passesOn(name.toLowerCase()), "must be another header: the gateway does not pass it on")
         .optional(),
     }).optional(),
     jobs: list(job(around.cronValid)).optional(),

@@ -1,6 +1,7 @@
 // The gateway: which requests pass, under which limits, and what they look like on either side.
 import { describe, expect, it } from "vitest";
 import { defaultRows } from "../../config/limits.ts";
+import { resolvePlan } from "../../config/validate.ts";
 import { ask } from "../support/ask.ts";
 import type { Got } from "../support/ask.ts";
 import { startGateway, startUpstream } from "../support/gateway.ts";
@@ -142,6 +143,24 @@ describe("who is counted", () => {
     // What was refused by the address consumed nothing of the key.
     const after = await ask(gateway.port, "POST", "/v1/withdraw/create", { headers: { "X-API-Key": "new" } });
     expect([after.status, after.headers["x-ratelimit-remaining"]]).toEqual([200, "5"]);
+  });
+
+  it("may stand in no header that the gateway drops: the config refuses it", async () => {
+    await using upstream = await startUpstream();
+    for (const keyHeader of ["X-Forwarded-Key", "x_original_key", "Proxy-Authorization", "Host", "X-Real-IP", "TE"]) {
+      const config = { gateway: { upstream: upstream.url, keyHeader } };
+      expect(() => resolvePlan(config, { configDir: "/etc/relay", cwd: "/", settings: {} }), keyHeader).toThrow(
+        "the gateway does not pass it on",
+      );
+      // What it would be without that: neither counted nor forwarded.
+      await using gateway = await startGateway({ upstream: upstream.url, keyHeader });
+      if (keyHeader !== "X-Forwarded-Key") continue;
+      const got = [];
+      for (const key of ["a", "b"])
+        got.push(await ask(gateway.port, "GET", "/v1/qr", { headers: { [keyHeader]: key } }));
+      expect(got.map((one) => one.headers["x-ratelimit-remaining"])).toEqual(["29", "28"]);
+      expect(upstream.seen.map(({ headers }) => headers["x-forwarded-key"])).toEqual([undefined, undefined]);
+    }
   });
 
   it("is found in a header of the operator's choice", async () => {

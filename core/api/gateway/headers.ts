@@ -36,6 +36,13 @@ const CLIENT_MAY_NOT: ReadonlySet<string> = new Set([
 ]);
 const CLIENT_MAY_NOT_START = ["x-forwarded-", "x-original-"];
 
+/** Whether the gateway passes a header of a client on. @param name in lower case */
+export function passesOn(name: string): boolean {
+  // CGI makes X_Forwarded_For and X-Forwarded-For one variable.
+  const dashed = name.replaceAll("_", "-");
+  return !CLIENT_MAY_NOT.has(dashed) && !startsWithAny(dashed, CLIENT_MAY_NOT_START);
+}
+
 /** Limit headers of an upstream. The answer has the relay's instead. */
 const LIMITS: ReadonlySet<string> = new Set(["ratelimit", "ratelimit-policy"]);
 const LIMITS_START = ["x-ratelimit-", "x-burst-"];
@@ -69,9 +76,8 @@ export function requestPairs(raw: Pairs, origin: Origin, keyHeader: string): str
   for (let i = 0; i < raw.length; i += 2) {
     const [name, value] = [(raw[i] as string).toLowerCase(), raw[i + 1] as string];
     if (name === "via") via += `${value}, `;
-    // CGI makes X_Forwarded_For and X-Forwarded-For one variable.
+    if (!passesOn(name) || named.has(name)) continue;
     const dashed = name.replaceAll("_", "-");
-    if (CLIENT_MAY_NOT.has(dashed) || startsWithAny(dashed, CLIENT_MAY_NOT_START) || named.has(name)) continue;
     if (dashed !== name && (dashed === keyHeader || dashed === "authorization")) continue;
     const kept = name === "cookie" ? withoutOwnCookies(value) : value;
     if (kept !== "") pairs.push(name, kept);
