@@ -2,6 +2,7 @@
 import { Problem } from "../model/problem.ts";
 import type { Abuse, Take } from "../model/windows.ts";
 import type { Guess } from "../ports/plugin.ts";
+import type { Counters } from "../ports/storage.ts";
 import type { AbuseOptions } from "../ports/plan.ts";
 import { counterKey } from "./limit-keys.ts";
 import { routeShape } from "./route-limits.ts";
@@ -15,8 +16,11 @@ export const GUESSES = {
   forgetMs: 86_400_000,
 } as const;
 
-/** Most guesses of one caller at one place that may be under way, since those are not counted yet. */
-const AT_ONCE = 3;
+/**
+ * Most guesses of one caller at one place that may be under way on all nodes together, since those are not counted yet. One
+ * of a node that dies is forgotten after the window.
+ */
+const AT_ONCE = { limit: 3, windowMs: 5_000 };
 
 const PREFIX = "codes ";
 /** Whether a counter counts wrong codes. */
@@ -47,15 +51,21 @@ interface Asked {
 /**
  * @param take decides about a take, and resolves after a suspension that it begins is stored
  * @param abuse the current rule
+ * @param counters hold the guesses that are under way
  */
-export function createGuess(take: (take: Take) => Promise<Asked>, abuse: () => AbuseOptions | false): Guess {
-  const underWay = new Map<string, number>();
+export function createGuess(
+  take: (take: Take) => Promise<Asked>,
+  abuse: () => AbuseOptions | false,
+  counters: Pick<Counters, "take" | "giveBack">,
+): Guess {
   return async (place, who, attempt) => {
     const key = counterKey(`${PREFIX}${routeShape(place)}`, who);
-    const count = underWay.get(key) ?? 0;
-    if (count >= AT_ONCE)
+    const underWay: readonly Take[] = [
+      { key: counterKey(`${PREFIX}at once ${routeShape(place)}`, who), sustained: ENDLESS, burst: AT_ONCE },
+    ];
+    const held = await counters.take(underWay);
+    if (held[0]?.code !== undefined)
       throw new Problem("BURST_EXCEEDED", "Several codes are being checked. Send one at a time.", { retryAfter: 1 });
-    underWay.set(key, count + 1);
     try {
       const rule = ruleOf(abuse());
       const { code, retryAfter } = await take({ key, sustained: ENDLESS, burst: ENDLESS, abuse: rule });
@@ -69,9 +79,8 @@ export function createGuess(take: (take: Take) => Promise<Asked>, abuse: () => A
         throw error;
       }
     } finally {
-      const left = (underWay.get(key) ?? 1) - 1;
-      if (left > 0) underWay.set(key, left);
-      else underWay.delete(key);
+      // One that cannot be given back is forgotten after the window.
+      await Promise.resolve(counters.giveBack(underWay, held)).catch(() => undefined);
     }
   };
 }

@@ -151,6 +151,7 @@ export function createLimiter(deps: LimiterDeps): Limiter {
         return verdictOf([take], taken, 0);
       },
       () => abuse,
+      counters,
     ),
     async unauthenticated(address) {
       const take = takesOf.failedAuthentication(address);
