@@ -384,6 +384,40 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     expect(receiver.requests[before]?.path).toBe("/late");
   });
 
+  it("are not said to match by a verdict on another subscription", async () => {
+    receiver.answer([], 200);
+    const { keyId } = await subscribed("/had", { description: "Had it" });
+    const id = await published(keyId, "deposit:paid", "delivered");
+    for (const [description, events] of [
+      ["Matches", ["deposit:*"]],
+      ["Does not", ["withdraw:*"]],
+    ] as const) {
+      const body = { url: receiver.url(`/${events[0].slice(0, 4)}`), events, description };
+      expect((await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body })).status).toBe(201);
+    }
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/events/${id}`, "deposit:paid");
+    const [asked, answering] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await page.route("**/filter/test", async (route) => {
+      asked.resolve();
+      await answering.promise;
+      await route.continue();
+    });
+    const choice = page.getByRole("combobox", { name: "Subscription" });
+    await choice.selectOption({ label: "Matches" });
+    await page.getByRole("button", { name: "Does it match now?" }).click();
+    await asked.promise;
+    await choice.selectOption({ label: "Does not" });
+    const answered = page.waitForResponse("**/filter/test");
+    answering.resolve();
+    await (await answered).finished();
+    await expect.poll(() => page.getByRole("button", { name: "Does it match now?" }).isEnabled()).toBe(true);
+    expect(await page.getByText("Matches. ").count()).toBe(0);
+    await page.getByRole("button", { name: "Does it match now?" }).click();
+    await page.getByText("Does not match. ").waitFor();
+  });
+
   it("are replayed all at once, counted first, with the progress shown", async () => {
     receiver.answer(() => 500);
     const { keyId } = await subscribed("/all", { retry: { attempts: 1, firstDelayMs: 10, factor: 1, maxDelayMs: 10 } });

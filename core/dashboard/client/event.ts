@@ -171,8 +171,12 @@ const SendTo = part(
       choose("");
       again();
     });
-    const [tested, setTested] = useState<FilterTested | undefined>(undefined);
-    const why = useAction(async () => setTested(await testFilter(keyId, chosen, event.id)));
+    const [verdict, setVerdict] = useState<{ readonly of: string; readonly tested: FilterTested } | undefined>(
+      undefined,
+    );
+    const why = useAction(async () => setVerdict({ of: chosen, tested: await testFilter(keyId, chosen, event.id) }));
+    // Another one may have been chosen while the answer was on its way.
+    const tested = verdict?.of === chosen ? verdict.tested : undefined;
     if (others.length === 0 || !may("change")) return null;
     return el.section(
       { class: "card", "aria-labelledby": "send-to" },
@@ -186,7 +190,7 @@ const SendTo = part(
             options: [["", "Choose…"], ...others.map((one) => [one.id, nameOf(one)] as const)],
             change: (id) => {
               choose(id);
-              setTested(undefined);
+              setVerdict(undefined);
             },
             hint: "One whose event names match: it did not exist, or did not want this event, when it was accepted. A filter does not keep it back now.",
           }),
