@@ -1,7 +1,11 @@
 // `relay subscriptions import`, against a relay and a receiver that checks signatures.
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runHere } from "../support/command-here.ts";
@@ -9,6 +13,8 @@ import { startCommand, type Ran, type Running } from "../support/command.ts";
 import { testAuthority } from "../support/certificates.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
+
+const ENTRY = fileURLToPath(new URL("../../core/cli/relay.mjs", import.meta.url));
 
 let folder: string;
 let relay: Running;
@@ -36,8 +42,8 @@ const run = (args: readonly string[], input?: string): Promise<Ran> =>
     env: { RELAY_URL: url },
     ...(input !== undefined && { input }),
   });
-function file(name: string, text: string, mode = 0o600): string {
-  writeFileSync(join(folder, name), text);
+function file(name: string, content: string, mode = 0o600): string {
+  writeFileSync(join(folder, name), content);
   chmodSync(join(folder, name), mode);
   return name;
 }
@@ -131,6 +137,24 @@ describe("an import", () => {
     expect(done.stderr).toContain("relay: 2 created, 5 failed\n");
     expect(done.stdout + done.stderr).not.toContain(weak);
     expect((await listed("key_bad")).map((one) => one["url"])).toEqual([receiver.url("/good"), receiver.url("/last")]);
+  });
+
+  it("does not end well when nobody reads the secrets that it makes", async () => {
+    const entries = [1, 2, 3, 4].map((n) => ({ url: receiver.url(`/unread/${n}`), events: ["*"] }));
+    const name = file("unread.json", JSON.stringify(entries));
+    const args = ["subscriptions", "import", name, "--key", "key_unread"];
+    const child = spawn(process.execPath, [ENTRY, ...args], {
+      cwd: folder,
+      env: { PATH: process.env["PATH"], RELAY_URL: url },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    child.stdout.destroy();
+    const [told, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
+    expect((await listed("key_unread")).length).toBeLessThan(4);
+    expect({ code: code as unknown, told }).toEqual({
+      code: 69,
+      told: "relay: nobody reads the output: stopped there; run it again: what is there is skipped\n",
+    });
   });
 
   it("says at which line the key was full, and what is not tried when the caller has no right to it", async () => {

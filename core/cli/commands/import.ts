@@ -11,7 +11,7 @@ import { svix } from "../import/svix.ts";
 import { openApi, type Api } from "../support/client.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION, type Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
-import { EX_OK, EX_REFUSED, ExitError, usage } from "../support/exit.ts";
+import { EX_OK, EX_REFUSED, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
 import { printable, printableLines } from "../support/output.ts";
 import { isRefusal } from "../support/refusal.ts";
 import { record, rows } from "../support/response-shape.ts";
@@ -25,6 +25,7 @@ interface Listed {
 const LISTED = { id: "text", url: "text", events: "list" } as const;
 
 const FORMATS: Readonly<Record<string, Format>> = { relay: ours, svix, convoy };
+const AGAIN = "run it again: what is there is skipped";
 const MOST_BYTES = 67_108_864;
 /** Fields of a subscription that hold what others must not read. */
 const SECRETS = ["secret", "headers", "oauth2", "clientCertificate"];
@@ -72,6 +73,9 @@ const importFile: Command = {
       ? (one: Result) => around.print(printable(JSON.stringify(one)))
       : printerOf(around);
     const counts = new Map<Result["result"], number>();
+    // The secrets that the relay makes are in the output alone: nothing more is created where nobody reads it.
+    if (!given.flag("dry-run"))
+      around.unread = { message: `nobody reads the output: stopped there; ${AGAIN}`, exitCode: EX_UNAVAILABLE };
     for (const { entry, made } of entries) {
       const one = await settle(entry.place, made, present, given.flag("dry-run") ? undefined : { api, path });
       counts.set(one.result, (counts.get(one.result) ?? 0) + 1);
@@ -121,7 +125,7 @@ async function settle(
     if (error instanceof ExitError && isRefusal(error))
       return { place, result: "failed", url, errors: [error.message] };
     if (!(error instanceof ExitError)) throw error;
-    const hint = `stopped at ${place}; run it again: what is there is skipped`;
+    const hint = `stopped at ${place}; ${AGAIN}`;
     throw new ExitError(error.exitCode, `${error.message}\n${hint}`, { cause: error });
   }
 }

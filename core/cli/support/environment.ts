@@ -15,19 +15,24 @@ export interface CliEnvironment {
   print(line: string): void;
   /** Everything else: a line on stderr. */
   say(line: string): void;
+  /** What a command that still has work to do says, and ends with, when nobody reads its output any more. */
+  unread?: { readonly message: string; readonly exitCode: number } | undefined;
 }
 
 export function processEnvironment(): CliEnvironment {
   const { env, stdin, stdout, stderr } = process;
-  // A reader that closes the pipe early (`| head`) is not an error.
   stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(EX_OK);
+    if (error.code === "EPIPE") {
+      if (around.unread !== undefined) around.say(`relay: ${around.unread.message}`);
+      // A reader that closes the pipe early (`| head`) is not an error where the output is all that is asked for.
+      process.exit(around.unread?.exitCode ?? EX_OK);
+    }
     stderr.write(`relay: the output cannot be written (${error.code ?? error.message}): it is not whole\n`);
     process.exit(EX_UNAVAILABLE);
   });
   // When nobody reads messages any more, the command goes on without them.
   stderr.on("error", () => undefined);
-  return {
+  const around: CliEnvironment = {
     env,
     cwd: process.cwd(),
     clock: systemClock(),
@@ -37,6 +42,7 @@ export function processEnvironment(): CliEnvironment {
     print: (line) => void stdout.write(`${line}\n`),
     say: (line) => void stderr.write(`${line}\n`),
   };
+  return around;
 }
 
 /** Whether the stack of an error's cause is shown too, for those who write a plug-in. */
