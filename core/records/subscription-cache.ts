@@ -107,8 +107,14 @@ export function createSubscriptionCache(
     if (other) entry.live = [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** Returns the list with what has changed until now. */
-  async function current(keyId: string, entry: KeyEntry): Promise<readonly Subscription[]> {
+  /** Returns the list with what has changed until now. Who only asks whether there is one need not wait for it. */
+  function current(keyId: string, entry: KeyEntry): Promise<readonly Subscription[]> {
+    const reading = readCurrent(keyId, entry);
+    reading.catch(() => undefined);
+    return reading;
+  }
+
+  async function readCurrent(keyId: string, entry: KeyEntry): Promise<readonly Subscription[]> {
     await entry.live;
     try {
       for (let pass = 0; entry.changed.size > 0 && pass < PASSES; pass++) {

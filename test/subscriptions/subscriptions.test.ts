@@ -119,6 +119,20 @@ describe("the subscription cache", () => {
     expect(await second).toMatchObject({ status: "disabled" });
   });
 
+  it("may be asked by who does not wait for the answer, also while the storage is away", async () => {
+    const { store, storage, tell } = watched();
+    put(store, subscription("a"));
+    using directory = createSubscriptionCache(storage);
+    await directory.of("key_1");
+    store.getMany = () => Promise.reject(new StorageError("unavailable", "away"));
+    tell([subscriptionKey("key_1", "sub_a")]);
+    // A rejection that nobody hears would end the process.
+    void directory.of("key_1");
+    await expect(directory.of("key_1")).rejects.toThrow("away");
+    void directory.of("key_1");
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+
   it("reads a row once more that changes while it is read", async () => {
     const { store, storage, tell } = watched();
     put(store, subscription("a"));
