@@ -165,9 +165,13 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       }
       stored = await readStored(storage, drafts, cautiousNow());
     }
-    throw new Problem("STORAGE_UNAVAILABLE", "Too many requests publish the same ids at once. Publish again.", {
-      retryAfter: 1,
-    });
+    throw new Problem(
+      "STORAGE_UNAVAILABLE",
+      "Its ids, or the subscriptions of its key, change all the time. Publish again.",
+      {
+        retryAfter: 1,
+      },
+    );
   }
 
   function write(
