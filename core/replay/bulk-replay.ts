@@ -19,9 +19,10 @@ export interface ReplayFailedOptions {
   readonly until?: number;
   /** Most deliveries that are replayed. */
   readonly limit: number;
-  /** Due times are `1/perSecond` apart, from `startAt` on (epoch ms; default now). */
+  /** Due times are `1/perSecond` apart. */
   readonly perSecond: number;
-  readonly startAt?: number;
+  /** In how many ms the first one is due. A negative one makes up for time that has passed. @default 0 */
+  readonly startsInMs?: number;
   /** Whether to count only. */
   readonly dryRun?: boolean;
   /** Selects among the failed ones. @default all */
@@ -64,7 +65,7 @@ export const replayedDelivery = (delivery: Delivery, sub: Subscription, dueAt: n
 export function createBulkReplay(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly clock: Pick<Clock, "now" | "monotonic">;
-  readonly move: (sub: Subscription, at: ReplayPosition, dueAt: number) => Promise<boolean>;
+  readonly move: (sub: Subscription, at: ReplayPosition, dueFrom: (now: number) => number) => Promise<boolean>;
 }): (options: ReplayFailedOptions) => Promise<BulkReplayed> {
   const { storage, clock, move } = deps;
 
@@ -72,7 +73,7 @@ export function createBulkReplay(deps: {
   async function moveAll(
     sub: Subscription,
     ordinals: readonly string[],
-    dueOfNth: (n: number) => number,
+    dueOfNth: (n: number, now: number) => number,
   ): Promise<number> {
     const texts = await readTexts(
       storage,
@@ -92,8 +93,10 @@ export function createBulkReplay(deps: {
         if (eventId !== undefined) rest.push({ eventId, ordinal });
         continue;
       }
-      const dueAt = dueOfNth(moved.length);
-      const next = await withOrder(storage, sub, replayedDelivery(delivery, sub, dueAt, clock.now()));
+      // One reading for both: by their difference, a queue tells a wait from a clock that was set meanwhile.
+      const now = clock.now();
+      const dueAt = dueOfNth(moved.length, now);
+      const next = await withOrder(storage, sub, replayedDelivery(delivery, sub, dueAt, now));
       moved.push({ delivery, was: text, next, dueAt });
       for (const change of opened) changes.push(change);
     }
@@ -110,7 +113,7 @@ export function createBulkReplay(deps: {
       count = 0;
       for (const { next } of moved) rest.push({ eventId: next.eventId, ordinal: next.ordinal });
     }
-    for (const place of rest) if (await move(sub, place, dueOfNth(count))) count++;
+    for (const place of rest) if (await move(sub, place, (now) => dueOfNth(count, now))) count++;
     return count;
   }
 
@@ -122,14 +125,14 @@ export function createBulkReplay(deps: {
       limit,
       perSecond,
       dryRun,
+      startsInMs = 0,
       only,
       outdated,
     } = options;
     // Measured by the monotonic clock, so that setting the wall clock moves none of them.
-    const startsIn = options.startAt === undefined ? 0 : options.startAt - clock.now();
     const began = clock.monotonic();
-    const dueOfNth = (n: number): number =>
-      Math.round(clock.now() + startsIn + (n * 1_000) / perSecond - (clock.monotonic() - began));
+    const dueOfNth = (n: number, now: number): number =>
+      Math.round(now + startsInMs + (n * 1_000) / perSecond - (clock.monotonic() - began));
     let [matched, replayed] = [0, 0];
     let outdatedTo: string | undefined;
     let leading = true;
@@ -152,7 +155,7 @@ export function createBulkReplay(deps: {
       }
       const from = replayed;
       if (dryRun !== true && wanted.length > 0)
-        replayed += await moveAll(subscription, wanted, (n) => dueOfNth(from + n));
+        replayed += await moveAll(subscription, wanted, (n, now) => dueOfNth(from + n, now));
       if (more || page.length < PAGE)
         return { matched, replayed, more, ...(outdatedTo !== undefined && { outdatedTo }) };
       after = page.at(-1)?.key;

@@ -109,7 +109,7 @@ export function createReplayJob(deps: {
           since: clock.now() - maxAgeMs,
           limit: Math.min(BEAT - went, limit - moved - went),
           perSecond,
-          startAt: clock.now() + (went * 1_000) / perSecond - (clock.monotonic() - began),
+          startsInMs: (went * 1_000) / perSecond - (clock.monotonic() - began),
           after: startOf(subscription.id),
           // A replay by hand may change that, so once a day all failed deliveries are read.
           outdated: ({ cycle, reason }, acceptedAt) =>

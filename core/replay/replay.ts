@@ -59,11 +59,15 @@ export function createReplay(deps: {
 }): Replay {
   const { storage, subscriptionCache, clock, recipients = createRecipients(storage) } = deps;
 
-  /** Moves one delivery. @returns whether it could be moved */
+  /**
+   * Moves one delivery.
+   * @param dueFrom returns when it is due by the clock's reading, which is taken when the line is written
+   * @returns whether it could be moved
+   */
   async function move(
     sub: Subscription,
     at: ReplayPosition,
-    dueAt: number,
+    dueFrom: (now: number) => number,
     options: ReplayEventOptions,
   ): Promise<boolean> {
     for (let tries = 0; tries < TRIES; tries++) {
@@ -73,7 +77,9 @@ export function createReplay(deps: {
       const opened = await reopening(storage, sub.keyId, at.ordinal);
       if (opened === undefined) return false;
       const { delivery, text, line: stale, waits } = current;
-      const next = await withOrder(storage, sub, replayedDelivery(delivery, sub, dueAt, clock.now()));
+      const now = clock.now();
+      const dueAt = dueFrom(now);
+      const next = await withOrder(storage, sub, replayedDelivery(delivery, sub, dueAt, now));
       const { changes, dues } = await commitOf(storage, [{ delivery, was: text, next, dueAt, stale, waits }]);
       try {
         await storage.commit([...changes, ...opened, ...(options.also ?? [])]);
@@ -139,7 +145,7 @@ export function createReplay(deps: {
         const once = moved === 0 ? options : { ...options, also: [] };
         const had = named === undefined || (await recipients.has(event, id));
         const done = had
-          ? await move(sub, { eventId, ordinal: event.ordinal }, clock.now(), once)
+          ? await move(sub, { eventId, ordinal: event.ordinal }, (now) => now, once)
           : wants(sub, event.type) && (await make(sub, event, text, once.also ?? []));
         if (done) moved++;
       }
@@ -152,7 +158,7 @@ export function createReplay(deps: {
       return moved;
     },
 
-    failed: createBulkReplay({ storage, clock, move: (sub, at, dueAt) => move(sub, at, dueAt, {}) }),
+    failed: createBulkReplay({ storage, clock, move: (sub, at, dueFrom) => move(sub, at, dueFrom, {}) }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Delivery } from "../../core/model/delivery.ts";
 import { replied } from "../support/path.ts";
-import { HOOK, PUBLISH_TOKEN, serve } from "./serve.ts";
+import { HOOK, PUBLISH_TOKEN, RETRY, serve } from "./serve.ts";
 import type { Got, Served } from "./serve.ts";
 
 let api: Served;
@@ -272,6 +272,33 @@ describe("one subscription's deliveries", () => {
     expect((await api.ask("POST", "/api-keys/key_off/webhooks/sub_none/replay")).status).toBe(404);
     expect((await api.ask("GET", `${target}/deliveries`)).status).toBe(404);
   });
+});
+
+it("sends all that failed of a key again in time, though the clock is set back on the way", async () => {
+  await using own = await serve();
+  own.path.otherwise = replied(400);
+  const ask = async (target: string, body: object): Promise<{ id: string }> => {
+    const token = target === "/events" ? PUBLISH_TOKEN : undefined;
+    return (await own.ask("POST", target, { body, ...(token && { token }) })).json.data as unknown as { id: string };
+  };
+  for (let i = 0; i < 2; i++) await ask("/api-keys/key_1/webhooks", { ...HOOK, url: `https://hooks.example.com/${i}` });
+  await own.path.start();
+  const { id } = await ask("/events", { type: "deposit:paid", keyId: "key_1", data: {} });
+  for (let attempts = 1; attempts <= RETRY.attempts; attempts++) {
+    await own.path.whenSent(2 * attempts);
+    await own.path.clock.advance(RETRY.maxDelayMs);
+  }
+  const { commit } = own.path.storage;
+  own.path.storage.commit = async (changes) => {
+    await commit(changes);
+    if (!changes.some(({ key }) => key.startsWith("due:"))) return;
+    own.path.storage.commit = commit;
+    await own.path.clock.step(-3_600_000);
+  };
+  own.path.otherwise = replied(200);
+  expect(await ask("/api-keys/key_1/replay", {})).toMatchObject({ replayed: 2 });
+  await own.path.clock.advance(2_000);
+  expect(await own.path.status(id)).toBe("delivered");
 });
 
 describe("the catalogue", () => {

@@ -36,6 +36,30 @@ describe("a wall clock that is set back by an hour", () => {
   });
 });
 
+describe("a wall clock that is set back while a replay reads", () => {
+  it("delays it by nothing", async () => {
+    await using test = await testPath({ retry: { attempts: 1 } });
+    test.answers = [replied(500)];
+    await test.subscribe();
+    await test.start();
+    const id = await test.publish();
+    await test.whenSent(1);
+    await test.clock.advance(100);
+    expect(await test.status(id)).toBe("failed");
+    const { getItem } = test.storage;
+    test.storage.getItem = async (key) => {
+      if (key.startsWith("delivery:")) {
+        test.storage.getItem = getItem;
+        await test.clock.step(-HOUR_MS);
+      }
+      return getItem(key);
+    };
+    await test.parts.replay.event("key_1", id);
+    await test.clock.advance(2_000);
+    expect(await test.status(id)).toBe("delivered");
+  });
+});
+
 describe("a wall clock that is set back during a rest", () => {
   const health = { breakerAfter: 1, breakerPauseMs: 60_000, breakerMaxPauseMs: 60_000, disableAfterMs: 432_000_000 };
 

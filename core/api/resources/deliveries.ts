@@ -31,7 +31,7 @@ export function deliveryOperations(
     readonly subscriptionCache: SubscriptionCache;
     readonly storage: Pick<Storage, "commit">;
     readonly cursors: Cursors;
-    readonly clock: Pick<Clock, "now">;
+    readonly clock: Pick<Clock, "now" | "monotonic">;
     readonly ordinal: () => string;
   },
 ): readonly AnyOperation[] {
@@ -47,15 +47,15 @@ export function deliveryOperations(
 
   async function replayAll(subscriptions: readonly Subscription[], asked: BulkReplay): Promise<BulkReplayed> {
     const { limit, perSecond, ...range } = asked;
-    const startAt = clock.now();
+    const began = clock.monotonic();
     let matched = 0;
     let moved = 0;
     let more = false;
     for (const subscription of subscriptions) {
-      const next = startAt + (moved * 1_000) / perSecond;
+      const startsInMs = (moved * 1_000) / perSecond - (clock.monotonic() - began);
       const left = limit - matched;
       if (left === 0) return { matched, replayed: moved, more: true };
-      const went = await replay.failed({ ...range, subscription, limit: left, perSecond, startAt: next });
+      const went = await replay.failed({ ...range, subscription, limit: left, perSecond, startsInMs });
       if (went.replayed > 0) await probe(deps, [subscription.id]);
       matched += went.matched;
       moved += went.replayed;
