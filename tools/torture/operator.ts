@@ -150,10 +150,10 @@ export function openOperator(options: OperatorOptions): Operator {
   async function rotate(subject: Subject): Promise<void> {
     const overlapSeconds = random.pick([0, 1]);
     subject.untold = true;
+    const asked = performance.now();
     const answer = await ask("POST", hook(subject, "/rotate-secret"), { overlapSeconds });
     if (answer?.status !== 200) return;
-    const now = performance.now();
-    told(subject, String(answer.data["secret"]), now, now + overlapSeconds * 1_000);
+    told(subject, String(answer.data["secret"]), asked, performance.now() + overlapSeconds * 1_000);
   }
 
   async function replay(): Promise<void> {

@@ -14,6 +14,8 @@ export interface Doubt {
   /** Ms of `performance.now()`. */
   readonly from: number;
   readonly to: number;
+  /** Of a secret that signs after its end: when its rotation was asked for and answered. */
+  readonly rotated?: { readonly from: number; readonly to: number } | undefined;
 }
 
 export interface Receivers extends AsyncDisposable {
@@ -60,7 +62,8 @@ export async function openReceivers(random: Random): Promise<Receivers> {
     // An attempt is signed when it begins, and may wait for its connection until it times out.
     const signedAt = now - TIMEOUT_MS - LAG_MS;
     const fault = signatureFault(subject, body, headers, signedAt);
-    if (fault !== undefined) doubts.push({ text: `${where} ${fault}`, from: signedAt, to: now });
+    if (fault !== undefined)
+      doubts.push({ text: `${where} ${fault.text}`, from: signedAt, to: now, rotated: fault.rotated });
     const number = Number(headers["x-relay-attempt"]);
     const cycle = Number(headers["x-relay-replay"] ?? 0);
     if (!(number >= 1 && number <= 5)) wrong.push(`${where}: attempt ${number}`);

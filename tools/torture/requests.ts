@@ -31,7 +31,7 @@ export const FREEZES = new Set([
   STALL,
 ]);
 /** Times of the wall clock mean nothing meanwhile. */
-const STEPS = new Set(["clock step", STALL]);
+export const STEPS = new Set(["clock step", STALL]);
 /** Timers and clocks are in whole milliseconds. */
 const GRAIN_MS = 5;
 /** Beyond what its wait, its lease and the faults of the time explain, a retry is late by at most so much. */

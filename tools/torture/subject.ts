@@ -33,6 +33,8 @@ interface Secret {
   readonly from: number;
   /** From then on nothing is. */
   until: number;
+  /** When the rotation that ended it was asked for, and when it was answered. */
+  rotated?: { readonly from: number; readonly to: number };
 }
 
 export interface Subject {
@@ -60,9 +62,13 @@ export function makeSubject(number: number, keyId: string, type: string, stable:
   return { number, keyId, type, stable, mood: "well", moody: 1, secrets: [], untold: true, quiet: [], book };
 }
 
-/** Named by an answer: its newest secret, and when those before it end. */
-export function told(subject: Subject, secret: string, now: number, othersUntil: number): void {
-  for (const old of subject.secrets) old.until = Math.min(old.until, othersUntil);
+/** Named by an answer: its newest secret, when it was asked for, and when those before it end. */
+export function told(subject: Subject, secret: string, asked: number, othersUntil: number): void {
+  const now = performance.now();
+  for (const old of subject.secrets) {
+    old.until = Math.min(old.until, othersUntil);
+    old.rotated ??= { from: asked, to: now };
+  }
   subject.secrets.push({ text: secret, from: now, until: Number.POSITIVE_INFINITY });
   subject.untold = false;
 }
@@ -71,19 +77,26 @@ export const anyMood = (random: Random): Mood => random.pick(MOODS);
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** What is wrong with a signature, a line; nothing when it is in order or nobody can tell. */
+interface SignatureFault {
+  readonly text: string;
+  /** The rotation after which the secret should have ended. */
+  readonly rotated?: Secret["rotated"];
+}
+
+/** What is wrong with a signature; nothing when it is in order or nobody can tell. */
 export function signatureFault(
   { secrets, untold }: Subject,
   body: Uint8Array,
   headers: Headers,
   now: number,
-): string | undefined {
+): SignatureFault | undefined {
   if (untold) return undefined;
   const at = Number(headers["webhook-timestamp"]) * 1_000;
   const signs = ({ text }: Secret): boolean =>
     verifyHex(body, headers, text) && verifyStandard(body, headers, text, at);
   const newest = secrets.at(-1);
   if (newest === undefined) return undefined;
-  if (!signs(newest)) return newest.from < now ? "is not signed with the secret that is live" : undefined;
-  return secrets.some((old) => old.until < now && signs(old)) ? "is signed with a secret that has ended" : undefined;
+  if (!signs(newest)) return newest.from < now ? { text: "is not signed with the secret that is live" } : undefined;
+  const ended = secrets.find((old) => old.until < now && signs(old));
+  return ended && { text: "is signed with a secret that has ended", rotated: ended.rotated };
 }

@@ -13,7 +13,7 @@ import { sleep } from "./process.ts";
 import type { Published } from "./publications.ts";
 import type { Receivers } from "./receivers.ts";
 import { KEYS, RETRY } from "./relay.ts";
-import { FREEZES, requestsSeen, type SeenIn } from "./requests.ts";
+import { ENDS, FREEZES, requestsSeen, STEPS, type SeenIn } from "./requests.ts";
 import type { Entry, Subject } from "./subject.ts";
 
 export interface Verdict {
@@ -68,8 +68,14 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
   const { plan } = await loadConfig({ flags: { config }, env, cwd: "/" });
   const storage = await openStorage(plan, processEnvironment());
   const violations: string[] = [...receivers.wrong];
-  for (const { text, from, to } of receivers.doubts)
-    if (timeline.within(from - 1_000, to, FREEZES).length === 0) violations.push(text);
+  for (const { text, from, to, rotated } of receivers.doubts) {
+    // A process that begins after the clock was set back cannot know how long ago a rotation was: it gives the overlap anew.
+    const anew =
+      rotated !== undefined &&
+      timeline.within(rotated.from, rotated.to, STEPS).length > 0 &&
+      timeline.within(rotated.to, to, ENDS).length > 0;
+    if (!anew && timeline.within(from - 1_000, to, FREEZES).length === 0) violations.push(text);
+  }
   /** Bodies by key and event id. */
   const stored = new Map<string, string>();
   const refs = new Set<string>();
