@@ -96,6 +96,9 @@ const moody: Fault = {
 /** Where only kills are asked for, receivers are hostile all the same, now and then. */
 const rarely: Fault = { ...moody, weight: 0.5 };
 
+/** So long may strace take to let go of a relay, ms. */
+const LET_GO_MS = 2_000;
+
 /** Lets strace change what fsync comes to in one relay, for a while. */
 const injected = (name: string, inject: string, longestMs: number): Fault => ({
   name,
@@ -116,7 +119,10 @@ const injected = (name: string, inject: string, longestMs: number): Fault => ({
     ]);
     await sleep(random.int(200, longestMs));
     strace.signal("SIGTERM");
+    // It may hang over a process that is dying under it; killed, it lets go.
+    const force = setTimeout(() => strace.signal("SIGKILL"), LET_GO_MS);
     await strace.gone;
+    clearTimeout(force);
     // A relay may have been killed at one of its calls, as asked.
     await sleep(50);
     if (!relay.up()) {
