@@ -1,6 +1,7 @@
 /**
  * Sets up the validator of JSON Schema for data that strangers publish. Each keyword takes time in proportion to the data:
- * those that do not by themselves (`pattern`, `uniqueItems`, `enum`) are replaced.
+ * those that do not by themselves (`pattern`, `uniqueItems`, `enum`) are replaced. So is `const`, which calls what the data
+ * has as `valueOf` or `toString`.
  */
 import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
 import { createPattern, type PatternBudget } from "./pattern.ts";
@@ -47,12 +48,24 @@ export async function createValidator(budget: PatternBudget, extensions: Iterabl
       return (data: unknown) => (objects || typeof data !== "object" || data === null) && listed.has(canonical(data));
     },
   });
+  ajv.removeKeyword("const");
+  ajv.addKeyword({
+    keyword: "const",
+    error: { message: "must be equal to constant" },
+    compile(value: unknown) {
+      const only = canonical(value);
+      const object = typeof value === "object" && value !== null;
+      return (data: unknown) => (object || typeof data !== "object" || data === null) && canonical(data) === only;
+    },
+  });
   for (const keyword of [...ANNOTATIONS, ...extensions]) ajv.addKeyword({ keyword });
   return ajv;
 }
 
 /** The same text for the same value, whatever the order of its members. */
 function canonical(value: unknown): string {
+  // JSON reads a number that is too large as infinite, and writes that as null.
+  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "";
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
   const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));

@@ -60,6 +60,21 @@ describe("data", () => {
     expect((await judge(deposit, data))?.path).toBe(path);
   });
 
+  it.each([
+    [{ const: { a: 1, b: [2] } }, '{"b":[2],"a":1}', undefined],
+    [{ const: { a: 1 } }, '{"valueOf":1}', "data"],
+    [{ const: { a: 1 } }, '{"toString":null}', "data"],
+    [{ const: [{ a: 1 }] }, '[{"toString":1}]', "data"],
+    [{ const: { a: 1 } }, '{"__proto__":{"a":1}}', "data"],
+    [{ const: "a" }, '["a"]', "data"],
+    [{ const: null }, "1e999", "data"],
+    [{ enum: [null, 1] }, "1e999", "data"],
+    [{ uniqueItems: true }, "[1e999,null,-1e999]", undefined],
+    [{ uniqueItems: true }, "[0,-0]", "data"],
+  ] as const)("is compared as JSON, whatever its names and numbers are: %j and %s", async (schema, data, path) => {
+    expect((await judge(schema, JSON.parse(data)))?.path).toBe(path);
+  });
+
   it("does not inherit what a schema asks for", async () => {
     expect(await judge({ required: ["toString"] }, {})).toMatchObject({ path: "data" });
   });
