@@ -77,6 +77,9 @@ export function checkBounds(root: unknown): Extensions {
       return value.reduce((sum: number, one, i) => sum + parts(one, [...path, i]), 1);
     }
     if (typeof value !== "object" || value === null || Array.isArray(value)) return 1;
+    // The validator leaves that name out, and would so let anything pass there.
+    if (BY_NAME.has(word) && Object.hasOwn(value, "__proto__"))
+      throw new SchemaFault([...path, "__proto__"], "is a name that is not supported");
     const named = Object.entries(value);
     if (BY_NAME.has(word)) return named.reduce((sum, [name, one]) => sum + parts(one, [...path, name]), 1);
     // What nobody refers to takes no time, but it must be sound.

@@ -119,6 +119,12 @@ describe("a schema", () => {
     ["has a name within", { properties: { a: { $id: "x" } } }, ["schema", "properties", "a", "$id"], "at the top only"],
     ["has a keyword with the wrong value", { type: "strin" }, ["schema"], "schema is invalid"],
     ["has a keyword that does not exist", { requird: ["a"] }, ["schema"], "requird"],
+    [
+      "has a property that the validator leaves out",
+      JSON.parse('{"properties":{"__proto__":{"type":"string"}}}'),
+      ["schema", "properties", "__proto__"],
+      "not supported",
+    ],
     ["is none", 5, ["schema"], "must be a JSON Schema"],
   ])("is refused when it %s", async (_, schema, path, message) => {
     const [found] = await problems(schema);
