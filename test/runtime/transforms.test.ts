@@ -41,6 +41,8 @@ export default defineRelay({
     polluted: () => ({ polluted: {}.polluted ?? null, text: String({}) }),
     count: () => ({ runs: ++runs }),
     secret: () => { throw new Error("it is hush-hush"); },
+    timer: () => { setTimeout(() => { for (;;); }); return { ok: true }; },
+    rest: async () => { await null; for (;;); },
     print: () => { console.log("x".repeat(1e6)); console.error("y".repeat(1e6)); return { printed: true }; },
   },
 });`;
@@ -184,6 +186,14 @@ describe("a transform", () => {
     expect(await own.run(name)).toEqual({ detail: `${name} took longer than 500 ms` });
     expect(alive(own.pids[0] as number)).toBe(false);
     expect((await own.run("polluted", {}, "sub_2")).body ?? {}).toMatchObject({ polluted: null });
+  });
+
+  it.each(["timer", "rest"])("is not blamed for what another left behind: %s", async (name) => {
+    await using own = rig({ timeoutMs: 1_500 });
+    await own.run(name);
+    expect((await own.run("slack", {}, "sub_2")).body).toBeDefined();
+    expect(own.metrics.counted.get("transforms again")).toBe(1);
+    expect(own.metrics.counted.get("transforms timeout")).toBeUndefined();
   });
 
   it("that is asked for no longer is not waited for", async () => {

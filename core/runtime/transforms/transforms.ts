@@ -35,6 +35,8 @@ export function transforming(transforms: Pick<Transforms, "transform"> | undefin
 const unknown = (name: string, turn: Parameters<Transforming>[2], clock: Clock): SentAttempt =>
   transformFailed(turn, `${name} is not in the config any more`, { startedAt: clock.now(), durationMs: 0 });
 
+const endedProcess = (end: RunEnd): end is Extract<RunEnd, { fresh: boolean }> => "fresh" in end;
+
 export interface TransformsDeps {
   readonly spawn: SpawnTransforms;
   readonly names: readonly string[];
@@ -71,8 +73,9 @@ export function createTransforms(deps: TransformsDeps): Transforms {
     const at = idle.findLastIndex(({ ready }) => ready);
     const [worker] = idle.splice(at < 0 ? idle.length - 1 : at, 1) as [(typeof workers)[number]];
     let end = await worker.run(turn.job);
-    // What an earlier run left behind may have been the cause: it is not blamed on this one.
-    if ((end.kind === "memory" || end.kind === "died") && !end.fresh && !stopped) {
+    // What an earlier run left behind, such as a timer that never ends, may have been the cause: it is not blamed on
+    // this one.
+    if (endedProcess(end) && !end.fresh && !stopped) {
       metrics.count("transforms", { result: "again" });
       end = await worker.run(turn.job);
     }
@@ -80,7 +83,7 @@ export function createTransforms(deps: TransformsDeps): Transforms {
       unreadyUntil = clock.monotonic() + UNREADY_MS;
       if (!stopped) log.error("the transforms of the config cannot be loaded", { error: hide(shortened(end.detail)) });
     }
-    const ended = end.kind === "timeout" || end.kind === "memory" || end.kind === "died";
+    const ended = endedProcess(end);
     if (ended) worker.prepare();
     idle.push(worker);
     turns.ended(turn, end.kind === "unready" ? 0 : end.ms + (ended ? RESTART_MS : 0));

@@ -25,10 +25,13 @@ export interface RunInput {
 export type RunEnd =
   | { readonly kind: "made"; readonly text: string; readonly ms: number }
   | { readonly kind: "failed"; readonly detail: string; readonly ms: number }
-  /** Its process had to be ended. */
-  | { readonly kind: "timeout"; readonly detail: string; readonly ms: number }
-  /** Its process ended. `fresh`: it was the first run there, so no earlier run can be the cause. */
-  | { readonly kind: "memory" | "died"; readonly detail: string; readonly ms: number; readonly fresh: boolean }
+  /** Its process ended, or had to be ended. `fresh`: it was the first run there, so no earlier run can be the cause. */
+  | {
+      readonly kind: "timeout" | "memory" | "died";
+      readonly detail: string;
+      readonly ms: number;
+      readonly fresh: boolean;
+    }
   /** No process can be started, or it cannot load the config: nothing was run. */
   | { readonly kind: "unready"; readonly detail: string };
 
@@ -170,7 +173,7 @@ export function createTransformWorker(deps: {
     const { exitCode, signalCode } = own.child;
     const ms = spent();
     await kill(own);
-    if (end === "timeout") return { kind: "timeout", detail: `took longer than ${limits.timeoutMs} ms`, ms };
+    if (end === "timeout") return { kind: "timeout", detail: `took longer than ${limits.timeoutMs} ms`, ms, fresh };
     const full = end === "memory" || signalCode === HEAP_FULL.signal || exitCode === HEAP_FULL.code;
     if (full) return { kind: "memory", detail: `used more than ${limits.memoryMb} MiB of memory`, ms, fresh };
     return { kind: "died", detail: `ended its process (${signalCode ?? `exit ${exitCode ?? "?"}`})`, ms, fresh };
