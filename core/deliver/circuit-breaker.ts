@@ -91,7 +91,7 @@ export function createCircuitBreaker(deps: {
     streak.unconfirmed = false;
     if (!well) return judge(sub, ordinal, streak, options);
     log.info("a subscription that was stored as failing has succeeded since", { subscriptionId: sub.id });
-    streaks.set(sub.id, { ...newStreak(clock.now()), failures: 1 });
+    streaks.set(sub.id, { ...newStreak(clock.now(), clock.monotonic()), failures: 1 });
     if (stillStored) await forgetStored(sub.id, streak, sub);
   }
 
@@ -120,7 +120,7 @@ export function createCircuitBreaker(deps: {
   }
 
   function failed(sub: Subscription, ordinal: string, attempt: Attempt, type: string, options: HealthOptions): void {
-    const streak = streaks.get(sub.id) ?? newStreak(clock.now());
+    const streak = streaks.get(sub.id) ?? newStreak(clock.now(), clock.monotonic());
     streaks.set(sub.id, streak);
     streak.failures++;
     streak.reported ||= !type.startsWith(OPERATIONAL);
@@ -136,7 +136,7 @@ export function createCircuitBreaker(deps: {
     { disableAfterMs, breakerAfter, breakerPauseMs, breakerMaxPauseMs }: HealthOptions,
   ): void {
     const now = clock.now();
-    if (now - streak.since >= disableAfterMs) {
+    if (clock.monotonic() - streak.began >= disableAfterMs) {
       if (!streak.ending) later("disable", () => end(sub, streak));
       return;
     }
@@ -167,7 +167,9 @@ export function createCircuitBreaker(deps: {
       if (options === false) return;
       for await (const { key, value } of everyEntry(storage, healthKey(""))) {
         const { breakerAfter: failures } = options;
-        const read = { ...newStreak(Number(value)), failures, stored: true, unconfirmed: true };
+        const since = Number(value);
+        const streak = newStreak(since, clock.monotonic(), clock.now() - since);
+        const read = { ...streak, failures, stored: true, unconfirmed: true };
         streaks.set(parseHealthKey(key), read);
       }
     },

@@ -8,7 +8,10 @@ export interface Streak {
   timeouts: number;
   /** Monotonic time of the last time-out that counted. */
   timedOutAt: number;
+  /** Epoch ms: what is stored, and what people read. */
   since: number;
+  /** Monotonic time of the first failure: a wall clock that is set makes nobody's failures days long. */
+  began: number;
   restMs: number;
   /** Monotonic, so that a wall clock that is set back lengthens no pause. */
   restEnds: number;
@@ -26,11 +29,13 @@ export interface Streak {
   reported: boolean;
 }
 
-export const newStreak = (since: number): Streak => ({
+/** @param ageMs how long it has lasted, when it is read at the start */
+export const newStreak = (since: number, now: number, ageMs = 0): Streak => ({
   failures: 0,
   timeouts: 0,
   timedOutAt: Number.NEGATIVE_INFINITY,
   since,
+  began: now - Math.max(0, ageMs),
   restMs: 0,
   restEnds: 0,
   probe: undefined,

@@ -40,3 +40,24 @@ it.each(["enabled", "deleted"])(
     expect(await test.storage.range("health:")).toEqual([]);
   },
 );
+
+it("a clock that is set, forwards or back, neither hastens nor delays that a failing subscription is disabled", async () => {
+  await using test = await testPath({ retry: { attempts: 1 }, health: HEALTH });
+  test.otherwise = replied(500);
+  const sub = await test.subscribe();
+  await test.start();
+  let sent = 0;
+  const fail = async (): Promise<unknown> => {
+    await test.publish();
+    await test.whenSent(++sent);
+    await test.clock.advance(0);
+    await test.parts.circuitBreaker.settled();
+    return (await test.parts.subscriptionCache.get("key_1", sub))?.status;
+  };
+  await fail();
+  await test.clock.step(2 * HEALTH.disableAfterMs);
+  expect(await fail()).toBe("active");
+  await test.clock.step(-4 * HEALTH.disableAfterMs);
+  await test.clock.advance(HEALTH.disableAfterMs);
+  expect(await fail()).toBe("disabled");
+});
