@@ -253,4 +253,16 @@ describe("the config of transforms", () => {
     one.transforms.reload(["slack"]);
     expect(await one.run("slack")).toEqual({ body: { ok: true } });
   });
+
+  it("waits where the machine has no memory for another process", async () => {
+    let refused = 0;
+    await using one = rig({}, (limits) => {
+      if (refused++ === 0) throw new Error("spawn ENOMEM");
+      return spawn(limits);
+    });
+    expect((await one.run("slack")).ms).toBeGreaterThan(0);
+    expect(JSON.stringify(one.log.lines)).toContain("spawn ENOMEM");
+    one.transforms.reload(NAMES);
+    expect((await one.run("slack")).body).toBeDefined();
+  });
 });

@@ -117,6 +117,15 @@ export function createTransformWorker(deps: {
     return made;
   }
 
+  /** Returns the process, or why there is none: a machine without memory refuses one with an exception. */
+  function running(): Live | string {
+    try {
+      return (live ??= start());
+    } catch (error) {
+      return `the process cannot be started: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  }
+
   /** Kills the process and waits until it is gone, so that there are never more of them than workers. */
   async function kill(process: Live): Promise<void> {
     if (live === process) live = undefined;
@@ -144,7 +153,8 @@ export function createTransformWorker(deps: {
   async function run(input: RunInput): Promise<RunEnd> {
     if (outdated && live !== undefined) await kill(live);
     outdated = false;
-    const own = (live ??= start());
+    const own = running();
+    if (typeof own === "string") return { kind: "unready", detail: own };
     const problem = await own.started;
     if (problem !== undefined) {
       await kill(own);
@@ -181,7 +191,7 @@ export function createTransformWorker(deps: {
 
   return {
     run,
-    prepare: () => void (stopped || (live ??= start())),
+    prepare: () => void (stopped || running()),
     get ready() {
       return live?.ready === true;
     },
