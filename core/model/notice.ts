@@ -20,7 +20,7 @@ export interface Notice {
   readonly type: NoticeType;
   /** The API key that it concerns; absent: the whole relay. */
   readonly keyId?: string;
-  /** What it is about: the id of a subscription or of a key, or `relay`. Within an hour one of a type is reported of it. */
+  /** Id of a subscription or of a key, or the whole relay. Within an hour one of a type is reported about it. */
   readonly about: string;
   readonly data: Readonly<Record<string, unknown>>;
   /** A notice of this type about the same is out of date from now on. */
@@ -69,11 +69,14 @@ export const subscriptionDisabled = (sub: Named, reason: DisabledReason | "by_ha
 export const secretExpiring = (sub: Named, at: number): Notice =>
   noticeOf("relay:secret.expiring", sub, { previousSecretExpiresAt: isoTime(at) });
 
+/** No key has this id: theirs begin with a letter or a digit. */
+const WHOLE = "_relay";
+
 /** @param keyId absent: pending deliveries of the whole relay */
 export const pendingHigh = (keyId: string | undefined, pending: number, bound: number): Notice => ({
   type: "relay:pending.high",
   ...(keyId !== undefined && { keyId }),
-  about: keyId ?? "relay",
+  about: keyId ?? WHOLE,
   data: { pending, bound },
 });
 

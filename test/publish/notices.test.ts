@@ -247,6 +247,17 @@ describe("a backlog", () => {
     expect(heard()).toHaveLength(6);
   });
 
+  it("of a key that is named as the relay is not held back for that of the whole relay", async () => {
+    await using test = await watched({ notify: { pending: 4, pendingPerKey: 4 } });
+    const slow = await test.subscribe(["deposit:*"], "relay");
+    test.parts.retryAfter.note(slow, 10 * HOUR);
+    for (let i = 0; i < 5; i++) await test.publish("deposit:paid", { keyId: "relay" });
+    await test.look();
+    const about = told(test, "relay:pending.high").map(({ data }) => data["keyId"]);
+    expect(about).toHaveLength(2);
+    expect(about).toEqual(expect.arrayContaining([undefined, "relay"]));
+  });
+
   it("is counted key by key, a share of them at each look", async () => {
     await using test = await watched();
     const asked: string[] = [];
