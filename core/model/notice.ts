@@ -25,6 +25,8 @@ export interface Notice {
   readonly data: Readonly<Record<string, unknown>>;
   /** A notice of this type about the same is out of date from now on. */
   readonly ends?: NoticeType;
+  /** It is looked for all the time: one that is held back is not reported later, when it may not hold any more. */
+  readonly lasting?: true;
 }
 
 /** Of one type about one thing, at most one notice is reported within this time. */
@@ -78,6 +80,7 @@ export const pendingHigh = (keyId: string | undefined, pending: number, bound: n
   ...(keyId !== undefined && { keyId }),
   about: keyId ?? WHOLE,
   data: { pending, bound },
+  lasting: true,
 });
 
 /** How long before the end of an overlap it is reported: a quarter of the overlap. */

@@ -42,7 +42,7 @@ interface Kept {
   quietUntil: number;
   /** How many were held back since the last report. */
   heldBack: number;
-  /** The newest of them. */
+  /** The newest of them, which is reported later. */
   latest: Notice | undefined;
 }
 
@@ -78,7 +78,8 @@ export function createNotices(deps: {
     const now = clock.monotonic();
     const { quietUntil, heldBack } = kept.get(name) ?? { quietUntil: now, heldBack: 0 };
     const until = Math.max(quietUntil, now + Math.min(ms, NOTICE_MS));
-    setNewest(kept, name, { quietUntil: until, heldBack: heldBack + 1, latest: notice }, KEPT);
+    const latest = notice.lasting ? undefined : notice;
+    setNewest(kept, name, { quietUntil: until, heldBack: heldBack + 1, latest }, KEPT);
   }
 
   /** How long a listener hears nothing more of it, ms; 0: it may be told, as long as the commit finds the rows as read. */

@@ -245,6 +245,24 @@ describe("a backlog", () => {
     await test.clock.advance(HOUR);
     await test.look();
     expect(heard()).toHaveLength(6);
+    expect(told(test, "relay:pending.high").at(-1)?.data["heldBack"]).toBe(1);
+  });
+
+  it("that is gone before its hour is over is not reported again", async () => {
+    await using test = await watched({ notify: { pending: 4, pendingPerKey: 4 } });
+    test.says = 200;
+    test.parts.retryAfter.note(test.bad, 60_000);
+    for (let i = 0; i < 5; i++) await test.publish();
+    await test.look();
+    await test.clock.advance(30_000);
+    await test.look();
+    await test.clock.advance(60_000);
+    expect((await test.storage.queue.depth()).waiting).toBe(0);
+    const before = told(test, "relay:pending.high").length;
+    expect(before).toBe(3);
+    await test.clock.advance(HOUR);
+    await test.look();
+    expect(told(test, "relay:pending.high")).toHaveLength(before);
   });
 
   it("of a key that is named as the relay is not held back for that of the whole relay", async () => {
