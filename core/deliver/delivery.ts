@@ -15,6 +15,7 @@ import type { Change, Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
 import { endDamaged } from "./end-damaged.ts";
 import { endFailed } from "./end-failed.ts";
+import { askGates } from "./gates.ts";
 import { settleEnd } from "./end-turn.ts";
 import { isExpectedEnd, NotDelivered } from "./not-delivered.ts";
 import type { CachedEvent } from "./event-cache.ts";
@@ -29,8 +30,7 @@ import { loadRecord } from "./load-record.ts";
 import type { Slot } from "./slots.ts";
 import { endedBy, FRESH_MS } from "../records/ended-by.ts";
 
-/** The most attempts that any policy may ask for. */
-const MOST_ATTEMPTS = 5;
+const MOST_ATTEMPTS = 5; // that any policy may ask for
 /** One object per delivery, with methods on the prototype, because closures cost more. */
 export class DeliveryRun {
   readonly #lease: Lease;
@@ -86,8 +86,8 @@ export class DeliveryRun {
   }
 
   async #attempt(): Promise<void> {
-    const { subscriptionCache, recipients, eventCache, clock, storage, metrics, send, random, faults, away } =
-      this.#deps;
+    const { subscriptionCache, recipients, eventCache, clock, storage, metrics, send, random, faults } = this.#deps;
+    const { away, pauses, rateLimit } = this.#deps;
     const { keyId, subscriptionId, ordinal, generation, cycle } = this.#lease;
     if (this.#loaded === undefined) this.#seen = eventCache.forgotten;
     const event = this.#loaded ?? eventCache.load(keyId, ordinal);
@@ -105,23 +105,23 @@ export class DeliveryRun {
       await this.#settleEnd(endedChanges(this.#line, over), over);
       return metrics.count("deliveries", { outcome: ended.status });
     }
-    for (const gate of this.#deps.gates) {
-      const answer = gate(sub as Subscription, ordinal);
-      const ms = answer instanceof Promise ? await answer : answer;
-      if (ms !== undefined) await this.#turnAway(ms);
-    }
+    const asked = askGates([...pauses, rateLimit], sub as Subscription, ordinal);
+    const waitMs = asked instanceof Promise ? await asked : asked;
+    if (waitMs !== undefined) await this.#turnAway(waitMs);
     const turn = { cycle, number: delivery.attempts.length + 1 };
     const faulty = (error: unknown) => afterFault(error, this.#lease, turn, this.#signal, this.#deps);
     const making = sub?.transform === undefined ? loaded : this.#deps.transform(sub, loaded, turn, this.#signal);
     const made = making instanceof Promise ? await making.catch(faulty) : making;
-    if (typeof made === "number") return await this.#turnAway(made);
+    // The receiver may have asked for a pause while the transform waited and ran. Of two waits it is the one that counts.
+    const rest = making instanceof Promise ? await askGates(pauses, sub as Subscription, ordinal) : undefined;
+    if (rest !== undefined || typeof made === "number") return await this.#turnAway(rest ?? (made as number));
     // The last check before the first byte: the lease, as all nodes see it, and the subscription as it is now.
-    const asked = clock.monotonic();
+    const began = clock.monotonic();
     const extended = storage.queue.extend(this.#lease);
     if (!(extended instanceof Promise ? await extended : extended)) throw new LeaseLostError();
     const again = subscriptionCache.get(keyId, subscriptionId);
     const changed = (again instanceof Promise ? await again : again) !== sub;
-    if (changed || clock.monotonic() - asked > FRESH_MS) return await this.#attempt();
+    if (changed || clock.monotonic() - began > FRESH_MS) return await this.#attempt();
     // Something was erased meanwhile. The record of a wide event goes first, its lines in the due index follow.
     if (eventCache.forgotten !== this.#seen) this.#seen = await eventCache.look(keyId, ordinal);
     this.#slot?.toward((sub as Subscription).url);

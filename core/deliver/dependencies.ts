@@ -1,6 +1,5 @@
 /** Dependencies of a delivery. */
-import type { MaybePromise } from "../model/maybe-promise.ts";
-import type { RetryOptions, Subscription } from "../model/subscription.ts";
+import type { RetryOptions } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
@@ -8,15 +7,13 @@ import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import type { Away } from "./away.ts";
 import type { EventCache } from "./event-cache.ts";
 import type { FailureEvent } from "./failure-event.ts";
+import type { AttemptGate } from "./gates.ts";
 import type { OwnFaults } from "./own-faults.ts";
 import type { Recipients } from "../records/recipients.ts";
 import type { Send } from "./send.ts";
 import type { Slots } from "./slots.ts";
 import type { Report } from "./report.ts";
 import type { Transforming } from "./transform.ts";
-
-/** Returns how long an attempt of this delivery (ordinal) must wait, ms, or `undefined` when it may be made. */
-export type AttemptGate = (sub: Subscription, ordinal: string) => MaybePromise<number | undefined>;
 
 /** What all deliveries share. */
 export interface DeliveryDeps {
@@ -41,8 +38,10 @@ export interface DeliveryDeps {
   heldWaits: number;
   /** Ends the subscription, because its endpoint answered 410. */
   readonly gone: (keyId: string, subscriptionId: string, eventType: string) => Promise<void>;
-  /** Called in order before each attempt; the first that returns a wait is the last that is called. */
-  readonly gates: readonly AttemptGate[];
+  /** Pauses of the subscription. Asked in order before each attempt, and again when its transform has run. */
+  readonly pauses: readonly AttemptGate[];
+  /** Asked after them, once: what it lets through counts. */
+  readonly rateLimit: AttemptGate;
   /** Called when a delivery that may have passed the gates is no longer under way here, whatever its result. */
   readonly left?: (subscriptionId: string, ordinal: string) => void;
   readonly report: Report;

@@ -44,6 +44,26 @@ async function attempts(test: TestPath, eventId: string) {
 const settle = (test: TestPath): Promise<void> => test.clock.advance(0);
 
 describe("a delivery with a transform", () => {
+  it("keeps to a pause that the receiver asks for while the transform runs, and to no shorter one", async () => {
+    const ran = Promise.withResolvers<void>();
+    const makes: (() => Promise<unknown>)[] = [
+      () => ran.promise.then(() => ({ first: true })),
+      () => ran.promise.then(() => 100),
+    ];
+    const made = await withTransform(() => makes.shift()?.() ?? { later: true });
+    await using test = made.test;
+    await test.publish();
+    await test.publish();
+    await settle(test);
+    test.parts.retryAfter.note(made.subscriptionId, 60_000);
+    ran.resolve();
+    await settle(test);
+    await test.clock.advance(59_000);
+    expect(bodies(test)).toEqual([]);
+    await test.clock.advance(2_000);
+    expect(bodies(test)).toEqual([{ later: true }, { later: true }]);
+  });
+
   it("carries what the transform made, signed as it is sent; the stored event stays as published", async () => {
     const made = await withTransform(({ type, data }) => ({ text: `${type} ${data.n}` }));
     await using test = made.test;

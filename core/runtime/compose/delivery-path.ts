@@ -202,7 +202,8 @@ function composeDeliver(container: Container<DeliveryPath>): void {
         mostHeld: MOST_HELD,
         gone: (keyId, id, type) => subscriptions.disable(keyId, id, "endpoint_gone", type),
         // The breaker takes what it lets through for its probe: it comes after the receiver's own Retry-After.
-        gates: [retryAfter.admit, parts.away.admit, circuitBreaker.admit, parts.rateLimit.admit],
+        pauses: [retryAfter.admit, parts.away.admit, circuitBreaker.admit],
+        rateLimit: parts.rateLimit.admit,
         left: circuitBreaker.left,
         attempted: parts.observer.attempted,
         failureEvent: failureEvent(parts.publisher),

@@ -1,0 +1,20 @@
+/** Asks what may keep an attempt waiting, one after the other. */
+import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { Subscription } from "../model/subscription.ts";
+
+/** Returns how long an attempt of this delivery (ordinal) must wait, ms, or `undefined` when it may be made. */
+export type AttemptGate = (sub: Subscription, ordinal: string) => MaybePromise<number | undefined>;
+
+/** @returns the wait of the first gate that names one; the gates behind it are not asked */
+export function askGates(
+  gates: readonly AttemptGate[],
+  sub: Subscription,
+  ordinal: string,
+): MaybePromise<number | undefined> {
+  for (const [i, gate] of gates.entries()) {
+    const ms = gate(sub, ordinal);
+    if (ms instanceof Promise) return ms.then((wait) => wait ?? askGates(gates.slice(i + 1), sub, ordinal));
+    if (ms !== undefined) return ms;
+  }
+  return undefined;
+}
