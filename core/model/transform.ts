@@ -70,7 +70,10 @@ const isPlain = (value: object): boolean => {
   return prototype === Object.prototype || prototype === null;
 };
 
-/** One line of visible text about what went wrong, whatever was thrown. */
+/** Where secrets are masked later, so much is kept until then: one that is cut off would not be recognised. */
+const UNMASKED_DETAIL = 4 * MAX_TRANSFORM_DETAIL;
+
+/** One line of visible text about what went wrong, whatever was thrown. Not masked yet, so not as short as it is to be. */
 export function detailOf(thrown: unknown): string {
   let text = "threw something that cannot be read";
   try {
@@ -78,12 +81,12 @@ export function detailOf(thrown: unknown): string {
   } catch {
     // Its own toString throws.
   }
-  return shortened(text);
+  return shortened(text, UNMASKED_DETAIL);
 }
 
-/** The text on one line, without control characters, shortened to what an attempt keeps. */
-export const shortened = (text: string): string =>
+/** The text on one line, without control characters, shortened to what an attempt keeps, unless to something else. */
+export const shortened = (text: string, most = MAX_TRANSFORM_DETAIL): string =>
   text
-    .slice(0, 4 * MAX_TRANSFORM_DETAIL)
+    .slice(0, 4 * most)
     .replaceAll(/[\s\p{Cc}\u2028\u2029]+/gu, " ")
-    .slice(0, MAX_TRANSFORM_DETAIL);
+    .slice(0, most);

@@ -43,6 +43,7 @@ export default defineRelay({
     secret: () => { throw new Error("it is hush-hush"); },
     timer: () => { setTimeout(() => { for (;;); }); return { ok: true }; },
     rest: async () => { await null; for (;;); },
+    cut: () => { throw new Error("x".repeat(276) + " hush-hush"); },
     print: () => { console.log("x".repeat(1e6)); console.error("y".repeat(1e6)); return { printed: true }; },
   },
 });`;
@@ -148,6 +149,7 @@ describe("a transform", () => {
     ["text", "text returned string, not an object"],
     ["huge", "huge returned 300011 bytes: a body has at most 262144"],
     ["secret", "secret threw Error: it is ***"],
+    ["cut", `cut threw Error: ${"x".repeat(276)} ***`],
     ["missing", "missing is not in the config any more"],
     ["__proto__", "__proto__ is not in the config any more"],
   ])("that makes no body says why: %s", async (name, detail) => {

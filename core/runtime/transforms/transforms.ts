@@ -81,7 +81,7 @@ export function createTransforms(deps: TransformsDeps): Transforms {
     }
     if (end.kind === "unready") {
       unreadyUntil = clock.monotonic() + UNREADY_MS;
-      if (!stopped) log.error("the transforms of the config cannot be loaded", { error: hide(shortened(end.detail)) });
+      if (!stopped) log.error("the transforms of the config cannot be loaded", { error: shortened(hide(end.detail)) });
     }
     const ended = endedProcess(end);
     if (ended) worker.prepare();
@@ -117,7 +117,7 @@ export function createTransforms(deps: TransformsDeps): Transforms {
     const name = sub.transform as string;
     const failed = (detail: string, durationMs: number): SentAttempt => {
       const startedAt = clock.now() - durationMs;
-      return transformFailed(turn, hide(shortened(`${name} ${detail}`)), {
+      return transformFailed(turn, shortened(hide(`${name} ${detail}`)), {
         startedAt: Math.round(startedAt),
         durationMs: Math.round(durationMs * 10) / 10,
       });
