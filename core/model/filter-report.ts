@@ -83,5 +83,6 @@ function foundText(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object" && value !== null) return "an object";
   if (typeof value === "string" && value.length > SHOWN) return `${JSON.stringify(value.slice(0, SHOWN))}…`;
-  return JSON.stringify(value);
+  // JSON can say a number that is too large for a double, and would write it as null.
+  return Number.isFinite(value) || typeof value !== "number" ? JSON.stringify(value) : String(value);
 }

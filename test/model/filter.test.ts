@@ -90,6 +90,12 @@ describe("a condition", () => {
 describe("the report of a filter", () => {
   const decided = (filter: Filter, data: unknown): readonly string[] =>
     reportFilter(filter, { type: TYPE, data }).conditions.flatMap((one) => (one.decided ? [one.at] : []));
+
+  it("does not call a number that is too large null", () => {
+    const data = JSON.parse('{"n":1e999}') as unknown;
+    const { conditions } = reportFilter({ path: "data.n", equals: null }, { type: TYPE, data });
+    expect(conditions[0]).toMatchObject({ matched: false, found: "Infinity" });
+  });
   const [yes, no] = [at("data.yes", { exists: true }), at("data.no", { exists: true })];
   const data = { yes: 1 };
 
