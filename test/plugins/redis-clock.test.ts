@@ -32,7 +32,7 @@ function inOrder(now: () => number): typeof connection {
     const ordered = (client: Client): Client => {
       const call = client.call.bind(client) as (name: string, parts: unknown[]) => Promise<unknown>;
       const arrive = (name: string, parts: unknown[]): Promise<unknown> => {
-        const own = last.then(() => call(name, parts.with(3, String(parts[3]).replace(/^\d+/u, String(now())))));
+        const own = last.then(() => call(name, parts.with(4, String(parts[4]).replace(/^\d+/u, String(now())))));
         last = own.catch(() => {});
         return own;
       };

@@ -396,6 +396,44 @@ describe.skipIf(missing !== undefined)("redis() in a cluster", { concurrent: tru
     const sizes = await Promise.all(nodes.map((node) => node.command("DBSIZE")));
     expect(sizes.filter((size) => !size.startsWith(":0"))).toHaveLength(1);
   });
+
+  law("refuses commits while its slot moves to another node, and goes on there with all of it", async (bench) => {
+    const nodes = await startCluster(2);
+    for (const node of nodes) bench.keep(node);
+    const cluster = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+    const storage = await bench.open({ cluster, prefix: "c" });
+    await storage.commit([put("subscription:k:sub_a"), { op: "put", key: "event:k:1", value: "x", if: null }]);
+    await enqueue(storage, due("a", 1, clock.now()));
+    const [, slot = ""] = /:(\d+)/.exec(await (nodes[0] as RedisServer).command("CLUSTER", "KEYSLOT", "{c}")) ?? [];
+    const [from, to] = (Number(slot) < 8_192 ? nodes : nodes.toReversed()) as [RedisServer, RedisServer];
+    const idOf = async (node: RedisServer): Promise<string> => (await node.command("CLUSTER", "MYID")).slice(5).trim();
+    const [fromId, toId] = [await idOf(from), await idOf(to)];
+    await to.command("CLUSTER", "SETSLOT", slot, "IMPORTING", fromId);
+    await from.command("CLUSTER", "SETSLOT", slot, "MIGRATING", toId);
+    // Neither the node that has nothing yet nor the one that has only a part answers for the whole.
+    const again: Change = { op: "put", key: "event:k:1", value: "y", if: null };
+    const refused = async (): Promise<void> => {
+      const calls = [storage.commit([again]), storage.range("subscription:"), claim(storage.queue)];
+      const [commit, range, claimed] = await Promise.all(calls.map(timed));
+      expect(["unavailable", "uncertain"]).toContain(commit?.fault);
+      expect([range?.fault, claimed?.fault]).toEqual(["unavailable", "unavailable"]);
+    };
+    await refused();
+    const keys = (await from.command("CLUSTER", "GETKEYSINSLOT", slot, "1000")).match(/\{c\}\S+/g) ?? [];
+    expect(keys.length).toBeGreaterThan(5);
+    const moved = (some: readonly string[]): Promise<string> =>
+      from.command("MIGRATE", "127.0.0.1", String(to.port), "", "0", "5000", "KEYS", ...some);
+    await moved(keys.filter((_, i) => i % 2 === 0));
+    await refused();
+    const rest = (await from.command("CLUSTER", "GETKEYSINSLOT", slot, "1000")).match(/\{c\}\S+/g) ?? [];
+    await moved(rest);
+    await refused();
+    for (const node of [to, from]) await node.command("CLUSTER", "SETSLOT", slot, "NODE", toId);
+    expect(await recovery(storage)).toBeLessThan(SOON_MS);
+    await expect(storage.commit([again])).rejects.toBeInstanceOf(ConflictError);
+    expect(await storage.range("subscription:")).toHaveLength(1);
+    expect(await claim(storage.queue)).toHaveLength(1);
+  });
 });
 
 describe.skipIf(missing !== undefined)("redis() and other nodes", { concurrent: true }, () => {

@@ -27,8 +27,8 @@ const RECONNECT_MS = 200;
 const PREFIX = "relay";
 const SYNC = "sim:sync";
 const SCRIPTS = new Set(["eval", "evalsha"]);
-/** Where a script's first argument stands, its time as the node took it, behind its text, the number of keys and the tag. */
-const TIME_AT = 3;
+/** Where a script's first argument stands, its time as the node took it, behind its text, the number of keys and the keys. */
+const TIME_AT = 4;
 const TIME = /^\d+(?= |$)/;
 
 export async function openSimRedis(): Promise<SimRedis> {

@@ -5,7 +5,7 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import { CALL_MS, COMMAND_MS } from "./connect.ts";
 import type { Client } from "./connect.ts";
 import type { ExclusiveTurn } from "./exclusive-turn.ts";
-import { packedArgs } from "./packed.ts";
+import { scriptArgs } from "./packed.ts";
 import type { Args } from "./packed.ts";
 
 /** Wait between tries while there is no connection, ms. */
@@ -85,7 +85,7 @@ export function calls(
   const once =
     evaluate ??
     (async (one: Script, args: Args): Promise<unknown> => {
-      const sent = [1, tag, ...packedArgs(args)];
+      const sent = scriptArgs(tag, args);
       try {
         return await client.call("evalsha", [one.sha, ...sent]);
       } catch (error) {

@@ -68,6 +68,8 @@ export async function connection(options: ReadOptions, prefix: string): Promise<
         slotsRefreshInterval: 5_000,
         retryDelayOnFailover: 100,
         retryDelayOnClusterDown: 100,
+        // Our own retries follow: one that is cut off by the end of its time would leave open whether it was made.
+        retryDelayOnTryAgain: 1,
         maxRedirections: 8,
       };
       return redisDriver({ base, cluster: [...options.cluster], clusterOptions });

@@ -35,10 +35,22 @@ export const isLarge = ({ args, chars }: Size): boolean => args > MOST_ARGS || c
  * Returns the arguments as they are sent. Measured: a client with 125,000 separate arguments ends with a RangeError,
  * and Redis takes no more than a million; one packed argument has neither limit.
  */
-export function packedArgs(args: Args): readonly (string | number | Buffer)[] {
+function packedArgs(args: Args): readonly (string | number | Buffer)[] {
   const texts = args.map((arg) => (typeof arg === "object" ? String(arg) : arg) as string | number);
   return isLarge(sizeOf(texts)) ? [PACKED, pack(texts)] : texts;
 }
+
+/**
+ * Returns what follows a script in its call: its keys and its arguments. It has two keys, neither of which is ever
+ * stored: while a slot moves from one node of a cluster to another, a script of one missing key runs on the new node,
+ * which has only a part of the records; a script of two is refused until all of them are there.
+ */
+export const scriptArgs = (tag: string, args: Args): readonly (string | number | Buffer)[] => [
+  2,
+  tag,
+  `${tag}:none`,
+  ...packedArgs(args),
+];
 
 /** Encodes a MessagePack array of texts. */
 function pack(args: Args): Buffer {

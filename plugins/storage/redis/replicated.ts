@@ -1,7 +1,7 @@
 /** Runs commits that replicas must have too: groups of scripts share one `WAIT`, whose answer is checked. */
 import type { Evaluate, Script } from "./calls.ts";
 import type { Client } from "./connect.ts";
-import { packedArgs } from "./packed.ts";
+import { scriptArgs } from "./packed.ts";
 import type { Args } from "./packed.ts";
 
 /** Redis stops waiting for replicas after this, ms; shorter than a command may take. */
@@ -45,7 +45,7 @@ export function replicated(
       try {
         const pipeline = client.pipeline();
         for (const { script, args, inFull } of group) {
-          const sent = [1, tag, ...packedArgs(args)];
+          const sent = scriptArgs(tag, args);
           if (inFull) pipeline.call("eval", [script.text, ...sent]);
           else pipeline.call("evalsha", [script.sha, ...sent]);
         }
