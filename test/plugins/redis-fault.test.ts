@@ -4,7 +4,7 @@ import { dueKey } from "../../core/model/keys.ts";
 import type { PluginContext } from "../../core/ports/plugin.ts";
 import type { Change, Storage } from "../../core/ports/storage.ts";
 import { systemClock } from "../../core/runtime/clock.ts";
-import { redis } from "../../plugins/storage/redis.ts";
+import { redis, redisAt } from "../../plugins/storage/redis.ts";
 import type { RedisOptions } from "../../plugins/storage/redis.ts";
 import { CALL_MS, COMMAND_MS } from "../../plugins/storage/redis/connect.ts";
 import { claim, due, endOf, enqueue } from "../conformance/queue.ts";
@@ -349,6 +349,38 @@ describe.skipIf(missing !== undefined)("redis() with replicas", { concurrent: tr
     const storage = await bench.open({ url: node.url, replicas: 1 });
     replica.pause();
     expect((await timed(enqueue(storage, due("a", 1, clock.now())))).fault).toBe("uncertain");
+    const [lease] = await claim(storage.queue);
+    if (lease === undefined) throw new Error("nothing was claimed");
+    expect((await timed(Promise.resolve(storage.queue.extend(lease)))).fault).toBeDefined();
+    replica.resume();
+    expect(await recovery(storage)).toBeLessThan(SOON_MS);
+    expect(await storage.queue.extend(lease)).toBe(true);
+  });
+
+  law("does not acknowledge it either when the caller repeats it over a new connection", async (bench) => {
+    const node = await bench.server();
+    const replica = bench.keep(await startReplica(node));
+    const storage = await bench.open({ url: node.url, replicas: 1 });
+    replica.pause();
+    const changes = [put("event:k:1")];
+    expect((await timed(storage.commit(changes))).fault).toBe("uncertain");
+    await node.command("CLIENT", "KILL", "TYPE", "normal");
+    await until(async () => (await timed(storage.getItem("event:k:1"))).fault === undefined);
+    expect((await timed(storage.commit(changes))).fault).toBe("uncertain");
+    replica.resume();
+    expect(await recovery(storage)).toBeLessThan(SOON_MS);
+    await storage.commit(changes);
+    expect(await replica.command("GET", "{relay}:r:event:k:1")).toContain("x");
+  });
+
+  law("lets no attempt begin in the very millisecond of its claim before replicas have it", async (bench) => {
+    const node = await bench.server();
+    const replica = bench.keep(await startReplica(node));
+    const plugin = redisAt({ url: node.url, replicas: 1 }, () => 1_800_000_000_000);
+    const storage = await plugin.setup(pluginContext(clock, "/nonexistent", { log: bench.log }));
+    bench.keep({ [Symbol.asyncDispose]: () => storage.dispose() });
+    await enqueue(storage, due("a", 1, 1_700_000_000_000));
+    replica.pause();
     const [lease] = await claim(storage.queue);
     if (lease === undefined) throw new Error("nothing was claimed");
     expect((await timed(Promise.resolve(storage.queue.extend(lease)))).fault).toBeDefined();

@@ -6,6 +6,11 @@ import type { Args } from "./packed.ts";
 
 /** Redis stops waiting for replicas after this, ms; shorter than a command may take. */
 const WAIT_MS = 600;
+/**
+ * Writes something, also when memory is full. `WAIT` waits only for what its own connection wrote last; a script that
+ * finds everything done, by a lost call on an earlier connection or by another node, writes nothing.
+ */
+const FENCE = `redis.call('UNLINK', KEYS[2]) redis.call('INCR', KEYS[1] .. ':fence')`;
 /** Most scripts, and arguments of them, that share one `WAIT`; a single one may have more. */
 const GROUP = 256;
 const GROUP_ARGS = 20_000;
@@ -49,9 +54,11 @@ export function replicated(
           if (inFull) pipeline.call("eval", [script.text, ...sent]);
           else pipeline.call("evalsha", [script.sha, ...sent]);
         }
+        pipeline.call("eval", [FENCE, ...scriptArgs(tag, [])]);
         pipeline.wait(replicas, Math.max(...group.map(({ args }) => waitMs(args))));
         const replies = (await pipeline.exec()) ?? [];
-        const [waitError, reached] = replies[group.length] ?? [new Error("no answer"), 0];
+        const [fenced, waited] = replies.slice(group.length);
+        const [waitError, reached] = (fenced?.[0] ? fenced : waited) ?? [new Error("no answer"), 0];
         for (const [i, one] of group.entries()) settle(one, replies[i], waitError, Number(reached));
       } catch (error) {
         for (const { reject } of group) reject(error);
