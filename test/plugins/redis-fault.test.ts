@@ -309,6 +309,19 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
     await expect(bench.open({ url: replica.url })).rejects.toMatchObject({ exitCode: 78 });
   });
 
+  law("refuses a database that this Redis does not have, in place of using another one", async (bench) => {
+    const node = await bench.server();
+    await expect(bench.open({ url: `${node.url}/99` })).rejects.toMatchObject({
+      exitCode: 78,
+      message: expect.stringContaining("99"),
+    });
+    expect(redis({ url: `${node.url}/orders` }).problems).toMatchObject([{ path: "url" }]);
+    expect(redis({ url: `${node.url}/` }).problems).toEqual([]);
+    await (await bench.open({ url: `${node.url}/7` })).commit([put("event:k:1")]);
+    expect(await node.command("INFO", "keyspace")).toMatch(/db7:/);
+    expect(await node.command("INFO", "keyspace")).not.toMatch(/db0:/);
+  });
+
   law("says that Redis is not there, soon", async (bench) => {
     const node = await bench.server();
     await node.kill();

@@ -217,7 +217,7 @@ describe("the value of a secret option", () => {
       jwt({ secret: named, algorithms: ["HS256"], issuer: "i", audience: "a" }).setup(context("short")),
     ).rejects.toThrow("jwt(): secret must be at least 32 bytes");
     await expect(async () => redis({ url: named }).setup(context("http://host"))).rejects.toThrow(
-      "redis(): url must begin with redis:// or rediss://",
+      "redis(): url must begin with redis:// or rediss://, and may end with the number of a database (/0)",
     );
   });
 

@@ -64,7 +64,7 @@ type SecretName = (typeof SECRETS)[number];
 /** The options with their secrets as text. */
 export type ReadOptions = Omit<RedisOptions, SecretName> & { readonly [Name in SecretName]?: string };
 
-const URL_RULE = "must begin with redis:// or rediss://";
+const URL_RULE = "must begin with redis:// or rediss://, and may end with the number of a database (/0)";
 
 /** @throws StartError 78 when a secret cannot be read, or is no URL where one is needed */
 export function readSecrets(options: RedisOptions, secret: (path: string) => string): ReadOptions {
@@ -108,7 +108,8 @@ export function problemsOf(options: RedisOptions): { readonly path: string; read
 
 function isRedisUrl(text: string): boolean {
   try {
-    return ["redis:", "rediss:"].includes(new URL(text).protocol);
+    const { protocol, pathname } = new URL(text);
+    return ["redis:", "rediss:"].includes(protocol) && /^(\/\d*)?$/.test(pathname);
   } catch {
     return false;
   }

@@ -6,6 +6,7 @@ import type { Durability } from "../../../core/ports/storage.ts";
 import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
 import type { ReadOptions } from "./options.ts";
+import { checkDatabase } from "./server.ts";
 
 /** Time between two readings, ms. */
 const LOOK_MS = 5_000;
@@ -28,6 +29,7 @@ type Facts = ReadonlyMap<string, string>;
 
 /** @throws StartError 78 when it would lose data by design, or cannot do what the config asks */
 export async function probe(client: Client, options: ReadOptions, log: Log): Promise<RedisProbe> {
+  await checkDatabase(client);
   const found = await lookAt(client, options, log);
   const { version, info, config, replicas, durability, appendfsync } = found;
   if (Number.parseInt(version, 10) < 6) throw new StartError(78, `Redis ${version} is too old; 6.0 or newer is needed`);
