@@ -22,6 +22,7 @@ import { replicated } from "./redis/replicated.ts";
 import { timeArgument, type Now } from "./redis/time-argument.ts";
 import { batchCalls } from "./redis/batch-calls.ts";
 import { liveProbe, probe } from "./redis/probe.ts";
+import { serverOf } from "./redis/server.ts";
 
 export type { RedisOptions } from "./redis/options.ts";
 
@@ -74,7 +75,7 @@ async function open(
   const clients: Client[] = [client];
   try {
     await client.connect();
-    const first = await probe(client, options, log);
+    const first = await probe(client, tag, options, log);
 
     const time = timeArgument(clock, serverNow);
     const { now } = time;
@@ -123,7 +124,7 @@ async function open(
     );
     // A new master may lack messages that the old one sent.
     client.on("ready", notifications.missed);
-    const found = liveProbe(first, client, options, { clock, log, metrics, calls: reading });
+    const found = liveProbe(first, client, tag, options, { clock, log, metrics, calls: reading });
     client.on("ready", found.look);
     const range = ranges(reading, tag, now);
     let closed = false;
@@ -131,6 +132,8 @@ async function open(
     const open = (): void => {
       if (closed) throw new StorageError("unavailable", "the storage is closed");
     };
+    const readMemory = (): Promise<string> =>
+      reading.ask(async (asked) => (await serverOf(asked, tag)).info("memory"), { repeatable: true, changes: false });
     const getMany = manyValues(reading, tag, now);
     const commit: Storage["commit"] = async (changes) => {
       open();
@@ -153,7 +156,7 @@ async function open(
       counters: sharedCounters(reading, now),
       async status() {
         const { waiting, leased } = await queue.depth();
-        const info = await reading.ask((asked) => asked.info("memory"), { repeatable: true, changes: false });
+        const info = await readMemory();
         const usedBytes = memoryOf(info, "used_memory");
         const { durability, version, appendfsync, replicas: connected } = found.now;
         return {
@@ -170,13 +173,16 @@ async function open(
         };
       },
       async room() {
-        const info = await reading.ask((asked) => asked.info("memory"), { repeatable: true, changes: false });
+        const info = await readMemory();
         const totalBytes = memoryOf(info, "maxmemory");
         if (totalBytes === 0) return undefined;
         return { freeBytes: Math.max(0, totalBytes - memoryOf(info, "used_memory")), totalBytes };
       },
       async time() {
-        const answer: unknown = await reading.ask((asked) => asked.time(), { repeatable: true, changes: false });
+        const answer: unknown = await reading.ask(async (asked) => (await serverOf(asked, tag)).time(), {
+          repeatable: true,
+          changes: false,
+        });
         const [seconds, micros] = answer as readonly [string | number, string | number];
         return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
       },

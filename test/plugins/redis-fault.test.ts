@@ -442,6 +442,25 @@ describe.skipIf(missing !== undefined)("redis() in a cluster", { concurrent: tru
     expect(sizes.filter((size) => !size.startsWith(":0"))).toHaveLength(1);
   });
 
+  law("knows the memory, the clock and the set-up of the node that keeps its slot, not of any other", async (bench) => {
+    const nodes = await startCluster(3);
+    for (const node of nodes) bench.keep(node);
+    const cluster = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+    const [, text] = /:(\d+)/.exec(await (nodes[0] as RedisServer).command("CLUSTER", "KEYSLOT", "{c}")) ?? [];
+    const own = Math.floor((Number(text) * 3) / 16_384);
+    for (const [i, node] of nodes.entries()) {
+      await node.command("CONFIG", "SET", "maxmemory", i === own ? "64mb" : "640mb");
+      await node.command("CONFIG", "SET", "appendonly", i === own ? "yes" : "no");
+      await node.command("CONFIG", "SET", "appendfsync", i === own ? "always" : "no");
+    }
+    const storage = await bench.open({ cluster, prefix: "c" });
+    for (let n = 0; n < 12; n++) expect((await storage.room?.())?.totalBytes).toBe(64 * 1024 * 1024);
+    expect((await storage.status())["appendfsync"]).toBe("always");
+    for (const [i, node] of nodes.entries())
+      await node.command("CONFIG", "SET", "maxmemory-policy", i === own ? "allkeys-lru" : "noeviction");
+    await expect(bench.open({ cluster, prefix: "c" })).rejects.toMatchObject({ exitCode: 78 });
+  });
+
   law("refuses commits while its slot moves to another node, and goes on there with all of it", async (bench) => {
     const nodes = await startCluster(2);
     for (const node of nodes) bench.keep(node);

@@ -6,7 +6,7 @@ import type { Durability } from "../../../core/ports/storage.ts";
 import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
 import type { ReadOptions } from "./options.ts";
-import { checkDatabase } from "./server.ts";
+import { checkDatabase, serverOf } from "./server.ts";
 
 /** Time between two readings, ms. */
 const LOOK_MS = 5_000;
@@ -17,6 +17,8 @@ export interface RedisProbe {
   /** "always", "everysec", "no", each also "…, except during rewrites", "off" (no append-only file) or "unknown". */
   readonly appendfsync: string;
   readonly replicas: number;
+  /** The policy by which it throws records away when memory is short; it may be set while the relay runs. */
+  readonly eviction: string | undefined;
 }
 
 /** What an answer is worth, by the last reading. */
@@ -28,17 +30,15 @@ interface Found extends RedisProbe {
 type Facts = ReadonlyMap<string, string>;
 
 /** @throws StartError 78 when it would lose data by design, or cannot do what the config asks */
-export async function probe(client: Client, options: ReadOptions, log: Log): Promise<RedisProbe> {
+export async function probe(client: Client, tag: string, options: ReadOptions, log: Log): Promise<RedisProbe> {
   await checkDatabase(client);
-  const found = await lookAt(client, options, log);
-  const { version, info, config, replicas, durability, appendfsync } = found;
+  const found = await lookAt(client, tag, options, log);
+  const { version, info, replicas, durability, appendfsync, eviction } = found;
   if (Number.parseInt(version, 10) < 6) throw new StartError(78, `Redis ${version} is too old; 6.0 or newer is needed`);
   if (info.get("role") === "slave")
     throw new StartError(78, "this Redis is a replica; give the master, its sentinels or its cluster");
 
-  const eviction = config.get("maxmemory-policy") ?? info.get("maxmemory_policy") ?? "unknown";
-  const limited = Number(config.get("maxmemory") ?? info.get("maxmemory") ?? 0) > 0;
-  if (eviction !== "noeviction" && (limited || eviction !== "unknown")) {
+  if (eviction !== undefined) {
     throw new StartError(
       78,
       `Redis would throw events away when memory is short: set maxmemory-policy to noeviction (it is ${eviction})`,
@@ -52,18 +52,27 @@ export async function probe(client: Client, options: ReadOptions, log: Log): Pro
       wanted,
     });
   report(log, found, options);
-  return { durability, version, appendfsync, replicas };
+  return { durability, version, appendfsync, replicas, eviction };
 }
 
 /** @param log reports that Redis hides its configuration; left out when that is known */
-async function lookAt(client: Client, options: ReadOptions, log?: Log): Promise<Found> {
-  const server = primary(client);
+async function lookAt(client: Client, tag: string, options: ReadOptions, log?: Log): Promise<Found> {
+  const server = await serverOf(client, tag);
   const info = parseInfo(String(await server.info()));
   const config = await configOf(server, log);
   const version = info.get("redis_version") ?? "unknown";
   const replicas = Number(info.get("connected_slaves") ?? 0);
   const appendfsync = appendfsyncOf(info, config);
-  return { durability: judge(appendfsync, replicas, options), version, appendfsync, replicas, info, config };
+  const eviction = evictionOf(info, config);
+  const durability = judge(appendfsync, replicas, options);
+  return { durability, version, appendfsync, replicas, eviction, info, config };
+}
+
+/** Returns the policy by which this Redis throws records away when memory is short; `undefined`: it does not. */
+function evictionOf(info: Facts, config: Facts): string | undefined {
+  const policy = config.get("maxmemory-policy") ?? info.get("maxmemory_policy") ?? "unknown";
+  const limited = Number(config.get("maxmemory") ?? info.get("maxmemory") ?? 0) > 0;
+  return policy !== "noeviction" && (limited || policy !== "unknown") ? policy : undefined;
 }
 
 export interface LiveProbe {
@@ -80,6 +89,7 @@ export interface LiveProbe {
 export function liveProbe(
   first: RedisProbe,
   client: Client,
+  tag: string,
   options: ReadOptions,
   deps: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics; readonly calls: Pick<Calls, "ask"> },
 ): LiveProbe {
@@ -88,7 +98,7 @@ export function liveProbe(
   let now = first;
 
   async function look(): Promise<void> {
-    const found = await calls.ask(() => lookAt(client, options), { repeatable: true, changes: false });
+    const found = await calls.ask(() => lookAt(client, tag, options), { repeatable: true, changes: false });
     const was = now.durability;
     now = found;
     if (found.durability === was) return;
@@ -172,9 +182,4 @@ function parseInfo(text: string): Facts {
     if (colon > 0) facts.set(line.slice(0, colon), line.slice(colon + 1).trim());
   }
   return facts;
-}
-
-/** In a cluster: any master; all of them are expected to be configured alike. */
-function primary(client: Client): Pick<Client, "info" | "config"> {
-  return "nodes" in client ? (client.nodes("master")[0] ?? client) : client;
 }
