@@ -302,6 +302,21 @@ describe.skipIf(missing !== undefined)("redis() tells what this Redis can promis
     },
   );
 
+  law("says, and calls it volatile, when Redis is told to throw data away while it runs", async (bench) => {
+    const node = await bench.server({ ...SAFE, maxmemory: "64mb" });
+    const storage = await bench.open({ url: node.url }, { clock: pacedClock(hurried(4_000)) });
+    expect(storage.durability).toBe("fsync");
+    await node.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+    await until(async () => storage.durability === "volatile");
+    expect(bench.log.lines.at(-1)).toMatchObject({
+      level: "warn",
+      message: expect.stringContaining("maxmemory-policy"),
+      fields: { durability: "volatile" },
+    });
+    await node.command("CONFIG", "SET", "maxmemory-policy", "noeviction");
+    await until(async () => storage.durability === "fsync");
+  });
+
   law("refuses a Redis that throws data away, and one that is a replica", async (bench) => {
     const evicting = await bench.server({ "maxmemory-policy": "allkeys-lru", maxmemory: "64mb" });
     await expect(bench.open({ url: evicting.url })).rejects.toMatchObject({ exitCode: 78 });

@@ -64,7 +64,7 @@ async function lookAt(client: Client, tag: string, options: ReadOptions, log?: L
   const replicas = Number(info.get("connected_slaves") ?? 0);
   const appendfsync = appendfsyncOf(info, config);
   const eviction = evictionOf(info, config);
-  const durability = judge(appendfsync, replicas, options);
+  const durability = eviction === undefined ? judge(appendfsync, replicas, options) : "volatile";
   return { durability, version, appendfsync, replicas, eviction, info, config };
 }
 
@@ -99,10 +99,10 @@ export function liveProbe(
 
   async function look(): Promise<void> {
     const found = await calls.ask(() => lookAt(client, tag, options), { repeatable: true, changes: false });
-    const was = now.durability;
+    const was = now;
     now = found;
-    if (found.durability === was) return;
-    metrics.count("durability_changes", { to: found.durability });
+    if (found.durability !== was.durability) metrics.count("durability_changes", { to: found.durability });
+    else if (found.eviction === was.eviction) return;
     report(log, found, options);
   }
 
@@ -135,11 +135,15 @@ function judge(appendfsync: string, replicas: number, options: ReadOptions): Dur
   return failover ? "volatile" : "fsync";
 }
 
-function report(log: Log, { durability, appendfsync, replicas, config }: Found, options: ReadOptions): void {
+function report(log: Log, { durability, appendfsync, replicas, eviction, config }: Found, options: ReadOptions): void {
   const required = Number(config.get("min-replicas-to-write") ?? 0);
   const wait = `commits wait for ${options.replicas ?? 0} of ${replicas} replicas, min-replicas-to-write ${required}`;
   const facts = { durability, detail: `appendfsync ${appendfsync}, ${wait}` };
   if (durability !== "volatile") return log.info("commits survive a crash of Redis", facts);
+  if (eviction !== undefined) {
+    const rule = `set maxmemory-policy to noeviction (it is ${eviction})`;
+    return log.warn(`Redis throws acknowledged events away when memory is short: ${rule}`, facts);
+  }
   const why =
     appendfsync === "always"
       ? "a failover to a replica that does not have them yet loses acknowledged events: set replicas"
