@@ -153,6 +153,19 @@ describe.skipIf(missing !== undefined)(
       expect(await recovery(storage)).toBeLessThan(SOON_MS);
     });
 
+    law("fails as soon when a large commit waits for a Redis that is not there", async (bench) => {
+      const node = await bench.server();
+      const storage = await bench.open({ url: node.url });
+      await node.kill();
+      // As large a commit may take half a minute at a Redis that works on it.
+      const large = Array.from({ length: 120_000 }, (_, i) => put(`event:k:${i}`));
+      const calls = [storage.commit(large), storage.commit([put("meta:a")]), storage.getItem("meta:a")];
+      for (const { fault, ms } of await Promise.all(calls.map(timed))) {
+        expect(fault).toBe("unavailable");
+        expect(ms).toBeLessThan(SOON_MS);
+      }
+    });
+
     law("fails soon behind a black hole, and goes on when it ends", async (bench) => {
       const node = await bench.server();
       const shim = bench.keep(await tcpShim(node.port));

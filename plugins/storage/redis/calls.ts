@@ -131,6 +131,8 @@ export function calls(
     let stalls = 0;
     const patience = gone ? 0 : (longest ?? CALL_MS);
     let open = false;
+    /** Since when Redis has not been there, or has refused every try. */
+    let idleSince: number | undefined;
     for (let first = true; ; first = false) {
       let failure: Failure;
       const tried = clock.monotonic();
@@ -155,7 +157,10 @@ export function calls(
         began += tookMs;
       // The next call must not wait behind an answer that may never come.
       if (failure.kind === "lost" && longest !== undefined) client.disconnect(true);
-      const left = began + patience - clock.monotonic();
+      idleSince = failure.kind === "lost" ? undefined : (idleSince ?? tried);
+      // A large call has long because Redis works on it, not to wait for Redis: other calls wait behind it.
+      const until = Math.min(began + patience, (idleSince ?? Number.POSITIVE_INFINITY) + CALL_MS);
+      const left = until - clock.monotonic();
       if ((failure.kind === "lost" && !repeatable) || left <= AGAIN_MS) {
         if (failure.kind !== "refused") gone = true;
         // A caller that retries after an immediate refusal must not starve the connection that comes back.
