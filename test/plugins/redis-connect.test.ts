@@ -1,5 +1,6 @@
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
+import { classifyError } from "../../plugins/storage/redis/calls.ts";
 import { connection, type RedisConnection } from "../../plugins/storage/redis/connect.ts";
 
 /** Answers as a Redis does that has just come back: its `INFO` says that it loads, and that it will take hours. */
@@ -50,5 +51,29 @@ describe("a connection to Redis", () => {
     await made.client.connect();
     expect(server.asked()).toBe(4);
     expect(made.client.status).toBe("ready");
+  });
+});
+
+describe("what Redis 6 refuses within a script", () => {
+  const WITHIN = "ERR Error running script (call to f_1f8f4cfb): @user_script:1: @user_script: 1: -";
+  const refusal = (text: string): Error => Object.assign(new Error(`${WITHIN}${text}`), { name: "ReplyError" });
+
+  it("is known for what it is: full, for a while, or a fault of the script", () => {
+    expect(classifyError(refusal("OOM command not allowed when used memory > 'maxmemory'.")).kind).toBe("full");
+    expect(classifyError(refusal("READONLY You can't write against a read only replica.")).kind).toBe("refused");
+    expect(classifyError(refusal("NOREPLICAS Not enough good replicas to write.")).kind).toBe("refused");
+    expect(classifyError(refusal("WRONGTYPE Operation against a key")).kind).toBe("broken");
+    expect(classifyError(Object.assign(new Error(`${WITHIN.slice(0, -1)}x`), { name: "ReplyError" })).kind).toBe(
+      "broken",
+    );
+  });
+
+  it("makes the client look for the new master", async () => {
+    const { client } = await connection({ url: "redis://127.0.0.1:1" }, "relay");
+    const options = client.options as { reconnectOnError?: ((error: Error) => boolean | 1 | 2) | null };
+    expect(options.reconnectOnError?.(refusal("READONLY You can't write against a read only replica."))).toBe(true);
+    expect(options.reconnectOnError?.(new Error("READONLY You can't write"))).toBe(true);
+    expect(options.reconnectOnError?.(refusal("OOM command not allowed"))).toBe(false);
+    client.disconnect();
   });
 });

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { CALL_MS, COMMAND_MS } from "./connect.ts";
+import { CALL_MS, COMMAND_MS, withoutPlace } from "./connect.ts";
 import type { Client } from "./connect.ts";
 import type { ExclusiveTurn } from "./exclusive-turn.ts";
 import { scriptArgs } from "./packed.ts";
@@ -26,7 +26,7 @@ const UNSENT =
   /(isn't writeable|Cluster isn't ready|None of startup nodes|Failed to refresh slots|Cluster is ended|ECONNREFUSED|ENOTFOUND|EAI_AGAIN)/;
 
 export function classifyError(error: unknown): Failure {
-  const why = error instanceof Error ? error.message : String(error);
+  const why = withoutPlace(error instanceof Error ? error.message : String(error));
   if (why.startsWith("OOM")) return { kind: "full", why };
   if (REFUSED.test(why)) return { kind: "refused", why };
   if (UNSENT.test(why)) return { kind: "unsent", why };

@@ -13,6 +13,13 @@ export const CALL_MS = 1_800;
 const AGAIN_MS = 200;
 
 /**
+ * Returns what Redis said, without the script and the line in front of it: Redis 6 puts them before what a command
+ * within a script was refused for.
+ */
+export const withoutPlace = (message: string): string =>
+  /^ERR Error running script .*?: -([A-Z]+ .*)$/s.exec(message)?.[1] ?? message;
+
+/**
  * Measured: with the client's defaults, calls to a Redis behind a black hole waited longer than 15 s. So: no queue for
  * commands without a connection, no retries in the client (ours carry a commit id), an answer within `COMMAND_MS`, and
  * a connection that does not answer is dropped and replaced.
@@ -33,7 +40,7 @@ function clientOptions(options: ReadOptions): ClientOptions {
     // A Redis that loads its data states how long that will take, and states hours when it has just begun.
     maxLoadingRetryTime: AGAIN_MS,
     // After a failover the old master answers READONLY: look for the new one.
-    reconnectOnError: (error) => error.message.startsWith("READONLY"),
+    reconnectOnError: ({ message }) => withoutPlace(message).startsWith("READONLY"),
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
     ...(tls === undefined || tls === false ? {} : { tls: tls === true ? {} : { ca: tls.ca } }),
