@@ -66,7 +66,11 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
       ...(tls && { tls }),
     });
     let said = "";
-    client.on("error", ({ message }: Error) => {
+    /** True when the server does not have the database of the URL: the client would go on in database 0. */
+    let noDatabase = false;
+    client.on("connect", () => (noDatabase = false));
+    client.on("error", ({ message, command }: Error & { readonly command?: { readonly name: string } }) => {
+      noDatabase ||= command?.name === "select";
       if (message !== said) log.warn("a connection to Redis failed", { transport: name, error: message });
       said = message;
     });
@@ -91,9 +95,11 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
       sends,
       readiness() {
         if (client.status !== "ready") return "is not connected";
+        if (noDatabase) return "does not have the database of the url";
         return fault.words();
       },
       async publish([stream = ""], request) {
+        if (noDatabase) throw new Error("no such database");
         const trim = maxLen === undefined ? [] : ["MAXLEN", "~", maxLen];
         const id = await client.call("XADD", stream, ...trim, "*", ...fieldsOf(request));
         fault.clear();

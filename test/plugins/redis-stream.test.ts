@@ -46,7 +46,12 @@ async function bench(over: Partial<RedisStreamOptions> & { readonly clock?: Test
   const { clock, ...options } = over;
   const stream = options.stream ?? `orders${++streams}`;
   const [log, metrics] = [quietLog(), quietMetrics()];
-  const ctx = context({ clock: clock ?? systemClock(), log, metrics, secret: () => server.url });
+  const ctx = context({
+    clock: clock ?? systemClock(),
+    log,
+    metrics,
+    secret: () => (typeof options.url === "string" ? options.url : server.url),
+  });
   const source = await fromRedisStream({ url: server.url, stream, consumer: "test", ...options }).setup(ctx);
   return {
     stream,
@@ -96,6 +101,15 @@ describe.skipIf(missing !== undefined)("a stream", () => {
     expect(told.map((one) => one.id).slice(0, 1)).toEqual([`${made.stream}-${id}`]);
     expect(told.map((one) => one.id).slice(1)).toEqual([expect.stringMatching(/-\d+-\d+:0$/), "mine"]);
     expect(made.source.readiness?.()).toBeUndefined();
+  });
+
+  it("is not read from another database than the one of its url", async () => {
+    await using made = await started({ url: `${server.url}/99` });
+    await made.add(event());
+    await until(() => made.log.lines.some(({ fields }) => JSON.stringify(fields).includes("DB index")));
+    expect(made.source.readiness?.()).toBeDefined();
+    expect(made.told).toEqual([]);
+    expect(await client.xlen(made.stream)).toBe(1);
   });
 
   it("may hold CloudEvents in both modes, and messages for map", async () => {

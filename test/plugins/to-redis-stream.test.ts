@@ -7,6 +7,7 @@ import { describeTransport } from "../conformance/transport.ts";
 import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
 import { needs } from "../support/needs.ts";
 import { freePort } from "../../tools/free-port.ts";
+import { until } from "../support/until.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
 
 const missing = needs("redis");
@@ -65,6 +66,15 @@ describe.skipIf(missing !== undefined)(`the Redis stream transport${missing ? ` 
         });
       },
     });
+  });
+
+  it("adds nothing to another database than the one of its url", async () => {
+    const transport = await setUp(toRedisStream({ name: "bus", url: `${redis.url}/99` }));
+    opened.push(transport);
+    expect(await whenNotReady(transport)).toBe("is not connected");
+    await until(() => transport.readiness?.() === "does not have the database of the url");
+    expect(await sendTo(transport, "redis-stream://bus/elsewhere").then(textOf)).toContain("bus is away");
+    expect(await entries("elsewhere")).toEqual([]);
   });
 
   it("adds an entry with the body, the headers as they are, and the message id", async () => {

@@ -67,6 +67,8 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
     writing.once("end", close);
     try {
       await Promise.all([reading.connect(), writing.connect()]);
+      // A client whose database is not there goes on in database 0, and only reports that.
+      if (fault !== undefined) throw new Error("the connection is not as it should be");
       writer = writing;
       await makeGroup(writing);
       connected();
