@@ -29,7 +29,10 @@ export interface Refusal {
 }
 
 export interface Auth {
-  /** Checks the `Authorization` header. Never throws, whatever a client sends. */
+  /**
+   * Checks the `Authorization` header. Never throws, whatever a client sends.
+   * @throws StorageError when the relay's storage cannot be read: the request is then answered 503, not 401
+   */
   authenticate(request: RouteRequest): Promise<Principal | Refusal>;
   /** False while it cannot check tokens yet (no keys fetched): the relay is not ready. */
   ready(): boolean;

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { memory } from "../../config/index.ts";
 import { createPortalLinks, PORTAL_AUDIENCE, PORTAL_TYP, type PortalLinks } from "../../core/api/portal/links.ts";
+import { StorageError } from "../../core/model/errors.ts";
 import { ordinals } from "../../core/model/ids.ts";
 import type { Storage } from "../../core/ports/storage.ts";
 import { makeKeys, mintToken, type RelayKeys } from "../../core/runtime/keys/keyring.ts";
@@ -163,6 +164,17 @@ describe("its minter", () => {
       auth: { standing: () => Promise.reject(new Error("down")) },
     });
     expect(await opens(token, down)).toBe(false);
+  });
+
+  it("whose account the storage cannot read now makes the request fail, not the link", async () => {
+    standing = "as made";
+    const { token } = await mint();
+    const fault = new StorageError("unavailable", "down");
+    const down = createPortalLinks({
+      ...{ storage, clock, keys, ordinal: ordinals(clock.now) },
+      auth: { standing: () => Promise.reject(fault) },
+    });
+    await expect(judged(token, down)).rejects.toBe(fault);
   });
 });
 

@@ -1,6 +1,7 @@
 // A plug-in that throws, hangs, answers twice or changes what it is given stops neither the relay nor another plug-in.
 import { describe, expect, it } from "vitest";
 import type { Transport, TransportRequest } from "../../core/ports/transport.ts";
+import { StorageError } from "../../core/model/errors.ts";
 import type { Auth } from "../../core/ports/auth.ts";
 import { createDeadlines } from "../../core/runtime/contain/deadlines.ts";
 import { createIncidents } from "../../core/runtime/contain/incidents.ts";
@@ -260,6 +261,20 @@ describe("an auth that", () => {
     }
     const good = { sub: "a", keys: ["key_1"], amr: [], expiresAt: 1 };
     expect(await authOf({ authenticate: async () => good }).auth.authenticate(ask)).toBe(good);
+  });
+
+  it("cannot read the relay's storage says so: that is no refusal of the token, and no fault of the plug-in", async () => {
+    const down = new StorageError("unavailable", "down");
+    for (const authenticate of [
+      () => Promise.reject(down),
+      () => {
+        throw down;
+      },
+    ]) {
+      const { auth, log } = authOf({ authenticate });
+      await expect(auth.authenticate(ask)).rejects.toBe(down);
+      expect(log.lines).toEqual([]);
+    }
   });
 
   it("throws when it is asked whether it is ready is not ready", () => {

@@ -9,7 +9,7 @@ import { createPublicKey } from "node:crypto";
 import { jwtVerify } from "jose";
 import type { Actor } from "../../model/audit.ts";
 import { bearerToken } from "../../model/bearer.ts";
-import { ConflictError } from "../../model/errors.ts";
+import { ConflictError, StorageError } from "../../model/errors.ts";
 import { randomId } from "../../model/ids.ts";
 import { portalKey } from "../../model/keys.ts";
 import { isKeyId } from "../../model/names.ts";
@@ -41,7 +41,7 @@ export interface PortalLinks {
   }): Promise<PortalLink>;
   /** Ends all links of a key, on every node. */
   revoke(keyId: string, actor: Actor): Promise<void>;
-  /** Returns whose token it is; undefined for one that is no portal link's. */
+  /** Returns whose token it is; undefined for one that is no portal link's. Rejects with StorageError alone. */
   judge(authorization: string | undefined): Promise<Principal | Refusal> | undefined;
 }
 
@@ -77,14 +77,18 @@ export function createPortalLinks({ storage, clock, keys, auth, ordinal }: Porta
     return standing === undefined ? undefined : keys.seal(JSON.stringify([sub, standing]), sealedFor(id));
   }
 
-  /** Whether the account that minted the link is as it was then. A minter without an account stays as it is. */
+  /**
+   * Whether the account that minted the link is as it was then. A minter without an account stays as it is.
+   * @throws StorageError when that cannot be read now: the link itself is neither good nor bad
+   */
   async function minterStands(id: string, minter: unknown): Promise<boolean> {
     if (minter === undefined) return true;
     if (typeof minter !== "string") return false;
     try {
       const [sub, standing] = JSON.parse(keys.open(minter, sealedFor(id))) as [string, string];
       return (await auth.standing?.(sub)) === standing;
-    } catch {
+    } catch (error) {
+      if (error instanceof StorageError) throw error;
       return false;
     }
   }

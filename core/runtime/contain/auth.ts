@@ -1,4 +1,8 @@
-/** The wall around an auth: when it fails or hangs, the request is refused. */
+/**
+ * The wall around an auth: when it fails or hangs, the request is refused. A fault of the storage passes through: it says
+ * nothing of the token, and a client that takes it for a refusal would log its user out.
+ */
+import { StorageError } from "../../model/errors.ts";
 import type { Auth, Principal, Refusal } from "../../ports/auth.ts";
 import { checkPort, wallOf, type Walls } from "./around.ts";
 import type { PluginName } from "./incidents.ts";
@@ -31,6 +35,7 @@ export function containAuth(auth: Auth, plugin: PluginName, walls: Walls): Auth 
         );
         return isAnswer(found) ? found : refusal(new Error("it answered with no principal and no refusal"));
       } catch (error) {
+        if (error instanceof StorageError) throw error;
         return refusal(error);
       }
     },
