@@ -378,6 +378,21 @@ describe("a refresh", () => {
     expect((await refresh(bend(cookie as string))).code).toBe("UNAUTHENTICATED");
   });
 
+  it("of a session that began by a clock far ahead ends it, also for the time when the clock gets there", async () => {
+    await clock.step(86_400_000);
+    const { cookie: ahead } = await login();
+    expect((await refresh(ahead)).status).toBe(200);
+    await clock.step(-86_400_000);
+    expect((await refresh(ahead)).code).toBe("UNAUTHENTICATED");
+    await clock.advance(86_400_000);
+    expect((await refresh(ahead)).code).toBe("UNAUTHENTICATED");
+  });
+
+  it("of a session that began by a clock which was minutes ahead goes on", async () => {
+    await clock.step(-120_000);
+    expect((await refresh(cookie)).status).toBe(200);
+  });
+
   it("HTTPS and a configured origin are good", async () => {
     const secure = { origin: "https://relay.example.com", host: "relay.example.com", "sec-fetch-site": "same-origin" };
     expect((await refresh(cookie, secure)).status).toBe(200);
@@ -451,6 +466,23 @@ describe("the second factor", () => {
     const at = clock.now() / 1_000;
     await clock.advance(60_000);
     expect(await who((await refresh(begun.cookie)).data?.["token"])).toMatchObject({ authTime: at });
+  });
+
+  it("shown by a clock far ahead does not make the session fresh when the clock gets there", async () => {
+    const { secret } = await enrol();
+    await nextStep();
+    const begun = await login({ code: now(secret) });
+    await clock.step(7_200_000);
+    const { data } = await refresh(begun.cookie);
+    const risen = await call("POST", "/auth/step-up", {
+      token: data?.["token"] as string,
+      body: { code: now(secret) },
+    });
+    expect(risen.status).toBe(200);
+    await clock.step(-7_200_000);
+    expect((await refresh(begun.cookie)).code).toBe("UNAUTHENTICATED");
+    await clock.advance(7_200_000);
+    expect((await refresh(begun.cookie)).code).toBe("UNAUTHENTICATED");
   });
 
   it("wrong codes are counted against the account, wherever one is taken", async () => {

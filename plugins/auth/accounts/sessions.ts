@@ -25,7 +25,7 @@ export interface Sessions {
     user: User,
     amr: readonly string[],
   ): { readonly session: Session; readonly cookie: string; readonly change: Change };
-  /** Returns the session while it lasts. */
+  /** Returns the session while it lasts. One whose authentication lies in the future is removed. */
   find(id: string): Promise<Session | undefined>;
   /** Returns the session of a cookie's value. */
   byCookie(value: string): Promise<Session | undefined>;
@@ -41,6 +41,8 @@ export interface Sessions {
 const ID = /^ses_[0-9a-z]{26}$/;
 const PAGE = 500;
 const TIDY_MS = 600_000;
+/** How far the clock of the node that authenticated somebody may be ahead of this one, ms. */
+const AHEAD_MS = 300_000;
 
 const sessionKey = (id: string): string => `session:${id}`;
 const secretHash = (secret: string): string => hash("sha256", secret, "base64url");
@@ -61,7 +63,11 @@ export function createSessions(storage: ScopedStorage, clock: Clock, lastMs: num
   async function find(id: string): Promise<Session | undefined> {
     const text = ID.test(id) ? await storage.getItem(sessionKey(id)) : undefined;
     const session = text === undefined ? undefined : (JSON.parse(text) as Session);
-    return session !== undefined && clock.now() < session.expiresAt ? session : undefined;
+    if (session === undefined || clock.now() >= session.expiresAt) return undefined;
+    if (session.authAt <= clock.now() + AHEAD_MS) return session;
+    // A clock was wrong: it would last longer by as much. Removed, since the clock gets there one day.
+    await storage.commit([{ op: "delete", key: sessionKey(id) }]);
+    return undefined;
   }
 
   return {
