@@ -27,7 +27,7 @@ const SENSITIVE = ranges(
   "100.100.100.200", // Alibaba metadata
   "168.63.129.16", // Azure's host agent: a public number for a local service
   "192.0.0.192", // Oracle metadata
-  "fd00:ec2::254", // AWS metadata
+  "fd00:ec2::/32", // AWS: metadata, credentials of pods, name server
   "fd20:ce::254", // Google metadata
   "fd00:42::42", // Scaleway metadata
   "fd00:c1::a9fe:a9fe", // Oracle metadata
