@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { addressGroup } from "../../model/address.ts";
 import type { RouteRequest } from "../../ports/plugin.ts";
 import type { AddressOf } from "./client-address.ts";
-import { HeldBody, readBody } from "./body.ts";
+import { Gone, HeldBody, readBody } from "./body.ts";
 import type { BodyBudgets } from "./body-budget.ts";
 
 /** Each request has one `Call`. It is a class so that a request makes no closures. */
@@ -74,12 +74,14 @@ export class Call implements RouteRequest {
     this.#held?.release();
   }
 
+  /** Its reason is Gone, which is no fault of the relay: a request that was left counts as one that was answered. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       const abort = new AbortController();
       this.#abort = abort;
-      if (this.res.destroyed) abort.abort();
-      else this.res.once("close", () => abort.abort());
+      const left = (): void => abort.abort(new Gone());
+      if (this.res.destroyed) left();
+      else this.res.once("close", left);
     }
     return this.#abort.signal;
   }
