@@ -6,13 +6,20 @@ type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 /** How far a `webhook-timestamp` may be from now, in seconds. */
 export const TOLERANCE_SECONDS = 300;
 
+/** Returns the decoded part of a secret; `undefined` when it holds nothing, as where a variable is not set: anybody has that key. */
+function keyOf(secret: string): Buffer | undefined {
+  const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+  return key.length === 0 ? undefined : key;
+}
+
 /**
  * Checks the hex HMAC-SHA256 signature of the raw body, during a rotation also that of the previous secret.
  * @param body the raw, unparsed bytes
  * @param headers names in any case: node:http gives them in lower case, other carriers as they were sent
- * @param secret the whole `whsec_…` text
+ * @param secret the whole `whsec_…` text; by an empty one nothing is right
  */
 export function verifyHex(body: Uint8Array, headers: Headers, secret: string): boolean {
+  if (keyOf(secret) === undefined) return false;
   const expected = createHmac("sha256", secret).update(body).digest("hex");
   return ["x-relay-webhook-signature", "x-relay-webhook-signature-previous"].some((name) =>
     same(one(headers, name), expected),
@@ -21,12 +28,13 @@ export function verifyHex(body: Uint8Array, headers: Headers, secret: string): b
 
 /**
  * Checks the Standard Webhooks signature and the age of its timestamp.
+ * @param secret by an empty one nothing is right
  * @param now epoch ms, for tests
  */
 export function verifyStandard(body: Uint8Array, headers: Headers, secret: string, now = Date.now()): boolean {
   const prefix = signedPrefix(headers, now);
-  if (prefix === undefined) return false;
-  const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+  const key = keyOf(secret);
+  if (prefix === undefined || key === undefined) return false;
   const expected = `v1,${createHmac("sha256", key).update(prefix).update(body).digest("base64")}`;
   return one(headers, "webhook-signature")
     .split(" ")

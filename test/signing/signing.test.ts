@@ -92,6 +92,18 @@ describe("verification", () => {
     expect(verifyStandard(bodyOf("{}"), {}, secret)).toBe(false);
     expect(verifyHex(bodyOf("{}"), {}, secret)).toBe(false);
   });
+
+  it.each(["", "whsec_", "whsec_$", " "])("accepts nothing by %j, which anybody could sign with", (secret) => {
+    const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+    const forged = {
+      "webhook-id": "evt_1",
+      "webhook-timestamp": "1000000",
+      "webhook-signature": `v1,${createHmac("sha256", key).update("evt_1.1000000.{}").digest("base64")}`,
+      "x-relay-webhook-signature": createHmac("sha256", secret).update("{}").digest("hex"),
+    };
+    expect(verifyStandard(bodyOf("{}"), forged, secret, 1_000_000_000)).toBe(false);
+    expect(verifyHex(bodyOf("{}"), forged, secret)).toBe(false);
+  });
 });
 
 describe("the signer", () => {
