@@ -41,6 +41,13 @@ export const list = <T>(item: z.ZodType<T>): z.ZodType<T[]> => z.array(item, { e
 export const choiceValue = <T extends string>(...values: readonly T[]): z.ZodType<T> =>
   z.custom<T>((value) => (values as readonly unknown[]).includes(value), `must be one of: ${values.join(", ")}`);
 
+/**
+ * Whether its keys are all that it holds. A promise or a Map has none of the keys that it seems to have, so that everything
+ * in it would count as left out.
+ */
+export const isKeyed = (value: unknown): value is object =>
+  /^\[object (?:Object|Module)\]$/.test(Object.prototype.toString.call(value));
+
 /** An object with these keys and no others. Each unknown key is a problem of its own, with the name that was meant. */
 export const section = <Shape extends z.ZodRawShape>(shape: Shape): z.ZodType<z.output<z.ZodObject<Shape>>> => {
   const names = Object.keys(shape);
@@ -48,9 +55,12 @@ export const section = <Shape extends z.ZodRawShape>(shape: Shape): z.ZodType<z.
     const key = String(issue.path?.at(-1) ?? "");
     return `is unknown${didYouMean(key, names) || (names.length <= 8 ? ` (there are: ${names.join(", ")})` : "")}`;
   };
-  return z
+  const known = z
     .object(shape, { error: "must be an object: { … }" })
-    .catchall(z.custom<never>(() => false, { error: unknown })) as unknown as z.ZodType<z.output<z.ZodObject<Shape>>>;
+    .catchall(z.custom<never>(() => false, { error: unknown }));
+  return z.preprocess((value) => (isKeyed(value) ? value : null), known) as unknown as z.ZodType<
+    z.output<z.ZodObject<Shape>>
+  >;
 };
 
 export const plugin = <T>(kind: string, example: string): z.ZodType<T> =>

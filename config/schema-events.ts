@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { MAX_TYPE_BYTES, MAX_TYPES_BYTES, type EventTypeOptions } from "../core/model/event-type.ts";
 import { isEventName, OPERATIONAL } from "../core/model/names.ts";
-import { choiceValue, flag, list, pass, section, textValue } from "./check-plan.ts";
+import { choiceValue, flag, isKeyed, list, pass, section, textValue } from "./check-plan.ts";
 
 const isOwnName = (value: unknown): boolean =>
   typeof value === "string" && isEventName(value) && !value.startsWith(OPERATIONAL);
@@ -43,7 +43,7 @@ export const events = z
       pass(names.error, ctx, []);
       return z.NEVER;
     }
-    if (typeof value !== "object" || value === null) {
+    if (!isKeyed(value)) {
       ctx.addIssue('must be a list of names, or types by name: { "deposit:paid": { schema } }');
       return z.NEVER;
     }

@@ -8,6 +8,7 @@ import {
   choiceValue,
   flag,
   host,
+  isKeyed,
   isNetwork,
   isUpstream,
   list,
@@ -65,8 +66,7 @@ function eachNamed(transports: readonly TransportPlugin[], ctx: z.core.$Refineme
 /** Refuses what is no function, or has a name that no subscription could give. */
 function eachTransform(transforms: unknown, ctx: z.core.$RefinementCtx): void {
   const issue = (path: string[], message: string): void => ctx.addIssue({ code: "custom", path, message });
-  if (typeof transforms !== "object" || transforms === null || Array.isArray(transforms))
-    return issue([], "must be an object of functions: { name: (event) => … }");
+  if (!isKeyed(transforms)) return issue([], "must be an object of functions: { name: (event) => … }");
   for (const [name, transform] of Object.entries(transforms)) {
     if (!TRANSFORM_NAME.test(name))
       issue([name], "must be named by a letter, then letters, digits, _ and -, at most 64");

@@ -322,6 +322,17 @@ describe("a wrong config", () => {
     expect(Object.keys(problems(config))).toEqual(path === "" ? [] : [path]);
   });
 
+  it("is refused where a promise, a Map or a Set stands for an object, as all in it would count as left out", () => {
+    const object = "must be an object: { … }";
+    expect(problems(Promise.resolve({ server: { port: 1 } }))).toEqual({ "": object });
+    expect(problems(new Map([["server", {}]]))).toEqual({ "": object });
+    const given = { server: new Map([["port", 1]]), health: new Set(), abuse: new Date(), retry: Promise.resolve({}) };
+    expect(problems(given)).toEqual({ server: object, health: object, abuse: object, retry: object });
+    expect(problems({ events: new Set(["a:b"]) })["events"]).toContain("must be a list of names");
+    expect(problems({ transforms: new Map() })["transforms"]).toContain("must be an object of functions");
+    expect(problems(Object.assign(Object.create(null) as object, { server: { port: 1 } }))).toEqual({});
+  });
+
   it("never shows a value that may be secret", () => {
     const config = {
       metrics: { token: "hush hush" },

@@ -9,7 +9,7 @@ const NOTHING = Symbol("no value of a config");
 
 /** The keys of the whole config, in the schema's order. */
 export const topKeys = (): readonly string[] =>
-  Object.keys((schema as unknown as { def: { shape: object } }).def.shape);
+  Object.keys((schema as unknown as { def: { out: { def: { shape: object } } } }).def.out.def.shape);
 
 /**
  * What may stand at a path, in the words of the check: `a whole number from 1 to 5`.
