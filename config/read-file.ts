@@ -67,12 +67,16 @@ function findConfig(settings: Settings, cwd: string): string | undefined {
 async function readConfigFile(file: string): Promise<unknown> {
   // Node knows a file by its real path.
   const close = resolveOwnModules(pathToFileURL(realpathSync(file)).href);
+  const { write } = process.stdout;
+  // Stdout is for the data of a command, such as a token or JSON; a library that the file imports may print a line there.
+  process.stdout.write = process.stderr.write.bind(process.stderr);
   try {
     const loaded = await evaluate(file);
     if (typeof loaded === "object" && loaded !== null && "default" in loaded) return loaded.default;
   } catch (error) {
     throw new ConfigError([{ path: "", message: `cannot be read: ${reason(error, file)}` }], file, { cause: error });
   } finally {
+    process.stdout.write = write;
     close();
   }
   const message = "has no default export: write `export default defineRelay({ … })`";

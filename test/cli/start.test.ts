@@ -148,6 +148,22 @@ describe("relay start", () => {
     expect(relay.stdout() + relay.stderr()).toContain("the config is reloaded");
   });
 
+  it("reloads a config that prints, and a command's data holds nothing of it", async () => {
+    const file = join(folder, "relay.config.ts");
+    const printing = (level: string): string =>
+      `console.log("printed by a library");\nexport default { log: { level: "${level}" } };`;
+    writeFileSync(file, printing("info"));
+    await using relay = startCommand(["start", "--port", "0"], { cwd: folder });
+    await relay.waitFor(/listening at/);
+    const token = await runCommand(["token"], { cwd: folder });
+    expect(token).toMatchObject({ code: 0, stderr: "printed by a library\n" });
+    expect(token.stdout).toMatch(/^[\w.-]+\n$/);
+    writeFileSync(file, printing("debug"));
+    relay.kill("SIGHUP");
+    await relay.waitFor(/the config is (?:reloaded|refused)/);
+    expect(relay.stdout() + relay.stderr()).toContain("the config is reloaded");
+  });
+
   it("refuses a wrong config with 78 before it makes anything", async () => {
     const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_PORT: "no", RELAY_MASTER_KEY: "short" } });
     expect(refused).toMatchObject({ code: 78, stdout: "" });
