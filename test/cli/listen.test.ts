@@ -1,12 +1,21 @@
 // relay listen: a receiver that checks what arrives with the subscription's secret and answers as it is told.
 import { createHmac } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startCommand } from "../support/command.ts";
+import { runCommand, startCommand } from "../support/command.ts";
 
 let folder: string;
 beforeAll(() => {
@@ -82,4 +91,46 @@ it("keeps its authority for its owner alone, and uses it again", async () => {
   expect(statSync(join(folder, "ca", "ca-key.pem")).mode & 0o777).toBe(0o600);
   expect(readFileSync(ca, "utf8")).toBe(before);
   expect(await post(Number(port), "{}", SECRET)).toBe(200);
+});
+
+it("refuses a path and any other text in place of a secret, and repeats only the path", async () => {
+  writeFileSync(join(folder, "given"), SECRET);
+  const listen = (secret: string) =>
+    runCommand(["listen", "--port", "0", "--dir", "ca", "--secret", secret], { cwd: folder });
+  expect(await listen("given")).toMatchObject({
+    code: 64,
+    stderr: "relay: --secret given is a file: write --secret @given\n",
+  });
+  const refused = await listen("hunter2hunter2");
+  expect(refused).toMatchObject({ code: 64, stdout: "" });
+  expect(refused.stderr).toMatch(/^relay: --secret takes @file/);
+  expect(refused.stderr).not.toContain("hunter2");
+});
+
+it("goes on when the file of the secret can no longer be read, and says so", async () => {
+  writeFileSync(join(folder, "gone"), SECRET);
+  await using listening = startCommand(["listen", "--port", "0", "--dir", "ca", "--secret", "@gone"], { cwd: folder });
+  const port = Number((await listening.waitFor(/listening at https:\/\/127\.0\.0\.1:(\d+)\n/))[1]);
+  rmSync(join(folder, "gone"));
+  mkdirSync(join(folder, "gone"));
+  expect(await post(port, "{}", SECRET)).toBe(200);
+  await listening.waitFor(/signature not checked/);
+  expect(listening.stderr()).toContain("--secret names a file that cannot be read (EISDIR)");
+});
+
+it("keeps nothing in the working folder when XDG_DATA_HOME is empty, as it then counts as unset", async () => {
+  const env = { XDG_DATA_HOME: "", HOME: join(folder, "home") };
+  await using listening = startCommand(["listen", "--port", "0"], { cwd: folder, env });
+  await listening.waitFor(/listening at/);
+  expect(existsSync(join(folder, "relay"))).toBe(false);
+  expect(existsSync(join(folder, "home", ".local", "share", "relay", "listen", "ca-key.pem"))).toBe(true);
+});
+
+it("says what to do about an authority that was cut off", async () => {
+  mkdirSync(join(folder, "torn"));
+  copyFileSync(join(folder, "ca", "ca-key.pem"), join(folder, "torn", "ca-key.pem"));
+  writeFileSync(join(folder, "torn", "ca.pem"), "");
+  const ran = await runCommand(["listen", "--port", "0", "--dir", "torn"], { cwd: folder });
+  expect(ran.code).toBe(69);
+  expect(ran.stderr).toContain("ca.pem or ca-key.pem is damaged: delete both, and new ones are made");
 });

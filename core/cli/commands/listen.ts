@@ -1,7 +1,8 @@
 /** `relay listen`: a TLS receiver on this machine that checks signatures and prints what arrives. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
+import { SECRET_FORM } from "../../model/signing-secret.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { arrivalJson, arrivalText, readStatuses } from "../support/arrival-lines.ts";
 import { keptAuthority } from "../support/kept-authority.ts";
@@ -43,7 +44,7 @@ const listen: Command = {
       port,
       clock: around.clock,
       certificate: await authority.issue([HOST, "localhost", "::1"]),
-      secrets: () => named.flatMap((text) => secretsOf(text, around)),
+      secrets: () => named.flatMap((text) => secretsNow(text, around)),
       answer: () => statuses[Math.min(answered++, statuses.length - 1)] ?? 200,
       arrived: (arrival, status) =>
         around.print(given.flag("json") ? arrivalJson(arrival, status) : arrivalText(arrival, status, around)),
@@ -68,10 +69,15 @@ const listen: Command = {
 /**
  * The secrets that an option names. A file is read at each delivery: it may be written after the start, or again by a
  * rotation. It may hold the whole answer of `relay subscriptions create`.
- * @throws ExitError 64 when there is a file that cannot be read
+ * @throws ExitError 64 when there is a file that cannot be read, or what is given is neither `@file` nor a secret
  */
 function secretsOf(text: string, around: CliEnvironment): readonly string[] {
-  if (!text.startsWith("@")) return [text];
+  if (!text.startsWith("@")) {
+    if (SECRET_FORM.test(text)) return [text];
+    // Taken for a secret, the path would make every signature wrong. What is no file may be a secret, and is not repeated.
+    if (existsSync(resolve(around.cwd, text))) throw usage(`--secret ${text} is a file: write --secret @${text}`);
+    throw usage("--secret takes @file, or a secret itself: whsec_ and then base64");
+  }
   try {
     return readFileSync(resolve(around.cwd, text.slice(1)), "utf8").match(/whsec_[A-Za-z0-9+/=]+/g) ?? [];
   } catch (error) {
@@ -81,7 +87,18 @@ function secretsOf(text: string, around: CliEnvironment): readonly string[] {
   }
 }
 
-const defaultFolder = ({ env }: CliEnvironment): string =>
-  join(env["XDG_DATA_HOME"] ?? join(homedir(), ".local", "share"), "relay", "listen");
+/** The same while deliveries arrive: a file that can no longer be read is named, and ends nothing. */
+function secretsNow(text: string, around: CliEnvironment): readonly string[] {
+  try {
+    return secretsOf(text, around);
+  } catch (error) {
+    around.say(`relay: ${(error as Error).message}`);
+    return [];
+  }
+}
+
+/** Under the folder for a user's data, which counts only where it is an absolute path (XDG Base Directory). */
+const defaultFolder = ({ env }: CliEnvironment): string => join(dataHome(env["XDG_DATA_HOME"]), "relay", "listen");
+const dataHome = (named = ""): string => (isAbsolute(named) ? named : join(homedir(), ".local", "share"));
 
 export const commands: readonly Command[] = [listen];
