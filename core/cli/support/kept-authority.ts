@@ -24,12 +24,9 @@ export async function keptAuthority(folder: string, { clock }: CliEnvironment): 
     writeFileSync(caFile, authority.ca);
     return authority;
   } catch (error) {
-    throw new ExitError(
-      EX_UNAVAILABLE,
-      `cannot keep a certificate authority in ${folder}: ${(error as Error).message}`,
-      {
-        cause: error,
-      },
-    );
+    const { message, syscall } = error as NodeJS.ErrnoException;
+    // A full disk or a kill may have cut a file off.
+    const why = syscall === undefined ? "ca.pem or ca-key.pem is damaged: delete both, and new ones are made" : message;
+    throw new ExitError(EX_UNAVAILABLE, `cannot keep a certificate authority in ${folder}: ${why}`, { cause: error });
   }
 }
