@@ -1,5 +1,5 @@
 // relay start as a process: what it says, how it refuses, how it stops.
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -162,6 +162,13 @@ describe("relay start", () => {
     relay.kill("SIGHUP");
     await relay.waitFor(/the config is (?:reloaded|refused)/);
     expect(relay.stdout() + relay.stderr()).toContain("the config is reloaded");
+  });
+
+  it("is not what relay check --data does: without a data folder that ends with 69 and makes none", async () => {
+    const checked = await runHere(["check", "--data"], { cwd: folder });
+    expect(checked).toMatchObject({ code: 69, stdout: "" });
+    expect(checked.stderr).toContain(`there is no data folder ${join(folder, "data")}`);
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   it("refuses a wrong config with 78 before it makes anything", async () => {

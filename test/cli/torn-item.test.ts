@@ -1,5 +1,5 @@
 // An item that is torn, as a full disk leaves it in the middle of a driver's write, is among the faults of what is stored.
-import { readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { runHere } from "../support/command-here.ts";
@@ -23,6 +23,7 @@ export default { storage: unstorage(fsDriver({ base: ${JSON.stringify(base)} }))
   await storage.dispose();
   const item = readdirSync(base, { recursive: true, encoding: "utf8" }).find((name) => name.endsWith(".txt"));
   writeFileSync(join(base, item as string), "");
+  mkdirSync(join(folder, "data"));
   const ran = await runHere(["check", "--data"], { cwd: folder });
   expect(ran).toMatchObject({ code: 65, stderr: expect.stringContaining("1 item cannot be read") });
   expect(ran.stderr).toContain("key health:sub_1");

@@ -1,5 +1,5 @@
 // Accounts from the command: in the storage while no relay runs, through the API while one does.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -30,6 +30,13 @@ async function story(name: string, env: Record<string, string>): Promise<void> {
   expect((await run(["users", "remove", name], "", env)).code).toBe(0);
   expect((await run(["users", "remove", name], "", env)).code).toBe(1);
 }
+
+it("makes no data folder for a look into one that is not there", async () => {
+  const listed = await run(["users", "list"]);
+  expect(listed).toMatchObject({ code: 69, stdout: "" });
+  expect(listed.stderr).toContain(`there is no data folder ${join(folder, "data")}`);
+  expect(existsSync(join(folder, "data"))).toBe(false);
+});
 
 it("manages accounts before the relay was ever started", async () => {
   await story("alice", {});

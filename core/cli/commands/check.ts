@@ -38,13 +38,15 @@ const check: Command = {
   },
 };
 
-/** @throws StartError 75 while a relay uses the folder */
+/** @throws StartError 75 while a relay uses the folder, ExitError 69 when there is none */
 async function checkStored(plan: Plan, given: Given, around: CliEnvironment): Promise<number> {
-  const [{ openStorage }, { verifyStorage }] = await Promise.all([
+  const [{ openStorage }, { refuseMissingFolder }, { verifyStorage }] = await Promise.all([
     import("../support/offline.ts"),
+    import("../support/source-storage.ts"),
     import("../../maintenance/verify-storage.ts"),
   ]);
   const { stderr } = around;
+  refuseMissingFolder(plan);
   const storage = await openStorage(plan, around);
   try {
     const own = [...((await storage.verify?.()) ?? [])];

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { isoTime } from "../../model/time.ts";
-import type { Account } from "../../ports/auth.ts";
+import type { Account, Users } from "../../ports/auth.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import type { Command, Given, Option } from "../support/command.ts";
 import { ACCESS_OPTION, API_OPTIONS, JSON_OPTION, readAccess } from "../support/command.ts";
@@ -55,10 +55,12 @@ const add: Command = {
     const access = readAccess(given) ?? "manage";
     const chosen = await readPassword(given, around);
     const password = chosen ?? fresh();
-    return withUsers(given, around, async (users) => {
+    // An account may be made before the first start.
+    const make = async (users: Users): Promise<void> => {
       await users.add({ username, password, keys, access });
       told(given, around, "made", username, chosen === undefined ? password : undefined);
-    });
+    };
+    return withUsers(given, around, make, "made");
   },
 };
 

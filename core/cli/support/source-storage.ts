@@ -13,10 +13,8 @@ import { openStorage } from "./offline.ts";
  * @throws StartError 75 when a relay uses it; ExitError 69 when nothing is stored, 1 when it is filled by half
  */
 export async function openSource(plan: Plan, around: CliEnvironment): Promise<Storage> {
-  const { name, shared } = plan.storage;
-  const nothing = (why: string): ExitError =>
-    new ExitError(EX_UNAVAILABLE, `${why}: name the relay's folder with --data-dir, or its --config`);
-  if (shared !== true && !existsSync(plan.dataDir)) throw nothing(`there is no data folder ${plan.dataDir}`);
+  refuseMissingFolder(plan);
+  const { name } = plan.storage;
   const storage = await openStorage(plan, around);
   try {
     const empty = (await storedSchema(storage)) === 0 && (await storage.range("", { limit: 1 })).length === 0;
@@ -31,4 +29,12 @@ export async function openSource(plan: Plan, around: CliEnvironment): Promise<St
     await storage.dispose();
     throw error;
   }
+}
+
+const nothing = (why: string): ExitError =>
+  new ExitError(EX_UNAVAILABLE, `${why}: name the relay's folder with --data-dir, or its --config`);
+
+/** Opening a storage makes its folder; what only reads must not. @throws ExitError 69 */
+export function refuseMissingFolder({ storage, dataDir }: Plan): void {
+  if (storage.shared !== true && !existsSync(dataDir)) throw nothing(`there is no data folder ${dataDir}`);
 }

@@ -11,17 +11,22 @@ import { EX_CONFIG, EX_OK, EX_REFUSED, EX_TEMPFAIL, EX_USAGE, ExitError } from "
 import { loadFor } from "./load-config.ts";
 import { record, rows } from "./response-shape.ts";
 
-/** Runs `work` with the accounts. @throws ExitError, StartError */
+/**
+ * Runs `use` with the accounts.
+ * @param folder `"made"`: where there is no data folder, it is made with its keys; else that is an error. @default "there"
+ * @throws ExitError, StartError
+ */
 export async function withUsers(
   given: Given,
   around: CliEnvironment,
   use: (users: Users) => Promise<void>,
+  folder: "made" | "there" = "there",
 ): Promise<number> {
   const { settings } = readEnvironment(around.env);
   const elsewhere = [given.text("url"), given.text("token"), settings.url, settings.token].some(
     (one) => one !== undefined,
   );
-  if (elsewhere || !(await useStorage(given, around, use))) await use(await throughApi(given, around));
+  if (elsewhere || !(await useStorage(given, around, use, folder))) await use(await throughApi(given, around));
   return EX_OK;
 }
 
@@ -30,12 +35,17 @@ async function useStorage(
   given: Given,
   around: CliEnvironment,
   use: (users: Users) => Promise<void>,
+  folder: "made" | "there",
 ): Promise<boolean> {
   const { plan } = await loadFor(given, around);
   const keeper = keeperOf(plan);
   if (keeper === undefined) throw new ExitError(EX_CONFIG, `${plan.auth.name}() keeps no accounts: its issuer does`);
   if (plan.storage.name === "memory") return false;
-  const { authContext, openStorage } = await import("./offline.ts");
+  const [{ authContext, openStorage }, { refuseMissingFolder }] = await Promise.all([
+    import("./offline.ts"),
+    import("./source-storage.ts"),
+  ]);
+  if (folder === "there") refuseMissingFolder(plan);
   const storage = await openStorage(plan, around).catch((error: unknown) => {
     if (error instanceof StartError && error.exitCode === EX_TEMPFAIL) return undefined;
     throw error;
