@@ -37,7 +37,7 @@ const LEASE_MS = 45_000;
  * While Redis is unreachable, every call fails within 2 s and none falls back to memory; within 5 s of its return
  * everything works again.
  */
-export function redis(options: RedisOptions): Plugin<"storage", Storage> & { readonly shared: true } {
+export function redis(options: RedisOptions = {}): Plugin<"storage", Storage> & { readonly shared: true } {
   return redisAt(options, () => "");
 }
 

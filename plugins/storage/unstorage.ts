@@ -36,8 +36,8 @@ export function unstorage(driver: Driver, options: EmbeddedOptions = {}): Plugin
   };
 }
 
-function problemsOf(driver: Driver): { readonly path: string; readonly message: string }[] {
+function problemsOf(driver: Driver | undefined): { readonly path: string; readonly message: string }[] {
   const needed = ["getItem", "setItem", "removeItem", "getKeys"] as const;
-  const missing = needed.filter((method) => typeof driver[method] !== "function");
+  const missing = needed.filter((method) => typeof driver?.[method] !== "function");
   return missing.map((method) => ({ path: "driver", message: `the driver cannot be written to: it has no ${method}` }));
 }

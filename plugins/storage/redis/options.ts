@@ -90,9 +90,13 @@ export function problemsOf(options: RedisOptions): { readonly path: string; read
   for (const way of ["sentinels", "cluster"] as const) {
     const nodes = options[way];
     if (nodes === undefined) continue;
-    if (nodes.length === 0) problems.push({ path: way, message: "needs at least one node" });
-    for (const [i, { host, port }] of nodes.entries()) {
-      if (host === "" || !Number.isInteger(port) || port < 1 || port > 65_535)
+    if (!Array.isArray(nodes) || nodes.length === 0) {
+      problems.push({ path: way, message: "must be a list with at least one node: [{ host, port }]" });
+      continue;
+    }
+    for (const [i, node] of nodes.entries()) {
+      const { host, port } = (node ?? {}) as Partial<(typeof nodes)[number]>;
+      if (typeof host !== "string" || host === "" || !Number.isInteger(port) || port < 1 || port > 65_535)
         problems.push({ path: `${way}[${i}]`, message: "needs a host and a port" });
     }
   }
