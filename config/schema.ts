@@ -23,7 +23,7 @@ import {
   whole,
   YEARS_MS,
 } from "./check-plan.ts";
-import { ABUSE, DELIVERY, HEALTH, RETRY } from "./defaults.ts";
+import { ABUSE, DELIVERY, HEALTH, RETRY, STEP_UP } from "./defaults.ts";
 import { events } from "./schema-events.ts";
 import { repeatedHeaders } from "./schema-headers.ts";
 import { job } from "./schema-jobs.ts";
@@ -175,7 +175,12 @@ export function configSchema(around: ConfigSurroundings) {
       acr: list(textValue).optional(),
       amr: list(textValue).optional(),
       maxAgeMs: ms(1_000, 86_400_000).optional(),
-    }).optional(),
+    })
+      .refine((value) => (value.acr ?? STEP_UP.acr).length + (value.amr ?? STEP_UP.amr).length > 0, {
+        path: ["amr"],
+        message: "must name at least one where acr names none, or no second factor ever counts",
+      })
+      .optional(),
     health: orFalse(
       section({
         breakerAfter: whole(1, 1_000_000).optional(),

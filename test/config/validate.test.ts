@@ -14,6 +14,7 @@ import {
   spool,
   sqlite,
   toFile,
+  unstorage,
 } from "../../config/index.ts";
 import { NOTICE_TYPES } from "../../core/model/notice.ts";
 import type { RelayConfig } from "../../config/index.ts";
@@ -331,6 +332,23 @@ describe("a wrong config", () => {
     expect(problems({ events: new Set(["a:b"]) })["events"]).toContain("must be a list of names");
     expect(problems({ transforms: new Map() })["transforms"]).toContain("must be an object of functions");
     expect(problems(Object.assign(Object.create(null) as object, { server: { port: 1 } }))).toEqual({});
+  });
+
+  it("is refused when no second factor could ever count", () => {
+    const message = expect.stringContaining("must name at least one") as string;
+    expect(problems({ stepUp: { amr: [] } })).toEqual({ "stepUp.amr": message });
+    expect(problems({ stepUp: { amr: [], acr: ["urn:strong"] } })).toEqual({});
+  });
+
+  it("names the option where a storage is given none, or one of a wrong form", () => {
+    const redisOf = redis as (options?: unknown) => ReturnType<typeof redis>;
+    const unstorageOf = unstorage as (driver?: unknown) => ReturnType<typeof unstorage>;
+    expect(problems({ storage: redisOf() })).toEqual({
+      "storage.url": "needs exactly one of url, sentinels and cluster",
+    });
+    expect(Object.keys(problems({ storage: redisOf({ sentinels: "10.0.0.1:26379" }) }))).toEqual(["storage.sentinels"]);
+    expect(Object.keys(problems({ storage: redisOf({ cluster: [null] }) }))).toEqual(["storage.cluster[0]"]);
+    expect(problems({ storage: unstorageOf() })["storage.driver"]).toContain("the driver cannot be written to");
   });
 
   it("never shows a value that may be secret", () => {
