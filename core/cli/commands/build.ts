@@ -1,13 +1,14 @@
 /** `relay build`: makes one executable that needs no Node, with the config and its plug-ins inside. */
-import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { constants, existsSync, statSync } from "node:fs";
+import { access, mkdir, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { dirname, resolve } from "node:path";
 import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import manifest from "../../../package.json" with { type: "json" };
 import type { Command } from "../support/command.ts";
 import { JSON_OPTION } from "../support/command.ts";
-import { EX_CONFIG, EX_OK, EX_UNAVAILABLE, ExitError } from "../support/exit.ts";
+import { EX_CONFIG, EX_OK, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 
 const build: Command = {
@@ -29,8 +30,11 @@ const build: Command = {
     }
     const asked = given.text("config");
     const config = asked === undefined ? undefined : resolve(around.cwd, asked);
-    if (config !== undefined && !existsSync(config)) throw new ExitError(EX_CONFIG, `there is no such file: ${config}`);
+    if (config !== undefined && !isFile(config)) throw new ExitError(EX_CONFIG, `there is no such file: ${config}`);
     const out = resolve(around.cwd, given.text("out") ?? "dist/relay");
+    if (out === config) throw usage("--out is the config file, which it would replace");
+    // Before the bundling, which takes a while.
+    await prepareFolder(out);
     const [{ bundle }, { makeExecutable }, { notices, partsOf, sbom }] = await Promise.all([
       import("../package/bundle.ts"),
       import("../package/executable.ts"),
@@ -38,12 +42,14 @@ const build: Command = {
     ]);
     around.say("relay: bundling");
     const made = await bundle(root, config);
-    await mkdir(dirname(out), { recursive: true });
     around.say("relay: making the executable");
-    const bytes = await makeExecutable(made, out);
     const parts = await partsOf(made.files);
-    await writeFile(`${out}.sbom.json`, sbom(manifest.version, parts));
-    await writeFile(`${out}.licenses.txt`, notices(parts));
+    const bytes = await written(out, async () => {
+      const size = await makeExecutable(made, out);
+      await writeFile(`${out}.sbom.json`, sbom(manifest.version, parts));
+      await writeFile(`${out}.licenses.txt`, notices(parts));
+      return size;
+    });
     const result = { file: out, bytes, bundleSha256: made.hash, packages: parts.length };
     if (given.flag("json")) around.print(json(result));
     else
@@ -53,5 +59,28 @@ const build: Command = {
     return EX_OK;
   },
 };
+
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+
+/** Makes the folder of the executable. @throws ExitError 69 when nothing can be written there, 64 when `out` is a folder */
+async function prepareFolder(out: string): Promise<void> {
+  if (existsSync(out) && !isFile(out)) throw usage(`--out must be a file: ${out} is something else`);
+  await written(out, async () => {
+    await mkdir(dirname(out), { recursive: true });
+    await access(dirname(out), constants.W_OK);
+  });
+}
+
+/** @throws ExitError 69 with the reason of the system: a folder that others own, a full disk */
+async function written<T>(out: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (error instanceof ExitError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = typeof code === "string" ? code : `${message.trim()}; is there room on the disk, also in ${tmpdir()}?`;
+    throw new ExitError(EX_UNAVAILABLE, `${out} cannot be written: ${why}`, { cause: error });
+  }
+}
 
 export const commands: readonly Command[] = [build];

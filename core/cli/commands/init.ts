@@ -2,7 +2,7 @@
  * `relay init`: writes a config file with comments to edit, which is the one in the repository and in every build. With
  * `--plugin` it writes the package of a plug-in instead.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { getAsset, isSea } from "node:sea";
 import type { Command } from "../support/command.ts";
@@ -30,6 +30,8 @@ const init: Command = {
       writeFileSync(file, commentedConfig(), { flag: given.flag("force") ? "w" : "wx" });
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
+      if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true)
+        throw new ExitError(EX_REFUSED, `${file} is a folder: name the file in it`, { cause: error });
       if (code === "EEXIST") throw new ExitError(EX_REFUSED, `${file} is there already; --force replaces it`);
       throw new ExitError(EX_REFUSED, `${file} cannot be written (${code ?? String(error)})`, { cause: error });
     }
@@ -52,6 +54,8 @@ async function writePackage(
   const into = resolve(around.cwd, folder ?? `my-${kind}`);
   const name = basename(into);
   if (!isPluginName(name)) throw usage("the folder names the package: lower-case letters and digits, with - between");
+  if (existsSync(into) && !statSync(into).isDirectory())
+    throw new ExitError(EX_REFUSED, `${into} is a file; the package needs a folder of its own`);
   if (!force && existsSync(into) && readdirSync(into).length > 0)
     throw new ExitError(EX_REFUSED, `${into} is not empty; --force writes into it`);
   for (const [file, text] of Object.entries(packageFiles(known, name))) {

@@ -1,6 +1,6 @@
 /** Makes one executable of a bundle: this very Node, stripped, with the bundle inside (Node's single executable format). */
 import { execFile } from "node:child_process";
-import { chmod, copyFile, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdtemp, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -9,13 +9,17 @@ import type { Bundle } from "./bundle.ts";
 
 const run = promisify(execFile);
 
-/** Writes the executable to `out` (mode 0755) and resolves to its size in bytes. */
+/**
+ * Writes the executable to `out` (mode 0755) and resolves to its size in bytes. It bears another name until it is whole, so
+ * that what stood there before stays where this fails.
+ */
 export async function makeExecutable(bundle: Bundle, out: string): Promise<number> {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   if (major < 25 || (major === 25 && minor < 5)) {
     throw new ExitError(EX_UNAVAILABLE, `building needs Node 26; this is ${process.version}`);
   }
   const folder = await mkdtemp(join(tmpdir(), "relay-build-"));
+  const part = `${out}.part`;
   try {
     const base = join(folder, "node");
     await copyFile(process.execPath, base);
@@ -32,19 +36,21 @@ export async function makeExecutable(bundle: Bundle, out: string): Promise<numbe
     const config = join(folder, "sea.json");
     const sea = {
       main,
-      output: out,
+      output: part,
       executable: base,
       assets,
       disableExperimentalSEAWarning: true,
       useCodeCache: true,
     };
     await writeFile(config, JSON.stringify(sea));
-    await rm(out, { force: true });
+    await rm(part, { force: true });
     await run(process.execPath, ["--build-sea", config], { cwd: folder });
-    if (process.platform === "darwin") await run("codesign", ["--sign", "-", out]);
-    await chmod(out, 0o755);
+    if (process.platform === "darwin") await run("codesign", ["--sign", "-", part]);
+    await chmod(part, 0o755);
+    await rename(part, out);
     return (await stat(out)).size;
   } finally {
+    await rm(part, { force: true });
     await rm(folder, { recursive: true, force: true });
   }
 }

@@ -1,0 +1,49 @@
+// Commands that write files, where nothing can be written: what they say, and that what stood there stays.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { makeExecutable } from "../../core/cli/package/executable.ts";
+import { runHere } from "../support/command-here.ts";
+import { testFolder } from "../support/folder.ts";
+
+const folder = testFolder();
+writeFileSync(join(folder, "file"), "");
+mkdirSync(join(folder, "folder"));
+const run = (...args: string[]) => runHere(args, { cwd: folder });
+
+it("relay build refuses a place for the executable before it bundles anything", async () => {
+  writeFileSync(join(folder, "mine.config.ts"), "export default {};");
+  for (const [args, code, reason] of [
+    [["--out", "folder"], 64, "--out must be a file"],
+    [["--out", "file/relay"], 69, "cannot be written: EEXIST"],
+    [["--config", "folder", "--out", "new"], 78, "there is no such file"],
+    [["--config", "mine.config.ts", "--out", "mine.config.ts"], 64, "--out is the config file"],
+  ] as const) {
+    const refused = await run("build", ...args);
+    expect(refused, args.join(" ")).toMatchObject({ code, stdout: "" });
+    expect(refused.stderr).toContain(reason);
+    expect(refused.stderr).not.toContain("bundling");
+  }
+  expect(readFileSync(join(folder, "mine.config.ts"), "utf8")).toBe("export default {};");
+});
+
+it("an executable that cannot be made leaves the former one as it was", { timeout: 60_000 }, async () => {
+  const home = testFolder();
+  writeFileSync(join(home, "relay"), "former");
+  // A folder in the way of the part, as a full disk would be.
+  mkdirSync(join(home, "relay.part", "in the way"), { recursive: true });
+  const bundle = { code: "", assets: {}, files: [], hash: "" };
+  await expect(makeExecutable(bundle, join(home, "relay"))).rejects.toThrow();
+  expect(readFileSync(join(home, "relay"), "utf8")).toBe("former");
+});
+
+it("relay init names the folder or the file that is in its way", async () => {
+  expect(await run("init", "folder")).toMatchObject({ code: 1, stderr: expect.stringContaining("is a folder") });
+  expect(await run("init", "--force", "folder")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("is a folder"),
+  });
+  const plugin = await run("init", "--plugin", "source", "file");
+  expect(plugin).toMatchObject({ code: 1, stderr: expect.stringContaining("is a file") });
+  expect(readdirSync(join(folder, "folder"))).toEqual([]);
+});
