@@ -89,9 +89,15 @@ async function evaluate(file: string): Promise<unknown> {
     return createRequire(file)(file) as unknown;
   } catch (error) {
     if ((error as NodeJS.ErrnoException | undefined)?.code !== "ERR_REQUIRE_ASYNC_MODULE") throw error;
-    return await importFile(pathToFileURL(file).href);
+    return await Promise.race([importFile(pathToFileURL(file).href), neverEnding()]);
   }
 }
+
+/** Rejects when nothing is left that the file's top-level await could wait for: the process would end without a word. */
+const neverEnding = (): Promise<never> =>
+  new Promise((_, reject) => {
+    process.once("beforeExit", () => reject(new Error("its top-level await waits for something that never comes")));
+  });
 
 /** What went wrong in the file, and on which of its lines. */
 function reason(error: unknown, file: string): string {

@@ -171,6 +171,13 @@ describe("relay start", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
+  it("refuses a config whose top-level await never ends, where the process would end without a word", async () => {
+    writeFileSync(join(folder, "relay.config.ts"), "await new Promise(() => {});\nexport default {};");
+    const refused = await runCommand(["check"], { cwd: folder });
+    expect(refused).toMatchObject({ code: 78, stdout: "" });
+    expect(refused.stderr).toContain("top-level await waits for something that never comes");
+  });
+
   it("refuses a wrong config with 78 before it makes anything", async () => {
     const refused = await runCommand(["start"], { cwd: folder, env: { RELAY_PORT: "no", RELAY_MASTER_KEY: "short" } });
     expect(refused).toMatchObject({ code: 78, stdout: "" });
