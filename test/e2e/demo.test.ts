@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { runCommand, startCommand } from "../support/command.ts";
+import { until } from "../support/until.ts";
 
 it("shows the main job for real and ends with 0 within 30 s", async () => {
   const temp = mkdtempSync(join(tmpdir(), "relay-demo-test-"));
@@ -43,6 +44,19 @@ it("stops, and removes its folder, when it is interrupted", async () => {
     await demo.waitFor(/arrived/);
     demo.kill("SIGINT");
     expect((await demo.ended).code).toBe(130);
+    expect(readdirSync(temp)).toEqual([]);
+  } finally {
+    rmSync(temp, { recursive: true });
+  }
+});
+
+it("removes its folder when it is interrupted while it is still set up", async () => {
+  const temp = mkdtempSync(join(tmpdir(), "relay-demo-test-"));
+  try {
+    await using demo = startCommand(["demo"], { env: { TMPDIR: temp } });
+    await until(() => readdirSync(temp).some((name) => name.startsWith("relay-demo-")));
+    demo.kill("SIGTERM");
+    expect((await demo.ended).code).toBe(143);
     expect(readdirSync(temp)).toEqual([]);
   } finally {
     rmSync(temp, { recursive: true });

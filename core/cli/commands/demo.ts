@@ -13,8 +13,17 @@ const demo: Command = {
   async run(given, around) {
     const begun = around.clock.monotonic();
     const teller = createNarrator(around);
-    const stage = await openStage(around);
+    // From the beginning: a signal while it is set up must not leave the folder behind either.
     const interrupted = signalled();
+    let stage: Stage;
+    try {
+      stage = await openStage(around);
+    } catch (error) {
+      // Ctrl+C reaches the relay too, which then does not start.
+      const asked = await Promise.race([interrupted, Promise.resolve()]);
+      if (asked !== undefined) return asked;
+      throw error;
+    }
     let code: number | undefined;
     try {
       code = (await Promise.race([play(stage, teller), interrupted])) ?? undefined;
