@@ -1,6 +1,6 @@
 /** Reads every `RELAY_*` variable. Secrets may stand in a file named by `…_FILE`. */
 import { readFileSync } from "node:fs";
-import type { ConfigProblem } from "./problems.ts";
+import { didYouMean, type ConfigProblem } from "./problems.ts";
 
 /** What is set from outside the config file: by a flag or by the environment. */
 export interface Settings {
@@ -46,6 +46,22 @@ export const SECRETS = {
   RELAY_REDIS_URL: "redisUrl",
   RELAY_TOKEN: "token",
 } as const;
+
+/** Every variable that is read here. */
+const NAMES: readonly string[] = [
+  ...Object.keys(PLAIN),
+  "RELAY_PORT",
+  ...Object.keys(SECRETS).flatMap((name) => [name, `${name}_FILE`]),
+];
+
+/** Names a `RELAY_…` variable that is none of these and nearly like one: a slip sets nothing, and nothing else would tell. */
+export function misspelt(env: Environment): readonly ConfigProblem[] {
+  const others = Object.keys(env).filter((name) => name.startsWith("RELAY_") && !NAMES.includes(name));
+  return others.flatMap((path) => {
+    const hint = didYouMean(path, NAMES);
+    return hint === "" ? [] : [{ path, message: `is no variable of the relay and sets nothing${hint}` }];
+  });
+}
 
 const EMPTY = "is set but empty: give it a value, or unset it";
 

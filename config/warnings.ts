@@ -1,5 +1,6 @@
 /** Finds settings that are allowed but probably not meant. `relay check` and `relay doctor` name them; the relay starts anyway. */
 import type { Plan } from "../core/ports/plan.ts";
+import { misspelt, type Environment } from "./environment.ts";
 import { pluginsOf } from "./plugin-problems.ts";
 import type { ConfigProblem } from "./problems.ts";
 
@@ -7,9 +8,9 @@ import type { ConfigProblem } from "./problems.ts";
 const SHORT_TOKEN = 16;
 const GUESSABLE = `has fewer than ${SHORT_TOKEN} characters and can be guessed; \`relay keys\` prints a safe one`;
 
-/** Every warning, with its place in the config. */
-export function configWarnings(plan: Plan): readonly ConfigProblem[] {
-  const found: ConfigProblem[] = [];
+/** Every warning, with its place in the config or the name of the variable. */
+export function configWarnings(plan: Plan, env: Environment = {}): readonly ConfigProblem[] {
+  const found: ConfigProblem[] = [...misspelt(env)];
   for (const [i, network] of plan.server.trustedProxies.entries()) {
     if (!/\/0+$/.test(network)) continue;
     const message = "believes the X-Forwarded-For of everybody, so that every caller can pose as another address";

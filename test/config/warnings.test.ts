@@ -23,6 +23,13 @@ describe("a config is warned of", () => {
     expect(places({}, { publishToken: SAFE })).toEqual([]);
   });
 
+  it("variables whose names are nearly those of the relay, and no others", () => {
+    const env = { RELAY_MASTERKEY: "x", RELAY_PUBLISH_TOKEN_FLE: "x", RELAY_HOST: "x", RELAY_PORT_8080_TCP_ADDR: "x" };
+    const found = configWarnings(plan({}), { ...env, RELAY_SERVICE_PORT: "1", RELAY_REDIS_URL_FILE: "x", PATH: "x" });
+    expect(found.map(({ path }) => path)).toEqual(["RELAY_MASTERKEY", "RELAY_PUBLISH_TOKEN_FLE"]);
+    expect(found[0]?.message).toContain('did you mean "RELAY_MASTER_KEY"?');
+  });
+
   it("tokens that can be guessed", () => {
     expect(places({ sources: [http({ tokens: ["abc", SAFE, { token: "x", keys: ["key_1"] }] })] })).toEqual([
       "sources[0].tokens[0]",

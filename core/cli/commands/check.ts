@@ -22,7 +22,7 @@ const check: Command = {
       const { plan, file } = await loadFor(given, around);
       if (given.flag("data")) return await checkStored(plan, given, around);
       const { configWarnings } = await import("../../../config/warnings.ts");
-      const warnings = configWarnings(plan);
+      const warnings = configWarnings(plan, around.env);
       const key = around.env[DIGEST_KEY];
       const shown = { ...effective(plan), ...(key !== undefined && digests(plan, key)) };
       if (given.flag("json")) around.print(json({ ok: true, file, problems: [], warnings, plan: shown }));

@@ -52,7 +52,7 @@ async function* examine(given: Parameters<Command["run"]>[0], around: CliEnviron
   const { plan, file } = loaded;
   yield good("config", file ?? "built in");
   const { configWarnings } = await import("../../../config/warnings.ts");
-  for (const { path, message } of configWarnings(plan))
+  for (const { path, message } of configWarnings(plan, around.env))
     yield warn("config", `${path}: ${message}`, `see that it is meant, in ${file ?? "the environment"}`);
   const [{ checkFolder }, { checkStorage }, outside] = await Promise.all([
     import("../doctor/folder.ts"),
