@@ -15,7 +15,7 @@ it("relay build refuses a place for the executable before it bundles anything", 
   writeFileSync(join(folder, "mine.config.ts"), "export default {};");
   for (const [args, code, reason] of [
     [["--out", "folder"], 64, "--out must be a file"],
-    [["--out", "file/relay"], 69, "cannot be written: EEXIST"],
+    [["--out", "file/relay"], 69, "file is no folder"],
     [["--config", "folder", "--out", "new"], 78, "there is no such file"],
     [["--config", "mine.config.ts", "--out", "mine.config.ts"], 64, "--out is the config file"],
   ] as const) {
@@ -46,4 +46,10 @@ it("relay init names the folder or the file that is in its way", async () => {
   const plugin = await run("init", "--plugin", "source", "file");
   expect(plugin).toMatchObject({ code: 1, stderr: expect.stringContaining("is a file") });
   expect(readdirSync(join(folder, "folder"))).toEqual([]);
+});
+
+it("relay dev says that a file is no folder to watch", async () => {
+  const refused = await run("dev", "file", "--port", "0");
+  expect(refused).toMatchObject({ code: 69, stdout: "" });
+  expect(refused.stderr).toContain(`${join(folder, "file")} cannot be watched`);
 });

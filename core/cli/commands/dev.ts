@@ -51,7 +51,9 @@ const dev: Command = {
     try {
       const folder = resolve(around.cwd, given.args[0] ?? "events");
       await prepareFolder(folder, around);
-      const saves = await savedFiles(folder, around.clock, over.signal);
+      const saves = await savedFiles(folder, around.clock, over.signal).catch((error: Error) => {
+        throw new ExitError(EX_UNAVAILABLE, `${folder} cannot be watched: ${error.message}`, { cause: error });
+      });
       tell(desk, folder, around);
       const publishing = publishSaved(desk, folder, saves, around);
       const ended = await Promise.race([stopAsked(), desk.ended, publishing]);
