@@ -33,8 +33,8 @@ const build: Command = {
     if (config !== undefined && !isFile(config)) throw new ExitError(EX_CONFIG, `there is no such file: ${config}`);
     const out = resolve(around.cwd, given.text("out") ?? "dist/relay");
     if (out === config) throw usage("--out is the config file, which it would replace");
-    // Before the bundling, which takes a while.
-    await prepareFolder(out);
+    // Before the bundling, which takes a while. A folder is made after it, so that a refused config leaves none.
+    await refuseUnwritable(out);
     const [{ bundle }, { makeExecutable }, { notices, partsOf, sbom }] = await Promise.all([
       import("../package/bundle.ts"),
       import("../package/executable.ts"),
@@ -45,6 +45,7 @@ const build: Command = {
     around.say("relay: making the executable");
     const parts = await partsOf(made.files);
     const bytes = await written(out, async () => {
+      await mkdir(dirname(out), { recursive: true });
       const size = await makeExecutable(made, out);
       await writeFile(`${out}.sbom.json`, sbom(manifest.version, parts));
       await writeFile(`${out}.licenses.txt`, notices(parts));
@@ -62,12 +63,14 @@ const build: Command = {
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 
-/** Makes the folder of the executable. @throws ExitError 69 when nothing can be written there, 64 when `out` is a folder */
-async function prepareFolder(out: string): Promise<void> {
+/** @throws ExitError 69 when nothing can be written there, 64 when `out` is a folder */
+async function refuseUnwritable(out: string): Promise<void> {
   if (existsSync(out) && !isFile(out)) throw usage(`--out must be a file: ${out} is something else`);
+  let above = dirname(out);
+  while (!existsSync(above)) above = dirname(above);
   await written(out, async () => {
-    await mkdir(dirname(out), { recursive: true });
-    await access(dirname(out), constants.W_OK);
+    if (!statSync(above).isDirectory()) throw new ExitError(EX_UNAVAILABLE, `${above} is no folder`);
+    await access(above, constants.W_OK);
   });
 }
 
