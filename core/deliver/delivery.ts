@@ -28,7 +28,7 @@ import { settle } from "./settle.ts";
 import { sendMade } from "./transform.ts";
 import { loadRecord } from "./load-record.ts";
 import type { Slot } from "./slots.ts";
-import { endedBy, FRESH_MS } from "../records/ended-by.ts";
+import { endedBy, FRESH_MS, outcomeOf } from "../records/ended-by.ts";
 
 const MOST_ATTEMPTS = 5; // that any policy may ask for
 /** One object per delivery, with methods on the prototype, because closures cost more. */
@@ -103,7 +103,7 @@ export class DeliveryRun {
     if (ended !== undefined) {
       const over = { ...delivery, ...ended, nextAttemptAt: undefined, updatedAt: clock.now() };
       await this.#settleEnd(endedChanges(this.#line, over), over);
-      return metrics.count("deliveries", { outcome: ended.status });
+      return metrics.count("deliveries", { outcome: outcomeOf(ended) });
     }
     const asked = askGates([...pauses, rateLimit], sub as Subscription, ordinal);
     const waitMs = asked instanceof Promise ? await asked : asked;

@@ -16,7 +16,7 @@ import { isRemoving } from "../records/fanout-row.ts";
 import { decodeDelivery, dropDue, dueOf, endedChanges, freshDelivery, putDue } from "../records/delivery-records.ts";
 import { settleEnd } from "./end-turn.ts";
 import { handOver, settle } from "./settle.ts";
-import { endedBy } from "../records/ended-by.ts";
+import { endedBy, outcomeOf } from "../records/ended-by.ts";
 
 interface Met {
   readonly lease: Lease;
@@ -91,7 +91,7 @@ async function end(
     const loaded = { event: found.event, body: new Uint8Array() };
     await endFailed({ lease, line }, { sub, loaded, failed: over }, signal, deps);
   } else await settleEnd({ lease, line, delivery: over }, endedChanges(line, over), signal, deps);
-  metrics.count("deliveries", { outcome: ended.reason === "record_damaged" ? "damaged" : ended.status });
+  metrics.count("deliveries", { outcome: outcomeOf(ended) });
   return record === undefined && error.kind === "delivery"
     ? `the delivery is ${ended.status}: ${ended.reason}; its attempts are lost`
     : `the delivery is ${ended.status}: ${ended.reason}`;

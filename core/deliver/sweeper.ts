@@ -20,7 +20,7 @@ export interface Sweeper {
 }
 
 export function createSweeper(deps: {
-  readonly storage: Pick<Storage, "queue" | "getMany" | "range" | "commit">;
+  readonly storage: Pick<Storage, "queue" | "getItem" | "getMany" | "range" | "commit">;
   readonly clock: Clock;
   readonly log: Log;
 }): Sweeper {

@@ -6,11 +6,12 @@ import type { Attempt } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
 import * as keys from "../model/keys.ts";
-import type { Subscription } from "../model/subscription.ts";
+import { isLive } from "../model/subscription.ts";
 import type { Entry } from "../ports/storage.ts";
 import { readEvent, readRecord, unlessDamaged } from "../records/damage.ts";
 import { erasedAt } from "../records/erased-id.ts";
 import { decodeAttempts, decodeDelivery, parseFailed } from "../records/delivery-records.ts";
+import { decodeSubscription, readSubscription } from "../records/subscription-record.ts";
 import { isRemoving } from "../records/fanout-row.ts";
 import { checkHeld, checkPassed, checkSequence, checkWaiting } from "./verify-order.ts";
 import {
@@ -173,24 +174,19 @@ async function checkCount({ key, value }: Entry, storage: Readable): Promise<str
   let live = 0;
   for (let after: string | undefined; ;) {
     const page = await storage.range(prefix, { after, limit: 500 });
-    for (const entry of page) if ((JSON.parse(entry.value) as Subscription).deletedAt === undefined) live++;
+    // One that is damaged is reported where it is stored, and counts until it is deleted.
+    for (const entry of page) if (isLive(readSubscription(entry.value, entry.key))) live++;
     if (page.length < 500) break;
     after = page.at(-1)?.key;
   }
   return String(live) === value ? undefined : `says ${value}, but there are ${live} live subscriptions`;
 }
 
-function checkSubscription({ key, value }: Entry): string | undefined {
-  const sub = JSON.parse(value) as Subscription;
-  if (keys.subscriptionKey(sub.keyId, sub.id) !== key) return "is stored under the key of another subscription";
-  return Array.isArray(sub.events) && Array.isArray(sub.secrets) ? undefined : "cannot be read";
-}
-
 const isTime = (value: string): string | undefined => (Number.isFinite(Number(value)) ? undefined : "is not a time");
 
 /** Checks by key prefix; records of other prefixes need only exist. */
 export const CHECKS: Readonly<Record<string, Check>> = {
-  subscription: checkSubscription,
+  subscription: ({ key, value }) => void decodeSubscription(value, key),
   count: checkCount,
   delivery: checkDelivery,
   due: checkDue,

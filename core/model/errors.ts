@@ -30,14 +30,14 @@ export class StorageError extends Error {
   }
 }
 
-/** Records that carry a checksum, or that one with a checksum confirms: the labels of `relay_records_damaged_total`. */
-export type RecordKind = "event" | "delivery" | "attempts" | "due";
+/** Records whose damage is found and counted: the labels of `relay_records_damaged_total`. */
+export type RecordKind = "event" | "delivery" | "attempts" | "due" | "subscription";
 /**
  * `checksum`: the text was changed. `unreadable`: it is no such record, or the storage cannot read it. `misplaced`: it
  * is another key's record, or contradicts the record that it points to. `missing`: another record points to it, but it
- * does not exist.
+ * does not exist. `sealed`: a sealed text in it cannot be opened.
  */
-export type Damage = "checksum" | "unreadable" | "misplaced" | "missing";
+export type Damage = "checksum" | "unreadable" | "misplaced" | "missing" | "sealed";
 
 /** One stored record has changed since it was written. Only this record is lost; the storage works. */
 export class DamagedRecordError extends Error {
@@ -59,6 +59,7 @@ const SAID: Readonly<Record<Damage, string>> = {
   unreadable: "cannot be read",
   misplaced: "stands under the key of another record, or contradicts the record that it points to",
   missing: "is not there, but another record points to it",
+  sealed: "holds a sealed text that the relay's keys do not open",
 };
 
 /** The lease is no longer the newest: another holder took over, or the subscription was cancelled. */

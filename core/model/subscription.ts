@@ -6,6 +6,8 @@ import { matchesPattern } from "./names.ts";
 export type SubscriptionStatus = "active" | "disabled";
 /** Why the relay disabled it: the endpoint answered 410, or it only failed for days. Absent when a person did. */
 export type DisabledReason = "endpoint_gone" | "endpoint_failing";
+/** Never stored: what is shown of a subscription whose record is damaged. */
+export type RecordDamaged = "record_damaged";
 
 /** `skip`: the next delivery goes. `hold`: they wait until the failed one is replayed or skipped. */
 export type OnFailed = "skip" | "hold";
@@ -102,7 +104,7 @@ export interface Subscription {
   /** What a failed delivery does to those behind it. @default "skip" */
   readonly onFailed?: OnFailed;
   readonly status: SubscriptionStatus;
-  readonly disabledReason?: DisabledReason;
+  readonly disabledReason?: DisabledReason | RecordDamaged;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** Epoch ms of the deletion; set on a tombstone. */

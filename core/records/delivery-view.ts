@@ -26,7 +26,7 @@ export function readDelivery(
   // A delivery of a wide event that is not written yet: it will be as the subscription was at acceptance.
   const unwritten = record === undefined && line === undefined;
   if (unwritten && member?.disabled === true)
-    return disabledDelivery(event, { id: subscriptionId, generation: member.generation ?? 0 });
+    return disabledDelivery(event, { ...member, id: subscriptionId, generation: member.generation ?? 0 });
   const { id, keyId, ordinal, acceptedAt: dueAt } = event;
   const untried = { subscriptionId, keyId, ordinal, dueAt, cycle: 0, attempts: 0 };
   const delivery =

@@ -1,6 +1,7 @@
 /** Decides whether the subscription, as it is now, ends a delivery. Pure. */
 import type { DeliveryStatus, EndReason } from "../model/delivery.ts";
 import type { Subscription } from "../model/subscription.ts";
+import { isOutline } from "./subscription-record.ts";
 
 export interface EndedBySubscription {
   readonly status: Extract<DeliveryStatus, "failed" | "cancelled">;
@@ -9,15 +10,20 @@ export interface EndedBySubscription {
 
 /**
  * A pending delivery ends when its subscription is deleted, disabled, or was disabled since its cycle began (enabling
- * it again resumes nothing). `undefined`: the delivery goes on.
+ * it again resumes nothing). It fails when the record of its subscription is damaged. `undefined`: the delivery goes on.
  * @param generation the subscription's generation when this cycle began
  */
 export function endedBy(sub: Subscription | undefined, generation: number): EndedBySubscription | undefined {
   if (sub === undefined || sub.deletedAt !== undefined) return { status: "cancelled", reason: "subscription_deleted" };
+  if (isOutline(sub)) return { status: "failed", reason: "record_damaged" };
   if (sub.status === "disabled" || generation < sub.generation)
     return { status: "failed", reason: "subscription_disabled" };
   return undefined;
 }
+
+/** The outcome by which an end is counted. */
+export const outcomeOf = ({ status, reason }: EndedBySubscription): string =>
+  reason === "record_damaged" ? "damaged" : status;
 
 /**
  * How long an answer of the storage about lease and subscription stays valid, ms. A process that was stopped or cut off

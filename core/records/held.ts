@@ -3,11 +3,11 @@ import type { Delivery, SequencePlace } from "../model/delivery.ts";
 import { HELD, heldKey, heldOf, subscriptionKey } from "../model/keys.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
-import { isDamage } from "./damage.ts";
+import { readTexts } from "./damage.ts";
 import { heldText, parseHeld, type HeldRow } from "./held-row.ts";
 import { retryOnConflict } from "./optimistic-update.ts";
 import { passOn } from "./sequences.ts";
-import { decodeSubscription } from "./subscription-cache.ts";
+import { isOutline, readSubscription } from "./subscription-record.ts";
 
 const PAGE = 500;
 
@@ -41,7 +41,9 @@ export async function heldOfSubscription(
   return (await storage.range(heldOf(subscriptionId), { limit: PAGE })).map(heldAt);
 }
 
-type SkipStorage = Pick<Storage, "getMany" | "range" | "commit"> & { readonly queue: Pick<Storage["queue"], "add"> };
+type SkipStorage = Pick<Storage, "getItem" | "getMany" | "range" | "commit"> & {
+  readonly queue: Pick<Storage["queue"], "add">;
+};
 
 /**
  * Skips a held delivery: it stays failed, and those behind it go on.
@@ -81,14 +83,9 @@ export async function skipAllHeld(
 export const holdsUp = (sub: Subscription | undefined): boolean =>
   sub?.status === "active" && sub.deletedAt === undefined && sub.ordered === true && sub.onFailed === "hold";
 
-function mayHoldUp(text: string | undefined): boolean {
-  if (text === undefined) return false;
-  try {
-    return holdsUp(decodeSubscription(text));
-  } catch (error) {
-    if (!isDamage(error)) throw error;
-    return true;
-  }
+function mayHoldUp(text: string | undefined, key: string): boolean {
+  const sub = text === undefined ? undefined : readSubscription(text, key);
+  return holdsUp(sub) || (sub !== undefined && isOutline(sub));
 }
 
 /**
@@ -104,8 +101,9 @@ export async function skipForgotten(storage: SkipStorage): Promise<number> {
     for (const held of page.map(heldAt)) {
       if (held.row === undefined) continue;
       const { keyId } = held.row;
-      const [text] = await storage.getMany([subscriptionKey(keyId, held.subscriptionId)]);
-      if (mayHoldUp(text)) continue;
+      const key = subscriptionKey(keyId, held.subscriptionId);
+      const [text] = await readTexts(storage, [key]);
+      if (mayHoldUp(text, key)) continue;
       if (await skipHeld(storage, keyId, held)) skipped++;
     }
     if (page.length < PAGE) return skipped;

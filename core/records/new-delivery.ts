@@ -1,5 +1,5 @@
 /** Writes the rows of new deliveries: a due line each, or a failed record where the subscription is disabled. */
-import type { Delivery, Due } from "../model/delivery.ts";
+import type { Delivery, Due, EndReason } from "../model/delivery.ts";
 import type { RelayEvent, Wide } from "../model/event.ts";
 import {
   deliveryKey,
@@ -15,9 +15,10 @@ import {
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { encodeDelivery, failedValue } from "./delivery-records.ts";
+import { isOutline } from "./subscription-record.ts";
 
 type Accepted = Pick<RelayEvent, "id" | "keyId" | "ordinal" | "acceptedAt">;
-type To = Pick<Subscription, "id" | "generation">;
+type To = Pick<Subscription, "id" | "generation" | "disabledReason">;
 
 /** Adds a delivery that is due at once. */
 export function addDue(changes: Change[], dues: Due[], event: Accepted, { id, generation }: To): void {
@@ -27,25 +28,28 @@ export function addDue(changes: Change[], dues: Due[], event: Accepted, { id, ge
   changes.push({ op: "put", key: dueKey(due), value: dueValue(due) });
 }
 
-/** Adds a delivery that failed before it began, because its subscription is disabled. */
-export function addFailed(changes: Change[], event: Accepted, { id: subscriptionId, generation }: To): void {
+/** Adds a delivery that failed before it began, because its subscription is disabled or damaged. */
+export function addFailed(changes: Change[], event: Accepted, to: To): void {
   const { keyId, ordinal, acceptedAt } = event;
-  const delivery = disabledDelivery(event, { id: subscriptionId, generation });
-  const failed = failedValue({ keyId, failedAt: acceptedAt, reason: "subscription_disabled", cycle: 0 });
+  const delivery = disabledDelivery(event, to);
+  const { subscriptionId } = delivery;
+  const failed = failedValue({ keyId, failedAt: acceptedAt, reason: reasonOf(to), cycle: 0 });
   changes.push({ op: "put", key: deliveryKey(subscriptionId, ordinal), value: encodeDelivery(delivery) });
   changes.push({ op: "put", key: failedKey(subscriptionId, ordinal), value: failed });
 }
 
-/** Returns the delivery of an event that was accepted while its subscription was disabled. */
-export const disabledDelivery = (event: Accepted, { id: subscriptionId, generation }: To): Delivery => ({
+const reasonOf = (to: To): EndReason => (isOutline(to) ? "record_damaged" : "subscription_disabled");
+
+/** Returns the delivery of an event that was accepted while its subscription was disabled or damaged. */
+export const disabledDelivery = (event: Accepted, to: To): Delivery => ({
   keyId: event.keyId,
   eventId: event.id,
   ordinal: event.ordinal,
-  subscriptionId,
+  subscriptionId: to.id,
   status: "failed",
-  reason: "subscription_disabled",
+  reason: reasonOf(to),
   cycle: 0,
-  generation,
+  generation: to.generation,
   attempts: [],
   updatedAt: event.acceptedAt,
 });

@@ -6,7 +6,8 @@ import { Problem } from "../model/problem.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Change, Storage } from "../ports/storage.ts";
-import { decodeSubscription } from "./subscription-cache.ts";
+import { readTexts } from "./damage.ts";
+import { readSubscription, refuseOutline } from "./subscription-record.ts";
 
 /** How often a step that lost a race is repeated: more often than subscriptions of one key can race at once. */
 const TRIES = 64;
@@ -29,9 +30,14 @@ export interface Revision {
   readonly more: readonly Change[];
 }
 
+export interface Loaded {
+  readonly text: string;
+  readonly now: Subscription;
+}
+
 export interface OptimisticUpdate {
-  /** Loads a live subscription and its record's text. @throws Problem NOT_FOUND */
-  load(keyId: string, id: string): Promise<{ readonly text: string; readonly now: Subscription }>;
+  /** Loads a live subscription and its record's text. @throws Problem NOT_FOUND, DamagedRecordError */
+  load(keyId: string, id: string): Promise<Loaded>;
   /**
    * Makes one change to a live subscription, based on its state at that moment.
    * @param change changes nothing itself, as it may be called again; `undefined`: nothing to do
@@ -43,12 +49,24 @@ export interface OptimisticUpdate {
   ): Promise<{ readonly was: Subscription; readonly next: Subscription }>;
 }
 
-export function createOptimisticUpdate(storage: Pick<Storage, "getItem" | "commit">): OptimisticUpdate {
+/** Loads a live subscription; of one that is damaged, its outline. @throws Problem NOT_FOUND */
+export async function loadOutlined(
+  storage: Pick<Storage, "getItem" | "getMany">,
+  keyId: string,
+  id: string,
+): Promise<Loaded> {
+  const key = subscriptionKey(keyId, id);
+  const [text] = await readTexts(storage, [key]);
+  const now = text === undefined ? undefined : readSubscription(text, key);
+  if (text === undefined || !isLive(now)) throw new Problem("NOT_FOUND", "There is no such resource.");
+  return { text, now };
+}
+
+export function createOptimisticUpdate(storage: Pick<Storage, "getItem" | "getMany" | "commit">): OptimisticUpdate {
   const load: OptimisticUpdate["load"] = async (keyId, id) => {
-    const text = await storage.getItem(subscriptionKey(keyId, id));
-    const now = text === undefined ? undefined : decodeSubscription(text);
-    if (text === undefined || !isLive(now)) throw new Problem("NOT_FOUND", "There is no such resource.");
-    return { text, now };
+    const loaded = await loadOutlined(storage, keyId, id);
+    refuseOutline(loaded.now);
+    return loaded;
   };
   return {
     load,

@@ -7,6 +7,7 @@ import { StorageError } from "../model/errors.ts";
 import { deliveryCount, type RelayEvent, type Wide } from "../model/event.ts";
 import { membersKey } from "../model/keys.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
+import type { RecordDamaged } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
 
 /** A subscription as it was when the event was accepted. */
@@ -15,6 +16,8 @@ export interface FanoutMember {
   readonly generation: number;
   /** True when it was disabled then: its delivery has failed from the start. */
   readonly disabled: boolean;
+  /** Set when its record was damaged then. */
+  readonly disabledReason?: RecordDamaged;
   /** True when it was ordered then: its delivery was written with the event. */
   readonly ordered?: true;
 }
@@ -30,8 +33,8 @@ const MEMBERS_HELD = 50_000;
 export const encodeMembers = (members: readonly FanoutMember[]): string =>
   members
     .map(
-      ({ id, generation, disabled, ordered }) =>
-        `${id} ${generation}${disabled ? " disabled" : ordered === true ? " ordered" : ""}`,
+      ({ id, generation, disabled, disabledReason, ordered }) =>
+        `${id} ${generation}${disabledReason ? " damaged" : disabled ? " disabled" : ordered === true ? " ordered" : ""}`,
     )
     .join("\n");
 
@@ -40,7 +43,9 @@ export function decodeMembers(text: string): readonly FanoutMember[] {
   return text.split("\n").map((line) => {
     const [id = "", generation = "", state] = line.split(" ");
     if (!id || !/^\d+$/.test(generation)) throw new SyntaxError("the text is not a page of a snapshot");
-    const member = { id, generation: Number(generation), disabled: state === "disabled" };
+    const damaged = state === "damaged";
+    const member = { id, generation: Number(generation), disabled: damaged || state === "disabled" };
+    if (damaged) return { ...member, disabledReason: "record_damaged" };
     return state === "ordered" ? { ...member, ordered: true } : member;
   });
 }

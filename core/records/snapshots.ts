@@ -12,6 +12,7 @@ import type { Wide } from "../model/event.ts";
 import { membersKey, snapshotKey } from "../model/keys.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import type { Subscription } from "../model/subscription.ts";
+import { isOutline } from "./subscription-record.ts";
 import { encodeMembers, PAGE_MEMBERS, snapshotId, type FanoutMember } from "./recipients.ts";
 
 const WRITING = "writing";
@@ -127,7 +128,10 @@ function pagesOf({ due, ordered = [], failed, ids }: Fanout): readonly string[] 
   const byId = new Map<string, FanoutMember>();
   for (const { id, generation } of due) byId.set(id, { id, generation, disabled: false });
   for (const { id, generation } of ordered) byId.set(id, { id, generation, disabled: false, ordered: true });
-  for (const { id, generation } of failed) byId.set(id, { id, generation, disabled: true });
+  for (const sub of failed) {
+    const { id, generation } = sub;
+    byId.set(id, { id, generation, disabled: true, ...(isOutline(sub) && { disabledReason: "record_damaged" }) });
+  }
   const pages: string[] = [];
   for (let from = 0; from < ids.length; from += PAGE_MEMBERS) {
     pages.push(encodeMembers(ids.slice(from, from + PAGE_MEMBERS).map((id) => byId.get(id) as FanoutMember)));

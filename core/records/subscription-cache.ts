@@ -1,11 +1,12 @@
 /** Caches the subscriptions of a key, as they are in storage, until a commit touches them. */
 import { setNewest } from "../model/bounded-map.ts";
-import { StorageError } from "../model/errors.ts";
 import { parseSubscriptionKey, subscriptionKey, subscriptionsOf } from "../model/keys.ts";
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import { isLive } from "../model/subscription.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
+import { readTexts } from "./damage.ts";
+import { readSubscription, type Told } from "./subscription-record.ts";
 
 /** Keys held in memory, and deleted subscriptions held in memory. */
 const KEYS_HELD = 10_000;
@@ -15,19 +16,10 @@ const PAGE = 500;
 const ALL = "subscription:";
 
 export interface SubscriptionCache {
-  /** Returns the live subscriptions of a key, oldest id first. */
+  /** Returns the live subscriptions of a key, oldest id first; of one that is damaged, its outline. */
   of(keyId: string): MaybePromise<readonly Subscription[]>;
   /** Returns one subscription, deleted or not; `undefined` when it never existed. */
   get(keyId: string, id: string): MaybePromise<Subscription | undefined>;
-}
-
-/** @throws StorageError `broken` when the text is not a record */
-export function decodeSubscription(text: string): Subscription {
-  try {
-    return JSON.parse(text) as Subscription;
-  } catch (cause) {
-    throw new StorageError("broken", "a subscription record is not valid JSON of a subscription", { cause });
-  }
 }
 
 /** Yields every entry of a prefix, page by page. */
@@ -64,6 +56,7 @@ interface KeyEntry {
  */
 export function createSubscriptionCache(
   storage: Pick<Storage, "range" | "getItem" | "getMany" | "watch">,
+  told?: Told,
 ): SubscriptionCache & Disposable {
   const entries = new Map<string, KeyEntry>();
   const tombstones = new Map<string, Promise<Subscription | undefined>>();
@@ -90,7 +83,7 @@ export function createSubscriptionCache(
   });
 
   async function read(keyId: string, into: KeyEntry): Promise<readonly Subscription[]> {
-    const live = await liveOf(storage, keyId);
+    const live = await liveOf(storage, keyId, told);
     for (const subscription of live) into.byId.set(subscription.id, subscription);
     return (into.live = live);
   }
@@ -98,10 +91,12 @@ export function createSubscriptionCache(
   async function readChanged(keyId: string, entry: KeyEntry): Promise<void> {
     const { byId, changed } = entry;
     const asked = [...changed];
-    const texts = await storage.getMany(asked.map(([id]) => subscriptionKey(keyId, id)));
+    const keys = asked.map(([id]) => subscriptionKey(keyId, id));
+    const texts = await readTexts(storage, keys);
     let other = false;
     for (const [i, [id, change]] of asked.entries()) {
-      other = put(byId, id, texts[i]) || other;
+      const read = (text: string): Subscription => readSubscription(text, keys[i] as string, told);
+      other = put(byId, id, texts[i], read) || other;
       if (changed.get(id) === change) changed.delete(id);
     }
     if (other) entry.live = [...byId.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
@@ -152,9 +147,10 @@ export function createSubscriptionCache(
     const name = `${keyId} ${id}`;
     const known = tombstones.get(name);
     if (known) return known;
-    const reading = storage
-      .getItem(subscriptionKey(keyId, id))
-      .then((text) => (text === undefined ? undefined : decodeSubscription(text)));
+    const key = subscriptionKey(keyId, id);
+    const reading = readTexts(storage, [key]).then(([text]) =>
+      text === undefined ? undefined : readSubscription(text, key, told),
+    );
     setNewest(tombstones, name, reading, TOMBSTONES_HELD);
     reading.then(
       // Only a permanent state is worth keeping: anybody can invent names that never existed.
@@ -185,20 +181,29 @@ export function createSubscriptionCache(
 }
 
 /** Puts a row that was read again in its place. @returns false when it is the same version */
-function put(byId: Map<string, Subscription>, id: string, text: string | undefined): boolean {
+function put(
+  byId: Map<string, Subscription>,
+  id: string,
+  text: string | undefined,
+  read: (text: string) => Subscription,
+): boolean {
   const known = byId.get(id);
   if (known !== undefined && JSON.stringify(known) === text) return false;
-  const subscription = text === undefined ? undefined : decodeSubscription(text);
+  const subscription = text === undefined ? undefined : read(text);
   if (!isLive(subscription)) return byId.delete(id);
   byId.set(id, subscription);
   return true;
 }
 
-/** Reads the live subscriptions of a key from storage. */
-export async function liveOf(storage: Pick<Storage, "range">, keyId: string): Promise<readonly Subscription[]> {
+/** Reads the live subscriptions of a key from storage; of one that is damaged, its outline. */
+export async function liveOf(
+  storage: Pick<Storage, "range">,
+  keyId: string,
+  told?: Told,
+): Promise<readonly Subscription[]> {
   const live: Subscription[] = [];
-  for await (const entry of everyEntry(storage, subscriptionsOf(keyId))) {
-    const subscription = decodeSubscription(entry.value);
+  for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId))) {
+    const subscription = readSubscription(value, key, told);
     if (isLive(subscription)) live.push(subscription);
   }
   return live;

@@ -1,7 +1,9 @@
 /** Reads a delivery for a replay, even when its record is damaged. */
 import type { Delivery } from "../model/delivery.ts";
+import { bodyData, type RelayEvent } from "../model/event.ts";
+import { compileFilter, type Filter, type Matcher } from "../model/filter.ts";
 import { deliveryKey, eventKey, failedKey } from "../model/keys.ts";
-import type { Subscription } from "../model/subscription.ts";
+import { wants, type Subscription } from "../model/subscription.ts";
 import type { Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, readTexts, unlessDamaged } from "../records/damage.ts";
 import { decodeDelivery, parseFailed } from "../records/delivery-records.ts";
@@ -29,13 +31,14 @@ export async function replayedRecord(
 /**
  * Returns the id of the event of a failed delivery.
  * @returns `undefined` when there is nothing to send: a delivery that damage ended is replayed only when its event is
- * intact
+ * intact. One that was never tried may stem from a time when nobody could read which events the subscription wanted
  */
 export async function replayedEventId(
   storage: Readable,
-  { id, keyId }: Subscription,
+  sub: Subscription,
   ordinal: string,
 ): Promise<string | undefined> {
+  const { id, keyId } = sub;
   const key = deliveryKey(id, ordinal);
   const [text] = await readTexts(storage, [key]);
   if (text === undefined) return undefined;
@@ -43,5 +46,23 @@ export async function replayedEventId(
   if (known !== undefined && known.reason !== "record_damaged") return known.eventId;
   const [event] = await readTexts(storage, [eventKey(keyId, ordinal)]);
   const found = readEvent(keyId, ordinal, event);
-  return found.damaged ? undefined : found.event.id;
+  if (found.damaged) return undefined;
+  const untried = known !== undefined && known.cycle === 0 && known.attempts.length === 0;
+  return untried && !wantsEvent(sub, found.event) ? undefined : found.event.id;
+}
+
+function wantsEvent(sub: Subscription, event: RelayEvent): boolean {
+  if (!wants(sub, event.type)) return false;
+  return sub.filter === undefined || matcherOf(sub.filter).matches({ type: event.type, data: dataOf(event) });
+}
+
+const dataOf = (event: RelayEvent): unknown => JSON.parse(bodyData(event)) as unknown;
+
+/** A filter that this version cannot read excludes nothing. */
+function matcherOf(filter: Filter): Pick<Matcher, "matches"> {
+  try {
+    return compileFilter(filter);
+  } catch {
+    return { matches: () => true };
+  }
 }

@@ -34,7 +34,8 @@ import type { Log } from "../ports/plugin.ts";
 import type { Change, Entry, Storage } from "../ports/storage.ts";
 import { RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
 import { erasedAt } from "../records/erased-id.ts";
-import { decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
+import { everyEntry } from "../records/subscription-cache.ts";
+import { readSubscription } from "../records/subscription-record.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import type { EventErasure } from "./erase-event.ts";
 import { createKeyEvents, ordinalOf } from "./erase-events.ts";
@@ -88,14 +89,14 @@ export function createKeyErasure(deps: {
   async function youngerThan(keyId: string, at: number): Promise<readonly string[]> {
     const ids: string[] = [];
     for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId)))
-      if (decodeSubscription(value).createdAt > at) ids.push(parseSubscriptionKey(key).id);
+      if (readSubscription(value, key).createdAt > at) ids.push(parseSubscriptionKey(key).id);
     return ids;
   }
 
   async function removeSubscriptions(keyId: string, { at, ahead, actor }: Job, signal: AbortSignal): Promise<void> {
     for await (const { key, value } of everyEntry(storage, subscriptionsOf(keyId))) {
       signal.throwIfAborted();
-      const sub = decodeSubscription(value);
+      const sub = readSubscription(value, key);
       const { id } = parseSubscriptionKey(key);
       const live = sub.deletedAt === undefined;
       if (live ? sub.createdAt <= at || ahead?.includes(id) : sub.ending === true)
@@ -177,7 +178,7 @@ export function createKeyErasure(deps: {
       if (wideRow !== undefined && ordinalOf(wideRow.key) <= until) return;
     }
     for await (const one of everyEntry(storage, subscriptionsOf(keyId)))
-      if (isOver(decodeSubscription(one.value))) await purgeSubscription(keyId, one, signal);
+      if (isOver(readSubscription(one.value, one.key))) await purgeSubscription(keyId, one, signal);
     if (!(await purgeIds(keyId, until, signal))) return await work(keyId, text, signal);
     await purge(allStatsOf(keyId), signal, ({ key }) => Number(key.split(":")[3]) <= job.at);
     const count = await storage.getItem(subscriptionCountKey(keyId));

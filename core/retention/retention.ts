@@ -8,7 +8,8 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log, Metrics } from "../ports/plugin.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import { readTexts, unlessDamaged, unlessUnreadable } from "../records/damage.ts";
-import { decodeSubscription, everyEntry, type SubscriptionCache } from "../records/subscription-cache.ts";
+import { everyEntry, type SubscriptionCache } from "../records/subscription-cache.ts";
+import { readSubscription } from "../records/subscription-record.ts";
 import { createDeliveryReader } from "../records/delivery-view.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
@@ -136,8 +137,8 @@ export function createRetention(given: {
   /** Sets the expiry of tombstones from before there was an index of expiries. */
   async function expireTombstones(unreadable: Unreadable): Promise<void> {
     for await (const { key, value } of everyEntry(storage, "subscription:")) {
-      const sub = await unlessUnreadable(Promise.try(decodeSubscription, value), (error) => unreadable(key, error));
-      if (sub?.deletedAt === undefined) continue;
+      const sub = readSubscription(value, key, (error) => unreadable(key, error));
+      if (sub.deletedAt === undefined) continue;
       await storage.commit([{ op: "put", key: expiryKey(sub.deletedAt + TOMBSTONE_MS, key), value: "" }]);
     }
   }

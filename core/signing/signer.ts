@@ -1,8 +1,10 @@
 /** Signs attempts with the secrets that are live at that moment; caches opened secrets, bounded. */
 import { setNewest } from "../model/bounded-map.ts";
 import { clientKeyAad, clientSecretAad, type Credentials } from "../model/credentials.ts";
+import { DamagedRecordError } from "../model/errors.ts";
 import { mayStandBeside } from "../model/header-names.ts";
 import type { Signable } from "../model/signable.ts";
+import { subscriptionKey } from "../model/keys.ts";
 import { headerAad, liveSecrets, secretAad, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Keys } from "../ports/plugin.ts";
@@ -45,10 +47,14 @@ interface Opened {
   readonly credentials: Credentials | undefined;
 }
 
-/** @param options the same for every delivery */
+/**
+ * @param options the same for every delivery
+ * @param damaged is called with a subscription that holds a text which cannot be opened
+ */
 export function createSigner(
   { keys, clock }: { readonly keys: Pick<Keys, "open">; readonly clock: Pick<Clock, "now" | "monotonic"> },
   options: SignatureOptions = {},
+  damaged?: (error: DamagedRecordError) => void,
 ): Signer {
   const held = new Map<string, Opened>();
   const overlaps = createOverlaps(clock, HELD);
@@ -58,6 +64,15 @@ export function createSigner(
     const known = held.get(sub.id);
     // The subscription cache returns one object per version of a record, so identity shows whether it changed.
     if (known?.sub === sub) return known;
+    try {
+      return opened(sub, known);
+    } catch (cause) {
+      damaged?.(new DamagedRecordError("subscription", "sealed", subscriptionKey(sub.keyId, sub.id), { cause }));
+      throw cause;
+    }
+  }
+
+  function opened(sub: Subscription, known: Opened | undefined): Opened {
     const secrets = sub.secrets.map(({ version, sealed }) => {
       const plain = keys.open(sealed, secretAad(sub.keyId, sub.id, version));
       return { version, plain, key: signingKey(plain) };
@@ -65,7 +80,7 @@ export function createSigner(
     const extra = sub.headers && openHeaders(sub, sub.headers);
     const credentials = openCredentials(sub);
     const clientSecret = credentials?.oauth2?.clientSecret;
-    const opened: Opened = {
+    const made: Opened = {
       sub,
       keys: new Map(secrets.map(({ version, key }) => [version, key])),
       ends: overlaps.endsOf(sub, known?.ends),
@@ -77,8 +92,8 @@ export function createSigner(
       ],
       credentials,
     };
-    setNewest(held, sub.id, opened, HELD);
-    return opened;
+    setNewest(held, sub.id, made, HELD);
+    return made;
   }
 
   function openCredentials({ keyId, id, clientCertificate, oauth2 }: Subscription): Credentials | undefined {

@@ -8,38 +8,39 @@ import { TOMBSTONE_MS, type Subscription } from "../model/subscription.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 import type { Actor, AuditLine } from "../records/audit-trail.ts";
-import { retryOnConflict } from "../records/optimistic-update.ts";
-import type { OptimisticUpdate } from "../records/optimistic-update.ts";
+import { loadOutlined, retryOnConflict } from "../records/optimistic-update.ts";
+import { readTexts } from "../records/damage.ts";
 import { skipAllHeld } from "../records/held.ts";
-import { decodeSubscription, liveOf } from "../records/subscription-cache.ts";
+import { liveOf } from "../records/subscription-cache.ts";
+import { isOutline, readSubscription } from "../records/subscription-record.ts";
 import { forgetSequences } from "./ordering.ts";
 
 export interface DeletionDeps {
   readonly storage: Storage;
   readonly clock: Pick<Clock, "now">;
-  readonly load: OptimisticUpdate["load"];
   /** Aborts the attempts under way for a subscription, on every node; resolves when they have ended. */
   readonly abort: (subscriptionId: string) => Promise<void>;
   readonly audit: (keyId: string, actor: Actor, line: Pick<AuditLine, "action" | "target" | "detail">) => Change;
 }
 
 export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, actor: Actor) => Promise<void> {
-  const { storage, clock, load, abort, audit } = deps;
+  const { storage, clock, abort, audit } = deps;
 
   /** Returns the tombstone's text while the deletion is not finished. */
   async function endingOf(keyId: string, id: string): Promise<string | undefined> {
-    const text = await storage.getItem(subscriptionKey(keyId, id));
-    return text !== undefined && decodeSubscription(text).ending === true ? text : undefined;
+    const key = subscriptionKey(keyId, id);
+    const [text] = await readTexts(storage, [key]);
+    return text !== undefined && readSubscription(text, key).ending === true ? text : undefined;
   }
 
   return async (keyId, id, actor) => {
     const ending = await retryOnConflict(async () => {
       const began = await endingOf(keyId, id);
       if (began !== undefined) return began;
-      const { text, now } = await load(keyId, id);
+      const { text, now } = await loadOutlined(storage, keyId, id);
       const count = await storage.getItem(subscriptionCountKey(keyId));
       const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
-      const { headers: _headers, clientCertificate: _certificate, oauth2: _oauth2, ...rest } = now;
+      const { headers: _h, clientCertificate: _c, oauth2: _o, disabledReason: _reason, ...rest } = now;
       const at = clock.now();
       const generation = now.generation + 1;
       const gone = { ...rest, url: "", secrets: [], updatedAt: at, deletedAt: at, generation, ending: true } as const;
@@ -48,7 +49,8 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
         { op: "put", key: subscriptionKey(keyId, id), value: tombstone, if: text },
         { op: "put", key: subscriptionCountKey(keyId), value: String(Math.max(0, live - 1)), if: count ?? null },
         { op: "put", key: expiryKey(at + TOMBSTONE_MS, subscriptionKey(keyId, id)), value: "" },
-        ...(await forgetSequences(storage, now, at)),
+        // Of a damaged one nobody knows whether it was ordered.
+        ...(await forgetSequences(storage, isOutline(now) ? { ...now, ordered: true, orderBy: "" } : now, at)),
         audit(keyId, actor, { action: "subscription.deleted", target: id }),
       ]);
       return tombstone;
@@ -58,7 +60,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
     const ends = await Promise.allSettled([abort(id), storage.queue.cancel(id)]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
     await skipAllHeld(storage, { keyId, id });
-    const { ending: _ending, ...ended } = decodeSubscription(ending);
+    const { ending: _ending, ...ended } = readSubscription(ending, subscriptionKey(keyId, id));
     const change = { op: "put", key: subscriptionKey(keyId, id), value: JSON.stringify(ended), if: ending } as const;
     await storage.commit([change]).catch((error: unknown) => {
       // A simultaneous repeat has finished it.

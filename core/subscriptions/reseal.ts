@@ -5,7 +5,8 @@ import { headerAad, isLive, secretAad, type Subscription } from "../model/subscr
 import type { Keys } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import { createOptimisticUpdate } from "../records/optimistic-update.ts";
-import { decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
+import { everyEntry } from "../records/subscription-cache.ts";
+import { isOutline, readSubscription } from "../records/subscription-record.ts";
 
 /** What resealing needs of the keys. */
 export interface Resealing extends Pick<Keys, "seal" | "open"> {
@@ -23,7 +24,10 @@ export interface Resealed {
 /** Goes over all subscriptions once. Skips what the current key sealed, so it may be repeated. */
 export type Reseal = (signal: AbortSignal) => Promise<Resealed>;
 
-export function createReseal(storage: Pick<Storage, "getItem" | "commit" | "range">, keys: Resealing): Reseal {
+export function createReseal(
+  storage: Pick<Storage, "getItem" | "getMany" | "commit" | "range">,
+  keys: Resealing,
+): Reseal {
   const { revise } = createOptimisticUpdate(storage);
 
   /**
@@ -80,11 +84,11 @@ export function createReseal(storage: Pick<Storage, "getItem" | "commit" | "rang
   return async (signal) => {
     let sealed = 0;
     const unreadable: string[] = [];
-    for await (const { value } of everyEntry(storage, "subscription:")) {
+    for await (const { key, value } of everyEntry(storage, "subscription:")) {
       signal.throwIfAborted();
-      const sub = decodeSubscription(value);
+      const sub = readSubscription(value, key);
       if (!isLive(sub)) continue;
-      const came = await one(sub);
+      const came = isOutline(sub) ? "unreadable" : await one(sub);
       if (came === "sealed") sealed++;
       if (came === "unreadable") unreadable.push(sub.id);
     }

@@ -21,7 +21,7 @@ import { createRotation, newSecret, type WithSecret } from "./rotate.ts";
 import { checkEvents, checkHeaders, checkTransform, fieldsOf, patched, sealHeaders } from "./update.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
-export { createSubscriptionCache, decodeSubscription, everyEntry } from "../records/subscription-cache.ts";
+export { createSubscriptionCache, everyEntry } from "../records/subscription-cache.ts";
 export type { SubscriptionCache } from "../records/subscription-cache.ts";
 export type { WithSecret } from "./rotate.ts";
 export type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
@@ -190,7 +190,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       return next;
     },
 
-    remove: createDeletion({ storage, clock, load, abort: deps.abort, audit }),
+    remove: createDeletion({ storage, clock, abort: deps.abort, audit }),
 
     rotate: createRotation({ keys, clock, revise, drain: deps.drain, audit }),
 

@@ -1,5 +1,5 @@
 /** Puts answers together: the head, and a body in an envelope or as problem details (RFC 9457). */
-import { ConflictError, StorageError } from "../../model/errors.ts";
+import { ConflictError, DamagedRecordError, StorageError } from "../../model/errors.ts";
 import { listedErrors, Problem, PROBLEMS, problemType } from "../../model/problem.ts";
 import { isoTime } from "../../model/time.ts";
 import type { RouteReply } from "../../ports/plugin.ts";
@@ -42,6 +42,8 @@ export function problemOf(error: unknown): Problem {
       : new Problem("STORAGE_UNAVAILABLE", "Nothing is known to be stored. Try again.", { retryAfter: 1 });
   }
   if (error instanceof ConflictError) return new Problem("CONFLICT", "Read it again, then repeat the change.");
+  if (error instanceof DamagedRecordError && error.kind === "subscription")
+    return new Problem("CONFLICT", "The stored record of this subscription is damaged. Delete it, and create it anew.");
   return new Problem("INTERNAL_ERROR", "Try again; give the operator the request id when it lasts.");
 }
 

@@ -9,7 +9,7 @@ import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
 import { filter, filterTested } from "./filter-schema.ts";
-import { findSubscription, WEBHOOK } from "./subscriptions.ts";
+import { findReadable, WEBHOOK } from "./subscriptions.ts";
 import { isOneEvent, NOT_ONE_EVENT, storedEvent, testedEvent } from "./tested-event.ts";
 
 const body = z
@@ -47,7 +47,7 @@ export function filterTestOperations(deps: {
       body,
       reply: { status: 200, data: filterTested },
       async handle({ keyId, params, body: asked }) {
-        const subscription = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
+        const subscription = await findReadable(subscriptionCache, keyId, params["subscriptionId"] ?? "");
         const event: Judged = asked.event === undefined ? await stored(keyId, asked.eventId ?? "") : asked.event;
         const judged: Filter | undefined =
           asked.filter === undefined ? subscription.filter : (asked.filter ?? undefined);

@@ -22,7 +22,7 @@ const body = z
 
 export function orderOperations(deps: {
   readonly subscriptionCache: SubscriptionCache;
-  readonly storage: Pick<Storage, "getMany" | "range" | "commit" | "queue">;
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit" | "queue">;
   readonly clock: Pick<Clock, "now">;
   readonly ordinal: () => string;
 }): readonly AnyOperation[] {

@@ -40,7 +40,9 @@ const options = {
   ordered: z.literal(true).optional(),
   orderBy: z.union([z.string(), z.array(z.string())]).optional(),
   onFailed: z.enum(["skip", "hold"]).optional(),
-  disabledReason: z.enum(["endpoint_gone", "endpoint_failing"]).optional(),
+  disabledReason: z.enum(["endpoint_gone", "endpoint_failing", "record_damaged"]).optional().meta({
+    description: "`record_damaged`: its stored record is damaged; of what is shown, only its id is certain.",
+  }),
 };
 const secret = z.string().meta({ description: "The signing secret. Shown once, here." });
 

@@ -7,6 +7,7 @@ import type { Subscription } from "../../model/subscription.ts";
 import type { Principal } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { z } from "zod";
+import { refuseOutline } from "../../records/subscription-record.ts";
 import { notFound } from "../http/checks.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
@@ -34,7 +35,7 @@ function checkScheme({ portal }: Principal, url: string | undefined): void {
   throw new Problem("URL_NOT_ALLOWED", "Use an HTTPS address, or ask the operator of the relay.", { errors });
 }
 
-/** @throws Problem NOT_FOUND for one that is not there, or not any more */
+/** Of one that is damaged, returns its outline. @throws Problem NOT_FOUND for one that is not there, or not any more */
 export async function findSubscription(
   subscriptionCache: SubscriptionCache,
   keyId: string,
@@ -44,6 +45,10 @@ export async function findSubscription(
   if (!isLive(found)) throw notFound();
   return found;
 }
+
+/** @throws Problem NOT_FOUND; DamagedRecordError for one that is damaged */
+export const findReadable = async (...of: Parameters<typeof findSubscription>): Promise<Subscription> =>
+  refuseOutline(await findSubscription(...of));
 
 const sameUrl = (made: Subscription, others: readonly Subscription[]): readonly string[] =>
   others

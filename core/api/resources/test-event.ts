@@ -12,7 +12,7 @@ import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
 import { attempt as shape } from "./shapes.ts";
 import { attemptView } from "./views.ts";
-import { findSubscription, WEBHOOK } from "./subscriptions.ts";
+import { findReadable, WEBHOOK } from "./subscriptions.ts";
 
 /** Sends `relay:ping`, or the example, once. It changes neither health nor circuit breaker. */
 export type TestEventSender = (
@@ -75,7 +75,7 @@ export function testEventOperations(deps: {
       bodyOptional: true,
       reply: { status: 200, data: shape },
       async handle({ keyId, params, actor, call, body: { type } }) {
-        const subscription = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
+        const subscription = await findReadable(subscriptionCache, keyId, params["subscriptionId"] ?? "");
         const example = type === undefined ? undefined : exampleOf(type);
         const detail = type === undefined ? {} : { detail: `example of ${type}` };
         const line = { action: "subscription.tested", target: subscription.id, ...detail } as const;

@@ -6,7 +6,7 @@ import type { Storage } from "../../ports/storage.ts";
 import type { SubscriptionCache } from "../../subscriptions/subscriptions.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
-import { findSubscription, WEBHOOK } from "./subscriptions.ts";
+import { findReadable, WEBHOOK } from "./subscriptions.ts";
 import { transformTested } from "./transform-schema.ts";
 import { isOneEvent, NOT_ONE_EVENT, storedEvent, testedEvent } from "./tested-event.ts";
 
@@ -48,7 +48,7 @@ export function transformTestOperations(deps: {
       body,
       reply: { status: 200, data: transformTested },
       async handle({ keyId, params, call, body: asked }) {
-        const subscription = await findSubscription(subscriptionCache, keyId, params["subscriptionId"] ?? "");
+        const subscription = await findReadable(subscriptionCache, keyId, params["subscriptionId"] ?? "");
         const event = asked.event ?? (await storedEvent(storage, keyId, asked.eventId ?? ""));
         const transform = asked.transform === undefined ? subscription.transform : (asked.transform ?? undefined);
         const made = await preview({ ...subscription, transform }, event, call.signal);

@@ -6,9 +6,16 @@ import type { Delivery } from "../../model/delivery.ts";
 import { deliveryCount, type RelayEvent } from "../../model/event.ts";
 import type { Subscription } from "../../model/subscription.ts";
 import { isoTime } from "../../model/time.ts";
+import { isOutline } from "../../records/subscription-record.ts";
 import type { DeliveryDetail, EventSummary } from "../../history/history.ts";
 
-const basics = ({ id, url, events, status }: Subscription) => ({ id, url, events, status });
+/** Nobody knows which events a damaged one wanted. */
+const basics = (sub: Subscription) => ({
+  id: sub.id,
+  url: sub.url,
+  events: isOutline(sub) ? [] : sub.events,
+  status: sub.status,
+});
 
 /** The optional fields that are set. Values of headers are never shown. */
 function optional(sub: Subscription): Record<string, unknown> {

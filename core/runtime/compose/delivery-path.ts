@@ -21,6 +21,7 @@ import { chooseTransport } from "../../model/transport-choice.ts";
 import { createPublisher } from "../../publish/accept.ts";
 import { createAuditTrail } from "../../records/audit-trail.ts";
 import { createRecipients } from "../../records/recipients.ts";
+import { createDamageReport } from "../../records/damage-report.ts";
 import { createSubscriptionCache } from "../../records/subscription-cache.ts";
 import { createSigner } from "../../signing/signer.ts";
 import { createStatsCollector } from "../../stats/collect.ts";
@@ -76,7 +77,10 @@ function composePublish(container: Container<DeliveryPath>): void {
     createCatalogue(plan, eventChecks, (types) => createEventChecks(types, around), around.log),
   );
   container.make("auditTrail", ["storage", "clock", "log"], createAuditTrail);
-  container.make("subscriptionCache", ["storage"], ({ storage }) => createSubscriptionCache(storage));
+  container.make("damaged", ["log", "metrics"], createDamageReport);
+  container.make("subscriptionCache", ["storage", "damaged"], ({ storage, damaged }) =>
+    createSubscriptionCache(storage, damaged),
+  );
   container.make("recipients", ["storage"], ({ storage }) => createRecipients(storage));
   container.make("eventCache", ["storage"], ({ storage }) => createEventCache(storage));
   container.make("observer", ["log"], ({ log }) => createObservers(log));
@@ -106,8 +110,11 @@ function composePublish(container: Container<DeliveryPath>): void {
 /** One signed request, and what knows of those under way. */
 function composeSend(container: Container<DeliveryPath>): void {
   container.make("transportOf", ["transports"], ({ transports }) => chooseTransport(transports));
-  container.make("signer", ["plan", "keys", "clock", "webhookKeys"], ({ plan, keys, clock, webhookKeys }) =>
-    createSigner({ keys, clock }, { ed25519: webhookKeys, repeated: plan.signature.headers }),
+  container.make(
+    "signer",
+    ["plan", "keys", "clock", "webhookKeys", "damaged"],
+    ({ plan, keys, clock, webhookKeys, damaged }) =>
+      createSigner({ keys, clock }, { ed25519: webhookKeys, repeated: plan.signature.headers }, damaged),
   );
   container.make(
     "send",

@@ -30,6 +30,7 @@ import type { FanoutBounds } from "../../publish/write-event.ts";
 import type { AuditTrail } from "../../records/audit-trail.ts";
 import type { Recipients } from "../../records/recipients.ts";
 import type { SubscriptionCache } from "../../records/subscription-cache.ts";
+import type { Told } from "../../records/subscription-record.ts";
 import type { PendingDeliveries } from "../../replay/pending.ts";
 import type { Replay } from "../../replay/replay.ts";
 import type { ReplayJob } from "../../replay/replay-job.ts";
@@ -76,6 +77,8 @@ export interface DeliveryPath extends PathPorts {
   readonly catalogue: Catalogue;
   readonly auditTrail: AuditTrail;
   readonly subscriptionCache: SubscriptionCache & Disposable;
+  /** Reports damaged records of subscriptions. */
+  readonly damaged: Told;
   readonly recipients: Recipients;
   readonly eventCache: EventCache;
   /** All observers as one. */

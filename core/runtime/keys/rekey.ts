@@ -35,7 +35,7 @@ const SHOWN = 20;
 
 export interface RekeyDeps {
   readonly keys: RelayKeys;
-  readonly storage: Pick<Storage, "getItem" | "commit" | "range">;
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "commit" | "range">;
   readonly auth: Pick<Auth, "reseal">;
   readonly clock: Clock;
   readonly log: Log;

@@ -113,8 +113,8 @@ export const METRIC_TABLE: Readonly<Record<string, MetricRow>> = {
     kind: "counter",
     help: "Stored records that were met damaged and not used, by kind",
     labels: ["kind"],
-    known: ["event", "delivery", "attempts", "due"],
-    series: 4,
+    known: ["event", "delivery", "attempts", "due", "subscription"],
+    series: 5,
   },
   plugin_faults: {
     kind: "counter",

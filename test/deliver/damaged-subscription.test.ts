@@ -1,0 +1,176 @@
+// A damaged subscription gets nothing, is counted and named once, and stops nothing else: on every storage.
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { verifyStorage } from "../../core/maintenance/verify-storage.ts";
+import { problemOf } from "../../core/api/http/reply.ts";
+import { subscriptionKey } from "../../core/model/keys.ts";
+import type { Log, Metrics } from "../../core/ports/plugin.ts";
+import type { Storage } from "../../core/ports/storage.ts";
+import { testClock } from "../support/clock.ts";
+import { testPath, type PathOptions, type TestPath } from "../support/path.ts";
+import { everyStorage } from "../support/storages.ts";
+
+const PATIENCE = { timeout: 240_000 };
+const ACTOR = { sub: "tester" };
+
+function watching() {
+  const counts = new Map<string, number>();
+  const lines: { readonly message: string; readonly key: unknown }[] = [];
+  const metrics: Metrics = {
+    count(name, labels = {}) {
+      const series = [name, ...Object.values(labels)].join(" ");
+      counts.set(series, (counts.get(series) ?? 0) + 1);
+    },
+    gauge() {},
+    observe() {},
+  };
+  const log: Log = {
+    debug() {},
+    info() {},
+    warn() {},
+    error: (message, fields) => void lines.push({ message, key: fields?.["key"] }),
+  };
+  return { metrics, log, lines, count: (name: string) => counts.get(name) ?? 0 };
+}
+
+const put = (storage: Storage, key: string, value: string) => storage.commit([{ op: "put", key, value }]);
+
+async function settled(test: TestPath): Promise<void> {
+  await expect
+    .poll(async () => {
+      await test.clock.advance(20_000);
+      return (await test.storage.range("due:")).length + test.parts.dispatcher.underWay();
+    }, PATIENCE)
+    .toBe(0);
+}
+
+const DAMAGES: readonly (readonly [string, (text: string) => string])[] = [
+  ["is not JSON", (text) => text.replace("{", "[")],
+  ["has lost its name for the event names", (text) => text.replace('"events"', '"eventz"')],
+  ["is null", () => "null"],
+  ["is another one's", (text) => text.replace(/"id":"sub_./, '"id":"sub_~')],
+  ["is empty", () => ""],
+];
+
+describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
+  const ends: (() => Promise<unknown>)[] = [];
+  afterEach(async () => {
+    for (const end of ends.splice(0).toReversed()) await end();
+  });
+  afterAll(close);
+
+  async function begin() {
+    const clock = testClock();
+    const { storage } = await open(clock);
+    ends.push(async () => storage.dispose());
+    const relay = async (options: PathOptions = {}): Promise<TestPath> => {
+      const test = await testPath({ clock, storage, retry: { firstDelayMs: 10, factor: 1 }, ...options });
+      ends.push(async () => test[Symbol.asyncDispose]());
+      return test;
+    };
+    return { relay, storage };
+  }
+
+  it.skipIf(missing).each(DAMAGES)("a record that %s stops no other", PATIENCE, async (_, damage) => {
+    const { relay, storage } = await begin();
+    const before = await relay();
+    const bad = await before.subscribe();
+    const good = await before.subscribe(["deposit:paid"], "key_1", "https://good.example/hook");
+    const waiting = await before.publish();
+    const key = subscriptionKey("key_1", bad);
+    const text = (await storage.getItem(key)) as string;
+    await put(storage, key, damage(text));
+
+    const { metrics, log, lines, count } = watching();
+    const test = await relay({ metrics, log });
+    const { subscriptionCache, subscriptions, history, replay } = test.parts;
+    const later = [await test.publish(), await test.publish("other:type")];
+    expect((await subscriptionCache.of("key_1")).map(({ id }) => id).toSorted()).toEqual([bad, good].toSorted());
+    await test.start();
+    await settled(test);
+    // The others are sent as ever.
+    expect(test.sent.map(({ url }) => url)).toEqual(["https://good.example/hook", "https://good.example/hook"]);
+    // What it may have wanted is listed for it, as failed.
+    const outline = await subscriptionCache.get("key_1", bad);
+    expect(outline).toMatchObject({ id: bad, status: "disabled", disabledReason: "record_damaged" });
+    const { items } = await history.deliveries(outline as NonNullable<typeof outline>, "failed", { limit: 200 });
+    expect(items.map(({ delivery: { eventId, reason } }) => [eventId, reason]).toSorted()).toEqual(
+      [waiting, ...later].map((id) => [id, "record_damaged"]).toSorted(),
+    );
+    // Once each.
+    expect(count("records_damaged subscription")).toBe(1);
+    expect(lines).toEqual([{ message: "a stored record is damaged", key }]);
+    const { faults } = await verifyStorage(storage);
+    expect(faults.map((fault) => fault.key)).toEqual([key]);
+    // Nothing but its end can be made of it.
+    const refused = await subscriptions.update("key_1", bad, { status: "active" }, ACTOR).catch(problemOf);
+    expect(refused).toMatchObject({ code: "CONFLICT" });
+    await expect(subscriptions.rotate("key_1", bad, 0, ACTOR)).rejects.toThrow("cannot be read");
+    // Once it is as it was, a bulk replay sends what it wants, and only that.
+    await put(storage, key, text);
+    const whole = await subscriptionCache.get("key_1", bad);
+    const replayed = await replay.failed({
+      subscription: whole as NonNullable<typeof whole>,
+      limit: 100,
+      perSecond: 50,
+    });
+    expect(replayed).toMatchObject({ matched: 3, replayed: 2 });
+    await settled(test);
+    expect(test.sent).toHaveLength(4);
+    // It can be deleted, and another takes its place.
+    await put(storage, key, damage(text));
+    await subscriptions.remove("key_1", bad, ACTOR);
+    expect((await subscriptionCache.of("key_1")).map(({ id }) => id)).toEqual([good]);
+    const next = await test.subscribe(["other:type"]);
+    expect(await replay.event("key_1", later[1] as string, { subscriptionId: next })).toBe(1);
+    await settled(test);
+    expect(test.sent).toHaveLength(5);
+    expect((await verifyStorage(storage)).faults).toEqual([]);
+  });
+
+  it.skipIf(missing)("an event for many fails for it, and the others get it", PATIENCE, async () => {
+    const { relay, storage } = await begin();
+    const before = await relay();
+    const ids: string[] = [];
+    for (let n = 0; n < 6; n++) ids.push(await before.subscribe());
+    const key = subscriptionKey("key_1", ids[2] as string);
+    await put(storage, key, "\u0000");
+    const test = await relay({ fanout: { perEvent: 3 } });
+    await test.publish();
+    await test.start();
+    await settled(test);
+    expect(test.sent).toHaveLength(5);
+    const sub = await test.parts.subscriptionCache.get("key_1", ids[2] as string);
+    const { items } = await test.parts.history.deliveries(sub as NonNullable<typeof sub>, "failed", { limit: 9 });
+    expect(items).toMatchObject([{ delivery: { reason: "record_damaged" } }]);
+  });
+
+  it.skipIf(missing)("a secret that cannot be opened is counted and named once", PATIENCE, async () => {
+    const { relay, storage } = await begin();
+    const before = await relay();
+    const bad = await before.subscribe();
+    await before.subscribe(["deposit:paid"], "key_1", "https://good.example/hook");
+    const key = subscriptionKey("key_1", bad);
+    const text = (await storage.getItem(key)) as string;
+    await put(
+      storage,
+      key,
+      text.replace(/("sealed":".{20})(.)/, (_, head, one) => head + (one === "A" ? "B" : "A")),
+    );
+    const { metrics, log, lines, count } = watching();
+    const test = await relay({ metrics, log });
+    const ids = [await test.publish(), await test.publish()];
+    await test.start();
+    await settled(test);
+    expect(test.sent.map(({ url }) => url)).toEqual(["https://good.example/hook", "https://good.example/hook"]);
+    expect(await test.status(ids[0] as string)).toBe("failed");
+    expect(count("records_damaged subscription")).toBe(1);
+    expect(lines.filter(({ message }) => message === "a stored record is damaged")).toEqual([
+      { message: "a stored record is damaged", key },
+    ]);
+    // A rotation without overlap puts it right.
+    await test.parts.subscriptions.rotate("key_1", bad, 0, ACTOR);
+    expect(await test.parts.replay.event("key_1", ids[0] as string)).toBe(1);
+    await settled(test);
+    expect(test.sent).toHaveLength(3);
+  });
+});
