@@ -35,6 +35,21 @@ interface Foot {
 export type TappedStorage = Pick<Storage, "range" | "commit" | "status"> & Required<Pick<Storage, "tap">>;
 export const canTap = (storage: Storage): storage is Storage & TappedStorage => storage.tap !== undefined;
 
+/** Stands in place of the foot when a backup ends before it is whole. */
+interface Ended {
+  readonly ended: string;
+}
+
+/** Why a backup cannot become whole, in words for whoever takes it. */
+export class BackupEnded extends StorageError {}
+
+/** The line for a reader who must not take what came before for a whole backup. */
+export function endedLine(error: unknown): string {
+  const ended =
+    error instanceof BackupEnded ? error.message : "the storage could not be read: the relay's log says more";
+  return `${JSON.stringify({ ended } satisfies Ended)}\n`;
+}
+
 const lineOf = (change: Change): string =>
   change.op === "put"
     ? `["p",${JSON.stringify(change.key)},${JSON.stringify(change.value)}]\n`
@@ -77,10 +92,9 @@ export async function* backupLines(
     return text;
   };
   const changed = (): readonly string[] => {
-    if (unsure)
-      throw new StorageError("uncertain", "some changes during the backup are unknown: take the backup again");
+    if (unsure) throw new BackupEnded("uncertain", "some changes during the backup are unknown: take the backup again");
     if (size > mostWaiting)
-      throw new StorageError(
+      throw new BackupEnded(
         "unavailable",
         "more was changed than the backup could write: take it again when there is less load",
       );
@@ -110,7 +124,7 @@ export async function* backupLines(
     await barrier(storage);
     yield written(changed());
     const lost = await lostSince(storage, quarantined);
-    if (lost !== undefined) throw new StorageError("broken", lost);
+    if (lost !== undefined) throw new BackupEnded("broken", lost);
     yield footOf(lines, hash.digest("hex"));
   } finally {
     untap();
@@ -151,6 +165,8 @@ export async function inspect(lines: AsyncIterable<string>): Promise<Contents> {
       if (op === "put" && key === FILLING) throw new NoBackup("it was taken of a storage that was filled by half");
       count++;
     } else {
+      const { ended } = value as Partial<Ended>;
+      if (typeof ended === "string") throw new NoBackup(`the relay ended it early: ${ended}`);
       foot = value as Foot;
       continue;
     }

@@ -5,6 +5,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { backupLines, canTap } from "../../core/maintenance/backup.ts";
 import { filesystem } from "../../plugins/storage/filesystem.ts";
 import { testClock } from "../support/clock.ts";
+import { startCommand } from "../support/command.ts";
 import { runHere } from "../support/command-here.ts";
 import { testFolder } from "../support/folder.ts";
 import { pluginContext } from "../support/plugin-context.ts";
@@ -36,6 +37,22 @@ describe("a storage with a record that cannot be read", () => {
   it("is not backed up as a whole one", async () => {
     expect(await run("backup", join(folder, "b.ndjson"))).toMatchObject(lost);
     expect(existsSync(join(folder, "b.ndjson"))).toBe(false);
+  });
+
+  it("is not backed up as a whole one by a relay at work, and the command says why", { timeout: 120_000 }, async () => {
+    writeFileSync(
+      join(folder, "relay.config.ts"),
+      `${CONFIG}({ storage: filesystem(), server: { port: 0 }, log: { level: "error" } });`,
+    );
+    await using relay = startCommand(["start"], { cwd: folder });
+    const url = (await relay.waitFor(/listening at (http[^\s"]+)["\n]/))[1] ?? "";
+    const ran = await run("backup", join(folder, "b.ndjson"), "--url", url);
+    expect(ran).toMatchObject({
+      code: 65,
+      stderr: expect.stringContaining("the relay ended it early: 1 file or item could not be read"),
+    });
+    expect(readdirSync(folder).filter((name) => name.startsWith("b."))).toEqual([]);
+    await relay.waitFor(/a backup ended before it was whole/);
   });
 
   it("gives a backup without a foot while a relay serves", async () => {

@@ -1,10 +1,11 @@
 /** A backup of everything, as lines of text, while the relay serves. Secrets in it stay sealed. */
 import { once } from "node:events";
 import { auditChange } from "../../records/audit-trail.ts";
-import { canTap, backupLines } from "../../maintenance/backup.ts";
+import { canTap, backupLines, endedLine } from "../../maintenance/backup.ts";
 import { WHOLE_RELAY } from "../../model/keys.ts";
 import { Problem } from "../../model/problem.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { Log } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { operation } from "../http/operation.ts";
 import type { AnyOperation } from "../http/operation.ts";
@@ -16,8 +17,9 @@ export function backupOperations(deps: {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly ordinal: () => string;
+  readonly log?: Pick<Log, "error"> | undefined;
 }): readonly AnyOperation[] {
-  const { storage, clock, ordinal } = deps;
+  const { storage, clock, ordinal, log } = deps;
   let running = false;
   return [
     operation({
@@ -61,9 +63,11 @@ export function backupOperations(deps: {
                 if (!res.write(part)) await room(res, signal, clock);
               }
               res.end();
-            } catch {
-              // Its last line is missing, so nobody takes it for a whole one.
-              res.destroy();
+            } catch (error) {
+              if (!signal.aborted) log?.error("a backup ended before it was whole", { error: String(error) });
+              // The client learns why. Where it takes nothing more, the missing last line tells.
+              if (signal.aborted || error instanceof Stalled) res.destroy();
+              else res.end(endedLine(error));
             } finally {
               running = false;
             }
@@ -74,11 +78,13 @@ export function backupOperations(deps: {
   ];
 }
 
-/** Until the client has taken what was written. @throws Error when it does not */
+class Stalled extends Error {}
+
+/** Until the client has taken what was written. @throws Stalled when it does not */
 async function room(res: NodeJS.EventEmitter, signal: AbortSignal, clock: Clock): Promise<void> {
   const over = new AbortController();
   const late = clock.sleep(clock.now() + STALLED_MS, over.signal).then(() => {
-    throw new Error("the client takes nothing");
+    throw new Stalled("the client takes nothing");
   });
   try {
     await Promise.race([once(res, "drain", { signal: AbortSignal.any([signal, over.signal]) }), late]);

@@ -11,7 +11,7 @@ import type { EventTypes } from "../../model/event-type.ts";
 import { ordinals } from "../../model/ids.ts";
 import type { Auth } from "../../ports/auth.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Keys } from "../../ports/plugin.ts";
+import type { Keys, Log } from "../../ports/plugin.ts";
 import type { Storage } from "../../ports/storage.ts";
 import { attemptOperations } from "./attempts.ts";
 import { auditOperations } from "./audit.ts";
@@ -46,6 +46,7 @@ export interface OperationsDeps extends Receivers {
   readonly clock: Clock;
   readonly keys: Pick<Keys, "seal" | "open">;
   readonly auth: Auth;
+  readonly log?: Pick<Log, "error"> | undefined;
   readonly subscriptionCache: SubscriptionCache;
   readonly subscriptions: Subscriptions;
   readonly history: History;

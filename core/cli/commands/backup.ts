@@ -30,10 +30,12 @@ const backup: Command = {
     const handle = await open(part, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
       throw usage(`${part} cannot be made (${error.code ?? error.message})`);
     });
+    let hint = "";
     try {
       if (await exists(file)) throw usage(`${file} is there already`);
       const bytes = progressBar(around.stderr, "bytes written", undefined, around.clock.monotonic);
       await using from = await source(given, around);
+      if (from.served) hint = "; the relay's log may say why";
       const parts = isPacked(file) ? compose(Readable.from(from.parts), createGzip()) : from.parts;
       for await (const text of parts as AsyncIterable<string | Uint8Array>) {
         const data = typeof text === "string" ? Buffer.from(text) : text;
@@ -55,7 +57,9 @@ const backup: Command = {
       if (error instanceof ExitError || error instanceof StartError || error instanceof ConfigError) throw error;
       const why = error instanceof Error ? error.message : String(error);
       const damaged = error instanceof StorageError && error.fault === "broken";
-      throw new ExitError(damaged ? EX_DATAERR : EX_UNAVAILABLE, `the backup was broken off: ${why}`, { cause: error });
+      throw new ExitError(damaged ? EX_DATAERR : EX_UNAVAILABLE, `the backup was broken off: ${why}${hint}`, {
+        cause: error,
+      });
     } finally {
       await handle.close();
       await rm(part, { force: true });
@@ -65,6 +69,8 @@ const backup: Command = {
 
 interface Parts extends AsyncDisposable {
   readonly parts: AsyncIterable<string | Uint8Array>;
+  /** Whether a relay at work sends them. */
+  readonly served: boolean;
 }
 
 /** The storage itself when no relay uses it, else the relay. */
@@ -75,6 +81,7 @@ async function source(given: Given, around: CliEnvironment): Promise<Parts> {
   if (storage !== undefined && canTap(storage)) {
     return {
       parts: backupLines(storage, { storage: storage.name ?? "", at: around.clock.now() }),
+      served: false,
       [Symbol.asyncDispose]: () => storage.dispose(),
     };
   }
@@ -83,6 +90,7 @@ async function source(given: Given, around: CliEnvironment): Promise<Parts> {
   const over = new AbortController();
   return {
     parts: await api.follow("/relay/backup", over.signal),
+    served: true,
     [Symbol.asyncDispose]: async () => over.abort(),
   };
 }

@@ -48,6 +48,7 @@ export function composeOperations({ ports, path, state, thread, portal }: Served
     clock: path.clock,
     keys: path.keys,
     auth,
+    log: path.log,
     subscriptionCache: path.subscriptionCache,
     subscriptions: path.subscriptions,
     history: path.history,
