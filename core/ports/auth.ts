@@ -65,6 +65,8 @@ export interface Account {
   readonly createdAt: number;
   /** Epoch ms of its last login; absent where there was none. */
   readonly lastLoginAt?: number;
+  /** Its stored record is damaged: nobody can log in to it, and only its name is certain. Remove it, and add it again. */
+  readonly damaged?: true;
 }
 
 /** An account to be made. */

@@ -624,6 +624,47 @@ describe("users", () => {
     );
   });
 
+  it.each(["", "null", '{"uid":', '{"uid":"usr_1"}'])(
+    "a damaged account, session or code stops no other: %j",
+    async (text) => {
+      await firstAccount();
+      await users.add({ username: "bob", password: PASSWORD, keys: ["*"] });
+      await users.add({ username: "carol", password: PASSWORD, keys: ["*"] });
+      const bobs = await call("POST", "/auth/login", { body: { username: "bob", password: PASSWORD } });
+      expect(bobs.status).toBe(200);
+      await store.commit([
+        { op: "put", key: "user:bob", value: text },
+        { op: "put", key: "session:ses_damaged", value: text },
+        { op: "put", key: "setup", value: text },
+      ]);
+      auth = await open();
+      expect((await login()).status).toBe(200);
+      expect((await call("POST", "/auth/login", { body: { username: "bob", password: PASSWORD } })).status).toBe(401);
+      expect((await call("POST", "/auth/login", { body: { username: "bob", password: "" } })).status).toBeGreaterThan(
+        399,
+      );
+      expect(await users.list()).toMatchObject([
+        { username: "alice", keys: ["*"] },
+        { username: "bob", keys: [], damaged: true },
+        { username: "carol", keys: ["*"] },
+      ]);
+      expect(store.rows.has("session:ses_damaged")).toBe(false);
+      await expect(users.reset("bob", { password: "another long password" })).rejects.toMatchObject({
+        code: "CONFLICT",
+      });
+      await users.reset("carol", { password: "another long password" });
+      // Its sessions end with it.
+      await users.remove("bob");
+      expect([...store.rows].filter(([key, value]) => key.startsWith("session:") && value.includes("bob"))).toEqual([]);
+      await users.add({ username: "bob", password: PASSWORD, keys: ["*"] });
+      // With a damaged code and no account, a start makes another code.
+      for (const username of ["alice", "bob", "carol"]) await users.remove(username);
+      await store.commit([{ op: "put", key: "setup", value: text }]);
+      auth = await open();
+      expect((await firstAccount()).status).toBeLessThan(300);
+    },
+  );
+
   it("a reset gives a new password or takes the second factor off, and ends the sessions", async () => {
     await firstAccount();
     const { session } = await enrol();

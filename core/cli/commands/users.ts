@@ -28,7 +28,7 @@ const list: Command = {
       if (given.flag("json")) return around.print(json(all.map(shown)));
       if (all.length === 0) return around.say("relay: there are no accounts");
       const rows = all.map((one) => [
-        one.username,
+        one.damaged === true ? `${one.username} (damaged)` : one.username,
         one.keys.join(","),
         one.access,
         one.totp ? "yes" : "no",

@@ -110,7 +110,7 @@ export function enrolRoutes(deps: AccountsDeps): readonly Route[] {
         }
       });
       const risen = { ...session, amr: TWO_FACTORS, authAt: clock.now() };
-      const others = await sessions.endAll(user.uid, session.id);
+      const others = await sessions.endAll(user, session.id);
       const changes = [users.change(read, user), sessions.change(session, risen), ...others];
       return {
         changes,

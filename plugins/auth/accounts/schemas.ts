@@ -87,6 +87,7 @@ export const account = z
     createdAt: time,
     lastLoginAt: time.optional(),
     totp: z.boolean(),
+    damaged: z.literal(true).optional().describe("Its stored record is damaged: remove it, and add it again"),
   })
   .meta({ id: "Account" });
 export const newAccount = z.strictObject({ username: z.string(), keys, access });

@@ -33,7 +33,7 @@ export interface Sessions {
   change(before: Session, after: Session): Change;
   end(id: string, audit: AuditEntry): Promise<void>;
   /** Returns the changes that end all sessions of a user except `spare`. */
-  endAll(uid: string, spare?: string): Promise<readonly Change[]>;
+  endAll(user: Pick<User, "username">, spare?: string): Promise<readonly Change[]>;
   /** Removes sessions that have ended, from time to time. */
   tidy(): Promise<void>;
 }
@@ -45,16 +45,32 @@ const TIDY_MS = 600_000;
 const AHEAD_MS = 300_000;
 
 const sessionKey = (id: string): string => `session:${id}`;
+/** Of a hash in base64url. */
+const SECRET_LENGTH = 43;
 const secretHash = (secret: string): string => hash("sha256", secret, "base64url");
+
+/** Returns `undefined` for a damaged record: its session has ended. */
+function parse(text: string): Session | undefined {
+  try {
+    const read = JSON.parse(text) as Partial<Session> | null;
+    const { id, uid, username, secret, amr, authAt, expiresAt } = read ?? {};
+    const texts = [id, uid, username, secret].every((one) => typeof one === "string");
+    const whole = texts && secret?.length === SECRET_LENGTH && Array.isArray(amr);
+    return whole && [authAt, expiresAt].every(Number.isFinite) ? (read as Session) : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 export function createSessions(storage: ScopedStorage, clock: Clock, lastMs: number): Sessions {
   let tidiedAt = Number.NEGATIVE_INFINITY;
 
-  async function* all(): AsyncGenerator<Session> {
+  /** Yields every session; of one whose record is damaged, only its key. */
+  async function* all(): AsyncGenerator<{ readonly key: string; readonly session: Session | undefined }> {
     let after: string | undefined;
     for (;;) {
       const page = await storage.range("session:", { limit: PAGE, ...(after === undefined ? {} : { after }) });
-      for (const { value } of page) yield JSON.parse(value) as Session;
+      for (const { key, value } of page) yield { key, session: parse(value) };
       if (page.length < PAGE) return;
       after = page.at(-1)?.key;
     }
@@ -62,7 +78,7 @@ export function createSessions(storage: ScopedStorage, clock: Clock, lastMs: num
 
   async function find(id: string): Promise<Session | undefined> {
     const text = ID.test(id) ? await storage.getItem(sessionKey(id)) : undefined;
-    const session = text === undefined ? undefined : (JSON.parse(text) as Session);
+    const session = text === undefined ? undefined : parse(text);
     if (session === undefined || clock.now() >= session.expiresAt) return undefined;
     if (session.authAt <= clock.now() + AHEAD_MS) return session;
     // A clock was wrong: it would last longer by as much. Removed, since the clock gets there one day.
@@ -94,10 +110,10 @@ export function createSessions(storage: ScopedStorage, clock: Clock, lastMs: num
       if: JSON.stringify(before),
     }),
     end: (id, audit) => storage.commit([{ op: "delete", key: sessionKey(id) }], [audit]),
-    async endAll(uid, spare) {
+    async endAll({ username }, spare) {
       const changes: Change[] = [];
-      for await (const session of all())
-        if (session.uid === uid && session.id !== spare) changes.push({ op: "delete", key: sessionKey(session.id) });
+      for await (const { key, session } of all())
+        if (session?.username === username && session.id !== spare) changes.push({ op: "delete", key });
       return changes;
     },
     async tidy() {
@@ -105,8 +121,9 @@ export function createSessions(storage: ScopedStorage, clock: Clock, lastMs: num
       if (now - tidiedAt < TIDY_MS) return;
       tidiedAt = now;
       const over: Change[] = [];
-      for await (const { id, expiresAt } of all())
-        if (clock.now() >= expiresAt) over.push({ op: "delete", key: sessionKey(id) });
+      // A damaged one is over: nobody can use it.
+      for await (const { key, session } of all())
+        if (session === undefined || clock.now() >= session.expiresAt) over.push({ op: "delete", key });
       for (let i = 0; i < over.length; i += PAGE) await storage.commit(over.slice(i, i + PAGE));
     },
   };

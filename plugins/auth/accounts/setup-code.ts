@@ -46,6 +46,18 @@ export const SPENT =
 
 type Context = Pick<PluginContext, "storage" | "clock" | "dataDir" | "log">;
 
+/** Of a damaged record, a code that has expired: another is made. */
+function parse(text: string): Stored {
+  try {
+    const { hash, expiresAt, tries } = (JSON.parse(text) as Partial<Stored> | null) ?? {};
+    if (typeof hash === "string" && Number.isFinite(expiresAt) && Number.isFinite(tries))
+      return { hash, expiresAt, tries } as Stored;
+  } catch {
+    // Not JSON.
+  }
+  return { hash: "", expiresAt: 0, tries: 0 };
+}
+
 /** @param show writes to the operator's terminal, where there is one; the log never contains the code */
 export function setupCode(
   { storage, clock, dataDir, log }: Context,
@@ -55,7 +67,7 @@ export function setupCode(
 
   async function stored(): Promise<{ readonly text: string; readonly code: Stored } | undefined> {
     const text = await storage.getItem(KEY);
-    return text === undefined ? undefined : { text, code: JSON.parse(text) as Stored };
+    return text === undefined ? undefined : { text, code: parse(text) };
   }
   const isGood = ({ expiresAt, tries }: Stored): boolean => clock.now() < expiresAt && tries > 0;
 

@@ -22,6 +22,24 @@ export interface User {
   readonly recovery: readonly string[];
 }
 
+/** Reads an account. Of a damaged record it returns an outline: nobody can log in to it, but it can be removed. */
+export function readUser(key: string, text: string): User {
+  try {
+    const read = JSON.parse(text) as Partial<User> | null;
+    const { uid, username, password, keys, createdAt, recovery } = read ?? {};
+    const whole = typeof uid === "string" && typeof password === "string" && Number.isFinite(createdAt);
+    const lists = Array.isArray(keys) && Array.isArray(recovery);
+    if (whole && lists && typeof username === "string" && userKey(username) === key) return read as User;
+  } catch {
+    // Not JSON.
+  }
+  const username = key.slice(userKey("").length);
+  return { uid: "", username, password: "", keys: [], access: "read", createdAt: 0, recovery: [] };
+}
+
+/** Whether it is only the outline of an account whose record is damaged. */
+export const isDamaged = ({ uid }: User): boolean => uid === "";
+
 /** A user with the text it was read from: a change is conditional on that text. */
 export interface Read {
   readonly user: User;

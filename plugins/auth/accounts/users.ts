@@ -14,7 +14,17 @@ import { beginTotp, confirmTotp } from "./factors.ts";
 import { LONGEST_PASSWORD, SHORTEST_PASSWORD } from "./passwords.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Sessions } from "./sessions.ts";
-import { isUsername, KEY_RULE, NAME_RULE, normalName, ownsKeys, RESET_RULE, userKey } from "./user.ts";
+import {
+  isDamaged,
+  isUsername,
+  KEY_RULE,
+  NAME_RULE,
+  normalName,
+  ownsKeys,
+  readUser,
+  RESET_RULE,
+  userKey,
+} from "./user.ts";
 import type { Read, User } from "./user.ts";
 
 const PAGE = 500;
@@ -69,13 +79,18 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
   async function read(username: string): Promise<Read | undefined> {
     const name = normalName(username);
     const text = isUsername(name) ? await storage.getItem(userKey(name)) : undefined;
-    return text === undefined ? undefined : { user: JSON.parse(text) as User, text };
+    return text === undefined ? undefined : { user: readUser(userKey(name), text), text };
   }
 
   async function found(username: string): Promise<Read> {
     const one = await read(username);
     if (one === undefined) throw new Problem("NOT_FOUND", "There is no such user.");
     return one;
+  }
+
+  function whole(user: User): User {
+    if (!isDamaged(user)) return user;
+    throw new Problem("CONFLICT", "The stored record of this account is damaged. Remove it, and add it again.");
   }
 
   async function make(wanted: NewAccount): Promise<User> {
@@ -101,7 +116,7 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
         user === undefined ? { op: "delete", key: userKey(one.user.username), if: one.text } : book.change(one, user);
       try {
         const entry = { ...audit, target: one.user.username };
-        await storage.commit([change, ...(await sessions.endAll(one.user.uid))], [entry]);
+        await storage.commit([change, ...(await sessions.endAll(one.user))], [entry]);
         return result;
       } catch (error) {
         if (!(error instanceof ConflictError) || left <= 1) throw error;
@@ -119,17 +134,18 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
       let after: string | undefined;
       for (;;) {
         const page = await storage.range("user:", { limit: PAGE, ...(after === undefined ? {} : { after }) });
-        all.push(...page.map(({ value }) => JSON.parse(value) as User));
+        all.push(...page.map(({ key, value }) => readUser(key, value)));
         if (page.length < PAGE) break;
         after = page.at(-1)?.key;
       }
-      return all.map(({ username, keys, access = "manage", createdAt, lastLoginAt, totp }) => ({
-        username,
-        keys,
-        access,
-        createdAt,
-        ...(lastLoginAt !== undefined && { lastLoginAt }),
-        totp: totp !== undefined,
+      return all.map((user) => ({
+        username: user.username,
+        keys: user.keys,
+        access: user.access ?? "manage",
+        createdAt: user.createdAt,
+        ...(user.lastLoginAt !== undefined && { lastLoginAt: user.lastLoginAt }),
+        totp: user.totp !== undefined,
+        ...(isDamaged(user) && { damaged: true }),
       }));
     },
     async add(wanted, by) {
@@ -167,21 +183,21 @@ export function userBook({ storage, clock, keys, passwords, sessions, added }: U
         access === undefined ? [] : [`access ${access}`],
       ].flat();
       await endAnd(username, auditEntry("account.reset", username, by, what.join(", ")), (user) => {
-        const { totp: factor, pending: _, recovery, access: before, ...rest } = user;
+        const { totp: factor, pending: _, recovery, access: before, ...rest } = whole(user);
         const kept = totp === undefined && factor !== undefined ? { totp: factor, recovery } : { recovery: [] };
         const may = (access ?? before) === "read" && { access: "read" as const };
-        return { user: { ...rest, ...may, password: hash ?? user.password, ...kept }, result: undefined };
+        return { user: { ...rest, ...may, password: hash ?? rest.password, ...kept }, result: undefined };
       });
     },
     async beginTotp(username, by) {
       const one = await found(username);
-      const { user, uri } = beginTotp(one.user, keys, clock.now());
+      const { user, uri } = beginTotp(whole(one.user), keys, clock.now());
       await storage.commit([book.change(one, user)], [auditEntry("second_factor.begun", user.username, by)]);
       return { uri };
     },
     confirmTotp: (username, code, by) =>
       endAnd(username, auditEntry("second_factor.on", username, by), (before) => {
-        const { user, codes } = confirmed(before, code, keys, clock.now());
+        const { user, codes } = confirmed(whole(before), code, keys, clock.now());
         return { user, result: { recoveryCodes: codes } };
       }),
   };
