@@ -167,8 +167,10 @@ export function createCircuitBreaker(deps: {
       if (options === false) return;
       for await (const { key, value } of everyEntry(storage, healthKey(""))) {
         const { breakerAfter: failures } = options;
-        const since = Number(value);
-        const streak = newStreak(since, clock.monotonic(), clock.now() - since);
+        const now = clock.now();
+        // Of a damaged row the beginning is not known: the days are counted from now.
+        const since = Number(value) > 0 ? Number(value) : now;
+        const streak = newStreak(since, clock.monotonic(), now - since);
         const read = { ...streak, failures, stored: true, unconfirmed: true };
         streaks.set(parseHealthKey(key), read);
       }

@@ -154,11 +154,24 @@ export function rememberRequest(
 ): readonly Change[] {
   const row = idempotencyKey(scope, key);
   const until = now + DAY_MS;
-  const remembered: Remembered = { digest, until, answer };
-  const changes: Change[] = [{ op: "put", key: row, value: JSON.stringify(remembered), if: was }];
-  if (was !== null) changes.push({ op: "delete", key: expiryKey((JSON.parse(was) as Remembered).until, row) });
+  const value = JSON.stringify({ digest, until, answer } satisfies Remembered);
+  const changes: Change[] = [{ op: "put", key: row, value, if: was }];
+  const before = was === null ? undefined : remembered(was);
+  if (before !== undefined) changes.push({ op: "delete", key: expiryKey(before.until, row) });
   changes.push({ op: "put", key: expiryKey(until, row), value: "" });
   return changes;
+}
+
+/** Returns `undefined` for a damaged record. */
+function remembered(text: string): Remembered | undefined {
+  try {
+    const read = JSON.parse(text) as Partial<Remembered> | null;
+    const { digest, until, answer } = read ?? {};
+    const whole = typeof digest === "string" && Number.isFinite(until) && Array.isArray(answer);
+    return whole ? (read as Remembered) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -172,9 +185,13 @@ export async function recallRequest(
 ): Promise<{ readonly answer: readonly Accepted[] } | { readonly was: string | null }> {
   const text = await storage.getItem(idempotencyKey(scope, key));
   if (text === undefined) return { was: null };
-  const { digest: before, until, answer } = JSON.parse(text) as Remembered;
+  const before = remembered(text);
+  // Whether the same was accepted cannot be known, and accepting it again could send it twice.
+  if (before === undefined)
+    throw new Problem("IDEMPOTENCY_MISMATCH", "The stored record of this Idempotency-Key is damaged. Use another one.");
+  const { until, answer } = before;
   if (until <= now) return { was: text };
-  if (before !== digest) {
+  if (before.digest !== digest) {
     throw new Problem("IDEMPOTENCY_MISMATCH", "This Idempotency-Key was used for another request.");
   }
   return { answer: answer.map((one) => ({ ...one, duplicate: true })) };

@@ -195,6 +195,15 @@ function put(
   return true;
 }
 
+/** How many live subscriptions a key has. @param count the text of its row, which is missing or damaged at times */
+export async function countLive(
+  storage: Pick<Storage, "range">,
+  keyId: string,
+  count: string | undefined,
+): Promise<number> {
+  return count !== undefined && /^\d{1,9}$/.test(count) ? Number(count) : (await liveOf(storage, keyId)).length;
+}
+
 /** Reads the live subscriptions of a key from storage; of one that is damaged, its outline. */
 export async function liveOf(
   storage: Pick<Storage, "range">,

@@ -56,9 +56,15 @@ export function createReplayJob(deps: {
     for (let after = from; ;) {
       const [entry] = await storage.range("failed:", { after, limit: 1 });
       if (entry === undefined || (to !== undefined && entry.key > to)) return;
+      const { keyId, cycle } = parseFailed(entry.value);
+      // A damaged line does not say whose it is: the next one of the same subscription does.
+      if (!Number.isSafeInteger(cycle)) {
+        after = entry.key;
+        continue;
+      }
       const id = entry.key.split(":")[1] ?? "";
       after = `${failedOf(id)}~`;
-      const subscription = await activeOf(parseFailed(entry.value).keyId, id);
+      const subscription = await activeOf(keyId, id);
       if (subscription !== undefined) yield subscription;
     }
   }

@@ -152,7 +152,8 @@ export function createKeyErasure(deps: {
   }
 
   async function work(keyId: string, text: string, signal: AbortSignal): Promise<void> {
-    const job = JSON.parse(text) as Job;
+    const job = jobOf(text);
+    if (job === undefined) throw new Error("its record is damaged: ask for it again");
     const row = eraseKeyKey(keyId);
     if (job.until === undefined) {
       await removeSubscriptions(keyId, job, signal);
@@ -207,18 +208,30 @@ export function createKeyErasure(deps: {
       const ahead = await youngerThan(keyId, at);
       const job: Job = { at, actor, ...(ahead.length > 0 && { ahead }) };
       const row = eraseKeyKey(keyId);
+      const before = await storage.getItem(row);
       await tryCommit(storage, [
-        { op: "put", key: row, value: JSON.stringify(job), if: null },
+        // A damaged one cannot go on, and is begun again.
+        { op: "put", key: row, value: JSON.stringify(job), if: before !== undefined && !jobOf(before) ? before : null },
         { op: "delete", key: portalKey(keyId) },
         audit(keyId, actor, { action: "key.erased", target: keyId, detail: "begun" }),
       ]);
       const text = await storage.getItem(row);
       rounds.wake();
-      return text === undefined ? job.at : (JSON.parse(text) as Job).at;
+      return (text === undefined ? undefined : jobOf(text))?.at ?? job.at;
     },
     start: rounds.start,
     stop: rounds.stop,
   };
+}
+
+/** Returns `undefined` for a damaged record. */
+function jobOf(text: string): Job | undefined {
+  try {
+    const job = JSON.parse(text) as Partial<Job> | null;
+    return Number.isFinite(job?.at) && typeof job?.actor?.sub === "string" ? (job as Job) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Whether a subscription is deleted, to its end. */

@@ -4,6 +4,7 @@
  * So a run costs what it deletes, not what stays. Marks are stored with the deletions: an interrupted run continues
  * where it was.
  */
+import { isOrdinal } from "../model/ids.ts";
 import {
   parseRecheckKey,
   parseReplayedKey,
@@ -64,7 +65,11 @@ export function createMarks(storage: Pick<Storage, "getItem" | "range" | "commit
 
   return {
     isNew: async () => (await storage.range(retentionsOf(rule), { limit: 1 })).length === 0,
-    from: (keyId) => storage.getItem(retentionKey(rule, keyId)),
+    async from(keyId) {
+      const mark = await storage.getItem(retentionKey(rule, keyId));
+      // A damaged one could pass over everything: then all is looked at again.
+      return mark !== undefined && isOrdinal(mark) ? mark : undefined;
+    },
     passed: (keyId, ordinal) => ({ op: "put", key: retentionKey(rule, keyId), value: ordinal }),
     again: (at, keyId, ordinal) => ({ op: "put", key: recheckKey(rule, at, keyId, ordinal), value: "" }),
     async *due(now) {

@@ -105,13 +105,16 @@ export function encodeBucket({ accepted, refused, subs, backlog }: StatsBucket):
 
 /** Decodes a row; a corrupt row counts as zero, so that the others can still be shown. */
 export function decodeBucket(text: string): StatsBucket {
-  const tally = newBucket();
-  let row: Row;
   try {
-    row = JSON.parse(text) as Row;
+    return bucketOf(JSON.parse(text) as Row);
   } catch {
-    return tally;
+    return newBucket();
   }
+}
+
+/** @throws TypeError when a part of it is not what it should be */
+function bucketOf(row: Row): StatsBucket {
+  const tally = newBucket();
   tally.accepted = row.a ?? 0;
   tally.refused.set((row.r ?? []).slice(0, REFUSALS.length));
   for (const [id, line] of Object.entries(row.s ?? {})) {

@@ -11,7 +11,7 @@ import type { Actor, AuditLine } from "../records/audit-trail.ts";
 import { loadOutlined, retryOnConflict } from "../records/optimistic-update.ts";
 import { readTexts } from "../records/damage.ts";
 import { skipAllHeld } from "../records/held.ts";
-import { liveOf } from "../records/subscription-cache.ts";
+import { countLive } from "../records/subscription-cache.ts";
 import { isOutline, readSubscription } from "../records/subscription-record.ts";
 import { forgetSequences } from "./ordering.ts";
 
@@ -39,7 +39,7 @@ export function createDeletion(deps: DeletionDeps): (keyId: string, id: string, 
       if (began !== undefined) return began;
       const { text, now } = await loadOutlined(storage, keyId, id);
       const count = await storage.getItem(subscriptionCountKey(keyId));
-      const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
+      const live = await countLive(storage, keyId, count);
       const { headers: _h, clientCertificate: _c, oauth2: _o, disabledReason: _reason, ...rest } = now;
       const at = clock.now();
       const generation = now.generation + 1;

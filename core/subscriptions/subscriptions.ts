@@ -12,7 +12,7 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { auditChange, RELAY, type Actor, type AuditLine } from "../records/audit-trail.ts";
 import { retryOnConflict, createOptimisticUpdate } from "../records/optimistic-update.ts";
 import { holdsUp, skipAllHeld } from "../records/held.ts";
-import { liveOf } from "../records/subscription-cache.ts";
+import { countLive } from "../records/subscription-cache.ts";
 import { createDeletion } from "./delete.ts";
 import { checkRoomForOrdered } from "./ordering.ts";
 import type { CheckedUrl } from "./check-url.ts";
@@ -126,7 +126,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const secret = newSecret({ keys, clock }, { keyId, id }, 1, fields.secret);
       const made = await retryOnConflict(async () => {
         const [count, known] = await storage.getMany([subscriptionCountKey(keyId), apiKeyKey(keyId)]);
-        const live = count === undefined ? (await liveOf(storage, keyId)).length : Number(count);
+        const live = await countLive(storage, keyId, count);
         if (live >= deps.perKey) {
           const detail = `A key may have at most ${deps.perKey} subscriptions. Delete one first.`;
           throw new Problem("SUBSCRIPTION_LIMIT_REACHED", detail);

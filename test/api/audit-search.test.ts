@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AuditAction } from "../../core/model/audit.ts";
 import { ordinalFloor } from "../../core/model/ids.ts";
+import { auditKey } from "../../core/model/keys.ts";
 import { auditChange } from "../../core/records/audit-trail.ts";
 import { serve } from "./serve.ts";
 import type { Served } from "./serve.ts";
@@ -89,4 +90,18 @@ describe("a search of the audit", () => {
     for (const query of ["action=", `target=${"x".repeat(300)}`, "who=me"])
       expect((await api.ask("GET", `/api-keys/${KEY}/audit?${query}`)).status).toBe(400);
   });
+});
+
+it("a damaged entry stays in its place, and keeps no other from the list", async () => {
+  await using own = await serve();
+  const at = (n: number) => auditKey(KEY, ordinalFloor(AT + n));
+  const whole = auditChange(KEY, ordinalFloor(AT), { sub: "alice" }, AT, { action: "login", target: "alice" });
+  const damaged = ["", "null", '{"at":'].map((value, n) => ({ op: "put", key: at(n + 1), value }) as const);
+  await own.path.storage.commit([whole, ...damaged]);
+  const { status, json } = await own.ask("GET", `/api-keys/${KEY}/audit`);
+  expect(status).toBe(200);
+  expect(json.data).toMatchObject([
+    ...[3, 2, 1].map((n) => ({ action: "damaged", at: new Date(AT + n).toISOString() })),
+    { action: "login" },
+  ]);
 });

@@ -23,14 +23,33 @@ const auditQuery = pageQuery.extend({
 /** Entries that one page of a search looks at, at most. */
 const LOOKS = 1_000;
 
+type DamagedLine = Omit<AuditLine, "action"> & { readonly action: "damaged" };
+
 interface Row {
   readonly ordinal: string;
-  readonly line: AuditLine;
+  readonly line: AuditLine | DamagedLine;
 }
 
 type Filter = Omit<z.output<typeof auditQuery>, "cursor" | "limit">;
 
-const matches = ({ action, target, by }: Filter, line: AuditLine): boolean =>
+/** Of a damaged line only its time is known. It stays in the list, since a trail must not have silent gaps. */
+function lineOf(key: string, value: string): AuditLine | DamagedLine {
+  const line = jsonOf(value) as Partial<AuditLine> | null | undefined;
+  const texts = [line?.by, line?.action, line?.target, line?.result].every((text) => typeof text === "string");
+  if (texts && Number.isFinite(line?.at)) return line as AuditLine;
+  const at = ordinalTime(key.slice(key.lastIndexOf(":") + 1));
+  return { at, by: "unknown", action: "damaged", target: "unknown", result: "done", detail: "its record is damaged" };
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const matches = ({ action, target, by }: Filter, line: Row["line"]): boolean =>
   (action === undefined || line.action === action || line.action.startsWith(`${action}.`)) &&
   (target === undefined || line.target === target || line.detail === target) &&
   (by === undefined || line.by === by);
@@ -59,7 +78,7 @@ export function auditOperations(deps: {
           const found = await storage.range(auditOf(shelf), { after, limit: most + 1, reverse: true });
           return found.map(({ key, value }) => ({
             ordinal: key.slice(key.lastIndexOf(":") + 1),
-            line: JSON.parse(value) as AuditLine,
+            line: lineOf(key, value),
           }));
         };
         const shelves = await Promise.all((whole ? [keyId, WHOLE_RELAY] : [keyId]).map(read));
