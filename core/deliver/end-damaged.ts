@@ -8,7 +8,7 @@ import { deliveryKey, dueKey, dueValue, eventKey, parseSubscriptionKey } from ".
 import type { Subscription } from "../model/subscription.ts";
 import type { Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
-import { readEvent, readText, unlessDamagedLater } from "../records/damage.ts";
+import { readEvent, readText, readTexts, unlessDamagedLater } from "../records/damage.ts";
 import { findStuck } from "../records/sequence-rows.ts";
 import { everyEntry } from "../records/subscription-cache.ts";
 import { endFailed } from "./end-failed.ts";
@@ -46,7 +46,8 @@ export async function endDamaged(
   if (error.damage === "missing" && (await isRemoving(storage, keyId, ordinal).catch(() => false)))
     return await storage.queue.release(lease, deps.clock.now() + REMOVING_MS);
   // A replay that changed the line after the claim makes it contradict the record, without any damage.
-  if ((await storage.getItem(dueKey(line))) !== dueValue(line)) return await handOver(lease, signal, deps);
+  const [now] = await readTexts(storage, [dueKey(line)]);
+  if (now !== dueValue(line)) return await handOver(lease, signal, deps);
   const detail = await end(error, met, signal, deps);
   metrics.count("records_damaged", { kind: error.kind });
   const who = { keyId, subscriptionId, deliveryId: deliveryId(ordinal, subscriptionId), ordinal };

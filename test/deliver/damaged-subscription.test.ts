@@ -5,7 +5,12 @@ import { problemOf } from "../../core/api/http/reply.ts";
 import { subscriptionKey } from "../../core/model/keys.ts";
 import type { Log, Metrics } from "../../core/ports/plugin.ts";
 import type { Storage } from "../../core/ports/storage.ts";
+import type { Driver } from "unstorage";
+import memoryDriver from "unstorage/drivers/memory";
+import { unstorage } from "../../plugins/storage/unstorage.ts";
+import { itemKey } from "../../plugins/storage/unstorage/items.ts";
 import { testClock } from "../support/clock.ts";
+import { pluginContext } from "../support/plugin-context.ts";
 import { testPath, type PathOptions, type TestPath } from "../support/path.ts";
 import { everyStorage } from "../support/storages.ts";
 
@@ -172,5 +177,54 @@ describe.each(everyStorage())("on $name", ({ open, close, missing }) => {
     expect(await test.parts.replay.event("key_1", ids[0] as string)).toBe(1);
     await settled(test);
     expect(test.sent).toHaveLength(3);
+  });
+});
+
+describe("on unstorage(), whose items are torn", () => {
+  /** Cuts the items of these keys to half, as a disk does that is full in the middle of a write. */
+  async function tear(driver: Driver, keys: readonly string[]): Promise<void> {
+    for (const name of (await driver.getKeys("", {})) as string[]) {
+      if (!keys.includes(itemKey(name) ?? "")) continue;
+      const text = (await driver.getItem(name, {})) as string;
+      await driver.setItem?.(name, text.slice(0, text.length / 2), {});
+    }
+  }
+
+  it("a subscription and a due line are met as damaged, and can be deleted", PATIENCE, async () => {
+    const clock = testClock();
+    const driver = memoryDriver();
+    const open = () => unstorage(driver).setup(pluginContext(clock, "/nonexistent"));
+    let storage = await open();
+    const ids: string[] = [];
+    {
+      await using before = await testPath({ clock, storage });
+      for (const url of ["https://bad.example/", "https://good.example/", "https://due.example/"])
+        ids.push(await before.subscribe(["*"], "key_1", url));
+      await before.publish();
+    }
+    const [bad, good, due] = ids as [string, string, string];
+    const [line] = await storage.range(`due:${due}:`);
+    const key = subscriptionKey("key_1", bad);
+    await tear(driver, [key, line?.key ?? ""]);
+    storage = await open();
+    const { metrics, log, count } = watching();
+    await using test = await testPath({ clock, storage, metrics, log });
+    await test.start();
+    const later = await test.publish();
+    await settled(test);
+    expect(test.sent.map(({ url }) => url).toSorted()).toEqual([
+      "https://due.example/",
+      "https://good.example/",
+      "https://good.example/",
+    ]);
+    expect(await test.status(later)).toBe("failed");
+    expect(count("records_damaged subscription")).toBe(1);
+    expect(count("records_damaged due")).toBe(1);
+    await test.parts.subscriptions.remove("key_1", bad, ACTOR);
+    expect((await test.parts.subscriptionCache.of("key_1")).map(({ id }) => id).toSorted()).toEqual(
+      [due, good].toSorted(),
+    );
+    expect(await storage.status()).toMatchObject({ unreadable: 0 });
+    expect((await verifyStorage(storage)).faults).toEqual([]);
   });
 });

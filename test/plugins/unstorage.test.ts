@@ -187,7 +187,7 @@ describe("unstorage(driver) says what it cannot promise", () => {
     await expect(storage.getItem("event:k:1")).rejects.toMatchObject({ fault: "broken" });
   });
 
-  it("reads past a torn item, and names it until it is written again", async () => {
+  it("reads a torn item as empty among others, and names it until it is written again", async () => {
     const inner = memoryDriver();
     const log = quietLog();
     const storage = await unstorage(inner).setup(pluginContext(clock, "/nonexistent", { log }));
@@ -195,7 +195,7 @@ describe("unstorage(driver) says what it cannot promise", () => {
     const [name] = (await inner.getKeys("", {})) as [string];
     await inner.setItem?.(name, "", {});
     await storage.commit([{ op: "put", key: "health:sub_2", value: "2" }]);
-    for (let n = 0; n < 2; n++) expect(await storage.range("health:", { limit: 1 })).toMatchObject([{ value: "2" }]);
+    for (let n = 0; n < 2; n++) expect(await storage.range("health:")).toMatchObject([{ value: "" }, { value: "2" }]);
     expect(await storage.status()).toMatchObject({ unreadable: 1 });
     expect(log.lines.filter(({ level }) => level === "error")).toMatchObject([{ fields: { key: "health:sub_1" } }]);
     await storage.commit([{ op: "put", key: "health:sub_1", value: "3" }]);

@@ -122,7 +122,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
       group.flatMap(({ changes }) => changes.filter((change) => change.if !== undefined).map(({ key }) => key)),
     );
     const known = new Map<string, string | undefined>();
-    await pool([...asked], AT_ONCE, async (key) => void known.set(key, await read(key)));
+    await pool([...asked], AT_ONCE, async (key) => void known.set(key, await readOrEmpty(key)));
     const writes = new Map<string, string | null>();
     const now = (key: string): string | undefined =>
       writes.has(key) ? (writes.get(key) ?? undefined) : known.get(key);
@@ -164,7 +164,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
       const page = keys.range(prefix, { after: edge, limit: wanted, reverse });
       const values = await readMany(
         page.map(({ key }) => key),
-        readWhole,
+        readOrEmpty,
       );
       for (const [i, { key }] of page.entries()) {
         const value = values[i];
@@ -176,12 +176,15 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
     return found;
   }
 
-  /** Leaves out a broken item, which would stop everything that reads its prefix: it is counted, and named in the log. */
-  async function readWhole(key: string): Promise<string | undefined> {
+  /**
+   * Reads a broken item as empty, which is no record: so it stops nothing that reads its prefix, is met as damaged where it
+   * is used, and can be replaced or deleted on condition that it is still so. It is counted, and named in the log.
+   */
+  async function readOrEmpty(key: string): Promise<string | undefined> {
     try {
       return await read(key);
     } catch (error) {
-      if ((error as StorageError).fault === "broken") return undefined;
+      if ((error as StorageError).fault === "broken") return "";
       throw error;
     }
   }
