@@ -119,6 +119,22 @@ export function errorOf(error: unknown, name: string): string | undefined {
   return found.length === 0 ? undefined : found.map(({ message }) => message).join("; ");
 }
 
+/**
+ * An empty field clears what was set. A text that is no number must not: JSON would write it as `null`, which clears too.
+ * @throws Error
+ */
+export function numeric(text: string): number | undefined {
+  if (text.trim() === "") return undefined;
+  const value = Number(text);
+  if (!Number.isFinite(value)) throw new Error(`“${text.trim()}” is no number: write one as 20 or 2.5.`);
+  return value;
+}
+/** Whole ones: `16.1 * 1000` is not 16100. */
+export const milliseconds = (text: string): number | undefined => {
+  const seconds = numeric(text);
+  return seconds === undefined ? undefined : Math.round(seconds * 1_000);
+};
+
 interface ChoiceProps {
   readonly label: string;
   readonly value: string;

@@ -4,12 +4,13 @@ import { ask, path } from "./api.ts";
 import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { EventNames } from "./event-types-input.ts";
-import { errorOf, Field, Select } from "./fields.ts";
+import { errorOf, Field, milliseconds, numeric, Select } from "./fields.ts";
 import { filterText, readFilter } from "./filter-test.ts";
 import { type HeaderLine, HeadersInput, headerRow, headersOf } from "./headers-input.ts";
 import { notice, problem, showToast, useAction, useLoad } from "./elements.ts";
-import { ORDER, orderFields, orderOf, pathText } from "./order.ts";
+import { orderFields, orderOf, pathText } from "./order.ts";
 import type { Secreted, Subscription } from "./shapes.ts";
+import { clashOf, patchOf, type Settings } from "./subscription-changes.ts";
 
 interface FormProps {
   readonly keyId: string;
@@ -19,23 +20,6 @@ interface FormProps {
   readonly saved: (one: Subscription | Secreted) => void;
 }
 
-/**
- * An empty field clears what was set. A text that is no number must not: JSON would write it as `null`, which clears too.
- * @throws Error
- */
-function numeric(text: string): number | undefined {
-  if (text.trim() === "") return undefined;
-  const value = Number(text);
-  if (!Number.isFinite(value)) throw new Error(`“${text.trim()}” is no number: write one as 20 or 2.5.`);
-  return value;
-}
-/** Whole ones: `16.1 * 1000` is not 16100. */
-const milliseconds = (text: string): number | undefined => {
-  const seconds = numeric(text);
-  return seconds === undefined ? undefined : Math.round(seconds * 1_000);
-};
-/** Optional fields: one that was set and is empty now is cleared. */
-const CLEARED = ["description", "rateLimit", "timeoutMs", "retry", "headers", "filter", "transform", ...ORDER] as const;
 const shown = (value: number | undefined): string => (value === undefined ? "" : String(value));
 const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url);
 
@@ -71,7 +55,8 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
     originOf(url) !== originOf(one.url) &&
     headers.some(({ stored, value }) => stored && value === "");
 
-  const { run, busy, error } = useAction(async () => {
+  /** @throws Error for a text that is no number, path or filter */
+  function settings(): Settings {
     const perSecond = numeric(rate);
     const own = [attempts, first, factor, most, waits].some((text) => text.trim() !== "");
     // What is left empty is filled by the relay.
@@ -82,7 +67,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       maxDelayMs: milliseconds(most),
       delaysMs: waits.trim() === "" ? undefined : waits.split(",").map(milliseconds),
     };
-    const wanted: Record<string, unknown> = {
+    return {
       url: url.trim(),
       events,
       description: description.trim() || undefined,
@@ -94,17 +79,29 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       transform: transform || undefined,
       ...orderOf(order, orderBy),
     };
-    if (one === undefined) {
-      const { data, meta } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: wanted });
+  }
+  const [before] = useState(settings);
+  /** As the person knows it: as it was when the form was opened, or as the last refusal told it. */
+  const [seen, setSeen] = useState(one);
+
+  const { run, busy, error } = useAction(async () => {
+    const now = settings();
+    if (seen === undefined) {
+      const { data, meta } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: now });
       return saved({ ...data, warnings: meta.warnings });
     }
-    // An unchanged URL is left out: it need not be checked again.
-    for (const name of CLEARED) if (wanted[name] === undefined && one[name] !== undefined) wanted[name] = null;
-    if (wanted["url"] === one.url) delete wanted["url"];
-    const { data } = await ask<Subscription>("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), {
-      body: wanted,
-    });
-    showToast("Saved");
+    const route = path("/api-keys/{}/webhooks/{}", [keyId, seen.id]);
+    // The API has no precondition for an update: what others have changed until now is looked at first.
+    const { data: stored } = await ask<Subscription>("GET", route);
+    const body = patchOf(before, now, stored);
+    const clash = clashOf(body, seen, stored);
+    if (clash !== undefined) {
+      setSeen({ ...seen, ...clash.now });
+      throw clash.refusal;
+    }
+    const changes = Object.keys(body).length > 0;
+    const { data } = changes ? await ask<Subscription>("PATCH", route, { body }) : { data: stored };
+    showToast(changes ? "Saved" : "Nothing was changed");
     saved(data);
   });
 
