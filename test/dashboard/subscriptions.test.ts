@@ -364,6 +364,19 @@ describe.skipIf(browser.missing !== undefined)(`subscriptions (${browser.missing
     expect((await relay.call("GET", `/api-keys/${keyId}/webhooks/${id}`)).status).toBe(404);
   });
 
+  it("are told apart before they are deleted, when two have the same host", async () => {
+    const keyId = freshKey();
+    await subscribe(keyId, "/same?of=the-other", { description: "The other one" });
+    const { id } = await subscribe(keyId, "/same?of=this-one", { description: "The one to <b>delete</b>" });
+    await using screen = await open();
+    const { page } = screen;
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "The one to <b>delete</b>");
+    await page.getByRole("button", { name: "Delete" }).click();
+    const told = page.getByRole("dialog").getByRole("definition");
+    expect(await told.allTextContents()).toEqual([receiver.url("/same?of=this-one"), "The one to <b>delete</b>", id]);
+    await expectAccessible(page);
+  });
+
   it("can be reached and made by keyboard alone", async () => {
     const keyId = freshKey();
     await using screen = await open();

@@ -11,6 +11,10 @@ export const el = new Proxy({} as { readonly [K in keyof Elements]: Make<K> }, {
       h(tag, props as null, ...children),
 });
 
+/** A name and its value, in a list of them. */
+export const line = (name: string, ...value: ComponentChildren[]): VNode =>
+  el.div({ key: name }, el.dt(null, name), el.dd(null, ...value));
+
 /** Makes a component callable as a function. Props may be left out where there are none. */
 export const part =
   <P extends object>(component: (props: P) => ComponentChildren) =>

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { ask, path } from "./api.ts";
 import { Dialog, form } from "./dialog.ts";
-import { el, part } from "./dom.ts";
+import { el, line, part } from "./dom.ts";
 import { Field, Select } from "./fields.ts";
 import { hostOf } from "./format.ts";
 import { notice, problem, showToast, useAction } from "./elements.ts";
@@ -110,7 +110,13 @@ export const DeleteSubscription = part(({ keyId, one, close }: Omit<RotateProps,
       submit: run,
       children: [
         notice("bad", el.p(null, "Deliveries under way are cancelled, pending ones too. This cannot be undone.")),
-        el.p({ class: "wrap" }, one.url),
+        // Several may have the same host.
+        el.dl(
+          null,
+          line("URL", one.url),
+          one.description !== undefined && line("Description", one.description),
+          line("Id", el.code(null, one.id)),
+        ),
         Field({ label: `Type ${name} to confirm`, value: typed, change: setTyped, focus: true }),
         problem(error),
         el.div(

@@ -1,5 +1,5 @@
 /** Shows one subscription: its settings, its state, and the actions on it. */
-import { el, part } from "./dom.ts";
+import { el, line, part } from "./dom.ts";
 import { count, duration, moment, shareOf } from "./format.ts";
 import { loadStats, nameOf } from "./api-keys.ts";
 import { parted } from "./cut.ts";
@@ -26,7 +26,6 @@ import { useSubscriptionMenu } from "./subscription-menu.ts";
 import { TestEvent } from "./test-event.ts";
 import { VerifyCode } from "./verify-code.ts";
 import { HealthText } from "./health.ts";
-import type { ComponentChildren } from "preact";
 
 interface ViewProps {
   readonly keyId: string;
@@ -125,9 +124,6 @@ const Open = part(
     });
   },
 );
-
-const line = (name: string, ...value: ComponentChildren[]) =>
-  el.div({ key: name }, el.dt(null, name), el.dd(null, ...value));
 
 const Standing = part(({ keyId, one }: { readonly keyId: string; readonly one: Glance }) => {
   const list = (status: string, text: string) =>
