@@ -13,7 +13,7 @@ import { Deliveries } from "./delivery.ts";
 import { EventView } from "./event.ts";
 import { Events } from "./events.ts";
 import { isKeyId, lastKey, loadKeys, rememberKey } from "./api-keys.ts";
-import { Closed, Login, Paste, Setup } from "./login.ts";
+import { Closed, Login, LoginAgain, Paste, Setup } from "./login.ts";
 import { Overview } from "./overview.ts";
 import { empty, PageFrame, problem, skeleton, useLoad } from "./elements.ts";
 import { RelayStatus } from "./relay-status.ts";
@@ -40,7 +40,13 @@ export const App = part(() => {
     case "closed":
       return Closed({ note: now.note });
     case "open":
-      return el.div(null, Inside({}), StepUp({}));
+      // Another person begins anew: nothing that the last one has typed is shown to them.
+      return el.div(
+        null,
+        Inside({ key: now.sub ?? "" }),
+        StepUp({}),
+        now.ended !== undefined && LoginAgain({ note: now.ended }),
+      );
   }
 });
 

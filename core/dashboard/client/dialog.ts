@@ -9,9 +9,11 @@ interface DialogProps {
   /** Called when Escape or the button closes it; without it, nothing closes it. */
   readonly close?: () => void;
   readonly wide?: boolean;
+  /** Hides all that is behind it. */
+  readonly covers?: boolean;
 }
 
-export const Dialog = part(({ title, children, close, wide }: DialogProps) => {
+export const Dialog = part(({ title, children, close, wide, covers }: DialogProps) => {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -24,7 +26,7 @@ export const Dialog = part(({ title, children, close, wide }: DialogProps) => {
   return el.dialog(
     {
       ref: dialog,
-      class: wide ? "wide" : undefined,
+      class: wide ? "wide" : covers ? "covers" : undefined,
       "aria-labelledby": id,
       onCancel: (event: Event) => {
         event.preventDefault();

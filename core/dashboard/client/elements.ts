@@ -181,9 +181,10 @@ export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readon
   }, [...on, turn]);
   const next = (): void => again((before) => before + 1);
   useLive(({ event }) => {
-    // What could not be read is read once the relay can be reached again.
+    // What could not be read is read once the relay can be reached again, or somebody has logged in again.
     const { error } = state;
-    if (event === "again" && error instanceof ApiRefusal && (error.status === 0 || error.status >= 500)) next();
+    if (event !== "again" || !(error instanceof ApiRefusal)) return;
+    if (error.status === 0 || error.status === 401 || error.status >= 500) next();
   });
   return { ...state, again: next };
 }

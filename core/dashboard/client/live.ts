@@ -49,9 +49,9 @@ addEventListener("online", () => {
 });
 
 /** Calls `tell` for each message until the returned function is called. */
-export function listen(publish: (message: LiveMessage) => void): () => void {
-  listeners.add(publish);
-  return () => listeners.delete(publish);
+export function listen(tell: (message: LiveMessage) => void): () => void {
+  listeners.add(tell);
+  return () => listeners.delete(tell);
 }
 
 /** Follows a key from now on; `undefined` for none. A view that has used up its requests waits for the next one. */
@@ -153,7 +153,8 @@ async function read(body: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<void
   }
 }
 
-function publish(message: LiveMessage): void {
+/** Tells the views of a message. */
+export function publish(message: LiveMessage): void {
   for (const one of [...listeners]) one(message);
 }
 

@@ -1,10 +1,11 @@
 /** Shows the ways in: the first account, a login, or a pasted token. */
 import { useState } from "preact/hooks";
 import { brand } from "./brand.ts";
-import { form } from "./dialog.ts";
+import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { errorOf, Field } from "./fields.ts";
 import { notice, problem, useAction } from "./elements.ts";
+import { hasAccounts } from "./page-facts.ts";
 import { logIn, paste, setUp } from "./session.ts";
 import { waitNotice } from "./choices.ts";
 import type { ComponentChildren } from "preact";
@@ -66,7 +67,25 @@ export const Setup = part(() => {
   );
 });
 
-export const Login = part(({ note }: { readonly note?: string }) => {
+interface DoorProps {
+  readonly note?: string | undefined;
+}
+
+/** Over what the page showed when the session ended: who logs in again finds it as it was. */
+export const LoginAgain = part(({ note }: DoorProps) =>
+  Dialog({
+    title: hasAccounts ? LOGIN : PASTE,
+    covers: true,
+    children: hasAccounts ? LoginForm({ note }) : PasteForm({ note }),
+  }),
+);
+const LOGIN = "Log in";
+const PASTE = "Use your access token";
+
+export const Login = part(({ note }: DoorProps) => frame(LOGIN, LoginForm({ note })));
+export const Paste = part(({ note }: DoorProps) => frame(PASTE, PasteForm({ note })));
+
+const LoginForm = part(({ note }: DoorProps) => {
   const [username, setUsername] = useState("");
   const [password, setPassword] = useState("");
   const [code, setCode] = useState("");
@@ -74,8 +93,7 @@ export const Login = part(({ note }: { readonly note?: string }) => {
   const { run, busy, error } = useAction(async () => {
     if ((await logIn(username, password, wanted ? code.trim() : undefined)) === "code") setWanted(true);
   });
-  return frame(
-    "Log in",
+  return [
     note !== undefined && notice("info", note),
     form({
       submit: run,
@@ -101,14 +119,13 @@ export const Login = part(({ note }: { readonly note?: string }) => {
         send(busy, "Log in"),
       ],
     }),
-  );
+  ];
 });
 
-export const Paste = part(({ note }: { readonly note?: string }) => {
+const PasteForm = part(({ note }: DoorProps) => {
   const [text, setText] = useState("");
   const { run, busy, error } = useAction(() => paste(text));
-  return frame(
-    "Use your access token",
+  return [
     note !== undefined && notice("info", note),
     el.p(
       null,
@@ -129,5 +146,5 @@ export const Paste = part(({ note }: { readonly note?: string }) => {
         send(busy, "Go on"),
       ],
     }),
-  );
+  ];
 });

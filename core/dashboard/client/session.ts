@@ -4,6 +4,7 @@
  */
 import { asked, ask, ApiRefusal, refusalOf, send, spent, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
+import { publish } from "./live.ts";
 import { hasAccounts, isFirstRun, isPortal } from "./page-facts.ts";
 import { takeLink } from "./portal-session.ts";
 import { readToken, token } from "./token.ts";
@@ -16,7 +17,8 @@ export type PageSession =
   | { readonly kind: "paste"; readonly note?: string }
   /** The portal without a link, or after it. */
   | { readonly kind: "closed"; readonly note: string }
-  | { readonly kind: "open" };
+  /** `ended`: what is told while the same person must log in again; what the page shows is kept, and hidden. */
+  | { readonly kind: "open"; readonly sub: string | undefined; readonly ended?: string };
 
 export const session = cell<PageSession>({ kind: "starting" });
 /** Set while a second factor is asked for; the dialog calls it with the result. */
@@ -47,10 +49,12 @@ function take({ token: text }: Granted): void {
   token.set(readToken(text));
 }
 
-/** The login is done: what follows is a view of its own. */
+/** The login is done: what follows is a view of its own, or the one that was kept, which is read again. */
 function enter(): void {
   spent.count = 0;
-  session.set({ kind: "open" });
+  const kept = session.now.kind === "open";
+  session.set({ kind: "open", sub: token.now?.sub });
+  if (kept) publish({ event: "again" });
 }
 
 export async function setUp(code: string, username: string, password: string): Promise<void> {
@@ -126,9 +130,11 @@ export async function logOut(): Promise<void> {
 }
 
 function leave(note: string | undefined): void {
+  const { now } = session;
   stepping.now?.(false);
   token.set(undefined);
   if (isPortal) return session.set({ kind: "closed", note: note ?? LEFT });
+  if (note !== undefined && now.kind === "open") return session.set({ ...now, ended: note });
   session.set(
     note === undefined ? { kind: hasAccounts ? "login" : "paste" } : { kind: hasAccounts ? "login" : "paste", note },
   );
@@ -165,7 +171,7 @@ export async function begin(): Promise<void> {
   if (!hasAccounts) return session.set({ kind: "paste" });
   if (isFirstRun) return session.set({ kind: "setup" });
   try {
-    session.set((await renew()) ? { kind: "open" } : { kind: "login" });
+    session.set((await renew()) ? { kind: "open", sub: token.now?.sub } : { kind: "login" });
   } catch (error) {
     session.set({ kind: "login", note: (error as Error).message });
   }

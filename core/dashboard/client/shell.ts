@@ -41,7 +41,7 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
     // A view that had used up its requests is followed later.
     const timer = setInterval(() => follow(followed), AGAIN_MS);
     return () => clearInterval(timer);
-  }, [followed, view]);
+  }, [followed, view, now === undefined]);
   useEffect(() => {
     // On a phone the links are one line that scrolls: the current one is brought into sight.
     const current = document.querySelector<HTMLElement>(".top nav [aria-current]");
