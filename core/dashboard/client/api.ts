@@ -47,6 +47,8 @@ export interface AskOptions {
   /** The body as JSON text, in place of `body`. */
   readonly text?: string;
   readonly signal?: AbortSignal;
+  /** Ends the wait after a refusal. A request that was sent is not taken back: nobody would know what came of it. */
+  readonly wanted?: AbortSignal;
 }
 
 /** What the API client needs of the rest of the page: set by the session. */
@@ -111,6 +113,7 @@ export async function refusalOf(response: Response): Promise<ApiRefusal> {
 
 /** Waits as long as the answer said, a little more with each try, so that many pages do not come back at once. */
 export async function waitOut(refusal: ApiRefusal, tries: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
   const seconds = refusal.retryAfter ?? 1;
   const ms = seconds * 1_000 + 50 + Math.random() * 250 * 2 ** tries;
   const mine = { code: refusal.code, until: Date.now() + ms };
@@ -126,7 +129,7 @@ export async function waitOut(refusal: ApiRefusal, tries: number, signal?: Abort
 export async function ask<T>(
   method: string,
   path: string,
-  { body, text = body === undefined ? undefined : JSON.stringify(body), signal }: AskOptions = {},
+  { body, text = body === undefined ? undefined : JSON.stringify(body), signal, wanted = signal }: AskOptions = {},
 ): Promise<ApiAnswer<T>> {
   let renewed = false;
   for (let tries = 0; ; tries++) {
@@ -141,7 +144,7 @@ export async function ask<T>(
     if (response.ok) return read(response);
     const refusal = await refusalOf(response);
     if (refusal.status === 429 && tries < PATIENCE) {
-      await waitOut(refusal, tries, signal);
+      await waitOut(refusal, tries, wanted);
       continue;
     }
     if (refusal.code === "STEP_UP_REQUIRED" && tries < PATIENCE && (await asked.stepUp())) continue;

@@ -1,6 +1,7 @@
 /** Builds dialogs on the browser's own, which keep the focus inside and give it back. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
+import { waitNotice } from "./choices.ts";
 import { el, part } from "./dom.ts";
 
 interface DialogProps {
@@ -42,6 +43,8 @@ export const Dialog = part(({ title, children, close, wide, covers }: DialogProp
       el.h2({ id }, title),
       close !== undefined && el.button({ type: "button", class: "plain", "aria-label": "Close", onClick: close }, "✕"),
     ),
+    // The one of the page is behind it.
+    waitNotice({}),
     children,
   );
 });

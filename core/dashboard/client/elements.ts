@@ -209,19 +209,24 @@ export function useCalm(call: () => void, ms: number): () => void {
   };
 }
 
-/** Runs an action with its state: one at a time; its error stays until the next. */
-export function useAction(act: () => Promise<void>): {
+/**
+ * Runs an action with its state: one at a time; its error stays until the next.
+ * @param act its signal aborts when what offers it is closed
+ */
+export function useAction(act: (wanted: AbortSignal) => Promise<void>): {
   readonly run: () => void;
   readonly busy: boolean;
   readonly error: unknown;
 } {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
+  const [closing] = useState(() => new AbortController());
+  useEffect(() => () => closing.abort(), []);
   const run = (): void => {
     if (busy) return;
     setBusy(true);
     setError(undefined);
-    act()
+    act(closing.signal)
       .catch(setError)
       .finally(() => setBusy(false));
   };

@@ -13,8 +13,8 @@ interface EraseProps {
 }
 
 export const EraseEvent = part(({ keyId, event, close }: EraseProps) => {
-  const { run, busy, error } = useAction(async () => {
-    await ask("DELETE", path("/api-keys/{}/events/{}", [keyId, event.id]));
+  const { run, busy, error } = useAction(async (wanted) => {
+    await ask("DELETE", path("/api-keys/{}/events/{}", [keyId, event.id]), { wanted });
     showToast("The event is erased");
     go(["k", keyId, "events"]);
   });

@@ -14,9 +14,9 @@ interface EraseProps {
 
 export const EraseKey = part(({ keyId, close, begun }: EraseProps) => {
   const [typed, setTyped] = useState("");
-  const { run, busy, error } = useAction(async () => {
+  const { run, busy, error } = useAction(async (wanted) => {
     if (typed.trim() !== keyId) throw new Error(`Type ${keyId} to confirm.`);
-    await ask("DELETE", path("/api-keys/{}", [keyId]));
+    await ask("DELETE", path("/api-keys/{}", [keyId]), { wanted });
     showToast("The key is being erased");
     begun();
     close();

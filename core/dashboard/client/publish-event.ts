@@ -46,13 +46,13 @@ export const PublishEvent = part(({ keyId, close }: PublishProps) => {
     eventTypes().then(setTypes, (failure: unknown) => showToast((failure as Error).message));
   }, []);
   useEffect(() => result.current?.focus(), [accepted]);
-  const { run, busy, error } = useAction(async () => {
+  const { run, busy, error } = useAction(async (wanted) => {
     setAccepted(undefined);
     if (data.trim() !== "") checkJson(data);
     const head = JSON.stringify({ type, ...(id.trim() !== "" && { id: id.trim() }) }).slice(0, -1);
     // The data goes out as it is typed: writing a parsed value again would change numbers and spaces.
     const text = `${head}${data.trim() === "" ? "" : `,"data":${data}`}}`;
-    setAccepted((await ask<Published>("POST", path("/api-keys/{}/events", [keyId]), { text })).data);
+    setAccepted((await ask<Published>("POST", path("/api-keys/{}/events", [keyId]), { text, wanted })).data);
   });
   const told = types.some(
     ({ name, hasExample, description, validate }) =>

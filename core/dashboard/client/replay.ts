@@ -49,8 +49,8 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
   // An answer that comes after the choice has changed is that of another question.
   const counted = found?.period === period && found.perSecond === perSecond ? found : undefined;
   const shape = only === undefined ? "/api-keys/{}/replay" : "/api-keys/{}/webhooks/{}/replay";
-  const post = async (body: object): Promise<Replayed> =>
-    (await ask<Replayed>("POST", path(shape, only === undefined ? [keyId] : [keyId, only]), { body })).data;
+  const post = async (body: object, wanted?: AbortSignal): Promise<Replayed> =>
+    (await ask<Replayed>("POST", path(shape, only === undefined ? [keyId] : [keyId, only]), { body, wanted })).data;
   const countAll = useAction(async () => {
     const now = Date.now();
     const since = period === "" ? {} : { since: new Date(now - Number(period)).toISOString() };
@@ -59,10 +59,10 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
     const { matched, more } = await post({ ...asked, dryRun: true });
     setFound({ period, perSecond, asked, matched, more });
   });
-  const start = useAction(async () => {
+  const start = useAction(async (wanted) => {
     if (counted === undefined) return;
     const startedAt = Date.now();
-    const { replayed, more } = await post({ ...counted.asked, dryRun: false });
+    const { replayed, more } = await post({ ...counted.asked, dryRun: false }, wanted);
     setUnder({ replayed, more, startedAt, perSecond: Number(perSecond) });
   });
   // Listens before the replay begins: the first deliveries end before its answer is here.

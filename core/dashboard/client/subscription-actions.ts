@@ -25,10 +25,11 @@ const OVERLAPS = [
 
 export const Rotate = part(({ keyId, one, close, rotated }: RotateProps) => {
   const [overlap, setOverlap] = useState<string>(OVERLAPS[0][0]);
-  const { run, busy, error } = useAction(async () => {
+  const { run, busy, error } = useAction(async (wanted) => {
     const body = { overlapSeconds: Number(overlap) };
     const { data } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks/{}/rotate-secret", [keyId, one.id]), {
       body,
+      wanted,
     });
     rotated(data);
   });
@@ -57,8 +58,8 @@ export const Rotate = part(({ keyId, one, close, rotated }: RotateProps) => {
 });
 
 export const Disable = part(({ keyId, one, close, done }: DisableProps) => {
-  const { run, busy, error } = useAction(async () => {
-    await ask("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), { body: { status: "disabled" } });
+  const { run, busy, error } = useAction(async (wanted) => {
+    await ask("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), { body: { status: "disabled" }, wanted });
     showToast("Disabled");
     done();
   });
@@ -97,9 +98,9 @@ interface DisableProps {
 export const DeleteSubscription = part(({ keyId, one, close }: Omit<RotateProps, "rotated">) => {
   const [typed, setTyped] = useState("");
   const name = hostOf(one.url);
-  const { run, busy, error } = useAction(async () => {
+  const { run, busy, error } = useAction(async (wanted) => {
     if (typed.trim() !== name) throw new Error(`Type ${name} to confirm.`);
-    await ask("DELETE", path("/api-keys/{}/webhooks/{}", [keyId, one.id]));
+    await ask("DELETE", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), { wanted });
     showToast("Deleted");
     go(["k", keyId, "subscriptions"]);
   });

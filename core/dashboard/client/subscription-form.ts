@@ -84,15 +84,15 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   /** As the person knows it: as it was when the form was opened, or as the last refusal told it. */
   const [seen, setSeen] = useState(one);
 
-  const { run, busy, error } = useAction(async () => {
+  const { run, busy, error } = useAction(async (wanted) => {
     const now = settings();
     if (seen === undefined) {
-      const { data, meta } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: now });
+      const { data, meta } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: now, wanted });
       return saved({ ...data, warnings: meta.warnings });
     }
     const route = path("/api-keys/{}/webhooks/{}", [keyId, seen.id]);
     // The API has no precondition for an update: what others have changed until now is looked at first.
-    const { data: stored } = await ask<Subscription>("GET", route);
+    const { data: stored } = await ask<Subscription>("GET", route, { wanted });
     const body = patchOf(before, now, stored);
     const clash = clashOf(body, seen, stored);
     if (clash !== undefined) {
@@ -100,7 +100,7 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       throw clash.refusal;
     }
     const changes = Object.keys(body).length > 0;
-    const { data } = changes ? await ask<Subscription>("PATCH", route, { body }) : { data: stored };
+    const { data } = changes ? await ask<Subscription>("PATCH", route, { body, wanted }) : { data: stored };
     showToast(changes ? "Saved" : "Nothing was changed");
     saved(data);
   });

@@ -52,11 +52,11 @@ export const AddUser = part(({ close }: { readonly close: () => void }) => {
   const [access, setAccess] = useState("manage");
   const [password, setPassword] = useState("");
   const [made, setMade] = useState<{ readonly username: string; readonly password: string } | undefined>(undefined);
-  const { run, busy, error } = useAction(async () => {
+  const { run, busy, error } = useAction(async (wanted) => {
     const ids = keys.split(/[\s,]+/).filter(Boolean);
     const chosen = password || freshPassword();
     const body = { username, password: chosen, keys: ids.length === 0 ? ["*"] : ids, access };
-    const { data } = await ask<{ readonly username: string }>("POST", "/auth/users", { body });
+    const { data } = await ask<{ readonly username: string }>("POST", "/auth/users", { body, wanted });
     showToast("The user is added");
     if (password === "") setMade({ username: data.username, password: chosen });
     else close();
@@ -119,10 +119,10 @@ export const ResetUser = part(({ one, close, done }: OneProps) => {
   const [what, setWhat] = useState("access");
   const [next, setNext] = useState<string>(access === "read" ? "manage" : "read");
   const [made, setMade] = useState<string | undefined>(undefined);
-  const { run, busy, error } = useAction(async () => {
+  const { run, busy, error } = useAction(async (wanted) => {
     const password = freshPassword();
     const body = what === "access" ? { access: next } : what === "totp" ? { totp: false } : { password };
-    await ask("POST", path("/auth/users/{}/reset", [username]), { body });
+    await ask("POST", path("/auth/users/{}/reset", [username]), { body, wanted });
     showToast("The user is changed");
     if (what === "password") setMade(password);
     else done();
@@ -153,8 +153,8 @@ export const ResetUser = part(({ one, close, done }: OneProps) => {
 });
 
 export const RemoveUser = part(({ one: { username }, close, done }: OneProps) => {
-  const { run, busy, error } = useAction(async () => {
-    await ask("DELETE", path("/auth/users/{}", [username]));
+  const { run, busy, error } = useAction(async (wanted) => {
+    await ask("DELETE", path("/auth/users/{}", [username]), { wanted });
     showToast("The user is removed");
     done();
   });
