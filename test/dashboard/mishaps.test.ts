@@ -46,4 +46,27 @@ describe.skipIf(browser.missing !== undefined)(`bad luck (${browser.missing ?? "
     await publish();
     await page.getByText("Accepted. No subscription wants it.").waitFor();
   });
+
+  it("the second click of a double click does nothing more, however soon the first is answered", async () => {
+    await using relay = await startRelay();
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await setUp(relay, screen);
+    await screen.go("k/key_1/events", "Events");
+    await page.getByRole("button", { name: "Publish event…" }).click();
+    await page.getByRole("dialog").getByLabel("Type", { exact: true }).fill("deposit:paid");
+    await page.getByRole("dialog").getByLabel("Data", { exact: true }).fill("1");
+    const button = page.getByRole("button", { name: "Publish", exact: true });
+    /** The clicks of one double click, the second when the first has been answered. */
+    await button.click();
+    await page.getByText("Accepted. No subscription wants it.").waitFor();
+    await button.hover();
+    await page.mouse.down({ clickCount: 2 });
+    await page.mouse.up({ clickCount: 2 });
+    await page.waitForTimeout(1_000);
+    const published = async () => (await relay.call("GET", "/api-keys/key_1/events")).json.data;
+    expect(await published()).toHaveLength(1);
+    await button.click();
+    await expect.poll(published).toHaveLength(2);
+  });
 });

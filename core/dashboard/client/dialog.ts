@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { waitNotice } from "./choices.ts";
 import { el, part } from "./dom.ts";
+import { isSecondClick } from "./elements.ts";
 
 interface DialogProps {
   readonly title: string;
@@ -59,6 +60,10 @@ export const form = ({ submit, children }: FormProps) =>
   el.form(
     {
       noValidate: true,
+      onClick: (event: Event) => {
+        const button = event.target instanceof Element ? event.target.closest("button[type=submit]") : null;
+        if (button !== null && isSecondClick(event)) event.preventDefault();
+      },
       onSubmit: (event: Event) => {
         event.preventDefault();
         submit();

@@ -209,12 +209,16 @@ export function useCalm(call: () => void, ms: number): () => void {
   };
 }
 
+/** Whether it belongs to a double click, which means one click. */
+export const isSecondClick = (event: Event | undefined): boolean => event instanceof MouseEvent && event.detail > 1;
+
 /**
  * Runs an action with its state: one at a time; its error stays until the next.
  * @param act its signal aborts when what offers it is closed
  */
 export function useAction(act: (wanted: AbortSignal) => Promise<void>): {
-  readonly run: () => void;
+  /** As a listener it leaves the second click of a double click alone: the first may have been answered by then. */
+  readonly run: (event?: Event) => void;
   readonly busy: boolean;
   readonly error: unknown;
 } {
@@ -222,8 +226,8 @@ export function useAction(act: (wanted: AbortSignal) => Promise<void>): {
   const [error, setError] = useState<unknown>(undefined);
   const [closing] = useState(() => new AbortController());
   useEffect(() => () => closing.abort(), []);
-  const run = (): void => {
-    if (busy) return;
+  const run = (event?: Event): void => {
+    if (busy || isSecondClick(event)) return;
     setBusy(true);
     setError(undefined);
     act(closing.signal)
