@@ -200,6 +200,13 @@ describe.skipIf(browser.missing !== undefined)(`in a frame (${browser.missing ??
     expect(screen.page.frames().filter((one) => one.url().startsWith(relay.url))).toEqual([]);
   });
 
+  it("opens a link in a browser whose clock is a day ahead", async () => {
+    await using screen = await browser.open(relay);
+    await screen.page.addInitScript("{ const now = Date.now.bind(Date); Date.now = () => now() + 86_400_000; }");
+    const frame = await framed(screen, await linkTo("manage"));
+    await frame.getByText("Events accepted").waitFor({ timeout: 8_000 });
+  });
+
   it("takes a fresh link from the page around it, says when one has ended, and opens without one for nobody", async () => {
     await using screen = await browser.open(relay);
     const frame = await framed(screen, `${relay.url}/portal`);

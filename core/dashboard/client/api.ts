@@ -3,6 +3,7 @@
  * when one is due.
  */
 import { cell } from "./cell.ts";
+import { relayNow, setRelayTime } from "./relay-time.ts";
 import { token } from "./token.ts";
 
 /** An answer that is not a success. `code` is the relay's; `NETWORK` when there was no answer. */
@@ -116,7 +117,7 @@ export async function waitOut(refusal: ApiRefusal, tries: number, signal?: Abort
   signal?.throwIfAborted();
   const seconds = refusal.retryAfter ?? 1;
   const ms = seconds * 1_000 + 50 + Math.random() * 250 * 2 ** tries;
-  const mine = { code: refusal.code, until: Date.now() + ms };
+  const mine = { code: refusal.code, until: relayNow() + ms };
   waiting.set(mine);
   try {
     await wait(ms, signal);
@@ -133,7 +134,7 @@ export async function ask<T>(
 ): Promise<ApiAnswer<T>> {
   let renewed = false;
   for (let tries = 0; ; tries++) {
-    if (token.now !== undefined && Date.now() > token.now.renewAt && !renewed) {
+    if (token.now !== undefined && relayNow() > token.now.renewAt && !renewed) {
       renewed = true;
       await asked.renew();
     }
@@ -163,6 +164,7 @@ async function read<T>(response: Response): Promise<ApiAnswer<T>> {
   const text = await response.text();
   if (text === "") return { data: undefined as T, meta: { timestamp: "" }, text };
   const { data, meta } = JSON.parse(text) as { data: T; meta: ApiAnswer<T>["meta"] };
+  setRelayTime(meta.timestamp);
   return { data, meta, text };
 }
 

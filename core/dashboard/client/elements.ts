@@ -8,16 +8,17 @@ import { ago, clockTime, moment } from "./format.ts";
 import { arrived } from "./route.ts";
 import { listen, type LiveMessage } from "./live.ts";
 import { isPortal, product } from "./page-facts.ts";
+import { relayNow } from "./relay-time.ts";
 
 /** Shows a status as a word. Its colour says no more than the word does. */
 export const badge = (status: string, more?: string): VNode =>
   el.span({ class: `badge is-${status}` }, more === undefined ? status : `${status} · ${more}`);
 
-const clock = cell(Date.now());
+const clock = cell(relayNow());
 setInterval(() => {
-  if (!document.hidden) clock.set(Date.now());
+  if (!document.hidden) clock.set(relayNow());
 }, 1_000);
-/** Returns epoch ms, updated each second. */
+/** Returns epoch ms of the relay, updated each second. */
 export const useNow = (): number => useCell(clock);
 
 /** Whether lists show the clock instead of how long ago it was. Kept in the browser. */

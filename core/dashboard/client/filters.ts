@@ -5,6 +5,7 @@ import { eventTypes } from "./event-types-input.ts";
 import { Field, Select } from "./fields.ts";
 import { knownOf, loadStats, nameOf, useKnown } from "./api-keys.ts";
 import { showToast } from "./elements.ts";
+import { relayNow } from "./relay-time.ts";
 import { refine } from "./route.ts";
 import { SavedFilters } from "./saved-filters.ts";
 import { searchNames } from "./search.ts";
@@ -49,7 +50,7 @@ const MINUTE = 60_000;
 export function periodOf({ time = "", since, until }: Query): { readonly since?: string; readonly until?: string } {
   if (time === "own") return { since: iso(since), until: iso(until) };
   const ms = SPANS[time]?.[1] ?? 0;
-  return ms === 0 ? {} : { since: new Date(Math.floor((Date.now() - ms) / MINUTE) * MINUTE).toISOString() };
+  return ms === 0 ? {} : { since: new Date(Math.floor((relayNow() - ms) / MINUTE) * MINUTE).toISOString() };
 }
 
 interface FiltersProps {

@@ -2,6 +2,7 @@
 import { asked, MOST_REQUESTS, refusalOf, send, spent, waitOut } from "./api.ts";
 import { cell } from "./cell.ts";
 import { isPortal } from "./page-facts.ts";
+import { relayNow } from "./relay-time.ts";
 import { token } from "./token.ts";
 
 export interface LiveEvent {
@@ -114,13 +115,13 @@ function nextLink(signal: AbortSignal): AbortSignal {
 
 /** A stream ends with its token. Returns false when the session has ended too. */
 async function renewed(): Promise<boolean> {
-  if (token.now !== undefined && Date.now() < token.now.renewAt) return true;
+  if (token.now !== undefined && relayNow() < token.now.renewAt) return true;
   try {
     if (await asked.renew()) return true;
   } catch {
     return true;
   }
-  if (token.now !== undefined && token.now.expiresAt > Date.now()) return true;
+  if (token.now !== undefined && token.now.expiresAt > relayNow()) return true;
   asked.ended();
   return false;
 }

@@ -14,7 +14,8 @@ export function takeLink(): "taken" | "expired" | "none" {
   const read = readToken(text);
   const [keyId] = read?.keys ?? [];
   openAt(keyId === undefined ? [] : ["k", keyId, "overview"]);
-  if (read === undefined || keyId === undefined || read.expiresAt <= Date.now()) return "expired";
+  // Whether it has expired is for the relay to say: its clock may not be the browser's.
+  if (read === undefined || keyId === undefined) return "expired";
   // There is nothing to renew it with.
   token.set({ ...read, renewAt: read.expiresAt });
   return "taken";

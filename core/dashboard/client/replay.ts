@@ -11,6 +11,7 @@ import { useCell } from "./cell.ts";
 import { knownOf, nameOf } from "./api-keys.ts";
 import { liveState } from "./live.ts";
 import { notice, problem, useAction, useLive, useNow } from "./elements.ts";
+import { relayNow } from "./relay-time.ts";
 import type { Replayed } from "./shapes.ts";
 
 interface ReplayProps {
@@ -52,7 +53,7 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
   const post = async (body: object, wanted?: AbortSignal): Promise<Replayed> =>
     (await ask<Replayed>("POST", path(shape, only === undefined ? [keyId] : [keyId, only]), { body, wanted })).data;
   const countAll = useAction(async () => {
-    const now = Date.now();
+    const now = relayNow();
     const since = period === "" ? {} : { since: new Date(now - Number(period)).toISOString() };
     // The end is fixed, so that what is counted is what is sent.
     const asked = { ...since, until: new Date(now).toISOString(), perSecond: Number(perSecond) };
@@ -61,7 +62,7 @@ export const ReplayFailed = part(({ keyId, only, close }: ReplayProps) => {
   });
   const start = useAction(async (wanted) => {
     if (counted === undefined) return;
-    const startedAt = Date.now();
+    const startedAt = relayNow();
     const { replayed, more } = await post({ ...counted.asked, dryRun: false }, wanted);
     setUnder({ replayed, more, startedAt, perSecond: Number(perSecond) });
   });

@@ -7,6 +7,7 @@ import { cell } from "./cell.ts";
 import { publish } from "./live.ts";
 import { hasAccounts, isFirstRun, isPortal } from "./page-facts.ts";
 import { takeLink } from "./portal-session.ts";
+import { setRelayTime } from "./relay-time.ts";
 import { readToken, token } from "./token.ts";
 
 export type PageSession =
@@ -38,7 +39,11 @@ async function auth<T>(method: string, path: string, body?: unknown): Promise<T>
     const text = body === undefined ? undefined : JSON.stringify(body);
     const response = await send(method, path, { headers, body: text, credentials: "same-origin" });
     if (response.status === 204) return undefined as T;
-    if (response.ok) return ((await response.json()) as { data: T }).data;
+    if (response.ok) {
+      const { data, meta } = (await response.json()) as { data: T; meta: { timestamp: string } };
+      setRelayTime(meta.timestamp);
+      return data;
+    }
     const refusal = await refusalOf(response);
     if (refusal.status !== 429 || tries >= 4) throw refusal;
     await waitOut(refusal, tries);
@@ -78,7 +83,6 @@ export async function logIn(username: string, password: string, code: string | u
 export async function paste(text: string): Promise<void> {
   const read = readToken(text.trim());
   if (read === undefined) throw new Error("This is not a token: a JWT has three parts with dots between them.");
-  if (read.expiresAt <= Date.now()) throw new Error("This token has expired.");
   token.set(read);
   try {
     await ask("GET", "/api-keys?limit=1");
