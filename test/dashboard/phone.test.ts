@@ -1,7 +1,7 @@
 // The page on a phone: how much of it the header takes.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, picture, setUp, useBrowser } from "./browser.ts";
+import { expectAccessible, logIn, picture, setUp, useBrowser } from "./browser.ts";
 
 const browser = useBrowser();
 let relay: TestRelay;
@@ -30,5 +30,18 @@ describe.skipIf(browser.missing !== undefined)(`the page on a phone (${browser.m
       await picture(page, `phone-${view.split("/").at(-1)}`, false);
     }
     expect(complaints).toEqual([]);
+  });
+
+  it("has forms that are no wider than it, however long the event names are", async () => {
+    const body = { url: "https://127.0.0.1:9/a", events: ["*", "t".repeat(128)], description: "Long" };
+    const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body });
+    await using screen = await browser.open(relay, { width: 360, scheme: "light" });
+    await logIn(relay, screen);
+    await screen.go(`k/key_1/subscriptions/${made.json.data.id}`, "Long");
+    await screen.page.getByRole("button", { name: "Edit" }).click();
+    const [content, shown] = await screen.page
+      .getByRole("dialog")
+      .evaluate(({ scrollWidth, clientWidth }) => [scrollWidth, clientWidth] as const);
+    expect(content).toBeLessThanOrEqual(shown);
   });
 });
