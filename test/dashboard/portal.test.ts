@@ -207,6 +207,24 @@ describe.skipIf(browser.missing !== undefined)(`in a frame (${browser.missing ??
     await frame.getByText("Events accepted").waitFor({ timeout: 8_000 });
   });
 
+  it("goes on where somebody is at work when a fresh link comes", async () => {
+    await using screen = await browser.open(relay);
+    const frame = await framed(screen, await linkTo("manage"));
+    await frame.getByRole("link", { name: "Subscriptions" }).click();
+    await frame.getByRole("button", { name: "Create subscription" }).click();
+    await frame.getByLabel("Description").fill("Typed with care");
+    const url = await linkTo("manage");
+    await screen.page.evaluate(`document.querySelector("iframe").src = ${JSON.stringify(url)}`);
+    await expect.poll(() => frame.url(), { timeout: 5_000 }).toBe(`${relay.url}/portal#/k/key_1/subscriptions`);
+    expect(await frame.getByLabel("Description").inputValue()).toBe("Typed with care");
+    // The fresh one is in use: the one before it may end.
+    const sent = screen.page.waitForRequest((request) => request.url().endsWith("/stats?range=24h"));
+    await frame.getByRole("button", { name: "Cancel" }).click();
+    await frame.getByRole("link", { name: "Overview" }).click();
+    await frame.getByRole("link", { name: "Subscriptions" }).click();
+    expect((await sent).headers()["authorization"]).toBe(`Bearer ${url.split("#link=")[1]}`);
+  });
+
   it("takes a fresh link from the page around it, says when one has ended, and opens without one for nobody", async () => {
     await using screen = await browser.open(relay);
     const frame = await framed(screen, `${relay.url}/portal`);

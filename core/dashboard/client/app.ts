@@ -43,7 +43,7 @@ export const App = part(() => {
       // Another person begins anew: nothing that the last one has typed is shown to them.
       return el.div(
         null,
-        Inside({ key: now.sub ?? "" }),
+        Inside({ key: now.who ?? "" }),
         StepUp({}),
         now.ended !== undefined && LoginAgain({ note: now.ended }),
       );

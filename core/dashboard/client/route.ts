@@ -4,6 +4,7 @@
  */
 import { cell } from "./cell.ts";
 import { spent } from "./api.ts";
+import { isPortal } from "./page-facts.ts";
 
 export interface PagePlace {
   /** `["k", "key_1", "events"]` */
@@ -29,8 +30,9 @@ export const place = cell<PagePlace>(read());
 /** Set when another view is opened: its main heading takes the focus, so that it is read out. */
 export const arrived = { focus: false };
 
-/** Reads the current address. */
+/** Reads the current address. A link that comes into it is no view: the session takes it out. */
 function follow(): void {
+  if (isPortal && location.hash.startsWith("#link=")) return;
   const before = place.now.parts.join("/");
   const next = read();
   if (next.parts.join("/") !== before) {
@@ -61,6 +63,11 @@ export function refine(query: Query): void {
   const here = read();
   history.replaceState(null, "", to(here.parts, { ...here.query, ...query }));
   follow();
+}
+
+/** Puts the address of the current view back. */
+export function stay(): void {
+  history.replaceState(null, "", to(place.now.parts, place.now.query));
 }
 
 /** Replaces the address, whatever it was, without a step in the history. */

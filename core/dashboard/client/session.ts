@@ -19,7 +19,7 @@ export type PageSession =
   /** The portal without a link, or after it. */
   | { readonly kind: "closed"; readonly note: string }
   /** `ended`: what is told while the same person must log in again; what the page shows is kept, and hidden. */
-  | { readonly kind: "open"; readonly sub: string | undefined; readonly ended?: string };
+  | { readonly kind: "open"; readonly who: string | undefined; readonly ended?: string };
 
 export const session = cell<PageSession>({ kind: "starting" });
 /** Set while a second factor is asked for; the dialog calls it with the result. */
@@ -54,11 +54,14 @@ function take({ token: text }: Granted): void {
   token.set(readToken(text));
 }
 
+/** Each portal link has a name of its own: its key stays the same. */
+const who = (): string | undefined => (isPortal ? token.now?.keys[0] : token.now?.sub);
+
 /** The login is done: what follows is a view of its own, or the one that was kept, which is read again. */
 function enter(): void {
   spent.count = 0;
   const kept = session.now.kind === "open";
-  session.set({ kind: "open", sub: token.now?.sub });
+  session.set({ kind: "open", who: who() });
   if (kept) publish({ event: "again" });
 }
 
@@ -175,7 +178,7 @@ export async function begin(): Promise<void> {
   if (!hasAccounts) return session.set({ kind: "paste" });
   if (isFirstRun) return session.set({ kind: "setup" });
   try {
-    session.set((await renew()) ? { kind: "open", sub: token.now?.sub } : { kind: "login" });
+    session.set((await renew()) ? { kind: "open", who: who() } : { kind: "login" });
   } catch (error) {
     session.set({ kind: "login", note: (error as Error).message });
   }
