@@ -93,7 +93,8 @@ async function make(): Promise<Packed> {
   for (const { name, file, tail = "" } of Object.values(LIBRARIES))
     sources.push({ base: name, end: "js", type: JAVASCRIPT, text: (await library(file)) + tail });
   sources.push({ base: "receivers", end: "js", type: JAVASCRIPT, text: await receiversModule() });
-  const css = (await library("uplot/dist/uPlot.min.css")) + (await readFile(join(folder, "style.css"), "utf8"));
+  const own = await readFile(join(folder, "style.css"), "utf8");
+  const css = (await library("uplot/dist/uPlot.min.css")) + squeezeStyle(own);
   sources.push({ base: "style", end: "css", type: "text/css; charset=utf-8", text: css });
   const icon = await readFile(join(folder, "icon.svg"), "utf8");
   sources.push({ base: "icon", end: "svg", type: "image/svg+xml", text: icon });
@@ -140,9 +141,22 @@ function plain(source: string): string {
   }
 }
 
-/** Removes comment lines, indentation and the white space that stripped types leave. No text literal spans lines. */
+/**
+ * Removes comment lines, indentation and the white space that stripped types leave. No text literal spans lines, or has
+ * three blanks in a row.
+ */
 const squeeze = (text: string): string =>
   text
     .replaceAll(/^[ \t]*(?:\/\*\*[^]*?\*\/|\/\/.*)$/gm, "")
     .replaceAll(/^[ \t]+|[ \t]+$/gm, "")
+    .replaceAll(/ {3,}/g, " ")
     .replaceAll(/\n{2,}/g, "\n");
+
+/** Removes comments and most white space. No text of the stylesheet has two blanks in a row. */
+const squeezeStyle = (css: string): string =>
+  css
+    .replaceAll(/\/\*[^]*?\*\//g, "")
+    .replaceAll(/\s+/g, " ")
+    .replaceAll(/ ?([{};,]) ?/g, "$1")
+    .replaceAll(";}", "}")
+    .replaceAll(/: /g, ":");
