@@ -240,6 +240,12 @@ describe.concurrent("relay secrets rekey", () => {
   );
 });
 
+/** What each record of a subscription has. */
+const WHOLE = {
+  ...{ keyId: "k", url: "https://x/", events: ["*"], status: "active", generation: 1 },
+  ...{ createdAt: 0, updatedAt: 0 },
+};
+
 describe("sealing anew", () => {
   it("names what no key opens, seals the rest, and leaves what is current alone", async () => {
     const keys = makeKeys({ master: key(2), signing: key(9), publishToken: "t", older: [key(1)] });
@@ -248,10 +254,7 @@ describe("sealing anew", () => {
     const put = (id: string, byte: number): void => {
       const sealed = sealer(byte).seal("whsec_x", secretAad("k", id, 1));
       const secrets = [{ version: 1, sealed, createdAt: 0 }];
-      store.rows.set(
-        subscriptionKey("k", id),
-        JSON.stringify({ id, keyId: "k", url: "https://x/", events: ["*"], status: "active", generation: 1, secrets }),
-      );
+      store.rows.set(subscriptionKey("k", id), JSON.stringify({ ...WHOLE, id, secrets }));
     };
     put("sub_old", 1);
     put("sub_new", 2);
@@ -272,7 +275,8 @@ describe("sealing anew", () => {
     const store = shelf();
     const place = subscriptionKey("k", "sub_1");
     const record = {
-      ...{ id: "sub_1", keyId: "k", url: "https://x/", events: ["*"], status: "active", generation: 1 },
+      ...WHOLE,
+      id: "sub_1",
       secrets: [{ version: 1, sealed: before.seal("whsec_x", secretAad("k", "sub_1", 1)), createdAt: 0 }],
       clientCertificate: { cert: "PEM", sealedKey: before.seal("a key", clientKeyAad("k", "sub_1")) },
       oauth2: { clientId: "me", sealedSecret: before.seal("a secret", clientSecretAad("k", "sub_1")) },
@@ -292,12 +296,9 @@ describe("sealing anew", () => {
     const place = subscriptionKey("k", "sub_1");
     const record = (url: string) =>
       JSON.stringify({
+        ...WHOLE,
         id: "sub_1",
-        keyId: "k",
         url,
-        events: ["*"],
-        status: "active",
-        generation: 1,
         secrets: [
           {
             version: 1,

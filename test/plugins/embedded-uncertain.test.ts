@@ -26,8 +26,17 @@ it("a change that happened although its commit was uncertain is seen by caches",
     systemClock(),
   );
   using cache = createSubscriptionCache(storage);
+  const whole = {
+    keyId: "key_1",
+    url: "https://x/",
+    events: ["*"],
+    secrets: [],
+    generation: 1,
+    createdAt: 0,
+    updatedAt: 0,
+  };
   const put = (id: string, status: string) =>
-    storage.commit([{ op: "put", key: subscriptionKey("key_1", id), value: JSON.stringify({ id, status }) }]);
+    storage.commit([{ op: "put", key: subscriptionKey("key_1", id), value: JSON.stringify({ ...whole, id, status }) }]);
   await put("sub_a", "active");
   expect(await cache.of("key_1")).toMatchObject([{ status: "active" }]);
   answers = false;
