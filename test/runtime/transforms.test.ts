@@ -41,7 +41,7 @@ export default defineRelay({
     polluted: () => ({ polluted: {}.polluted ?? null, text: String({}) }),
     count: () => ({ runs: ++runs }),
     secret: () => { throw new Error("it is hush-hush"); },
-    timer: () => { setTimeout(() => { for (;;); }); return { ok: true }; },
+    timer: () => { setImmediate(() => { for (;;); }); return { ok: true }; },
     rest: async () => { await null; for (;;); },
     cut: () => { throw new Error("x".repeat(276) + " hush-hush"); },
     print: () => { console.log("x".repeat(1e6)); console.error("y".repeat(1e6)); return { printed: true }; },
