@@ -40,7 +40,7 @@ interface Ended {
   readonly ended: string;
 }
 
-/** Why a backup cannot become whole, in words for whoever takes it. */
+/** A backup ends before it is whole. The message says why, and is shown to the person who asked for the backup. */
 export class BackupEnded extends StorageError {}
 
 /** The line for a reader who must not take what came before for a whole backup. */

@@ -24,7 +24,7 @@ export function processEnvironment(): CliEnvironment {
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") {
       if (around.unread !== undefined) around.say(`relay: ${around.unread.message}`);
-      // A reader that closes the pipe early (`| head`) is not an error where the output is all that is asked for.
+      // For a command that only prints, a reader that closes the pipe early (`| head`) is no error.
       process.exit(around.unread?.exitCode ?? EX_OK);
     }
     stderr.write(`relay: the output cannot be written (${error.code ?? error.message}): it is not whole\n`);

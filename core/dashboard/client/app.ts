@@ -40,7 +40,7 @@ export const App = part(() => {
     case "closed":
       return Closed({ note: now.note });
     case "open":
-      // Another person begins anew: nothing that the last one has typed is shown to them.
+      // The key makes a new page when another person logs in, so that they do not see what the person before has typed.
       return el.div(
         null,
         Inside({ key: now.who ?? "" }),
