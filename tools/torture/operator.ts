@@ -26,6 +26,8 @@ export interface Operator {
 }
 
 /** A deletion waits for a silent node for 15 s. */
+/** The longest overlap that a rotation asks for, ms. */
+export const LONGEST_OVERLAP_MS = 1_000;
 const PATIENCE_MS = 20_000;
 /** Who work at once, and how many subscriptions of each come and go. */
 const WORKERS = 3;
@@ -148,7 +150,7 @@ export function openOperator(options: OperatorOptions): Operator {
   }
 
   async function rotate(subject: Subject): Promise<void> {
-    const overlapSeconds = random.pick([0, 1]);
+    const overlapSeconds = random.pick([0, LONGEST_OVERLAP_MS / 1_000]);
     subject.untold = true;
     const asked = performance.now();
     const answer = await ask("POST", hook(subject, "/rotate-secret"), { overlapSeconds });

@@ -37,6 +37,8 @@ export interface Receivers extends AsyncDisposable {
 const SLOW_MS = 900;
 /** What was sent before a promise may be read so much after it. */
 const LAG_MS = 1_000;
+/** A request may have been signed so long before it is read. */
+export const SIGNED_BEFORE_MS = TIMEOUT_MS + LAG_MS;
 /** A connection that ends so soon after a request was read had ended before, on a busy machine. */
 const HUNG_UP_MS = 200;
 
@@ -60,7 +62,7 @@ export async function openReceivers(random: Random): Promise<Receivers> {
     const id = String(headers["webhook-id"]);
     const where = `${id} at ${subject.number}`;
     // An attempt is signed when it begins, and may wait for its connection until it times out.
-    const signedAt = now - TIMEOUT_MS - LAG_MS;
+    const signedAt = now - SIGNED_BEFORE_MS;
     const fault = signatureFault(subject, body, headers, signedAt);
     if (fault !== undefined)
       doubts.push({ text: `${where} ${fault.text}`, from: signedAt, to: now, rotated: fault.rotated });

@@ -9,9 +9,10 @@ import { verifyStorage, type Verification } from "../../core/maintenance/verify-
 import type { Delivery } from "../../core/model/delivery.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import { leftIn, sentAfterErasure, type Erasures } from "./erasures.ts";
+import { LONGEST_OVERLAP_MS } from "./operator.ts";
 import { sleep } from "./process.ts";
 import type { Published } from "./publications.ts";
-import type { Receivers } from "./receivers.ts";
+import { SIGNED_BEFORE_MS, type Doubt, type Receivers } from "./receivers.ts";
 import { KEYS, RETRY } from "./relay.ts";
 import { ENDS, FREEZES, requestsSeen, STEPS, type SeenIn } from "./requests.ts";
 import type { Entry, Subject } from "./subject.ts";
@@ -59,7 +60,7 @@ function patient(storage: Storage): Storage {
 
 /** Opens the storage as the next process would; no relay may use it. */
 export async function verify(evidence: Evidence): Promise<Verdict> {
-  const { config, ledger, receivers, erasures, subjects, timeline, failing } = evidence;
+  const { config, ledger, receivers, erasures, subjects, timeline, leaseMs, failing } = evidence;
   const env = {
     RELAY_MASTER_KEY: KEYS.master,
     RELAY_SIGNING_KEY: KEYS.signing,
@@ -69,18 +70,30 @@ export async function verify(evidence: Evidence): Promise<Verdict> {
   const storage = await openStorage(plan, processEnvironment());
   const violations: string[] = [...receivers.wrong];
   for (const { text, from, to, rotated } of receivers.doubts) {
-    // A process that begins after the clock was set back cannot know how long ago a rotation was: it gives the overlap anew.
-    const anew =
-      rotated !== undefined &&
-      timeline.within(rotated.from, rotated.to, STEPS).length > 0 &&
-      timeline.within(rotated.to, to, ENDS).length > 0;
-    if (!anew && timeline.within(from - 1_000, to, FREEZES).length === 0) violations.push(text);
+    if (rotated !== undefined && overlapsAnew(rotated, to)) continue;
+    if (timeline.within(from - 1_000, to, FREEZES).length === 0) violations.push(text);
   }
   /** Bodies by key and event id. */
   const stored = new Map<string, string>();
   const refs = new Set<string>();
   const byId = new Map(subjects.flatMap((subject) => (subject.id === undefined ? [] : [[subject.id, subject]])));
   let overdue = 0;
+
+  /**
+   * A process that begins after the clock was set back cannot know how long ago a rotation was: it gives the overlap anew,
+   * from the first delivery that it signs on, and no longer. Where several nodes share a storage, each has its own first one.
+   */
+  function overlapsAnew(rotated: NonNullable<Doubt["rotated"]>, at: number): boolean {
+    const stepped = timeline.within(rotated.from, rotated.to, STEPS).length > 0;
+    const ended = timeline.within(rotated.to, at, ENDS).map((span) => span.from);
+    if (!stepped || ended.length === 0) return false;
+    if (leaseMs > 0) return true;
+    const began = Math.max(...ended);
+    const first = Math.min(
+      ...receivers.doubts.filter((one) => one.rotated === rotated && one.to >= began).map(({ to }) => to),
+    );
+    return at - first <= LONGEST_OVERLAP_MS + SIGNED_BEFORE_MS;
+  }
 
   function delivery(event: RelayEvent, one: Delivery | undefined, sub: string): void {
     const where = `${event.id} at ${byId.get(sub)?.number ?? sub}`;
