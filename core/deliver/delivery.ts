@@ -10,7 +10,7 @@ import type { Attempt, Outcome } from "../model/attempt.ts";
 import type { Delivery, Due } from "../model/delivery.ts";
 import { DamagedRecordError, LeaseLostError } from "../model/errors.ts";
 import { dueKey } from "../model/keys.ts";
-import type { Subscription } from "../model/subscription.ts";
+import { MOST_ATTEMPTS, type Subscription } from "../model/subscription.ts";
 import type { Change, Lease } from "../ports/storage.ts";
 import type { DeliveryDeps } from "./dependencies.ts";
 import { endDamaged } from "./end-damaged.ts";
@@ -30,7 +30,6 @@ import { loadRecord } from "./load-record.ts";
 import type { Slot } from "./slots.ts";
 import { endedBy, FRESH_MS, outcomeOf } from "../records/ended-by.ts";
 
-const MOST_ATTEMPTS = 5; // that any policy may ask for
 /** One object per delivery, with methods on the prototype, because closures cost more. */
 export class DeliveryRun {
   readonly #lease: Lease;

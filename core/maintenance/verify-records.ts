@@ -6,7 +6,7 @@ import type { Attempt } from "../model/attempt.ts";
 import type { Delivery } from "../model/delivery.ts";
 import { bodyData, decodeEvent, type RelayEvent } from "../model/event.ts";
 import * as keys from "../model/keys.ts";
-import { isLive } from "../model/subscription.ts";
+import { isLive, MOST_ATTEMPTS } from "../model/subscription.ts";
 import type { Entry } from "../ports/storage.ts";
 import { readEvent, readRecord, unlessDamaged } from "../records/damage.ts";
 import { erasedAt } from "../records/erased-id.ts";
@@ -29,8 +29,6 @@ import {
  * be read.
  */
 export type Check = (entry: Entry, storage: Readable) => Promise<string | undefined> | string | undefined;
-
-const MOST_ATTEMPTS = 5;
 
 /** Checks an event with all of its deliveries; one without an attempt is built from its due line. */
 export async function checkEvent(

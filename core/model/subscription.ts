@@ -51,6 +51,8 @@ export interface RetrySettings {
   readonly delaysMs?: readonly number[];
 }
 
+/** The most attempts of one cycle that any policy may ask for. */
+export const MOST_ATTEMPTS = 5;
 export const DEFAULT_RETRY: Backoff = { attempts: 5, firstDelayMs: 5_000, factor: 4, maxDelayMs: 3_600_000 };
 /** Most waits of a schedule: five attempts in all. */
 export const MOST_DELAYS = 4;
