@@ -6,7 +6,7 @@ import type { Kind, Publications } from "./publications.ts";
 import { sleep } from "./process.ts";
 import type { Receivers } from "./receivers.ts";
 import { accessToken, TIMEOUT_MS, type Relay } from "./relay.ts";
-import { told, type Subject } from "./subject.ts";
+import { LONGEST_OVERLAP_MS, told, type Subject } from "./subject.ts";
 
 export interface Operator {
   /** Makes a subscription, again and again until the answer is there. */
@@ -26,8 +26,6 @@ export interface Operator {
 }
 
 /** A deletion waits for a silent node for 15 s. */
-/** The longest overlap that a rotation asks for, ms. */
-export const LONGEST_OVERLAP_MS = 1_000;
 const PATIENCE_MS = 20_000;
 /** Who work at once, and how many subscriptions of each come and go. */
 const WORKERS = 3;

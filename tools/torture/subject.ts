@@ -2,6 +2,9 @@
 import { verifyHex, verifyStandard } from "../../core/signing/verify.ts";
 import type { Random } from "./random.ts";
 
+/** The longest overlap that a rotation asks for, ms. */
+export const LONGEST_OVERLAP_MS = 1_000;
+
 export type Mood = "well" | "failing" | "slow" | "hanging" | "forgetful" | "busy" | "torn" | "wild";
 export const MOODS: readonly Mood[] = [
   "well",

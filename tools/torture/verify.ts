@@ -9,13 +9,12 @@ import { verifyStorage, type Verification } from "../../core/maintenance/verify-
 import type { Delivery } from "../../core/model/delivery.ts";
 import type { RelayEvent } from "../../core/model/event.ts";
 import { leftIn, sentAfterErasure, type Erasures } from "./erasures.ts";
-import { LONGEST_OVERLAP_MS } from "./operator.ts";
 import { sleep } from "./process.ts";
 import type { Published } from "./publications.ts";
 import { SIGNED_BEFORE_MS, type Doubt, type Receivers } from "./receivers.ts";
 import { KEYS, RETRY } from "./relay.ts";
 import { ENDS, FREEZES, requestsSeen, STEPS, type SeenIn } from "./requests.ts";
-import type { Entry, Subject } from "./subject.ts";
+import { LONGEST_OVERLAP_MS, type Entry, type Subject } from "./subject.ts";
 
 export interface Verdict {
   readonly survey: Verification;
