@@ -229,8 +229,7 @@ describe.skipIf(missing !== undefined)(`RabbitMQ as a source (${missing ?? "a re
     expect(desk.told).toEqual([]);
     const letters = await newQueue();
     await channel.bindQueue(letters, "late", "");
-    await until(() => desk.told.length === 1);
-    expect(started.readiness?.()).toBeUndefined();
+    await until(() => desk.told.length === 1 && started.readiness?.() === undefined);
     expect(await waiting(letters)).toBe(poison.length);
     await started.stop();
     expect(await waiting(queue)).toBe(0);
