@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../../tools/free-port.ts";
 import { findProgram } from "./needs.ts";
-import { until } from "./until.ts";
+import { eventually } from "./until.ts";
 
 export interface RedisOptions {
   /** Lines of its configuration: `{ appendonly: "yes" }`. */
@@ -97,15 +97,29 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   };
 }
 
+/** Servers know each other within this time even on a machine that does much else, ms. */
+const MOST_MS = 20_000;
+
+/** Calls at most once in `ms`, at the first time at once. */
+function every(ms: number, call: () => Promise<void>): () => Promise<void> {
+  let last = -Infinity;
+  return async () => {
+    if (performance.now() - last < ms) return;
+    last = performance.now();
+    await call();
+  };
+}
+
 const SERVER_ONLY = new Set(["save", "appendonly", "repl-diskless-sync-delay"]);
 
 /** A replica that has caught up with its master. */
 export async function startReplica(master: RedisServer, options: RedisOptions = {}): Promise<RedisServer> {
-  const replica = await startRedis({
-    ...options,
-    config: { ...options.config, replicaof: `127.0.0.1 ${master.port}` },
-  });
-  await until(async () => (await replica.command("INFO", "replication")).includes("master_link_status:up"));
+  const config = { ...options.config, replicaof: `127.0.0.1 ${master.port}` };
+  await using started = new AsyncDisposableStack();
+  const replica = started.use(await startRedis({ ...options, config }));
+  const info = (): Promise<string> => replica.command("INFO", "replication");
+  await eventually("the replica has caught up", async () => (await info()).includes("master_link_status:up"), MOST_MS);
+  started.move();
   return replica;
 }
 
@@ -116,8 +130,11 @@ export async function startSentinel(master: RedisServer, quorum = 1): Promise<Re
     "sentinel down-after-milliseconds": "mymaster 500",
     "sentinel failover-timeout": "mymaster 2000",
   };
-  const sentinel = await startRedis({ sentinel: true, config });
-  await until(async () => (await sentinel.command("SENTINEL", "replicas", "mymaster")).includes("flags"));
+  await using started = new AsyncDisposableStack();
+  const sentinel = started.use(await startRedis({ sentinel: true, config }));
+  const replicas = (): Promise<string> => sentinel.command("SENTINEL", "replicas", "mymaster");
+  await eventually("the sentinel knows a replica", async () => (await replicas()).includes("flags"), MOST_MS);
+  started.move();
   return sentinel;
 }
 
@@ -125,27 +142,35 @@ export async function startSentinel(master: RedisServer, quorum = 1): Promise<Re
 export async function startCluster(size = 3): Promise<readonly RedisServer[]> {
   // By itself a node takes its port + 10,000 for the others, where an outgoing connection of anybody may stand.
   const buses = await Promise.all(Array.from({ length: size }, () => freePort()));
-  const nodes = await Promise.all(
-    buses.map((bus) =>
-      startRedis({
-        config: { "cluster-enabled": "yes", "cluster-node-timeout": "1000", "cluster-port": String(bus) },
-      }),
-    ),
-  );
+  await using started = new AsyncDisposableStack();
+  const nodes: RedisServer[] = [];
+  for (const bus of buses) {
+    const config = { "cluster-enabled": "yes", "cluster-node-timeout": "1000", "cluster-port": String(bus) };
+    nodes.push(started.use(await startRedis({ config })));
+  }
   for (const [i, node] of nodes.entries()) {
     const first = Math.floor((16_384 * i) / size);
     const last = Math.floor((16_384 * (i + 1)) / size) - 1;
     await node.command("CLUSTER", "ADDSLOTSRANGE", String(first), String(last));
     await node.command("CLUSTER", "SET-CONFIG-EPOCH", String(i + 1));
   }
-  for (const node of nodes.slice(1))
-    await node.command("CLUSTER", "MEET", "127.0.0.1", String((nodes[0] as RedisServer).port), String(buses[0]));
-  for (const node of nodes) {
-    await until(async () => {
-      const info = await node.command("CLUSTER", "INFO");
-      return info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${size}`);
-    });
-  }
+  const info = (node: RedisServer): Promise<string> => node.command("CLUSTER", "INFO");
+  const [seed, ...others] = nodes as [RedisServer, ...RedisServer[]];
+  // A node forgets within a second whom it has not been able to greet.
+  const meet = every(1_000, async () => {
+    for (const node of others) {
+      if ((await info(node)).includes(`cluster_known_nodes:${size}`)) continue;
+      await node.command("CLUSTER", "MEET", "127.0.0.1", String(seed.port), String(buses[0]));
+    }
+  });
+  const complete = (text: string): boolean =>
+    text.includes("cluster_state:ok") && text.includes(`cluster_known_nodes:${size}`);
+  const agreed = async (): Promise<boolean> => {
+    await meet();
+    return (await Promise.all(nodes.map(info))).every(complete);
+  };
+  await eventually("the nodes are a cluster", agreed, MOST_MS);
+  started.move();
   return nodes;
 }
 
