@@ -97,6 +97,36 @@ export function useBrowser(): {
   };
 }
 
+/**
+ * One relay for a test file, on which somebody has logged in, and pages of theirs.
+ * @param start called before the file's tests; what it keeps ends after them
+ */
+export function useLoggedIn(start: (kept: AsyncDisposableStack) => Promise<TestRelay>): {
+  readonly missing: string | undefined;
+  readonly state: State;
+  open(look?: Look): Promise<Screen>;
+} {
+  const browser = useBrowser();
+  const kept = new AsyncDisposableStack();
+  let relay: TestRelay;
+  let state: State;
+  beforeAll(async () => {
+    if (missing !== undefined) return;
+    relay = await start(kept);
+    await using screen = await browser.open(relay);
+    await setUp(relay, screen);
+    state = await screen.page.context().storageState();
+  }, 240_000);
+  afterAll(() => kept.disposeAsync());
+  return {
+    missing,
+    get state() {
+      return state;
+    },
+    open: (look) => browser.open(relay, look, state),
+  };
+}
+
 /** Keeps a picture of the page as it stands, where `RELAY_PICTURES=on` asks for it. */
 export async function picture(page: Page, name: string, whole = true): Promise<void> {
   if (!pictures) return;

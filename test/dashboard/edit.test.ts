@@ -1,23 +1,15 @@
 // The edit form of a subscription, while somebody else changes the same subscription.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+import { expectAccessible, useLoggedIn, type Screen } from "./browser.ts";
 
-const browser = useBrowser();
 let relay: TestRelay;
 let receiver: Receiver;
-let state: State;
-beforeAll(async () => {
-  if (browser.missing !== undefined) return;
-  [relay, receiver] = await Promise.all([startRelay(), startReceiver()]);
-  await using screen = await browser.open(relay);
-  await setUp(relay, screen);
-  state = await screen.page.context().storageState();
-});
-afterAll(async () => {
-  await receiver?.close();
-  await relay?.[Symbol.asyncDispose]();
+const browser = useLoggedIn(async (kept) => {
+  receiver = kept.use(await startReceiver());
+  relay = kept.use(await startRelay());
+  return relay;
 });
 
 let keys = 0;
@@ -37,7 +29,7 @@ async function subscribe(more: object) {
   };
 }
 async function edit(view: string): Promise<Screen> {
-  const screen = await browser.open(relay, undefined, state);
+  const screen = await browser.open();
   await screen.go(view, "Shared");
   await screen.page.getByRole("button", { name: "Edit" }).click();
   await screen.page.getByRole("dialog").waitFor();

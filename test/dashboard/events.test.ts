@@ -1,27 +1,18 @@
 // Events and their deliveries: looked for, looked into, sent again, and seen as they happen.
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, picture, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+import { expectAccessible, picture, useLoggedIn } from "./browser.ts";
 
-const browser = useBrowser();
 let relay: TestRelay;
 let receiver: Receiver;
-let state: State;
-beforeAll(async () => {
-  if (browser.missing !== undefined) return;
-  receiver = await startReceiver();
-  relay = await startRelay();
-  await using screen = await browser.open(relay);
-  await setUp(relay, screen);
-  state = await screen.page.context().storageState();
+const browser = useLoggedIn(async (kept) => {
+  receiver = kept.use(await startReceiver());
+  relay = kept.use(await startRelay());
+  return relay;
 });
-afterAll(async () => {
-  await receiver?.close();
-  await relay?.[Symbol.asyncDispose]();
-});
-const open = (): Promise<Screen> => browser.open(relay, undefined, state);
+const { open } = browser;
 
 let keys = 0;
 async function subscribed(path: string, more: object = {}) {
@@ -40,14 +31,22 @@ async function published(
   data: string = '{"amount":12.50}',
 ): Promise<string> {
   const { id } = (await relay.publish(`{"type":"${type}","keyId":"${keyId}","data":${data}}`)).json.data;
-  await expect
+  await hasStatus(keyId, id, status);
+  return id;
+}
+
+const hasStatus = (keyId: string, id: string, status: string): Promise<void> =>
+  expect
     .poll(async () => (await relay.call("GET", `/api-keys/${keyId}/events/${id}`)).json.data.status, {
       timeout: 10_000,
       interval: 20,
     })
     .toBe(status);
-  return id;
-}
+
+const isList =
+  (keyId: string) =>
+  ({ pathname }: URL): boolean =>
+    pathname === `/api-keys/${keyId}/events`;
 
 describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in Chromium"})`, () => {
   it("appear by themselves, and so do their attempts", async () => {
@@ -68,15 +67,12 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await using screen = await open();
     const { page } = screen;
     const [answered, answering] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    await page.route(
-      ({ pathname }) => pathname === `/api-keys/${keyId}/events`,
-      async (route) => {
-        const response = await route.fetch();
-        answered.resolve();
-        await answering.promise;
-        await route.fulfill({ response });
-      },
-    );
+    await page.route(isList(keyId), async (route) => {
+      const response = await route.fetch();
+      answered.resolve();
+      await answering.promise;
+      await route.fulfill({ response });
+    });
     await screen.go(`k/${keyId}/events`, "Events");
     await page.getByText("live", { exact: true }).waitFor();
     await answered.promise;
@@ -146,7 +142,7 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     const keyId = `key_${++keys}`;
     await using screen = await open();
     const inZone = async (timezoneId: string) =>
-      await (await screen.page.context().browser()!.newContext({ storageState: state, timezoneId })).newPage();
+      await (await screen.page.context().browser()!.newContext({ storageState: browser.state, timezoneId })).newPage();
     const [newYork, tokyo] = [await inZone("America/New_York"), await inZone("Asia/Tokyo")];
     const sinces: (string | null)[] = [];
     for (const page of [newYork, tokyo])

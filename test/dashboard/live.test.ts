@@ -1,20 +1,14 @@
 // The sign that says whether a view is live: it never claims that while what is shown may be old.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, picture, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+import { expectAccessible, picture, useLoggedIn, type Screen } from "./browser.ts";
 
-const browser = useBrowser();
 let relay: TestRelay;
-let state: State;
-beforeAll(async () => {
-  if (browser.missing !== undefined) return;
-  relay = await startRelay();
-  await using screen = await browser.open(relay);
-  await setUp(relay, screen);
-  state = await screen.page.context().storageState();
+const browser = useLoggedIn(async (kept) => {
+  relay = kept.use(await startRelay());
+  return relay;
 });
-afterAll(() => relay?.[Symbol.asyncDispose]());
-const open = (): Promise<Screen> => browser.open(relay, undefined, state);
+const { open } = browser;
 const publish = async (keyId: string): Promise<string> =>
   (await relay.publish({ type: "deposit:paid", keyId, data: 1 })).json.data.id;
 const live = ({ page }: Screen) => page.getByText("live", { exact: true });

@@ -1,25 +1,24 @@
 // How every view looks: at 360 and 1280 px, dark and light, judged by axe and kept as pictures; and how soon it is there.
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, picture, setUp, useBrowser, type State } from "./browser.ts";
+import { expectAccessible, picture, useLoggedIn } from "./browser.ts";
 
-const browser = useBrowser();
 const EVENTS = Number(process.env["EVENTS"] ?? 100_000);
 let relay: TestRelay;
 let receiver: Receiver;
-let state: State;
 let views: readonly (readonly [name: string, view: string, heading: string | RegExp])[] = [];
 
-beforeAll(async () => {
-  if (browser.missing !== undefined) return;
-  receiver = await startReceiver({
-    script: ({ path }) =>
-      path.startsWith("/bank")
-        ? { do: "reply", status: 502, body: '{"error":"upstream is <down>"}' }
-        : { do: "reply", status: 200, body: '{"ok":true}' },
-  });
-  relay = await startRelay();
+const browser = useLoggedIn(async (kept) => {
+  receiver = kept.use(
+    await startReceiver({
+      script: ({ path }) =>
+        path.startsWith("/bank")
+          ? { do: "reply", status: 502, body: '{"error":"upstream is <down>"}' }
+          : { do: "reply", status: 200, body: '{"ok":true}' },
+    }),
+  );
+  relay = kept.use(await startRelay());
   const subscribe = async (path: string, events: readonly string[], more: object) =>
     (await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(path), events, ...more } })).json
       .data.id as string;
@@ -43,9 +42,6 @@ beforeAll(async () => {
   }
   const status = async () => (await relay.call("GET", `/api-keys/key_1/events/${failed}`)).json.data.status;
   await vi.waitFor(async () => expect(await status()).toBe("failed"), { timeout: 60_000, interval: 20 });
-  await using screen = await browser.open(relay);
-  await setUp(relay, screen);
-  state = await screen.page.context().storageState();
   views = [
     ["overview", "k/key_1/overview", "Overview"],
     ["subscriptions", "k/key_1/subscriptions", "Subscriptions"],
@@ -60,15 +56,12 @@ beforeAll(async () => {
     ["keys", "keys", "API keys"],
     ["nothing", "k/key_1/nothing", "Nothing here"],
   ];
-}, 240_000);
-afterAll(async () => {
-  await receiver?.close();
-  await relay?.[Symbol.asyncDispose]();
+  return relay;
 });
 
 describe.skipIf(browser.missing !== undefined)(`every view (${browser.missing ?? "in Chromium"})`, () => {
   it.each([1280, 360])("is in order at %i px, light and dark", async (width) => {
-    await using screen = await browser.open(relay, { width, scheme: "light" }, state);
+    await using screen = await browser.open({ width, scheme: "light" });
     const { page, complaints } = screen;
     /** A scheme changes colours and nothing else: all else is judged once. */
     const judge = async (name: string, whole = true): Promise<void> => {
@@ -104,7 +97,7 @@ describe.skipIf(browser.missing !== undefined)(`every view (${browser.missing ??
     await relay.publish(JSON.stringify(batch.slice(0, 30).map((event) => ({ ...event, keyId: "key_few" }))));
     /** Cold, as somebody sees it who was never here: the first paint, the view with its rows, and the overview. */
     const look = async (key: string, accepted: string) => {
-      await using screen = await browser.open(relay, undefined, state);
+      await using screen = await browser.open();
       const { page } = screen;
       const painted = async (): Promise<number> =>
         (await page.evaluate(

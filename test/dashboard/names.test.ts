@@ -1,19 +1,16 @@
 // Long names: they are cut or wrapped between words, and push nothing out of its place.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+import { expectAccessible, useLoggedIn } from "./browser.ts";
 
-const browser = useBrowser();
 const DESCRIPTION = "Tells the warehouse and the ledger about every payment that has come in, and then goes on and on";
 let relay: TestRelay;
 let receiver: Receiver;
-let state: State;
 let sub: string;
-beforeAll(async () => {
-  if (browser.missing !== undefined) return;
-  receiver = await startReceiver();
-  relay = await startRelay();
+const browser = useLoggedIn(async (kept) => {
+  receiver = kept.use(await startReceiver());
+  relay = kept.use(await startRelay());
   const subscribe = async (path: string, description: string): Promise<string> => {
     const body = { url: receiver.url(path), events: ["deposit:*"], description };
     return (await relay.call("POST", "/api-keys/key_1/webhooks", { body })).json.data.id;
@@ -24,15 +21,9 @@ beforeAll(async () => {
   for (const id of ["a".repeat(128), undefined])
     await relay.publish({ type: "deposit:paid", keyId: "key_1", id, data: 1 });
   await receiver.waitFor(2);
-  await using screen = await browser.open(relay);
-  await setUp(relay, screen);
-  state = await screen.page.context().storageState();
+  return relay;
 });
-afterAll(async () => {
-  await receiver?.close();
-  await relay?.[Symbol.asyncDispose]();
-});
-const open = (): Promise<Screen> => browser.open(relay, undefined, state);
+const { open } = browser;
 
 describe.skipIf(browser.missing !== undefined)(`long names (${browser.missing ?? "in Chromium"})`, () => {
   it("leave the actions of the overview on one line, and take two lines of a list", async () => {

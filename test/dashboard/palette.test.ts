@@ -1,27 +1,21 @@
 // The palette: any page, subscription, key or event, by the keyboard alone.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, picture, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+import { expectAccessible, picture, useLoggedIn } from "./browser.ts";
 
-const browser = useBrowser();
 let relay: TestRelay;
-let state: State;
 let sub: string;
-beforeAll(async () => {
-  if (browser.missing !== undefined) return;
-  relay = await startRelay();
+const browser = useLoggedIn(async (kept) => {
+  relay = kept.use(await startRelay());
   const body = { url: "https://hooks.example.com/books", events: ["*"], description: "Books" };
   const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body });
   expect(made.status, made.text).toBe(201);
   sub = made.json.data.id;
   for (const id of ["order-17-a", "order-17-b", "refund-3"])
     expect((await relay.publish({ type: "a:b", keyId: "key_2", id, data: 1 })).status).toBe(202);
-  await using screen = await browser.open(relay);
-  await setUp(relay, screen);
-  state = await screen.page.context().storageState();
+  return relay;
 });
-afterAll(() => relay?.[Symbol.asyncDispose]());
-const open = (): Promise<Screen> => browser.open(relay, undefined, state);
+const { open } = browser;
 
 describe.skipIf(browser.missing !== undefined)(`the palette (${browser.missing ?? "in Chromium"})`, () => {
   it("goes to a page, a subscription, a key and an event, with the keyboard alone", async () => {

@@ -1,27 +1,18 @@
 // Deliveries that wait: tried now, cancelled and selected on the page; and the attempts of all events.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+import { expectAccessible, useLoggedIn } from "./browser.ts";
 
-const browser = useBrowser();
 const RETRY = { attempts: 5, firstDelayMs: 3_600_000, factor: 1, maxDelayMs: 3_600_000 };
 let relay: TestRelay;
 let receiver: Receiver;
-let state: State;
-beforeAll(async () => {
-  if (browser.missing !== undefined) return;
-  receiver = await startReceiver({ otherwise: 503 });
-  relay = await startRelay();
-  await using screen = await browser.open(relay);
-  await setUp(relay, screen);
-  state = await screen.page.context().storageState();
+const browser = useLoggedIn(async (kept) => {
+  receiver = kept.use(await startReceiver({ otherwise: 503 }));
+  relay = kept.use(await startRelay());
+  return relay;
 });
-afterAll(async () => {
-  await receiver?.close();
-  await relay?.[Symbol.asyncDispose]();
-});
-const open = (): Promise<Screen> => browser.open(relay, undefined, state);
+const { open } = browser;
 
 let keys = 0;
 /** A key with events whose first attempt has failed. */

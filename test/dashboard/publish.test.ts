@@ -1,35 +1,28 @@
 // An event that is published by hand: types and examples are offered, mistakes are told, and the event is one click away.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, picture, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+import { expectAccessible, picture, useLoggedIn } from "./browser.ts";
 
-const browser = useBrowser();
 let relay: TestRelay;
 let receiver: Receiver;
-let state: State;
 const schema = { type: "object", required: ["amount"], properties: { amount: { type: "string" } } };
-beforeAll(async () => {
-  if (browser.missing !== undefined) return;
-  receiver = await startReceiver();
-  relay = await startRelay({
-    events: {
-      "deposit:paid": { schema, description: "Money has come in.", example: { amount: "12.50" } },
-      "withdraw:sent": {},
-    },
-    validate: "refuse",
-  });
+const browser = useLoggedIn(async (kept) => {
+  receiver = kept.use(await startReceiver());
+  relay = kept.use(
+    await startRelay({
+      events: {
+        "deposit:paid": { schema, description: "Money has come in.", example: { amount: "12.50" } },
+        "withdraw:sent": {},
+      },
+      validate: "refuse",
+    }),
+  );
   const body = { url: receiver.url("/hand"), events: ["deposit:*"], description: "Books" };
   expect((await relay.call("POST", "/api-keys/key_1/webhooks", { body })).status).toBe(201);
-  await using screen = await browser.open(relay);
-  await setUp(relay, screen);
-  state = await screen.page.context().storageState();
+  return relay;
 });
-afterAll(async () => {
-  await receiver?.close();
-  await relay?.[Symbol.asyncDispose]();
-});
-const open = (): Promise<Screen> => browser.open(relay, undefined, state);
+const { open } = browser;
 
 describe.skipIf(browser.missing !== undefined)(`publishing by hand (${browser.missing ?? "in Chromium"})`, () => {
   it("offers types and their examples, and leads to the event", async () => {

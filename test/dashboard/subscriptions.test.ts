@@ -1,23 +1,20 @@
 // Subscriptions, as people make, change, try and end them in a real browser.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { receiversOf } from "../../core/dashboard/receivers.ts";
 import { verifyHex } from "../../core/signing/verify.ts";
 import { transformSpawner } from "../../core/cli/support/transform-processes.ts";
 import { testFolder } from "../support/folder.ts";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, picture, setUp, useBrowser, type Screen, type State } from "./browser.ts";
+import { expectAccessible, picture, useLoggedIn } from "./browser.ts";
 
-const browser = useBrowser();
 const receivers = receiversOf(readFileSync(join(import.meta.dirname, "../../docs/verify.md"), "utf8"));
 const folder = testFolder();
 let relay: TestRelay;
 let receiver: Receiver;
-let state: State;
-beforeAll(async () => {
-  if (browser.missing !== undefined) return;
+const browser = useLoggedIn(async (kept) => {
   const broken = 'broken: () => { throw new Error("no amount"); }';
   writeFileSync(join(folder, "relay.config.ts"), `export default { transforms: { ${broken} } };`);
   const events = {
@@ -30,16 +27,11 @@ beforeAll(async () => {
   };
   const config = { events, validate: "off" as const, transforms: { broken: () => ({}) } };
   const spawn = transformSpawner({ flags: {}, env: { ...process.env }, cwd: folder });
-  [relay, receiver] = await Promise.all([startRelay(config, undefined, undefined, spawn), startReceiver()]);
-  await using screen = await browser.open(relay);
-  await setUp(relay, screen);
-  state = await screen.page.context().storageState();
+  receiver = kept.use(await startReceiver());
+  relay = kept.use(await startRelay(config, undefined, undefined, spawn));
+  return relay;
 });
-afterAll(async () => {
-  await receiver?.close();
-  await relay?.[Symbol.asyncDispose]();
-});
-const open = (): Promise<Screen> => browser.open(relay, undefined, state);
+const { open } = browser;
 
 let keys = 0;
 const freshKey = (): string => `key_${++keys}`;

@@ -1,20 +1,14 @@
 // The two themes of the page: that of the system, unless somebody chose one.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { PALETTE } from "../../core/model/portal.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
-import { expectAccessible, picture, setUp, useBrowser, type State } from "./browser.ts";
+import { expectAccessible, picture, useLoggedIn } from "./browser.ts";
 
-const browser = useBrowser();
 let relay: TestRelay;
-let state: State;
-beforeAll(async () => {
-  if (browser.missing !== undefined) return;
-  relay = await startRelay();
-  await using screen = await browser.open(relay);
-  await setUp(relay, screen);
-  state = await screen.page.context().storageState();
+const browser = useLoggedIn(async (kept) => {
+  relay = kept.use(await startRelay());
+  return relay;
 });
-afterAll(() => relay?.[Symbol.asyncDispose]());
 
 const rgb = (hex: string): string =>
   `rgb(${[1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)).join(", ")})`;
@@ -23,7 +17,7 @@ describe.skipIf(browser.missing !== undefined)(`the theme (${browser.missing ?? 
   it.each(["light", "dark"] as const)(
     "is that of a %s system, or the one that was chosen, charts too",
     async (scheme) => {
-      await using screen = await browser.open(relay, { width: 1280, scheme }, state);
+      await using screen = await browser.open({ width: 1280, scheme });
       const { page, complaints } = screen;
       await screen.go("k/key_1/overview", "Overview");
       const button = page.getByRole("button", { name: /^Theme/ });
