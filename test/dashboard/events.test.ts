@@ -84,6 +84,46 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await page.getByRole("link", { name: second }).waitFor({ timeout: 5_000 });
   });
 
+  it("have the status that they got while the list was on its way", async () => {
+    await using slow = await startReceiver({ otherwise: { do: "hang" } });
+    const { keyId } = await subscribed("/", { url: slow.url(), timeoutMs: 2_000, retry: { attempts: 1 } });
+    const id = await published(keyId, "deposit:paid", "pending");
+    await using screen = await open();
+    const { page } = screen;
+    const told = Promise.withResolvers<void>();
+    await page.route(isList(keyId), async (route) => {
+      const response = await route.fetch();
+      await told.promise;
+      await route.fulfill({ response });
+      await page.unroute(isList(keyId));
+    });
+    await screen.go(`k/${keyId}/events`, "Events");
+    await page.getByText("live", { exact: true }).waitFor();
+    await hasStatus(keyId, id, "failed");
+    // The stream tells it as soon as the API does.
+    await page.waitForTimeout(300);
+    told.resolve();
+    await page.getByRole("row", { name: /deposit:paid.*failed/ }).waitFor({ timeout: 8_000 });
+  });
+
+  it("have the status that they got between the list and a stream that took long to open", async () => {
+    await using slow = await startReceiver({ otherwise: { do: "hang" } });
+    const { keyId } = await subscribed("/", { url: slow.url(), timeoutMs: 8_000, retry: { attempts: 1 } });
+    const id = await published(keyId, "deposit:paid", "pending");
+    await using screen = await open();
+    const { page } = screen;
+    const streaming = Promise.withResolvers<void>();
+    await page.route(`**/api-keys/${keyId}/stream`, async (route) => {
+      await streaming.promise;
+      await route.continue();
+    });
+    await screen.go(`k/${keyId}/events`, "Events");
+    await page.getByRole("row", { name: /deposit:paid.*pending/ }).waitFor();
+    await hasStatus(keyId, id, "failed");
+    streaming.resolve();
+    await page.getByRole("row", { name: /deposit:paid.*failed/ }).waitFor({ timeout: 8_000 });
+  });
+
   it("are filtered by status, type, time and subscription, page by page", async () => {
     receiver.answer(({ path }) => (path === "/mixed" ? 200 : 500));
     const { keyId, id: good } = await subscribed("/mixed", { events: ["deposit:*"] });

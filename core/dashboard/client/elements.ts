@@ -6,7 +6,7 @@ import { cell, useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { ago, clockTime, moment } from "./format.ts";
 import { arrived } from "./route.ts";
-import { listen, type LiveMessage } from "./live.ts";
+import { listen, type LiveMessage, opened } from "./live.ts";
 import { isPortal, product } from "./page-facts.ts";
 import { relayNow } from "./relay-time.ts";
 
@@ -165,14 +165,18 @@ export interface LoadState<T> {
   readonly again: () => void;
 }
 
-/** Loads when the view opens and whenever `on` changes. The earlier content stays until then. */
+/**
+ * Loads when the view opens and whenever `on` changes, after the stream has been opened, so that no change is missed between
+ * the two. The earlier content stays until then.
+ */
 export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readonly unknown[]): LoadState<T> {
   const [state, set] = useState<Omit<LoadState<T>, "again">>({ data: undefined, error: undefined, loading: true });
   const [turn, again] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
     set((before) => ({ ...before, loading: true }));
-    read(abort.signal).then(
+    const reading = opened().then(() => read(abort.signal));
+    reading.then(
       (data) => set({ data, error: undefined, loading: false }),
       (error: unknown) => {
         if (!abort.signal.aborted) set((before) => ({ ...before, error, loading: false }));

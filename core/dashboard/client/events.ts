@@ -65,11 +65,11 @@ export const Events = part(({ keyId, query }: EventsProps) => {
       const first = deliveries === 0 ? "unmatched" : "pending";
       const one: Fresh = { ...event, recipients: deliveries, status: first, read: reads.current };
       setFresh((before) => [one, ...before.filter(({ id }) => id !== one.id)].slice(0, PAGE));
-      setChanged((before) => new Map(before).set(`deliveries of ${one.id}`, one.status));
     } else if (message.event === "attempt") {
       const { eventId, status: now } = message.data;
       const shown = [...fresh, ...(data?.data ?? [])].find(({ id }) => id === eventId);
-      if (shown === undefined || now === "pending") return;
+      // The list that is on its way may show it, as it was before.
+      if ((shown === undefined && !loading) || now === "pending") return;
       setChanged((before) => new Map(before).set(eventId, now));
       // With several deliveries its status is the worst of them: that is loaded again, once for many.
       soon();

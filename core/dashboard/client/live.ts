@@ -38,6 +38,17 @@ let link = new AbortController();
 const SILENCE_MS = 40_000;
 /** A stream that lasted so long is no sign of trouble when it ends. */
 const STEADY_MS = 10_000;
+/** The first reading of a view waits no longer for the stream. */
+const MOST_WAIT_MS = 1_000;
+
+/** Resolves when the stream of the present key has been tried for the first time. */
+let opening = Promise.withResolvers<void>();
+/** The key that the page shows, followed or not. */
+let shown: string | undefined;
+/** Readings that wait for the stream. */
+let readings = 0;
+/** Something of the key was read without a stream: what happened since then is in neither. */
+let unheard = false;
 
 /** Ends the connection, so that the next one shows whether the relay is there, and has the views read again. */
 function lose(): void {
@@ -57,12 +68,33 @@ export function listen(tell: (message: LiveMessage) => void): () => void {
 
 /** Follows a key from now on; `undefined` for none. A view that has used up its requests waits for the next one. */
 export function follow(keyId: string | undefined): void {
+  if (keyId !== shown) unheard = false;
+  shown = keyId;
   if (current?.keyId === keyId) return;
-  if (keyId !== undefined && spent.count >= MOST_REQUESTS) return;
+  if (keyId !== undefined && spent.count + readings >= MOST_REQUESTS) return;
   current?.abort.abort();
+  opening.resolve();
   current = keyId === undefined ? undefined : { keyId, abort: new AbortController() };
-  if (current === undefined) liveState.set("off");
-  else void run(current.keyId, current.abort.signal);
+  if (current === undefined) return liveState.set("off");
+  opening = Promise.withResolvers();
+  void run(current.keyId, current.abort.signal);
+}
+
+/**
+ * Resolves when the stream of the key has been opened: what is read from then on, and what it tells, leave nothing out. When
+ * there is none, or it takes long to open, the views are told to read again once it is open.
+ */
+export async function opened(): Promise<void> {
+  readings++;
+  // A view begins before the page around it, which follows the key in the same turn.
+  await Promise.resolve();
+  readings--;
+  if (current !== undefined) {
+    const wait = new AbortController();
+    await Promise.race([opening.promise, pause(MOST_WAIT_MS, wait.signal)]);
+    wait.abort();
+  }
+  unheard ||= liveState.now !== "on";
 }
 
 async function run(keyId: string, signal: AbortSignal): Promise<void> {
@@ -79,7 +111,9 @@ async function run(keyId: string, signal: AbortSignal): Promise<void> {
       if (response.ok && response.body !== null) {
         beganAt = Date.now();
         liveState.set("on");
-        if (failures > 0) publish({ event: "again" });
+        opening.resolve();
+        if (failures > 0 || unheard) publish({ event: "again" });
+        unheard = false;
         await read(response.body);
         // As it does with its token: nothing is wrong yet.
         complete = Date.now() - beganAt > STEADY_MS;
@@ -97,6 +131,7 @@ async function run(keyId: string, signal: AbortSignal): Promise<void> {
       // Aborted, or the network failed: the loop tries again.
     }
     if (signal.aborted) return;
+    opening.resolve();
     failures = Date.now() - beganAt > STEADY_MS ? 1 : failures + 1;
     liveState.set(!navigator.onLine ? "offline" : complete ? "connecting" : "lost");
     await pause(Math.min(30_000, 500 * 2 ** Math.min(failures, 6)) * (0.75 + Math.random() / 2), nextLink(signal));
@@ -104,6 +139,7 @@ async function run(keyId: string, signal: AbortSignal): Promise<void> {
   }
   if (current?.abort.signal === signal) {
     current = undefined;
+    opening.resolve();
     liveState.set("off");
   }
 }
