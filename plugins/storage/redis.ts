@@ -121,6 +121,7 @@ async function open(
       otherNodes.alive,
       queue.noteDue,
       otherNodes.heard,
+      log,
     );
     // A new master may lack messages that the old one sent.
     client.on("ready", notifications.missed);
@@ -155,6 +156,7 @@ async function open(
       nodes: otherNodes,
       counters: sharedCounters(reading, now),
       async status() {
+        channelNow().checkRecords();
         const { waiting, leased } = await queue.depth();
         const info = await readMemory();
         const usedBytes = memoryOf(info, "used_memory");

@@ -14,6 +14,7 @@ import { pluginContext } from "../support/plugin-context.ts";
 import { quietLog, quietMetrics } from "../support/quiet.ts";
 import { startRedis, type RedisServer } from "../support/redis.ts";
 import { tcpShim, type TcpShim } from "../support/tcp-shim.ts";
+import { until } from "../support/until.ts";
 
 const missing = needs("redis");
 const clock = systemClock();
@@ -75,6 +76,29 @@ describe.skipIf(missing !== undefined)(
     const deliveries = async (intake: Publisher): Promise<number | undefined> =>
       (await intake.accept(publish([paid()])))[0]?.deliveries;
 
+    it("refuses events while Redis has lost all records, and goes on once there are some", async () => {
+      await both();
+      const intake = intakeOn(near);
+      await near.commit([stored(FIRST)]);
+      expect(await deliveries(intake)).toBe(1);
+      await server.command("FLUSHALL");
+      await expect(deliveries(intake)).rejects.toMatchObject({ code: "STORAGE_UNAVAILABLE" });
+      await expect(near.status()).rejects.toMatchObject({ fault: "unavailable" });
+      await expect(deliveries(intake)).rejects.toMatchObject({ code: "STORAGE_UNAVAILABLE" });
+      await near.commit([stored(FIRST), stored(SECOND)]);
+      await until(async () => (await deliveries(intake).catch(() => 0)) === 2);
+      await expect(near.status()).resolves.toMatchObject({ name: "redis" });
+    });
+
+    it("begins with none where it is started on a Redis that has lost all records", async () => {
+      await both();
+      await near.commit([stored(FIRST)]);
+      await server.command("FLUSHALL");
+      const fresh = await open(server.url, `stale${relays}`);
+      expect(await deliveries(intakeOn(fresh))).toBe(0);
+      await expect(deliveries(intakeOn(near))).rejects.toMatchObject({ code: "STORAGE_UNAVAILABLE" });
+    });
+
     it("fans out by the subscriptions that there are, made or deleted by others", async () => {
       await both();
       await near.commit([stored(FIRST)]);
@@ -130,7 +154,8 @@ describe.skipIf(missing !== undefined)(
       expect(await deliveries(intake)).toBe(1);
       shim.hush();
       await server.command("FLUSHALL");
-      expect(await deliveries(intake)).toBe(0);
+      await near.commit([stored(FIRST), stored(SECOND)]);
+      expect(await deliveries(intake)).toBe(2);
     });
 
     it("keeps publishing while others change subscriptions of other keys all the time", async () => {

@@ -1,7 +1,9 @@
 /**
  * Receives notifications from other nodes: changed keys, and that something is due. The epoch reveals missed messages.
  */
+import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
+import type { Log } from "../../../core/ports/plugin.ts";
 import type { Calls } from "./calls.ts";
 import type { Client } from "./connect.ts";
 
@@ -26,6 +28,12 @@ export interface Channel {
   atEpoch(epoch: string): void;
   /** Anything may have changed without a notification. */
   missed(): void;
+  /**
+   * Redis has come back without any record of this relay. What is read from it then is not what was stored: an event would
+   * be accepted for nobody. Nothing is to be accepted until the records are back, or the node has begun anew.
+   * @throws StorageError unavailable
+   */
+  checkRecords(): void;
   /** Everything up to this epoch has been passed on here. */
   readonly epoch: string;
   /** True while messages arrive. */
@@ -45,22 +53,30 @@ export async function channel(
   alive: () => Promise<string>,
   wake: (inMs: number) => void,
   word: (text: string) => void,
+  log: Pick<Log, "error" | "info">,
 ): Promise<Channel> {
   const listeners = new Set<(keys: readonly string[]) => void>();
   const ended = new AbortController();
   let epoch = "";
   let listening = false;
+  let emptied = false;
 
   const notify = (keys: readonly string[]): void => {
     for (const listener of [...listeners]) listener(keys);
   };
 
+  function goOn(from: string): void {
+    if (emptied) log.info("Redis has records again");
+    emptied = false;
+    epoch = from;
+  }
+
   /** The epoch that follows ours brings only its own keys; any other means that messages were missed. */
   function advance(from: string, to: string, keys: readonly string[]): void {
     if (to === epoch) return;
-    if (from === epoch) epoch = to;
+    if (from === epoch) goOn(to);
     else if (numberOf(to) >= numberOf(epoch)) {
-      epoch = to;
+      goOn(to);
       notify(EVERYTHING);
     }
     // It came late, or from a Redis that counts from the beginning again: the next reading of the epoch shows which.
@@ -69,8 +85,13 @@ export async function channel(
 
   /** A Redis that lost data is at another epoch, whatever its number. */
   function atEpoch(to: string): void {
-    if (to === epoch) return;
-    epoch = to;
+    if (numberOf(to) === 0 && numberOf(epoch) > 0) {
+      if (!emptied) log.error("Redis has lost all records: restore them, or restart every node to begin with none");
+      emptied = true;
+      return;
+    }
+    if (to === epoch && !emptied) return;
+    goOn(to);
     notify(EVERYTHING);
   }
 
@@ -138,6 +159,9 @@ export async function channel(
     },
     atEpoch,
     missed: () => notify(EVERYTHING),
+    checkRecords() {
+      if (emptied) throw new StorageError("unavailable", "Redis has lost all records");
+    },
     get epoch() {
       return epoch;
     },

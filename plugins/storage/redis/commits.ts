@@ -54,6 +54,7 @@ export function commits(step: BatchCalls, clock: Pick<Clock, "now">, node: strin
     if (reply.end === "lost") throw new LeaseLostError();
     if (reply.end === "outdated") {
       channel().atEpoch(reply.epoch);
+      channel().checkRecords();
       throw new ConflictError([SUBSCRIPTIONS]);
     }
     if (reply.end === "conflict") throw new ConflictError(reply.keys);
