@@ -37,10 +37,7 @@ async function published(
 
 const hasStatus = (keyId: string, id: string, status: string): Promise<void> =>
   expect
-    .poll(async () => (await relay.call("GET", `/api-keys/${keyId}/events/${id}`)).json.data.status, {
-      timeout: 10_000,
-      interval: 20,
-    })
+    .poll(async () => (await relay.call("GET", `/api-keys/${keyId}/events/${id}`)).json.data.status, { interval: 20 })
     .toBe(status);
 
 const isList =
@@ -81,7 +78,7 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     answering.resolve();
     await page.getByRole("link", { name: first }).waitFor();
     expect(await page.locator("tbody tr").count()).toBe(2);
-    await page.getByRole("link", { name: second }).waitFor({ timeout: 5_000 });
+    await page.getByRole("link", { name: second }).waitFor();
   });
 
   it("have the status that they got while the list was on its way", async () => {
@@ -103,7 +100,7 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     // The stream tells it as soon as the API does.
     await page.waitForTimeout(300);
     told.resolve();
-    await page.getByRole("row", { name: /deposit:paid.*failed/ }).waitFor({ timeout: 8_000 });
+    await page.getByRole("row", { name: /deposit:paid.*failed/ }).waitFor();
   });
 
   it("have the status that they got between the list and a stream that took long to open", async () => {
@@ -121,7 +118,7 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     await page.getByRole("row", { name: /deposit:paid.*pending/ }).waitFor();
     await hasStatus(keyId, id, "failed");
     streaming.resolve();
-    await page.getByRole("row", { name: /deposit:paid.*failed/ }).waitFor({ timeout: 8_000 });
+    await page.getByRole("row", { name: /deposit:paid.*failed/ }).waitFor();
   });
 
   it("are filtered by status, type, time and subscription, page by page", async () => {

@@ -31,7 +31,7 @@ describe.skipIf(browser.missing !== undefined)(`bad luck (${browser.missing ?? "
     const { page } = screen;
     await setUp(relay, screen);
     await screen.go("k/key_1/events", "Events");
-    const asked = await refuseOnce(screen, "POST", "/api-keys/key_1/events", 3);
+    const asked = await refuseOnce(screen, "POST", "/api-keys/key_1/events", 8);
     const publish = async (): Promise<void> => {
       await page.getByRole("button", { name: "Publish event…" }).click();
       await page.getByRole("dialog").getByLabel("Type", { exact: true }).fill("deposit:paid");
@@ -42,10 +42,10 @@ describe.skipIf(browser.missing !== undefined)(`bad luck (${browser.missing ?? "
     await page
       .getByRole("dialog")
       .getByText(/It goes on by itself in \d s/)
-      .waitFor({ timeout: 2_000 });
+      .waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    await page.waitForTimeout(4_500);
+    await page.waitForTimeout(9_500);
     expect(asked()).toBe(1);
     expect((await relay.call("GET", "/api-keys/key_1/events")).json.data).toEqual([]);
     await publish();
@@ -86,7 +86,7 @@ describe.skipIf(browser.missing !== undefined)(`bad luck (${browser.missing ?? "
     await relay.publish({ type: "deposit:paid", keyId: "key_1", data: 1 });
     await receiver.waitFor(1);
     await screen.go("k/key_1/events", "Events");
-    await page.getByRole("row", { name: /deposit:paid.*(just now|seconds? ago)/ }).waitFor({ timeout: 5_000 });
+    await page.getByRole("row", { name: /deposit:paid.*(just now|seconds? ago)/ }).waitFor();
     limited.length = 0;
     for (const [name, heading] of [["Attempts"], ["Subscriptions"], ["Audit"], ["Events"]]) {
       await page.getByRole("link", { name, exact: true }).click();
@@ -108,10 +108,10 @@ describe.skipIf(browser.missing !== undefined)(`bad luck (${browser.missing ?? "
     await relay.publish({ type: "deposit:paid", keyId: "key_1", data: 1 });
     await receiver.waitFor(1);
     await screen.go("k/key_1/events", "Events");
-    await page.getByRole("row", { name: /deposit:paid.*failed.*(just now|seconds? ago)/ }).waitFor({ timeout: 5_000 });
+    await page.getByRole("row", { name: /deposit:paid.*failed.*(just now|seconds? ago)/ }).waitFor();
     await page.getByRole("button", { name: "Replay failed…" }).click();
     await page.getByLabel("Events accepted in").selectOption("the last hour");
     await page.getByRole("button", { name: "Count them first" }).click();
-    await page.getByText("1 delivery will be replayed").waitFor({ timeout: 5_000 });
+    await page.getByText("1 delivery will be replayed").waitFor();
   });
 });

@@ -204,7 +204,7 @@ describe.skipIf(browser.missing !== undefined)(`in a frame (${browser.missing ??
     await using screen = await browser.open(relay);
     await screen.page.addInitScript("{ const now = Date.now.bind(Date); Date.now = () => now() + 86_400_000; }");
     const frame = await framed(screen, await linkTo("manage"));
-    await frame.getByText("Events accepted").waitFor({ timeout: 8_000 });
+    await frame.getByText("Events accepted").waitFor();
   });
 
   it("goes on where somebody is at work when a fresh link comes", async () => {
@@ -215,7 +215,7 @@ describe.skipIf(browser.missing !== undefined)(`in a frame (${browser.missing ??
     await frame.getByLabel("Description").fill("Typed with care");
     const url = await linkTo("manage");
     await screen.page.evaluate(`document.querySelector("iframe").src = ${JSON.stringify(url)}`);
-    await expect.poll(() => frame.url(), { timeout: 5_000 }).toBe(`${relay.url}/portal#/k/key_1/subscriptions`);
+    await expect.poll(() => frame.url()).toBe(`${relay.url}/portal#/k/key_1/subscriptions`);
     expect(await frame.getByLabel("Description").inputValue()).toBe("Typed with care");
     // The fresh one is in use: the one before it may end.
     const sent = screen.page.waitForRequest((request) => request.url().endsWith("/stats?range=24h"));

@@ -34,7 +34,7 @@ describe.skipIf(browser.missing !== undefined)(`a session that ends (${browser.m
     await page.getByRole("button", { name: "Create", exact: true }).click();
 
     const login = page.getByRole("dialog", { name: "Log in" });
-    await login.getByText("Your session has ended.").waitFor({ timeout: 10_000 });
+    await login.getByText("Your session has ended.").waitFor();
     await expectAccessible(page);
     await picture(page, "session-ended", false);
     // It hides what was shown, and nothing closes it.
@@ -131,7 +131,7 @@ describe.skipIf(browser.missing !== undefined)(`a session that ends (${browser.m
     aheadMs = 7_200_000;
     await page.getByRole("button", { name: "Create", exact: true }).click();
     const dialog = page.getByRole("dialog", { name: "Use your access token" });
-    await dialog.getByText("Your session has ended.").waitFor({ timeout: 10_000 });
+    await dialog.getByText("Your session has ended.").waitFor();
     await paste();
     await dialog.waitFor({ state: "detached" });
     expect(await page.getByLabel("Description").inputValue()).toBe("Typed with care");

@@ -18,13 +18,10 @@ const never = new AbortController().signal;
 async function settled(test: TestPath): Promise<void> {
   const rows = async () => (await test.storage.range("due:")).filter(({ key }) => !key.startsWith("due:garbage"));
   await expect
-    .poll(
-      async () => {
-        await test.clock.advance(20_000);
-        return (await rows()).length + test.parts.dispatcher.underWay();
-      },
-      { timeout: 2_000 },
-    )
+    .poll(async () => {
+      await test.clock.advance(20_000);
+      return (await rows()).length + test.parts.dispatcher.underWay();
+    }, PATIENCE)
     .toBe(0);
 }
 
