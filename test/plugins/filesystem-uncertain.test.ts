@@ -83,3 +83,23 @@ it("a commit that may have been stored is cut off where it stands, also behind a
   expect(await keysNow(dir)).toEqual(["event:k:000001", "event:k:000003"]);
   await storage.dispose();
 });
+
+it("a commit conflicts with no other that was written together with it and failed", async () => {
+  const dir = join(folder, "together");
+  const storage = await filesystem({ dir }).setup(pluginContext(testClock(), folder));
+  await storage.commit([{ op: "put", key: "meta:x", value: "1" }]);
+  const methods = await fileMethods();
+  using failing = vi.spyOn(methods, "datasync").mockRejectedValueOnce(sick());
+  const removed = storage.commit([{ op: "delete", key: "meta:x", if: "1" }]);
+  const moved = storage.commit([{ op: "put", key: "meta:x", value: "2", if: "1" }]);
+  const never = storage.commit([{ op: "put", key: "meta:x", value: "3", if: "0" }]);
+  const ends = await Promise.allSettled([removed, moved, never]);
+  expect(failing.mock.calls).toHaveLength(1);
+  expect(ends.map((end) => end.status === "rejected" && (end.reason.fault ?? end.reason.name))).toEqual([
+    "unavailable",
+    "unavailable",
+    "unavailable",
+  ]);
+  await storage.commit([{ op: "put", key: "meta:x", value: "2", if: "1" }]);
+  await storage.dispose();
+});

@@ -113,6 +113,35 @@ describe("unstorage(driver) when the process dies", () => {
     await storage.commit([{ op: "put", key: "meta:x", value: "1" }]);
     expect(await storage.getMany(["event:k:a", "event:k:b", "meta:x"])).toEqual(["a", "b", "1"]);
   });
+
+  it("has no commit conflict with another that was written together with it and failed", async () => {
+    let broken = false;
+    const inner = memoryDriver();
+    const driver: Driver = {
+      ...inner,
+      setItem: (key, value, options) => {
+        if (broken) throw new Error("busy");
+        return inner.setItem?.(key, value, options);
+      },
+    };
+    const storage = await unstorage(driver).setup(pluginContext(clock, "/nonexistent"));
+    await storage.commit([{ op: "put", key: "meta:x", value: "1" }]);
+    broken = true;
+    const both = [
+      storage.commit([
+        { op: "delete", key: "meta:x", if: "1" },
+        { op: "put", key: "meta:y", value: "1" },
+      ]),
+      storage.commit([{ op: "put", key: "meta:x", value: "2", if: "1" }]),
+    ];
+    const ends = await Promise.allSettled(both);
+    expect(ends.map((end) => end.status === "rejected" && (end.reason.fault ?? end.reason.name))).toEqual([
+      "unavailable",
+      "unavailable",
+    ]);
+    broken = false;
+    await storage.commit([{ op: "put", key: "meta:x", value: "2", if: "1" }]);
+  });
 });
 
 describe("unstorage(driver) says what it cannot promise", () => {

@@ -2,17 +2,16 @@
  * Stores commits: journal first, files later. A commit is acknowledged when the journal is synced, and reads see it
  * from then on. The files follow within a second; what was written and removed meanwhile never becomes a file.
  */
-import { ConflictError, StorageError } from "../../../core/model/errors.ts";
+import { StorageError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
 import type { Change, Entry, RangeOptions } from "../../../core/ports/storage.ts";
-import { unmet } from "../embedded/conditions.ts";
+import { judgeGroup, type PendingCommit } from "../embedded/group.ts";
 import { fault } from "./disk.ts";
 import type { Files } from "./files.ts";
 import { groupLength } from "./group-length.ts";
 import type { Journal } from "./journal.ts";
 import { readConditions } from "./known.ts";
-import type { Write } from "./journal-lines.ts";
 import { readRange } from "./merge.ts";
 import type { Halves } from "./merge.ts";
 import { assertKey } from "./file-names.ts";
@@ -25,12 +24,6 @@ const LAG_KEYS = 4_000;
 const LAG_BYTES = 8 << 20;
 /** Commits wait while the files are this many times as far behind. */
 const BEHIND = 4;
-
-interface Pending {
-  readonly changes: readonly Change[];
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
 
 export interface StoreOptions {
   readonly journal: Journal;
@@ -48,7 +41,7 @@ export class Store {
   readonly #log: Log;
   readonly #halves: Halves;
   readonly #ended = new AbortController();
-  #pending: Pending[] = [];
+  #pending: PendingCommit[] = [];
   #committing: Promise<void> | undefined;
   #applying: Promise<void> | undefined;
   #timer = false;
@@ -129,39 +122,21 @@ export class Store {
     }
   }
 
-  async #commitGroup(group: readonly Pending[]): Promise<void> {
+  async #commitGroup(group: readonly PendingCommit[]): Promise<void> {
     const { values, unreadable } = await readConditions(group, (key) => this.get(key));
-    /** What this group has changed so far: its later commits are judged by that. */
-    const staged = new Map<string, string | undefined>();
-    const now = (key: string): string | undefined => (staged.has(key) ? staged.get(key) : values.get(key));
-    const kept: { readonly one: Pending; readonly writes: readonly Write[] }[] = [];
-    for (const one of group) {
+    const readable = group.filter((one) => {
       const error = one.changes.map(({ key }) => unreadable.get(key)).find((reason) => reason !== undefined);
-      if (error !== undefined) {
-        one.reject(error);
-        continue;
-      }
-      const failed = unmet(one.changes, now);
-      if (failed.length > 0) {
-        one.reject(new ConflictError(failed));
-        continue;
-      }
-      const writes: Write[] = [];
-      for (const change of one.changes) {
-        if (change.op === "check") continue;
-        const value = change.op === "put" ? change.value : null;
-        writes.push([change.key, value]);
-        staged.set(change.key, value ?? undefined);
-      }
-      kept.push({ one, writes });
-    }
-    const lines = kept.map(({ writes }) => writes).filter((writes) => writes.length > 0);
+      if (error !== undefined) one.reject(error);
+      return error === undefined;
+    });
+    const judged = judgeGroup(readable, (key) => values.get(key));
+    const lines = judged.writes.filter((writes) => writes.length > 0);
     // The journal and what reads see change together: nobody else may write in between.
     await this.#alone(async () => {
       if (lines.length > 0) await this.#journal.append(lines);
-      for (const write of lines.flat()) if (!("split" in write)) this.#overlay.set(write[0], write[1]);
+      for (const [key, value] of lines.flat()) this.#overlay.set(key, value);
     });
-    for (const { one } of kept) one.resolve();
+    judged.answer();
     if (this.#overlay.size > LAG_KEYS || this.#overlay.bytes > LAG_BYTES) void this.#applyQuietly();
     else if (this.#overlay.size > 0) this.#applySoon();
   }

@@ -3,10 +3,10 @@
  * journal; a start that finds a journal carries it out. So a commit is all or nothing if the driver writes one item so.
  */
 import type { Driver } from "unstorage";
-import { ConflictError, StorageError } from "../../../core/model/errors.ts";
+import { StorageError } from "../../../core/model/errors.ts";
 import type { Log } from "../../../core/ports/plugin.ts";
-import type { Change, Entry, RangeOptions } from "../../../core/ports/storage.ts";
-import { unmet } from "../embedded/conditions.ts";
+import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
+import { judgeGroup, type PendingCommit } from "../embedded/group.ts";
 import { pool } from "../embedded/parallel.ts";
 import { sortedMap } from "../embedded/sorted-map.ts";
 import type { EmbeddedStore } from "../embedded/storage.ts";
@@ -17,12 +17,6 @@ import { listKeys, probe, readJournal, type Writes } from "./start.ts";
 const AT_ONCE = 16;
 /** Commits that share one journal. */
 const GROUP = 256;
-
-interface Pending {
-  readonly changes: readonly Change[];
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
 
 /** @throws StartError 78 when the driver does not keep what it gets */
 export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStore> {
@@ -39,7 +33,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
   const torn = new Set<string>();
   /** A journal that should not exist could not be removed. */
   let stale = false;
-  const pending: Pending[] = [];
+  const pending: PendingCommit[] = [];
   let committing: Promise<void> | undefined;
 
   async function read(key: string): Promise<string | undefined> {
@@ -112,7 +106,7 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
     }
   }
 
-  async function commitGroup(group: readonly Pending[]): Promise<void> {
+  async function commitGroup(group: readonly PendingCommit[]): Promise<void> {
     if (stale || unfinished.size > 0) {
       await finish().catch((error: unknown) => {
         throw new StorageError("unavailable", "the driver cannot write", { cause: error });
@@ -123,22 +117,9 @@ export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStor
     );
     const known = new Map<string, string | undefined>();
     await pool([...asked], AT_ONCE, async (key) => void known.set(key, await readOrEmpty(key)));
-    const writes = new Map<string, string | null>();
-    const now = (key: string): string | undefined =>
-      writes.has(key) ? (writes.get(key) ?? undefined) : known.get(key);
-    const kept: Pending[] = [];
-    for (const one of group) {
-      const wrong = unmet(one.changes, now);
-      if (wrong.length > 0) {
-        one.reject(new ConflictError(wrong));
-        continue;
-      }
-      kept.push(one);
-      for (const change of one.changes)
-        if (change.op !== "check") writes.set(change.key, change.op === "put" ? change.value : null);
-    }
-    await carryOut(writes);
-    for (const { resolve } of kept) resolve();
+    const judged = judgeGroup(group, (key) => known.get(key));
+    await carryOut(new Map(judged.writes.flat()));
+    judged.answer();
   }
 
   async function commitAll(): Promise<void> {

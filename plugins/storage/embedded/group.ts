@@ -1,0 +1,51 @@
+/** Judges commits that are written together: each by what is stored and by what those before it write. */
+import { ConflictError } from "../../../core/model/errors.ts";
+import type { Change } from "../../../core/ports/storage.ts";
+import { unmet } from "./conditions.ts";
+
+export interface PendingCommit {
+  readonly changes: readonly Change[];
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A key and its new value; `null`: it is removed. */
+export type KeyWrite = readonly [key: string, value: string | null];
+
+export interface JudgedGroup {
+  /** What each commit that is kept writes, in order. */
+  readonly writes: readonly (readonly KeyWrite[])[];
+  /** Answers all that are not answered yet. To be called once the writes are stored. */
+  answer(): void;
+}
+
+/**
+ * Answers those at once that conflict with what is stored. One that conflicts only with a commit before it in the group is
+ * answered with the others: should the writes fail, it would have conflicted with what never was.
+ * @param stored what is stored under a key that a condition names
+ */
+export function judgeGroup(group: readonly PendingCommit[], stored: (key: string) => string | undefined): JudgedGroup {
+  const staged = new Map<string, string | null>();
+  const now = (key: string): string | undefined => (staged.has(key) ? (staged.get(key) ?? undefined) : stored(key));
+  const writes: (readonly KeyWrite[])[] = [];
+  const answers: (() => void)[] = [];
+  for (const { changes, resolve, reject } of group) {
+    const failed = unmet(changes, now);
+    if (failed.length > 0) {
+      const certain = failed.filter((key) => !staged.has(key));
+      if (certain.length > 0) reject(new ConflictError(certain));
+      else answers.push(() => reject(new ConflictError(failed)));
+      continue;
+    }
+    const own: KeyWrite[] = [];
+    for (const change of changes) {
+      if (change.op === "check") continue;
+      const value = change.op === "put" ? change.value : null;
+      own.push([change.key, value]);
+      staged.set(change.key, value);
+    }
+    writes.push(own);
+    answers.push(resolve);
+  }
+  return { writes, answer: () => answers.forEach((one) => one()) };
+}
