@@ -191,6 +191,26 @@ describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real s
     expect(desk.told).toHaveLength(2);
   });
 
+  it("holds no more messages than maxInFlight says while nothing can be stored", async () => {
+    const stream = await newStream({ ack_wait: 3_000e6, max_ack_pending: -1 });
+    await send(
+      stream,
+      Array.from({ length: 100 }, (_, i) => paid({ data: i })),
+    );
+    const heard = await listen(`$JS.ACK.${stream}.>`);
+    const { source, desk } = await openSource(fromNats(options(stream, { maxInFlight: 10 })));
+    const gate = Promise.withResolvers<void>();
+    await source.start(async (request) => (await gate.promise, desk.intake.accept(request)), fsync);
+    // More time was asked for three times: what else was sent ahead has long arrived.
+    await until(() => heard.count("+WPI") >= 30);
+    expect((await state(stream)).num_ack_pending).toBe(10);
+    gate.resolve();
+    await drained(stream);
+    await source.stop();
+    heard.stop();
+    expect(ledger(desk.told).size).toBe(100);
+  });
+
   it("reads CloudEvents, as a payload and as headers", async () => {
     const stream = await newStream();
     const event = { specversion: "1.0", id: "c-1", source: "/shop", type: "order.placed", subject: "key_1" };

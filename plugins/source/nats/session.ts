@@ -1,5 +1,5 @@
 /** Sessions with NATS: each opens a connection, takes messages until it is lost or the source stops, and closes it. */
-import type { Consumer, ConsumerInfo, JsMsg } from "@nats-io/jetstream";
+import type { Consumer, ConsumerInfo } from "@nats-io/jetstream";
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Source } from "../../../core/ports/source.ts";
@@ -15,6 +15,8 @@ const CONNECT_MS = 10_000;
 const CLOSE_MS = 2_000;
 /** Two answers missed, and the connection is lost: a server that hangs is noticed within half a minute. */
 const PING_MS = 10_000;
+/** A fetch ends after this long, also where not as many messages came as it asked for. */
+const FETCH_MS = 30_000;
 
 export function startNats(ctx: PluginContext, options: NatsOptions, library: NatsLibrary): Source {
   const { clock } = ctx;
@@ -61,23 +63,26 @@ export function startNats(ctx: PluginContext, options: NatsOptions, library: Nat
       refuseUnfit(info);
       const streamName = `${stream}-${Date.parse(created).toString(36)}`;
       const settlement = settlementOn(connection, options, library);
-      const messages = await pulling.consume({ max_messages: maxInFlight, abort_on_missing_resource: true });
       connected();
       const ending = AbortSignal.any([over.signal, stopping]);
       const watching = watchBacklog(ctx, reading.source, ending, () => backlogOf(pulling));
       const extending = settlement.extendLeases(clock, over.signal, (info.config.ack_wait ?? 30e9) / 1e6);
-      const stopFetching = aborted(stopping).then(() => messages.stop());
-      await Promise.race([stopFetching, take(messages)]);
-      if (!stopping.aborted) throw new Error(`the consumer ${consumer} of ${stream} is gone`);
+      await Promise.race([aborted(stopping), take()]);
       await watching;
       await settled;
       over.abort();
       await extending;
 
-      async function take(from: AsyncIterable<JsMsg>): Promise<void> {
-        for await (const message of from) {
-          intake.offer([settlement.hold(readNats(message, streamName, settlement.settle))]);
-          await intake.room();
+      /** Fetches no more than there is room for: what waited in the client would be held, and nobody would ask for its time. */
+      async function take(): Promise<void> {
+        for (let room = await intake.room(); room > 0; room = await intake.room()) {
+          const messages = await pulling.fetch({ max_messages: room, expires: FETCH_MS });
+          const stop = (): void => messages.stop();
+          if (stopping.aborted) stop();
+          stopping.addEventListener("abort", stop, { once: true });
+          for await (const message of messages)
+            intake.offer([settlement.hold(readNats(message, streamName, settlement.settle))]);
+          stopping.removeEventListener("abort", stop);
         }
       }
     }
