@@ -114,6 +114,20 @@ describe("what the proxy answers", () => {
   });
 });
 
+it("an access token that the proxy keeps away uses up nothing of the subscription", async () => {
+  await using proxy = await startProxy();
+  await using endpoint = await startReceiver({ otherwise: { do: "reply", body: '{"access_token":"abc"}' } });
+  await using receiver = await startReceiver();
+  await using line = await openHttps({ options: { proxy: `http://127.0.0.1:${proxy.port}` } });
+  const oauth2 = { tokenUrl: endpoint.url("/token"), clientId: "a", clientSecret: "b" };
+  const send = () => line.send({ url: receiver.url(), credentials: { oauth2 } });
+  proxy.refuse("");
+  expect(await send()).toEqual({ kind: "unavailable", detail: "the proxy closed the connection" });
+  proxy.refuse(undefined);
+  expect(await send()).toMatchObject({ status: 200 });
+  expect(receiver.requests.map(({ headers }) => headers.authorization)).toEqual(["Bearer abc"]);
+});
+
 it("a proxy stays away in /readyz while only connections fail that never asked it", async () => {
   const guard = { allow: ["127.0.0.1:*", "empty.example.com:*"], resolver: () => Promise.resolve([]) };
   await using line = await openHttps({ options: { proxy: `http://127.0.0.1:${await freePort()}` }, guard });

@@ -2,7 +2,7 @@
 import type { Reply } from "../../../core/ports/transport.ts";
 
 /** An access token, or the reply that the attempt ends with because there is none. */
-export type Token = string | Extract<Reply, { kind: "error" }>;
+export type Token = string | Exclude<Reply, { kind: "response" }>;
 
 /** An access token and how long it lives, ms. */
 interface Given {
@@ -22,8 +22,9 @@ export function readToken(reply: Reply): Given | Exclude<Token, string> {
   switch (reply.kind) {
     case "error":
       return failed(`the token endpoint could not be asked (${reply.error})`);
+    // The operator's proxy is away: that counts against no subscription, whichever request it stopped.
     case "unavailable":
-      return failed("the token endpoint could not be asked (no way out)");
+      return reply;
     case "response": {
       const answer = reply.truncated ? undefined : parsed(reply.excerpt);
       if (reply.status !== 200) return failed(`the token endpoint answered ${reply.status}${reason(answer)}`);
