@@ -221,6 +221,25 @@ describe.skipIf(missing !== undefined)("a stream", () => {
     });
   }, 240_000);
 
+  it("leaves no connection behind when it is stopped while it connects", async () => {
+    await using own = await startRedis();
+    await using shim = await tcpShim(Number(new URL(own.url).port));
+    const watcher = new Redis(own.url);
+    const others = async () =>
+      String(await watcher.client("LIST"))
+        .trim()
+        .split("\n").length - 1;
+    shim.swallow();
+    const { source } = await bench({ url: own.url.replace(/:\d+/, `:${shim.port}`) });
+    await source.start(desk().intake.accept, info);
+    await until(async () => (await others()) === 2);
+    await source.stop();
+    // The server answers after all.
+    shim.pass();
+    await until(async () => (await others()) === 0);
+    watcher.disconnect();
+  });
+
   it("stops soon, also while its server does not answer", async () => {
     const stream = `paused${++streams}`;
     await using shim = await tcpShim(Number(new URL(server.url).port));

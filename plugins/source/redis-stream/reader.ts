@@ -74,8 +74,8 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
       connected();
       await readAll(reading, intake, signal);
     } catch (error) {
-      // While the source stops, what is under way is still acknowledged.
-      if (!signal.aborted) writing.disconnect();
+      // While the source stops, what is under way is still acknowledged: by the connection that `close` knows, and no other.
+      if (!signal.aborted || writer !== writing) writing.disconnect();
       throw fault ?? error;
     } finally {
       signal.removeEventListener("abort", close);
