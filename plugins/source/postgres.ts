@@ -75,12 +75,19 @@ async function open(options: PostgresOptions, ctx: PluginContext): Promise<Sourc
   const reading = readingOf(options, KIND);
   const intake = createIntake<Row>(ctx, { reading, maxInFlight, settle: settleRows });
   const parts = { intake, connect, table, clock: ctx.clock };
-  const { storage } = ctx;
+  const { storage, log } = ctx;
+  let held: string | undefined;
+  const refused = (why: string | undefined): void => {
+    if (why !== undefined && held === undefined)
+      log.warn("a row cannot be set aside", { source: reading.source, error: why });
+    held = why && `a row cannot be moved to ${table}_dead: ${why}`;
+  };
   const reader =
     options.cursor === true
       ? cursorReader({ ...parts, storage, kept: setAsideStore(storage, reading.source) })
-      : outboxReader({ ...parts, done });
-  return connectedSource(intake, ctx.clock, ({ stopping, connected }) =>
+      : outboxReader({ ...parts, done, refused });
+  const source = connectedSource(intake, ctx.clock, ({ stopping, connected }) =>
     runSession({ connect, reader, channel, pollMs, clock: ctx.clock, signal: stopping, connected }),
   );
+  return { ...source, readiness: () => source.readiness?.() ?? held };
 }

@@ -193,6 +193,25 @@ describe.skipIf(missing !== undefined)("an outbox", () => {
     expect(told).toHaveLength(1);
   });
 
+  it("is held up by no row that the dead table refuses, and the source says so until it takes it", async () => {
+    const made = await bench({ pollMs: 10 });
+    await server.query(`ALTER TABLE ${made.table}_dead ADD CONSTRAINT narrow CHECK (id <> 2)`);
+    await made.add("bad", "worse", event());
+    const { intake, told } = desk();
+    await made.source.start(intake.accept, info);
+    await until(async () => (await made.left()) === 1);
+    await made.add(event({ id: "behind" }));
+    await until(async () => (await made.left()) === 1 && told.length === 2);
+    expect(await made.dead()).toMatchObject([{ id: "1" }]);
+    await until(() => made.source.readiness?.()?.includes(`a row cannot be moved to ${made.table}_dead: `) === true);
+    expect(made.log.lines.filter(({ message }) => message === "a row cannot be set aside")).toHaveLength(1);
+    await server.query(`ALTER TABLE ${made.table}_dead DROP CONSTRAINT narrow`);
+    await made.done();
+    expect(await made.dead()).toMatchObject([{ id: "1" }, { id: "2", event: "worse" }]);
+    await until(() => made.source.readiness?.() === undefined);
+    await made.source.stop();
+  });
+
   it("without its dead table is not read, and the source says so", async () => {
     await using made = await bench();
     await server.query(`DROP TABLE ${made.table}_dead`);

@@ -2,6 +2,7 @@
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { Fate } from "../messages/message.ts";
+import { reasonOf } from "../messages/sessions.ts";
 import { literal, quoted, type Connection } from "./client.ts";
 import { batchOf, type Batch, type Row } from "./rows.ts";
 import type { Reader } from "./session.ts";
@@ -12,14 +13,18 @@ export interface OutboxParts {
   readonly clock: Clock;
   readonly table: string;
   readonly done: "delete" | "mark";
+  /** Told why the dead table does not take a row; `undefined`: it takes what is moved to it. */
+  readonly refused: (why: string | undefined) => void;
 }
 
 /** Rows of one transaction. */
 const PAGE = 500;
 /** Longest that a transaction stays open, ms: an open one keeps the server from tidying its tables. */
 const OPEN_MS = 30_000;
+/** Codes of PostgreSQL that speak of the statement; those of lost connections, cancelled queries and faults of its own do not. */
+const REFUSAL = /^(?!08|57|58)(?:\d\w|P0)\w{3}$/;
 
-export function outboxReader({ intake, connect, clock, table, done }: OutboxParts): Reader {
+export function outboxReader({ intake, connect, clock, table, done, refused }: OutboxParts): Reader {
   const [from, dead] = [quoted(table), quoted(`${table}_dead`)];
   const open = done === "mark" ? "WHERE done_at IS NULL" : "";
   const finish = (ids: string): string =>
@@ -35,12 +40,14 @@ export function outboxReader({ intake, connect, clock, table, done }: OutboxPart
     const found = await connection.rows(`BEGIN; ${select}`);
     if (found.length === 0) {
       await connection.rows("ROLLBACK");
+      refused(undefined);
       return false;
     }
     const batch = batchOf(table, found);
     intake.offer(batch.rows);
+    let left: number;
     try {
-      await publish(connection, batch);
+      left = await publish(connection, batch);
       batch.done.resolve();
     } catch (error) {
       // The rows are stored or not; PostgreSQL unlocks them, and they are read again.
@@ -48,10 +55,11 @@ export function outboxReader({ intake, connect, clock, table, done }: OutboxPart
       batch.done.reject(error);
       throw error;
     }
-    return found.length === count;
+    return found.length === count && left < count;
   }
 
-  async function publish(connection: Connection, { rows, settled }: Batch): Promise<void> {
+  /** Resolves to how many rows were left where they are, because the dead table refuses them. */
+  async function publish(connection: Connection, { rows, settled }: Batch): Promise<number> {
     const over = new AbortController();
     const long = clock.sleep(clock.now() + OPEN_MS, over.signal).then(
       () => true,
@@ -61,21 +69,47 @@ export function outboxReader({ intake, connect, clock, table, done }: OutboxPart
     over.abort();
     if (waits) await connection.rows("ROLLBACK");
     const fates = await settled;
-    await connection.rows(`${waits ? "BEGIN; " : ""}${statements(rows, fates)}COMMIT`);
+    const [stored, moves] = [finishStored(rows, fates), movesOf(rows, fates)];
+    try {
+      await connection.rows(`${waits ? "BEGIN; " : ""}${stored}${moves.join("")}COMMIT`);
+      refused(undefined);
+      return 0;
+    } catch (error) {
+      if (moves.length === 0 || !isRefusal(error)) throw error;
+    }
+    await connection.rows(`ROLLBACK; ${stored}`);
+    return moveApart(connection, moves);
   }
 
-  /** Only rows that are still there are moved, so that two nodes may do it. */
-  function statements(rows: readonly Row[], fates: readonly Fate[]): string {
+  /** Moves each row by itself: one that the dead table refuses stays, is read again, and holds up no other. */
+  async function moveApart(connection: Connection, moves: readonly string[]): Promise<number> {
+    let left = 0;
+    for (const move of moves) {
+      try {
+        await connection.rows(move);
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        left++;
+        refused(reasonOf(error));
+      }
+    }
+    return left;
+  }
+
+  function finishStored(rows: readonly Row[], fates: readonly Fate[]): string {
     const stored = rows.filter((_, i) => fates[i]?.kind === "stored").map(({ id }) => id);
-    let text = stored.length === 0 ? "" : `${finish(`IN (${stored.join()})`)}; `;
-    for (const [i, fate] of fates.entries()) {
-      if (fate.kind !== "poison") continue;
-      const still = done === "mark" ? " AND done_at IS NULL" : "";
+    return stored.length === 0 ? "" : `${finish(`IN (${stored.join()})`)}; `;
+  }
+
+  /** A statement for each bad row. Only rows that are still there are moved, so that two nodes may do it. */
+  function movesOf(rows: readonly Row[], fates: readonly Fate[]): readonly string[] {
+    const still = done === "mark" ? " AND done_at IS NULL" : "";
+    return fates.flatMap((fate, i) => {
+      if (fate.kind !== "poison") return [];
       const moved = `${finish(`= ${rows[i]?.id}`)}${still} RETURNING id, event::text AS event`;
       const reason = `${literal(fate.code)}, ${literal(fate.detail)}`;
-      text += `WITH moved AS (${moved}) INSERT INTO ${dead} (id, event, code, reason) SELECT id, event, ${reason} FROM moved; `;
-    }
-    return text;
+      return `WITH moved AS (${moved}) INSERT INTO ${dead} (id, event, code, reason) SELECT id, event, ${reason} FROM moved; `;
+    });
   }
 
   /** A second transaction, which reads while the first one is committed. Without it, the first goes on alone. */
@@ -108,3 +142,5 @@ export function outboxReader({ intake, connect, clock, table, done }: OutboxPart
     },
   };
 }
+
+const isRefusal = (error: unknown): boolean => REFUSAL.test(String((error as { readonly code?: unknown }).code));
