@@ -279,6 +279,21 @@ describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real s
     await source.stop();
   });
 
+  it("notices that its consumer is removed while it waits for messages, and goes on with a new one", async () => {
+    const stream = await newStream();
+    const { source, desk } = await openSource(fromNats(options(stream)));
+    await source.start(desk.intake.accept, fsync);
+    await until(async () => (await state(stream)).num_waiting === 1);
+    await manager.consumers.delete(stream, "relay");
+    await until(() => source.readiness?.() !== undefined);
+    await manager.consumers.add(stream, { durable_name: "relay", ack_policy: "explicit" });
+    await send(stream, [paid()]);
+    await drained(stream);
+    expect(source.readiness?.()).toBeUndefined();
+    await source.stop();
+    expect(desk.told).toHaveLength(1);
+  });
+
   it("stops soon, also while its server does not answer", async () => {
     const stream = await newStream();
     const source = fromNats(options(stream));
