@@ -64,7 +64,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   let node = newName();
   const live = new Map<string, Live>();
   const whole = newLive(clock.now());
-  const rows = createRollups(storage);
+  const rows = createRollups(deps);
   let flushedAt = clock.now();
   let settledAt = flushedAt;
   /** By the monotonic clock. The first write sweeps, because a relay that is restarted each night never runs for a day. */
@@ -160,10 +160,10 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       }
       if (settle(WHOLE_RELAY, whole, at)) fresh.push(WHOLE_RELAY);
       await rows.write();
-      for (const keyId of fresh) for (const grain of ALL_GRAINS) await rows.trim(statsOf(keyId, grain), now);
+      for (const keyId of fresh) for (const grain of ALL_GRAINS) await rows.trim(statsOf(keyId, grain));
       if (clock.monotonic() - sweptAt >= SWEEP_MS) {
         sweptAt = clock.monotonic();
-        await rows.trim(STATS, now, true);
+        await rows.trim(STATS, true);
       }
     } catch (error) {
       log.warn("statistics could not be stored; they are kept for the next time", { error: String(error) });

@@ -93,8 +93,11 @@ export function createStatsQuery(deps: {
   ): Promise<{ readonly first: number; readonly buckets: Buckets }> {
     const grain = GRAIN_OF[range];
     const { stepMs, kept } = GRAINS[grain];
-    const first = startOf(grain, clock.now()) - (kept - 1) * stepMs;
-    return { first, buckets: await collector.read(keyId, grain, first) };
+    const last = startOf(grain, clock.now());
+    const first = last - (kept - 1) * stepMs;
+    const read = await collector.read(keyId, grain, first);
+    // A clock that was ahead has left buckets of a time to come: no range holds them before that time.
+    return { first, buckets: new Map([...read].filter(([at]) => at <= last)) };
   }
 
   async function glance(subscription: Subscription, counts: Counts | undefined): Promise<SubscriptionStats> {

@@ -3,7 +3,9 @@
  * what is old.
  */
 import { setNewest } from "../model/bounded-map.ts";
+import { createCautiousNow } from "../model/cautious-now.ts";
 import { parseStatsKey, type Grain } from "../model/keys.ts";
+import type { Clock } from "../ports/clock.ts";
 import type { Change, Storage } from "../ports/storage.ts";
 
 /** Length of a bucket, and how many are kept. */
@@ -29,11 +31,17 @@ export interface Rollups {
    * Deletes rows that are older than any query, of all nodes.
    * @param everything reads all of `prefix`; otherwise it ends at the first page that has something younger
    */
-  trim(prefix: string, now: number, everything?: boolean): Promise<void>;
+  trim(prefix: string, everything?: boolean): Promise<void>;
 }
 
-export function createRollups(storage: Pick<Storage, "range" | "commit">): Rollups {
+export function createRollups(deps: {
+  readonly storage: Pick<Storage, "range" | "commit">;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+}): Rollups {
+  const { storage, clock } = deps;
   const unwritten = new Map<string, string>();
+  /** A wall clock that is set forwards for a while must not make everything old. */
+  const cautiousNow = createCautiousNow(clock);
   return {
     put(key, value) {
       setNewest(unwritten, key, value, MOST_UNWRITTEN);
@@ -46,7 +54,8 @@ export function createRollups(storage: Pick<Storage, "range" | "commit">): Rollu
         for (const [key, value] of rows) if (unwritten.get(key) === value) unwritten.delete(key);
       }
     },
-    async trim(prefix, now, everything = false) {
+    async trim(prefix, everything = false) {
+      const now = cautiousNow();
       let after: string | undefined;
       for (;;) {
         const page = await storage.range(prefix, { after, limit: PAGE });

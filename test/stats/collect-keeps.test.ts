@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import { duesOf } from "../../core/model/keys.ts";
 import { createStatsCollector, type StatsCollector } from "../../core/stats/collect.ts";
+import { createStatsQuery } from "../../core/stats/query.ts";
 import { testClock } from "../support/clock.ts";
 import { quietLog } from "../support/quiet.ts";
 import { shelf } from "../support/shelf.ts";
@@ -57,4 +58,23 @@ it("keeps no old rows of idle keys where the relay never runs for a whole day", 
   await clock.advance(9 * DAY_MS);
   await count(collector(), 1, "key_busy");
   expect([...storage.rows.keys()].filter((key) => key.includes("key_idle"))).toEqual([]);
+});
+
+it("loses no counts of the last week while the clock is set forwards by a month", async () => {
+  const { storage, clock, collector } = room();
+  const stats = collector();
+  await count(stats, 1_000);
+  await clock.advance(DAY_MS);
+  await clock.step(30 * DAY_MS);
+  await stats.flush();
+  await count(stats, 1);
+  await clock.step(-30 * DAY_MS);
+  await count(stats, 2);
+  const subscriptionCache = { of: async () => [], get: async () => undefined };
+  const health = { state: () => ({ failures: 0 }) };
+  const query = createStatsQuery({ collector: stats, storage, clock, subscriptionCache, health });
+  // What was counted in the month to come is in no range of today.
+  const sums = await query.sumsOf("key_1", "7d");
+  const { totals } = await query.ofKey("key_1", "7d");
+  expect([sums.accepted, totals.accepted]).toEqual([1_002, 1_002]);
 });
