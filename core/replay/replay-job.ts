@@ -1,5 +1,6 @@
 /** The replay job gives exhausted deliveries another cycle, on a schedule instead of by hand. */
 import { setNewest } from "../model/bounded-map.ts";
+import { createCautiousNow } from "../model/cautious-now.ts";
 import Bottleneck from "bottleneck";
 import { failedOf } from "../model/keys.ts";
 import { isLive, type Subscription } from "../model/subscription.ts";
@@ -27,6 +28,8 @@ const STARTS_HELD = 10_000;
 const WHOLE_AGAIN_MS = 86_400_000;
 /** Deliveries moved in one beat, over all subscriptions; the next beat comes when their due times have passed. */
 const BEAT = 100;
+/** How far the clocks of nodes may differ, ms. */
+const SKEW_MS = 60_000;
 
 /** Replays `failed`/`exhausted` deliveries of active subscriptions. @returns how many were moved */
 export type ReplayJob = (options: ReplayJobOptions, signal: AbortSignal) => Promise<number>;
@@ -38,6 +41,8 @@ export function createReplayJob(deps: {
   readonly clock: Clock;
 }): ReplayJob {
   const { storage, subscriptionCache, replay, clock } = deps;
+  /** What is too old by it stays passed over for a day: a wall clock that is set forwards for a while must not say so. */
+  const cautiousNow = createCautiousNow(clock);
   const starts = new Map<string, { readonly after: string; readonly since: number }>();
   let rule = "";
 
@@ -94,6 +99,9 @@ export function createReplayJob(deps: {
     rule = asked;
     // A delivery that fails again during this run waits for the next one.
     const youngest = clock.now() - olderThanMs;
+    // A later one is from a clock that was ahead: waiting for it could take longer than the job asks for.
+    const ripe = (failedAt: number): boolean =>
+      failedAt <= youngest || failedAt > clock.now() + Math.max(olderThanMs, SKEW_MS);
     const due = candidates();
     let subscription: Subscription | undefined;
     let moved = 0;
@@ -119,8 +127,8 @@ export function createReplayJob(deps: {
           after: startOf(subscription.id),
           // A replay by hand may change that, so once a day all failed deliveries are read.
           outdated: ({ cycle, reason }, acceptedAt) =>
-            reason !== "exhausted" || cycle >= maxReplays || acceptedAt < clock.now() - maxAgeMs,
-          only: ({ reason, failedAt, cycle }) => reason === "exhausted" && failedAt <= youngest && cycle < maxReplays,
+            reason !== "exhausted" || cycle >= maxReplays || acceptedAt < cautiousNow() - maxAgeMs,
+          only: ({ reason, failedAt, cycle }) => reason === "exhausted" && ripe(failedAt) && cycle < maxReplays,
         });
         went += one.replayed;
         if (one.replayed > 0) served = subscription.id;

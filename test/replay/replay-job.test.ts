@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import { failedOf } from "../../core/model/keys.ts";
 import { replied, testPath, type TestPath } from "../support/path.ts";
+import { until } from "../support/until.ts";
 
 const HOUR_MS = 3_600_000;
 const JOB = { olderThanMs: 600_000, maxAgeMs: 72 * HOUR_MS, maxReplays: 24, limit: 10, perSecond: 1_000 };
@@ -52,4 +53,34 @@ it.each(["disabled", "enabled again"])("leaves what failed as it is once its sub
   };
   expect(await run(test, { limit: 1_000 })).toBe(100);
   expect(await test.storage.range(failedOf(id))).toHaveLength(20);
+});
+
+async function failOne(test: TestPath): Promise<void> {
+  await test.publish();
+  await until(async () => (await test.storage.range("failed:")).length === 1);
+}
+
+it("does not wait for the time at which a delivery failed by a clock that was a day ahead", async () => {
+  await using test = await testPath({ retry: { attempts: 1 } });
+  await test.subscribe();
+  test.otherwise = replied(500);
+  await test.start();
+  await test.clock.step(24 * HOUR_MS);
+  await failOne(test);
+  await test.clock.step(-24 * HOUR_MS);
+  await test.clock.advance(HOUR_MS);
+  expect(await run(test)).toBe(1);
+});
+
+it("passes over nothing for what it took for too old by a clock that was a month ahead", async () => {
+  await using test = await testPath({ retry: { attempts: 1 } });
+  await test.subscribe();
+  test.otherwise = replied(500);
+  await test.start();
+  await failOne(test);
+  await test.clock.step(30 * 24 * HOUR_MS);
+  expect(await run(test)).toBe(0);
+  await test.clock.step(-30 * 24 * HOUR_MS);
+  await test.clock.advance(HOUR_MS);
+  expect(await run(test)).toBe(1);
 });
