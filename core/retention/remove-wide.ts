@@ -30,9 +30,19 @@ const TRIES = 5;
 /** Begins the row of a snapshot that no event uses any more. */
 const CLOSING = "closing ";
 
+/** Returns from when on an event of this status that ended then may be deleted, epoch ms; `undefined`: never. */
+export type GoesAt = (status: EventStatus, endedAt: number) => number | undefined;
+
+export type WideVerdict =
+  | { readonly do: "removed" }
+  /** `at` is epoch ms; absent when nobody can say when, because it has not ended or has just changed. */
+  | { readonly do: "later"; readonly at?: number }
+  /** Until a replay, which asks for another look. */
+  | { readonly do: "keep" };
+
 export interface WideRemoval {
-  /** @param isOver whether an event of this status that ended then is old enough. @returns whether it was deleted */
-  remove(event: RelayEvent, text: string, isOver: (status: EventStatus, endedAt: number) => boolean): Promise<boolean>;
+  /** Deletes an event if its time has come. @param now epoch ms */
+  remove(event: RelayEvent, text: string, goesAt: GoesAt, now: number): Promise<WideVerdict>;
   /** Deletes the deliveries of an event whose row says that it is being removed. */
   finish(keyId: string, ordinal: string, signal: AbortSignal): Promise<void>;
   /** Continues what an earlier run left, and deletes unused snapshots. */
@@ -115,19 +125,23 @@ export function createWideRemoval(deps: {
   }
 
   return {
-    async remove(event, text, isOver) {
+    async remove(event, text, goesAt, now) {
       const { keyId, ordinal, id, subscriptionIds, wide } = event;
       const { status, endedAt, row } = await wideStatus(event);
-      if (wide === undefined || row === undefined || endedAt === undefined || !isOver(status, endedAt)) return false;
+      if (wide === undefined || row === undefined || endedAt === undefined) return { do: "later" };
+      const at = goesAt(status, endedAt);
+      if (at === undefined) return { do: "keep" };
+      // No number at all when the row is damaged.
+      if (!(at <= now)) return Number.isFinite(at) ? { do: "later", at } : { do: "later" };
       const removing = removingFanout(wide.snapshot, 0, subscriptionIds);
       const changes: Change[] = [
         { op: "delete", key: eventKey(keyId, ordinal), if: text },
         { op: "put", key: fanoutKey(keyId, ordinal), value: removing, if: row },
       ];
       if (eventOrdinal(id) !== ordinal) changes.push({ op: "delete", key: eventIdKey(keyId, id) });
-      if (!(await tryCommit(storage, changes))) return false;
+      if (!(await tryCommit(storage, changes))) return { do: "later" };
       await removeDeliveries(keyId, ordinal, removing);
-      return true;
+      return { do: "removed" };
     },
     async finish(keyId, ordinal, signal) {
       const row = await storage.getItem(fanoutKey(keyId, ordinal));

@@ -1,6 +1,5 @@
 /** Deletes what has ended and is old. Pending deliveries are never deleted, failed ones only by an explicit setting. */
 import Bottleneck from "bottleneck";
-import type { EventStatus } from "../model/delivery.ts";
 import { decodeEvent } from "../model/event.ts";
 import { ordinalTime } from "../model/ids.ts";
 import { eventKey, eventsOf, expiryKey, parseApiKeyKey, snapshotsOf } from "../model/keys.ts";
@@ -13,7 +12,7 @@ import { readSubscription } from "../records/subscription-record.ts";
 import { createDeliveryReader } from "../records/delivery-view.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
-import { createWideRemoval, type WideRemoval } from "./remove-wide.ts";
+import { createWideRemoval, type GoesAt, type WideRemoval } from "./remove-wide.ts";
 import { createJudge, type StoredEvent, type RetentionVerdict, type Unreadable } from "./judge-events.ts";
 import { createMarks, type Marks } from "./marks.ts";
 import { keepOf, removesAny, ruleOf, youngestOf, type Keep, type RetentionOptions } from "./options.ts";
@@ -54,12 +53,12 @@ export function createRetention(given: {
   const wideStatus = createWideStatus({ storage, recipients, read: createDeliveryReader(deps) });
   const judge = createJudge({ ...deps, leastAgeMs: LEAST_AGE_MS });
 
-  /** Whether a wide event of this status, ended then, is old enough. */
-  const isOver = (keep: Keep, acceptedAt: number) => (status: EventStatus, endedAt: number) => {
-    const keepMs = status === "failed" ? keep.failedAfterMs : keep.deliveredAfterMs;
-    const at = Math.max(acceptedAt, endedAt);
-    return status !== "pending" && keepMs !== undefined && at <= clock.now() - Math.max(keepMs, LEAST_AGE_MS);
-  };
+  const goesAt =
+    (keep: Keep, acceptedAt: number): GoesAt =>
+    (status, endedAt) => {
+      const keepMs = status === "failed" ? keep.failedAfterMs : keep.deliveredAfterMs;
+      return keepMs === undefined ? undefined : Math.max(acceptedAt, endedAt) + Math.max(keepMs, LEAST_AGE_MS);
+    };
 
   /** Commits a page's deletions together, or one by one where something changed. @returns what must be judged again */
   async function removeAll(
@@ -123,11 +122,11 @@ export function createRetention(given: {
     for (const { event } of conflicts) after.push(marks.again(now + CONFLICT_AGAIN_MS, event.keyId, event.ordinal));
     for (const { event, text } of page) {
       if (event.wide === undefined) continue;
-      const over = isOver(keepOf(options, event.keyId, event.type), event.acceptedAt);
-      const key = eventKey(event.keyId, event.ordinal);
-      if ((await unlessUnreadable(wide.remove(event, text, over), (error) => unreadable(key, error))) === true)
-        removed++;
-      else after.push(marks.again(now + LEAST_AGE_MS, event.keyId, event.ordinal));
+      const { keyId, ordinal } = event;
+      const removal = wide.remove(event, text, goesAt(keepOf(options, keyId, event.type), event.acceptedAt), now);
+      const verdict = await unlessUnreadable(removal, (error) => unreadable(eventKey(keyId, ordinal), error));
+      if (verdict?.do === "removed") removed++;
+      else if (verdict?.do !== "keep") after.push(marks.again(verdict?.at ?? now + LEAST_AGE_MS, keyId, ordinal));
     }
     const changes = [...after, ...also];
     if (changes.length > 0) await storage.commit(changes);

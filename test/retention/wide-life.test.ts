@@ -179,6 +179,39 @@ describe("retention of events for many subscriptions", () => {
     ).toEqual([]);
   });
 
+  it("costs nothing for those that stay: failed ones, and what another rule keeps for longer", async () => {
+    const { test } = await room(9);
+    await using _ = test;
+    test.otherwise = replied(500);
+    await test.start();
+    const failed = await wide.publishMany(test, 7);
+    for (const { id } of failed) await until(wide.ended(test, id));
+    test.otherwise = replied(200);
+    const delivered = await wide.publishMany(test, 7, { type: "deposit:paid" });
+    for (const { id } of delivered) await until(wide.ended(test, id));
+    const types = { "deposit:paid": { deliveredAfterMs: 30 * DAY_MS } };
+    const run = (): Promise<number> =>
+      test.parts.retention.run({ deliveredAfterMs: DAY_MS, types }, new AbortController().signal);
+    await test.clock.advance(2 * DAY_MS);
+    expect(await run()).toBe(0);
+    await test.clock.advance(2 * DAY_MS);
+    let events = 0;
+    const { getMany } = test.storage;
+    test.storage.getMany = async (keys) => {
+      events += keys.filter((key) => key.startsWith("event:")).length;
+      return await getMany(keys);
+    };
+    expect(await run()).toBe(0);
+    expect(events).toBe(0);
+    await test.clock.advance(28 * DAY_MS);
+    expect(await run()).toBe(7);
+    const [again] = failed;
+    await test.parts.replay.event("key_1", again?.id ?? "");
+    await until(async () => (await test.status(again?.id ?? "")) === "delivered");
+    await test.clock.advance(31 * DAY_MS);
+    expect(await run()).toBe(1);
+  });
+
   it("keeps one that is pending, however old", async () => {
     const { test, ids } = await room(9);
     await using _ = test;
