@@ -1,7 +1,7 @@
 /** Reads the deliveries of one subscription, newest event first: records, and due lines of deliveries without one. */
 import { neverTried, type Delivery, type Due } from "../model/delivery.ts";
 import { ordinalFloor, ordinalTime } from "../model/ids.ts";
-import { deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, parseDue } from "../model/keys.ts";
+import { deliveriesOf, deliveryKey, dueKey, duesOf, eventKey, eventsOf, parseDue } from "../model/keys.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Entry, Storage } from "../ports/storage.ts";
 import { damagedDelivery, readEvent, readText, unlessDamaged, unlessDamagedLater } from "../records/damage.ts";
@@ -39,9 +39,16 @@ export function createDeliveryList(deps: {
     return damagedDelivery(readEvent(keyId, ordinal, text).event, subscriptionId);
   }
 
+  /** Returns a place that all events are behind: those of a clock that was ahead are younger than now. */
+  async function newestPlace(keyId: string): Promise<string> {
+    const [youngest] = await storage.range(eventsOf(keyId), { reverse: true, limit: 1 });
+    const acceptedAt = youngest === undefined ? 0 : ordinalTime(ordinalOf(youngest.key));
+    return ordinalFloor(Math.max(clock.now(), acceptedAt) + 1);
+  }
+
   return async (subscription, status, { after, limit }) => {
     const { id, keyId } = subscription;
-    const place = after ?? ordinalFloor(clock.now() + 1);
+    const place = after ?? (await newestPlace(keyId));
     const lineFrom = dueKey({ subscriptionId: id, dueAt: ordinalTime(place), ordinal: place });
     const records = newest(storage, deliveriesOf(id), after === undefined ? undefined : deliveryKey(id, after));
     const lines = newest(storage, duesOf(id), lineFrom);

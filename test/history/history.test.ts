@@ -150,6 +150,23 @@ describe("a list", () => {
     );
   });
 
+  it("of a subscription's deliveries holds those that were accepted before the clock was set back, too", async () => {
+    const { store, history } = room();
+    const later = [0, 3_600_000, 3_600_100].flatMap((at) => [
+      { at, stage: "untried" },
+      { at, stage: "retrying" },
+      { at, stage: "delivered" },
+    ]);
+    fill(store, later);
+    for (const limit of [1, 2, 200]) {
+      const all = await walk((after) => history.deliveries(sub, undefined, { after, limit }));
+      const seen = all.map(({ delivery }) => delivery.ordinal);
+      expect(seen).toHaveLength(later.length);
+      expect(seen).toEqual(seen.toSorted().toReversed());
+      expect(await walk((after) => history.deliveries(sub, "pending", { after, limit }))).toHaveLength(6);
+    }
+  });
+
   it("of events holds each once, newest first, and tells the state of each", async () => {
     await fc.assert(
       fc.asyncProperty(deliveries, fc.integer({ min: 1, max: 7 }), async (made, limit) => {
