@@ -6,20 +6,8 @@ import { choice } from "./fields.ts";
 import { duration, reason } from "./format.ts";
 import { loadStats, nameOf, useKnown } from "./api-keys.ts";
 import { useNames } from "./known-names.ts";
-import {
-  badge,
-  empty,
-  PageFrame,
-  problem,
-  skeleton,
-  showToast,
-  TimeSwitch,
-  useAction,
-  useCalm,
-  useLive,
-  useLoad,
-  When,
-} from "./elements.ts";
+import { badge, empty, PageFrame, problem, skeleton, showToast, TimeSwitch, useAction, When } from "./elements.ts";
+import { useCalm, useLive, useLoad } from "./load.ts";
 import { ReplayFailed } from "./replay.ts";
 import { refine, to } from "./route.ts";
 import { WhatWasSent } from "./sent.ts";

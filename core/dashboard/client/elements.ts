@@ -6,7 +6,6 @@ import { cell, useCell } from "./cell.ts";
 import { el, part } from "./dom.ts";
 import { ago, clockTime, moment } from "./format.ts";
 import { arrived } from "./route.ts";
-import { listen, type LiveMessage, opened } from "./live.ts";
 import { isPortal, product } from "./page-facts.ts";
 import { relayNow } from "./relay-time.ts";
 
@@ -156,63 +155,6 @@ export const Copy = part(({ text, what, named }: CopyProps) => {
     done ? "Copied" : named ? `Copy ${what}` : "Copy",
   );
 });
-
-export interface LoadState<T> {
-  readonly data: T | undefined;
-  readonly error: unknown;
-  readonly loading: boolean;
-  /** Loads again, and keeps the current content until the answer comes. */
-  readonly again: () => void;
-}
-
-/**
- * Loads when the view opens and whenever `on` changes, after the stream has been opened, so that no change is missed between
- * the two. The earlier content stays until then.
- */
-export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readonly unknown[]): LoadState<T> {
-  const [state, set] = useState<Omit<LoadState<T>, "again">>({ data: undefined, error: undefined, loading: true });
-  const [turn, again] = useState(0);
-  useEffect(() => {
-    const abort = new AbortController();
-    set((before) => ({ ...before, loading: true }));
-    const reading = opened().then(() => read(abort.signal));
-    reading.then(
-      (data) => set({ data, error: undefined, loading: false }),
-      (error: unknown) => {
-        if (!abort.signal.aborted) set((before) => ({ ...before, error, loading: false }));
-      },
-    );
-    return () => abort.abort();
-  }, [...on, turn]);
-  const next = (): void => again((before) => before + 1);
-  useLive(({ event }) => {
-    // What could not be read is read once the relay can be reached again, or somebody has logged in again.
-    const { error } = state;
-    if (event !== "again" || !(error instanceof ApiRefusal)) return;
-    if (error.status === 0 || error.status === 401 || error.status >= 500) next();
-  });
-  return { ...state, again: next };
-}
-
-export function useLive(onMessage: (message: LiveMessage) => void): void {
-  const newest = useRef(onMessage);
-  newest.current = onMessage;
-  useEffect(() => listen((message) => newest.current(message)), []);
-}
-
-/** Calls at most once in `ms`, and once more after the last. */
-export function useCalm(call: () => void, ms: number): () => void {
-  const newest = useRef(call);
-  newest.current = call;
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  return () => {
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined;
-      newest.current();
-    }, ms);
-  };
-}
 
 /** Whether it belongs to a double click, which means one click. */
 export const isSecondClick = (event: Event | undefined): boolean => event instanceof MouseEvent && event.detail > 1;

@@ -11,19 +11,8 @@ import { moment } from "./format.ts";
 import { nameOf, useKnown } from "./api-keys.ts";
 import { useNames } from "./known-names.ts";
 import { Payload } from "./payload.ts";
-import {
-  badge,
-  Copy,
-  notice,
-  PageFrame,
-  problem,
-  skeleton,
-  showToast,
-  useAction,
-  useCalm,
-  useLive,
-  useLoad,
-} from "./elements.ts";
+import { badge, Copy, notice, PageFrame, problem, skeleton, showToast, useAction } from "./elements.ts";
+import { useCalm, useLive, useLoad } from "./load.ts";
 import { to } from "./route.ts";
 import { rawData } from "./sent.ts";
 import type { EventDetail, FilterTested } from "./shapes.ts";

@@ -2,7 +2,8 @@
 import { ask, path } from "./api.ts";
 import { el, part } from "./dom.ts";
 import { errorOf, Field, Select } from "./fields.ts";
-import { notice, problem, showToast, useAction, useLoad, When } from "./elements.ts";
+import { notice, problem, showToast, useAction, When } from "./elements.ts";
+import { useLoad } from "./load.ts";
 import { count } from "./format.ts";
 import { to } from "./route.ts";
 import type { Order, Subscription } from "./shapes.ts";

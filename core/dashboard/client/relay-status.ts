@@ -5,7 +5,8 @@ import { el, part } from "./dom.ts";
 import { choice } from "./fields.ts";
 import { bytes, count, duration } from "./format.ts";
 import { Charts, RANGES } from "./overview.ts";
-import { PageFrame, problem, skeleton, useLoad } from "./elements.ts";
+import { PageFrame, problem, skeleton } from "./elements.ts";
+import { useLoad } from "./load.ts";
 import type { Chart, Range } from "./shapes.ts";
 
 type Facts = Readonly<Record<string, unknown>>;

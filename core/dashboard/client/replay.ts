@@ -10,7 +10,8 @@ import { count, duration } from "./format.ts";
 import { useCell } from "./cell.ts";
 import { knownOf, nameOf } from "./api-keys.ts";
 import { liveState } from "./live.ts";
-import { notice, problem, useAction, useLive, useNow } from "./elements.ts";
+import { notice, problem, useAction, useNow } from "./elements.ts";
+import { useLive } from "./load.ts";
 import { relayNow } from "./relay-time.ts";
 import type { Replayed } from "./shapes.ts";
 

@@ -3,19 +3,8 @@ import { el, line, part } from "./dom.ts";
 import { count, duration, moment, shareOf } from "./format.ts";
 import { loadStats, nameOf } from "./api-keys.ts";
 import { parted } from "./cut.ts";
-import {
-  badge,
-  Copy,
-  empty,
-  notice,
-  PageFrame,
-  problem,
-  skeleton,
-  useCalm,
-  useLive,
-  useLoad,
-  When,
-} from "./elements.ts";
+import { badge, Copy, empty, notice, PageFrame, problem, skeleton, When } from "./elements.ts";
+import { useCalm, useLive, useLoad } from "./load.ts";
 import { FilterTest, filterText } from "./filter-test.ts";
 import { TransformTest } from "./transform-test.ts";
 import { OrderCard, orderText } from "./order.ts";

@@ -2,7 +2,8 @@
 import { useState } from "preact/hooks";
 import { ApiRefusal, ask } from "./api.ts";
 import { el, part } from "./dom.ts";
-import { badge, empty, notice, PageFrame, problem, skeleton, TimeSwitch, useLoad, When } from "./elements.ts";
+import { badge, empty, notice, PageFrame, problem, skeleton, TimeSwitch, When } from "./elements.ts";
+import { useLoad } from "./load.ts";
 import { table } from "./data-table.ts";
 import { may } from "./may.ts";
 import { token } from "./token.ts";

@@ -1,0 +1,79 @@
+/** Reads what a view shows, and has it read again as things happen. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiRefusal, waiting } from "./api.ts";
+import { listen, type LiveMessage, opened } from "./live.ts";
+
+export interface LoadState<T> {
+  readonly data: T | undefined;
+  readonly error: unknown;
+  readonly loading: boolean;
+  /** Loads again, after a reading that is under way, and keeps the current content until the answer comes. */
+  readonly again: () => void;
+}
+
+/** A reading that has not been answered for so long, and waits out no refusal, has lost its other end. */
+const LOST_MS = 30_000;
+
+/**
+ * Loads when the view opens and whenever `on` changes, after the stream has been opened, so that no change is missed between
+ * the two. The earlier content stays until then.
+ */
+export function useLoad<T>(read: (signal: AbortSignal) => Promise<T>, on: readonly unknown[]): LoadState<T> {
+  const [state, set] = useState<Omit<LoadState<T>, "again">>({ data: undefined, error: undefined, loading: true });
+  const [turn, setTurn] = useState(0);
+  /** The reading that is under way, and whether another one is due after it. */
+  const underWay = useRef<{ readonly since: number; due: boolean } | undefined>(undefined);
+  const next = (): void => setTurn((before) => before + 1);
+  useEffect(() => {
+    const abort = new AbortController();
+    const mine = { since: performance.now(), due: false };
+    underWay.current = mine;
+    set((before) => ({ ...before, loading: true }));
+    const over = (now: Partial<LoadState<T>>): void => {
+      if (abort.signal.aborted) return;
+      underWay.current = undefined;
+      set((before) => ({ ...before, ...now, loading: false }));
+      if (mine.due) next();
+    };
+    const reading = opened().then(() => read(abort.signal));
+    reading.then(
+      (data) => over({ data, error: undefined }),
+      (error: unknown) => over({ error }),
+    );
+    return () => abort.abort();
+  }, [...on, turn]);
+  // What happens all the time must neither keep a reading from its end, nor cut short what the relay said to wait.
+  const again = (): void => {
+    const { current: now } = underWay;
+    const lost = now !== undefined && waiting.now === undefined && performance.now() - now.since > LOST_MS;
+    if (now === undefined || lost) next();
+    else now.due = true;
+  };
+  useLive(({ event }) => {
+    // What could not be read is read once the relay can be reached again, or somebody has logged in again.
+    const { error } = state;
+    if (event !== "again" || !(error instanceof ApiRefusal)) return;
+    if (error.status === 0 || error.status === 401 || error.status >= 500) again();
+  });
+  return { ...state, again };
+}
+
+export function useLive(onMessage: (message: LiveMessage) => void): void {
+  const newest = useRef(onMessage);
+  newest.current = onMessage;
+  useEffect(() => listen((message) => newest.current(message)), []);
+}
+
+/** Calls at most once in `ms`, and once more after the last. */
+export function useCalm(call: () => void, ms: number): () => void {
+  const newest = useRef(call);
+  newest.current = call;
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return () => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      newest.current();
+    }, ms);
+  };
+}
