@@ -43,6 +43,8 @@ type Known = ReadonlyMap<string, Glance>;
 /** The subscriptions that were read last, and whose they are: the views of a key do not show those of another. */
 const loaded = cell<{ readonly keyId: string; readonly all: Known } | undefined>(undefined);
 const NONE: Known = new Map();
+/** Readings of statistics that were begun, and the number of the newest that was answered. */
+const turns = { begun: 0, answered: 0 };
 
 /** The last known subscriptions of a key; `undefined` until they are loaded. */
 export const knownOf = (keyId: string | undefined): Known | undefined =>
@@ -54,14 +56,21 @@ export function useKnown(keyId: string | undefined): Known {
   return knownOf(keyId) ?? NONE;
 }
 
-/** Loads the statistics of a key and the state of its subscriptions, in one request. @throws ApiRefusal */
+/**
+ * Loads the statistics of a key and the state of its subscriptions, in one request. What a later one has read stays known,
+ * of this key or the next: an answer may be late.
+ * @throws ApiRefusal
+ */
 export async function loadStats(
   keyId: string,
   range: Range,
   subscriptionId?: string,
   signal?: AbortSignal,
 ): Promise<Stats> {
+  const turn = ++turns.begun;
   const { data } = await ask<Stats>("GET", path("/api-keys/{}/stats", [keyId], { range, subscriptionId }), { signal });
+  if (turn < turns.answered) return data;
+  turns.answered = turn;
   loaded.set({ keyId, all: new Map(data.subscriptions.map((one) => [one.id, one])) });
   return data;
 }

@@ -1,10 +1,13 @@
-/** Loads the names of subscriptions where a view shows some that are not known yet. */
+/** Loads the names of subscriptions where a view shows some that are not known yet, and again when they change. */
 import { useEffect } from "preact/hooks";
 import { MOST_REQUESTS, spent } from "./api.ts";
 import { knownOf, loadStats, nameOf, useKnown } from "./api-keys.ts";
+import { useCalm, useLive } from "./load.ts";
 
 /** When to ask again for names that could not be loaded, ms: by then the short window of the limits has passed. */
 const AGAIN_MS = 5_000;
+/** At most once in this time what is known is read again because others have changed it, ms. */
+const CHANGED_MS = 2_000;
 
 /**
  * @param all whether the view offers every subscription of the key, whatever ids it shows
@@ -29,6 +32,10 @@ export function useNames(keyId: string, ids: readonly (string | undefined)[], al
       clearTimeout(timer);
     };
   }, [unknown, keyId]);
+  const changed = useCalm(() => void loadStats(keyId, "24h").catch(() => undefined), CHANGED_MS);
+  useLive(({ event }) => {
+    if ((event === "subscription" || event === "again") && knownOf(keyId) !== undefined) changed();
+  });
   return (id) => {
     const one = names.get(id);
     return one === undefined ? id : nameOf(one);
