@@ -1,5 +1,6 @@
 // The sign that says whether a view is live: it never claims that while what is shown may be old.
 import { describe, expect, it } from "vitest";
+import { startReceiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 import { expectAccessible, picture, useLoggedIn, type Screen } from "./browser.ts";
 
@@ -61,6 +62,17 @@ describe.skipIf(browser.missing !== undefined)(`the sign of a live view (${brows
     const id = await publish("key_3");
     await page.context().setOffline(false);
     await page.getByRole("link", { name: id }).waitFor();
+    await live(screen).waitFor();
+  });
+
+  it("comes by itself to a view that has used up its requests", async () => {
+    await using receiver = await startReceiver();
+    const body = { url: receiver.url("/"), events: ["*"], description: "Looked at" };
+    const { id } = (await relay.call("POST", "/api-keys/key_6/webhooks", { body })).json.data;
+    await using screen = await open();
+    // The session, the list and the name.
+    await screen.go(`k/key_6/subscriptions/${id}/deliveries`, "Looked at");
+    await screen.page.getByText("not live", { exact: true }).waitFor();
     await live(screen).waitFor();
   });
 

@@ -66,12 +66,15 @@ export function listen(tell: (message: LiveMessage) => void): () => void {
   return () => listeners.delete(tell);
 }
 
-/** Follows a key from now on; `undefined` for none. A view that has used up its requests waits for the next one. */
-export function follow(keyId: string | undefined): void {
+/**
+ * Follows a key from now on; `undefined` for none.
+ * @param late after a while: until then a view that has used up its requests is not followed
+ */
+export function follow(keyId: string | undefined, late = false): void {
   if (keyId !== shown) unheard = false;
   shown = keyId;
   if (current?.keyId === keyId) return;
-  if (keyId !== undefined && spent.count + readings >= MOST_REQUESTS) return;
+  if (keyId !== undefined && !late && spent.count + readings >= MOST_REQUESTS) return;
   current?.abort.abort();
   opening.resolve();
   current = keyId === undefined ? undefined : { keyId, abort: new AbortController() };

@@ -29,6 +29,9 @@ const VIEWS = [
   ["attempts", "Attempts"],
   ["audit", "Audit"],
 ] as const;
+/** When a view that has used up its requests is followed, ms: by then the short window of the limits has passed. */
+const LATE_MS = 15_000;
+/** When a key is followed again whose stream was refused, ms. */
 const AGAIN_MS = 60_000;
 
 export const Shell = part(({ keyId, here, children }: ShellProps) => {
@@ -38,9 +41,12 @@ export const Shell = part(({ keyId, here, children }: ShellProps) => {
   const view = here.parts.join("/");
   useEffect(() => {
     follow(followed);
-    // A view that had used up its requests is followed later.
-    const timer = setInterval(() => follow(followed), AGAIN_MS);
-    return () => clearInterval(timer);
+    const late = (): void => follow(followed, true);
+    const [once, timer] = [setTimeout(late, LATE_MS), setInterval(late, AGAIN_MS)];
+    return () => {
+      clearTimeout(once);
+      clearInterval(timer);
+    };
   }, [followed, view, now === undefined]);
   useEffect(() => {
     // On a phone the links are one line that scrolls: the current one is brought into sight.
