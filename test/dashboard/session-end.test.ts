@@ -111,6 +111,41 @@ describe.skipIf(browser.missing !== undefined)(`a session that ends (${browser.m
     expect(await page.locator(".shell").count()).toBe(0);
   });
 
+  it("does not go on as another person who has logged in beside it", async () => {
+    await using receiver = await startReceiver();
+    await using relay = await startRelay();
+    const body = { username: "grace", password: PASSWORD, keys: ["key_1"], access: "manage" };
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await setUp(relay, screen);
+    const added = await relay.call("POST", "/auth/users", { body, token: await relay.token({ mfa: true }) });
+    expect(added.status, added.text).toBe(201);
+    await screen.go("k/key_1/subscriptions", "Subscriptions");
+    await page.getByRole("button", { name: "Create subscription" }).first().click();
+    await page.getByLabel("URL").fill(receiver.url("/typed"));
+    await page.getByLabel("Add an event name or pattern").fill("deposit:*");
+    await page.keyboard.press("Enter");
+
+    const beside = await page.context().newPage();
+    await beside.goto(`${relay.url}/developers`);
+    await beside.getByRole("button", { name: "Log out" }).click();
+    await beside.getByLabel("Username").fill("grace");
+    await beside.getByLabel("Password").fill(PASSWORD);
+    await beside.getByRole("button", { name: "Log in" }).click();
+    await beside.getByRole("button", { name: "Log out" }).waitFor();
+
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    const login = page.getByRole("dialog", { name: "Log in" });
+    await login.getByText("Your session has ended.").waitFor();
+    expect((await relay.call("GET", "/api-keys/key_1/webhooks")).json.data).toHaveLength(0);
+    await fillLogin(page, PASSWORD);
+    await login.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("heading", { name: "Keep this secret now" }).waitFor();
+    const [line] = (await relay.call("GET", "/api-keys/key_1/audit?action=subscription")).json.data;
+    expect(line).toMatchObject({ action: "subscription.created", by: "ada" });
+  });
+
   it("asks for another access token where the relay has no accounts", async () => {
     let aheadMs = 0;
     const clock = { ...systemClock(), now: () => Date.now() + aheadMs };

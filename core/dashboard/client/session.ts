@@ -104,6 +104,9 @@ function renew(): Promise<boolean> {
   renewing ??= auth<Granted>("POST", "/auth/refresh")
     .then(
       (granted) => {
+        const { now } = session;
+        // The cookie is of who logged in last, maybe in another tab: nothing that this person has begun goes on as theirs.
+        if (now.kind === "open" && readToken(granted.token)?.sub !== now.who) return false;
         take(granted);
         return true;
       },
