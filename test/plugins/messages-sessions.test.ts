@@ -29,6 +29,28 @@ it("leaves nothing on the source's signal, however often upstream was away", asy
   await kept;
 });
 
+it.each([
+  ["fails as soon as it is connected is begun less and less often", 0, 12_700],
+  ["has worked for a while is followed by the next at once", 5_000, 7 * 5_100],
+])("a session that %s", async (_, worksMs, tookMs) => {
+  const stopping = new AbortController();
+  const clock = testClock();
+  const began: number[] = [];
+  const kept = keepConnected({ stopping: stopping.signal, away: () => {} }, clock, async (signal, connected) => {
+    began.push(clock.monotonic());
+    connected();
+    if (worksMs > 0) await clock.sleep(clock.now() + worksMs, signal);
+    throw new Error("refused");
+  });
+  await until(async () => {
+    await clock.advance(10);
+    return began.length === 8;
+  });
+  expect((began[7] as number) - (began[0] as number)).toBeCloseTo(tookMs, -2);
+  stopping.abort();
+  await kept;
+});
+
 it("tells the session that the source stops, with its reason", async () => {
   const stopping = new AbortController();
   let reason: unknown;

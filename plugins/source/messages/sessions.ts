@@ -5,6 +5,8 @@ import type { RawMessage } from "./message.ts";
 
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 10_000;
+/** A session that worked for so long is no failure when it ends, ms. */
+const STEADY_MS = 5_000;
 
 /**
  * Resolves once the source stops and the session has ended.
@@ -13,7 +15,7 @@ const LONGEST_WAIT_MS = 10_000;
  */
 export async function keepConnected(
   { stopping, away }: Pick<Intake<RawMessage>, "stopping" | "away">,
-  clock: Clock,
+  clock: Pick<Clock, "now" | "monotonic" | "sleep">,
   session: (signal: AbortSignal, connected: () => void) => Promise<void>,
 ): Promise<void> {
   let failures = 0;
@@ -21,9 +23,10 @@ export async function keepConnected(
     const ending = new AbortController();
     const end = (): void => ending.abort(stopping.reason);
     stopping.addEventListener("abort", end, { once: true });
+    let connectedAt = Infinity;
     try {
       await session(ending.signal, () => {
-        failures = 0;
+        connectedAt = clock.monotonic();
         away(undefined);
       });
     } catch (error) {
@@ -32,6 +35,8 @@ export async function keepConnected(
     } finally {
       stopping.removeEventListener("abort", end);
     }
+    // One that can connect and then not work, for want of a right perhaps, is asked less and less often, too.
+    if (clock.monotonic() - connectedAt >= STEADY_MS) failures = 0;
     const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(failures++, 16));
     await clock.sleep(clock.now() + waitMs, stopping).catch(() => undefined);
   }
