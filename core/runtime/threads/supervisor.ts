@@ -95,7 +95,8 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
       await connected?.left();
       if (node.metrics !== undefined) merged.add(node.metrics);
       node.metrics = undefined;
-      workers.delete(index);
+      // While storage was slow to let go of it, its successor may have begun.
+      if (workers.get(index) === node) workers.delete(index);
       if (stopping !== undefined || !started.has(node)) return;
       const { exitCode, error, hung } = end;
       const why = hung ? "it gave no sign of life" : (error?.message ?? "it exited");
