@@ -10,6 +10,8 @@ import { promisify } from "node:util";
 const PUBLINT = "publint@0.3.25";
 const ATTW = "@arethetypeswrong/cli@0.18.5";
 
+/** A relay that was told to stop has ended by then, ms. */
+const STOP_MS = 60_000;
 /** The exit code of a check that cannot be made here. */
 const SKIPPED = 77;
 
@@ -61,19 +63,38 @@ async function check(): Promise<void> {
 /** `npx relaybox start`, until it says where it listens. */
 async function serves(): Promise<void> {
   const env = { ...process.env, RELAY_PORT: "0" };
-  const child = spawn("npx", ["relaybox", "start"], { cwd: user, env, stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn("npx", ["relaybox", "start"], {
+    cwd: user,
+    env,
+    stdio: ["ignore", "ignore", "pipe"],
+    detached: true,
+  });
   const ended = once(child, "exit");
+  // npx does not pass the signal on to the relay, so the whole group gets it.
+  const signalGroup = (name: NodeJS.Signals | 0): boolean => {
+    try {
+      return process.kill(-(child.pid as number), name);
+    } catch {
+      return false;
+    }
+  };
   let said = "";
   for await (const part of child.stderr.setEncoding("utf8")) {
     said += String(part);
     const url = /listening at (http[^\s"]+)["\n]/.exec(said)?.[1];
     if (url === undefined) continue;
     const { status } = await fetch(`${url}/readyz`);
-    if (status !== 200) throw new Error(`/readyz answers ${status}`);
+    if (status !== 200) {
+      signalGroup("SIGKILL");
+      throw new Error(`/readyz answers ${status}`);
+    }
     break;
   }
-  child.kill("SIGTERM");
+  signalGroup("SIGTERM");
   const [code, signal] = (await ended) as [number | null, string | null];
+  const until = performance.now() + STOP_MS;
+  while (signalGroup(0) && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 50));
+  if (signalGroup("SIGKILL")) throw new Error(`the relay has not stopped after ${STOP_MS} ms`);
   if (!said.includes("listening at")) throw new Error(`npx relaybox start ended (${code ?? signal}):\n${said}`);
   console.log("npx relaybox start serves");
 }
