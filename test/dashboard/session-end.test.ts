@@ -17,6 +17,13 @@ async function endSession(relay: TestRelay, { page }: Screen): Promise<void> {
   expect((await relay.call("POST", "/auth/logout", { token })).status).toBe(204);
 }
 
+/** Adds a second person, who may manage `key_1`. */
+async function addGrace(relay: TestRelay): Promise<void> {
+  const body = { username: "grace", password: PASSWORD, keys: ["key_1"], access: "manage" };
+  const added = await relay.call("POST", "/auth/users", { body, token: await relay.token({ mfa: true }) });
+  expect(added.status, added.text).toBe(201);
+}
+
 describe.skipIf(browser.missing !== undefined)(`a session that ends (${browser.missing ?? "in Chromium"})`, () => {
   it("keeps what was typed until the same person has logged in again, and stores nothing of it", async () => {
     await using receiver = await startReceiver();
@@ -88,12 +95,10 @@ describe.skipIf(browser.missing !== undefined)(`a session that ends (${browser.m
 
   it("shows nothing of it to another person who logs in then, nor after a logout", async () => {
     await using relay = await startRelay();
-    const body = { username: "grace", password: PASSWORD, keys: ["key_1"], access: "manage" };
     await using screen = await browser.open(relay);
     const { page } = screen;
     await setUp(relay, screen);
-    const added = await relay.call("POST", "/auth/users", { body, token: await relay.token({ mfa: true }) });
-    expect(added.status, added.text).toBe(201);
+    await addGrace(relay);
     await screen.go("k/key_1/subscriptions", "Subscriptions");
     await page.getByRole("button", { name: "Create subscription" }).first().click();
     await page.getByLabel("Description").fill("Typed by somebody else");
@@ -114,12 +119,10 @@ describe.skipIf(browser.missing !== undefined)(`a session that ends (${browser.m
   it("does not go on as another person who has logged in beside it", async () => {
     await using receiver = await startReceiver();
     await using relay = await startRelay();
-    const body = { username: "grace", password: PASSWORD, keys: ["key_1"], access: "manage" };
     await using screen = await browser.open(relay);
     const { page } = screen;
     await setUp(relay, screen);
-    const added = await relay.call("POST", "/auth/users", { body, token: await relay.token({ mfa: true }) });
-    expect(added.status, added.text).toBe(201);
+    await addGrace(relay);
     await screen.go("k/key_1/subscriptions", "Subscriptions");
     await page.getByRole("button", { name: "Create subscription" }).first().click();
     await page.getByLabel("URL").fill(receiver.url("/typed"));
