@@ -95,7 +95,7 @@ export function composeThreads(plan: Plan, count: number, deps: ThreadsDeps): Re
       await connected?.left();
       if (node.metrics !== undefined) merged.add(node.metrics);
       node.metrics = undefined;
-      // While storage was slow to let go of it, its successor may have begun.
+      // Its successor may have started while the storage released this one.
       if (workers.get(index) === node) workers.delete(index);
       if (stopping !== undefined || !started.has(node)) return;
       const { exitCode, error, hung } = end;

@@ -35,7 +35,7 @@ export async function keepConnected(
     } finally {
       stopping.removeEventListener("abort", end);
     }
-    // One that can connect and then not work, for want of a right perhaps, is asked less and less often, too.
+    // A session that connects and then fails, for example for want of a right, waits longer each time as well.
     if (clock.monotonic() - connectedAt >= STEADY_MS) failures = 0;
     const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(failures++, 16));
     await clock.sleep(clock.now() + waitMs, stopping).catch(() => undefined);

@@ -73,7 +73,7 @@ export function startNats(ctx: PluginContext, options: NatsOptions, library: Nat
       over.abort();
       await extending;
 
-      /** Fetches no more than there is room for: what waited in the client would be held, and nobody would ask for its time. */
+      /** Fetches no more than there is room for: nobody extends the lease of a message that waits inside the client. */
       async function take(): Promise<void> {
         for (let room = await intake.room(); room > 0; room = await intake.room()) {
           const messages = await pulling.fetch({ max_messages: room, expires: FETCH_MS });

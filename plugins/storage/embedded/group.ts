@@ -20,8 +20,8 @@ export interface JudgedGroup {
 }
 
 /**
- * Answers those at once that conflict with what is stored. One that conflicts only with a commit before it in the group is
- * answered with the others: should the writes fail, it would have conflicted with what never was.
+ * Rejects a commit at once when it conflicts with what is stored. One that conflicts only with a commit before it in the
+ * group is answered after the writes: when they fail, the change that it conflicts with is not stored.
  * @param stored what is stored under a key that a condition names
  */
 export function judgeGroup(group: readonly PendingCommit[], stored: (key: string) => string | undefined): JudgedGroup {

@@ -29,8 +29,8 @@ export interface Channel {
   /** Anything may have changed without a notification. */
   missed(): void;
   /**
-   * Redis has come back without any record of this relay. What is read from it then is not what was stored: an event would
-   * be accepted for nobody. Nothing is to be accepted until the records are back, or the node has begun anew.
+   * Fails while Redis has lost all records of this relay. The subscriptions are missing too, so an event would be accepted
+   * without deliveries: none is accepted until Redis has records again or the node is restarted.
    * @throws StorageError unavailable
    */
   checkRecords(): void;
