@@ -26,6 +26,34 @@ describe("what an event is fanned out to", () => {
   });
 });
 
+describe("an event whose subscriptions are changed during each of its commits", () => {
+  it.each([
+    ["wide", 9],
+    ["of a few", 3],
+  ])("is stored with those it was accepted for: %s", async (_, count) => {
+    const made = desk({ fanout: SMALL });
+    made.subscriptions = many(count);
+    let generation = 10;
+    const change = (): void => {
+      generation++;
+      made.subscriptions = made.subscriptions.map((sub) => ({ ...sub, generation }));
+    };
+    made.shelf.before = (changes) => {
+      if (!changes.some(({ key }) => key.startsWith("event:"))) change();
+    };
+    const { getMany } = made.shelf;
+    made.shelf.getMany = async (keys) => {
+      change();
+      return await getMany(keys);
+    };
+    const [accepted] = await made.intake.accept(publish([paid()]));
+    expect(accepted?.deliveries).toBe(count);
+    const [event] = made.told;
+    expect(event?.wide?.count ?? event?.subscriptionIds.length).toBe(count);
+    expect([...made.shelf.rows.keys()].filter((key) => key.startsWith("event:"))).toHaveLength(1);
+  });
+});
+
 describe("an event for more subscriptions than a commit holds", () => {
   it("costs the same commit for ten thousand as for three hundred: event, state and one line", async () => {
     for (const count of [300, 10_000]) {
