@@ -1,6 +1,7 @@
 /**
  * Finds every row of one delivery, in whatever state it is, and returns what deletes them. When it goes in order, those
- * behind it go on. Its attempt under way finds its line gone, and stores nothing.
+ * behind it go on; one that holds them up may leave that row, so that they wait until a skip. Its attempt under way finds
+ * its line gone, and stores nothing.
  */
 import type { Delivery, Due, SequencePlace } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
@@ -44,11 +45,15 @@ interface Place {
 export const removalOf = (key: string, text: string): Change =>
   text === "" ? { op: "delete", key } : { op: "delete", key, if: text };
 
-/** @throws StorageError */
+/**
+ * @param staysHeld whether those that it holds up still wait
+ * @throws StorageError
+ */
 export async function removeDelivery(
   storage: Readable,
   event: Accepted,
   subscriptionId: string,
+  staysHeld = false,
 ): Promise<RemovedDelivery> {
   const { keyId, ordinal } = event;
   const key = deliveryKey(subscriptionId, ordinal);
@@ -63,7 +68,8 @@ export async function removeDelivery(
   const place = damaged
     ? await search(storage, subscriptionId, ordinal)
     : await placeOf(storage, event, subscriptionId, delivery);
-  const { order, due, waits, holds } = place;
+  const { order, due, waits } = place;
+  const holds = staysHeld ? undefined : place.holds;
   for (const row of [due, holds]) if (row !== undefined) changes.push(removalOf(row.key, row.value));
   if (order === undefined) return { changes };
   const turn = { keyId, subscriptionId, order };

@@ -7,6 +7,7 @@ import type { Due, EventStatus } from "../model/delivery.ts";
 import type { RelayEvent } from "../model/event.ts";
 import { eventOrdinal, ordinalTime, randomId } from "../model/ids.ts";
 import {
+  erasingKey,
   eventIdKey,
   eventKey,
   fanoutKey,
@@ -68,12 +69,14 @@ export function createWideRemoval(deps: {
     const { snapshot, removed, added } = now;
     // Pages of the snapshot one by one, then the deliveries that replays added.
     const at = Math.floor(removed / PAGE_MEMBERS);
-    const text = await storage.getItem(membersKey(keyId, snapshot, at));
+    const [text, erasing] = await storage.getMany([membersKey(keyId, snapshot, at), erasingKey(keyId, ordinal)]);
+    // An erasure lets those behind a held delivery go on; when an event has only become old, they wait until a skip.
+    const staysHeld = erasing === undefined;
     const ids = text === undefined ? added : decodeMembers(text).map(({ id }) => id);
     const next = text === undefined ? undefined : removingFanout(snapshot, removed + PAGE_MEMBERS, added);
     const event = { keyId, ordinal, acceptedAt: ordinalTime(ordinal) };
     for (let tries = 0; tries < TRIES; tries++) {
-      const gone = await Promise.all(ids.map((id) => removeDelivery(storage, event, id)));
+      const gone = await Promise.all(ids.map((id) => removeDelivery(storage, event, id, staysHeld)));
       const mine: Change =
         next === undefined ? { op: "delete", key, if: row } : { op: "put", key, value: next, if: row };
       if (await tryCommit(storage, [mine, ...gone.flatMap(({ changes }) => changes)])) {

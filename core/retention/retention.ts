@@ -39,7 +39,9 @@ const LATE_MS = 3_600_000;
 const CONFLICT_AGAIN_MS = 3_600_000;
 
 export function createRetention(given: {
-  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit">;
+  readonly storage: Pick<Storage, "getItem" | "getMany" | "range" | "commit"> & {
+    readonly queue: Pick<Storage["queue"], "add">;
+  };
   readonly subscriptionCache: SubscriptionCache;
   readonly recipients?: Recipients;
   readonly clock: Clock;
@@ -156,7 +158,7 @@ export function createRetention(given: {
       await marks.forgetOthers(rules);
       await marks.adoptReplayed(rules, clock.now());
       const limiter = new Bottleneck({ maxConcurrent: 1 });
-      const wide = createWideRemoval({ storage, wideStatus });
+      const wide = createWideRemoval({ storage, wideStatus, due: (lines) => storage.queue.add(lines) });
       let removed = 0;
 
       async function paced(work: () => Promise<number>, late = false): Promise<void> {
