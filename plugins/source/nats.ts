@@ -12,6 +12,7 @@ import { countProblems, messageProblems, textProblems } from "./messages/options
 import { messageSource } from "./messages/plugin.ts";
 import type { NatsOptions } from "./nats/options.ts";
 import { startNats } from "./nats/session.ts";
+import { tlsFileProblems, tlsProblems } from "./nats/tls.ts";
 
 const OWN = [
   ...["servers", "stream", "consumer", "maxInFlight", "deadLetterSubject"],
@@ -28,6 +29,7 @@ export function fromNats(options: NatsOptions): Plugin<"source", Source> {
     problems: problemsOf(options),
     secrets: { password, token, credentials },
     metrics: [BACKLOG],
+    fileProblems: (configDir) => tlsFileProblems(options?.tls, configDir),
     async open(options, ctx) {
       const [transport, jetstream] = await library("fromNats()", NATS_PACKAGES, () =>
         Promise.all([import("@nats-io/transport-node"), import("@nats-io/jetstream")]),
@@ -55,6 +57,7 @@ function problemsOf(options: NatsOptions | undefined): readonly FieldError[] {
     ...secret("password", password),
     ...secret("token", token),
     ...secret("credentials", credentials),
+    ...tlsProblems(given.tls),
     ...libraryProblems("fromNats()", import.meta.url, "@nats-io/transport-node", NATS_PACKAGES),
     ...libraryProblems("fromNats()", import.meta.url, "@nats-io/jetstream", NATS_PACKAGES),
   ].filter(firstOfItsKind);

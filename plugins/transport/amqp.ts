@@ -11,7 +11,7 @@ import { clientProblems, loadClient } from "./buses/load.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
 import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { Sends } from "./buses/sends.ts";
-import { readTls, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
+import { readTls, tlsFileProblems, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
 
 export interface AmqpOptions {
   /** Name of the connection in URLs: `amqp://<name>/exchange/routing.key`. */
@@ -41,6 +41,7 @@ export const toAmqp = (options: AmqpOptions): Plugin<"transport", Transport> => 
   name: `amqp:${options?.name}`,
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { url: options?.url },
+  fileProblems: (configDir) => tlsFileProblems(`amqp:${options?.name}`, options?.tls, configDir),
   async setup({ clock, configDir, log, secret }) {
     const { connect } = await loadClient("toAmqp", PACKAGES, () => import("amqplib"));
     const { name } = options;
@@ -49,7 +50,7 @@ export const toAmqp = (options: AmqpOptions): Plugin<"transport", Transport> => 
       connect,
       clock,
       url: checkedUrl("toAmqp", secret("url"), SCHEMES),
-      tls: await readTls(options.tls, configDir),
+      tls: readTls(`amqp:${name}`, options.tls, configDir),
       lost: () => sends.endAll(unavailable(name)),
       blocked: (why) => log.warn("RabbitMQ takes no messages", { transport: name, error: why }),
       failed: (why) => log.warn("a connection to RabbitMQ failed", { transport: name, error: why }),

@@ -1,6 +1,4 @@
 /** The Kafka transport sends each delivery to a topic and waits until all replicas in sync have it. */
-import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
 import { unknownOptions } from "../../core/model/field-errors.ts";
 import { isSecretOption, type SecretOption } from "../../core/model/secret-option.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
@@ -11,6 +9,7 @@ import { Fault } from "./buses/fault.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
 import { Sends } from "./buses/sends.ts";
+import { readTls, tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
 import { Batches, type KafkaMessage } from "./kafka/batches.ts";
 
 export interface KafkaOptions {
@@ -68,6 +67,7 @@ export const toKafka = (options: KafkaOptions): Plugin<"transport", Transport> =
   name: `kafka:${options?.name}`,
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { "sasl.password": options?.sasl?.password },
+  fileProblems: (configDir) => tlsFileProblems(`kafka:${options?.name}`, options?.tls, configDir),
   async setup(context) {
     const { clock, log } = context;
     const { Producer, findErrorBy } = await loadClient("toKafka", PACKAGES, () => import("@platformatic/kafka"));
@@ -88,7 +88,7 @@ export const toKafka = (options: KafkaOptions): Plugin<"transport", Transport> =
       // The client takes 0 and 1 of an idempotent producer for "without end".
       retries: 2,
       retryDelay: 100,
-      ...(await securityOf(options, context)),
+      ...securityOf(options, context),
     });
     const answers = (error: Error, apiId: string): boolean => findErrorBy(error, "apiId", apiId) !== null;
     const batches = new Batches(
@@ -176,18 +176,18 @@ function keyOf(path: string, { keyId }: TransportRequest, body: Buffer): string 
   return typeof at === "string" ? at : JSON.stringify(at);
 }
 
-async function securityOf({ sasl, tls }: KafkaOptions, { secret, configDir }: PluginContext) {
-  const ca = tls?.caFile === undefined ? undefined : await readFile(resolve(configDir, tls.caFile), "utf8");
+function securityOf({ name, sasl, tls }: KafkaOptions, { secret, configDir }: PluginContext) {
+  const texts = readTls(`kafka:${name}`, tls, configDir);
   return {
     ...(sasl && {
       sasl: { mechanism: sasl.mechanism, username: sasl.username, password: secret("sasl.password") },
     }),
-    ...(tls && { tls: ca === undefined ? {} : { ca } }),
+    ...(texts && { tls: texts }),
   };
 }
 
-function problemsOf({ name, brokers, key = "keyId", sasl }: Partial<KafkaOptions>): readonly OptionProblem[] {
-  const problems = [...nameProblems(name), ...clientProblems("toKafka", PACKAGES)];
+function problemsOf({ name, brokers, key = "keyId", sasl, tls }: Partial<KafkaOptions>): readonly OptionProblem[] {
+  const problems = [...nameProblems(name), ...clientProblems("toKafka", PACKAGES), ...tlsProblems(tls, ["caFile"])];
   const isBroker = (one: unknown): boolean => typeof one === "string" && /^[^\s/@]+:\d{1,5}$/.test(one);
   if (!Array.isArray(brokers) || brokers.length === 0 || !brokers.every(isBroker))
     problems.push({ path: "brokers", message: 'must be a list of host:port, such as ["kafka:9092"]' });

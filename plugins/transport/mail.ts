@@ -10,7 +10,7 @@ import { Fault } from "./buses/fault.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
 import { confirmed, refused, timedOut, unavailable } from "./buses/replies.ts";
 import { Sends } from "./buses/sends.ts";
-import { readTls, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
+import { readTls, tlsFileProblems, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
 import { headersOf, writtenOf } from "./mail/message.ts";
 
 export interface MailOptions {
@@ -62,6 +62,7 @@ export const toMail = (options: MailOptions): Plugin<"transport", Transport> => 
   name: `mail:${options?.name}`,
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { password: options?.password },
+  fileProblems: (configDir) => tlsFileProblems(`mail:${options?.name}`, options?.tls, configDir),
   async setup({ clock, configDir, log, secret }) {
     const { name, from, server, user, starttls = true } = options;
     const createTransport = await loadClient(
@@ -77,7 +78,7 @@ export const toMail = (options: MailOptions): Plugin<"transport", Transport> => 
       secure,
       requireTLS: !secure && starttls,
       ignoreTLS: !starttls,
-      tls: { minVersion: "TLSv1.2", ...(await readTls(options.tls, configDir)) },
+      tls: { minVersion: "TLSv1.2", ...readTls(`mail:${name}`, options.tls, configDir) },
       ...(user !== undefined && { auth: { user, pass: secret("password") } }),
       connectionTimeout: SILENT_MS,
       greetingTimeout: SILENT_MS,

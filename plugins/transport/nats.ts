@@ -12,6 +12,7 @@ import { Fault } from "./buses/fault.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
 import { confirmed, refused, timedOut, unavailable } from "./buses/replies.ts";
 import { Sends } from "./buses/sends.ts";
+import { readTls, tlsFileProblems, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
 import { NatsLink } from "./nats/connection.ts";
 
 export interface NatsOptions {
@@ -25,7 +26,7 @@ export interface NatsOptions {
   /** The text of a `.creds` file: `secretFrom({ file: "relay.creds" })`. */
   readonly credentials?: SecretOption;
   /** Paths of PEM files. With `{}` the server must have a certificate that the system trusts. */
-  readonly tls?: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string };
+  readonly tls?: TlsFiles;
 }
 
 const OWN: readonly (keyof NatsOptions)[] = ["name", "servers", "user", "password", "token", "credentials", "tls"];
@@ -49,6 +50,7 @@ export const toNats = (options: NatsOptions): Plugin<"transport", Transport> => 
   name: `nats:${options?.name}`,
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { password: options?.password, token: options?.token, credentials: options?.credentials },
+  fileProblems: (configDir) => tlsFileProblems(`nats:${options?.name}`, options?.tls, configDir),
   async setup(context) {
     const { clock, log } = context;
     const { name } = options;
@@ -142,7 +144,9 @@ function headersOf({ headers }: TransportRequest, made: MsgHdrs): MsgHdrs {
 type Login = ConnectionOptions & { readonly creds?: Uint8Array };
 
 function loginOf(options: NatsOptions, { secret, configDir }: PluginContext): Login {
-  const { servers, user, password, token, credentials, tls } = options;
+  const { name, servers, user, password, token, credentials, tls } = options;
+  // Only to report one that cannot be read: the client reads them at each connection, so that renewed ones count.
+  readTls(`nats:${name}`, tls, configDir);
   return {
     servers: typeof servers === "string" ? servers : [...servers],
     ...(user !== undefined && { user }),
@@ -155,8 +159,9 @@ function loginOf(options: NatsOptions, { secret, configDir }: PluginContext): Lo
   };
 }
 
-function problemsOf({ name, servers, password, token, credentials }: Partial<NatsOptions>): readonly OptionProblem[] {
-  const problems = [...nameProblems(name), ...clientProblems("toNats", PACKAGES)];
+function problemsOf(options: Partial<NatsOptions>): readonly OptionProblem[] {
+  const { name, servers, password, token, credentials, tls } = options;
+  const problems = [...nameProblems(name), ...clientProblems("toNats", PACKAGES), ...tlsProblems(tls)];
   const list = typeof servers === "string" ? [servers] : Array.isArray(servers) ? servers : [];
   const isServer = (one: unknown): boolean => typeof one === "string" && /^(?:(?:nats|tls):\/\/)?[^\s/@]+$/.test(one);
   if (list.length === 0 || !list.every(isServer))

@@ -9,7 +9,7 @@ import { Fault } from "./buses/fault.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
 import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { Sends } from "./buses/sends.ts";
-import { readTls, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
+import { readTls, tlsFileProblems, tlsProblems, type TlsFiles } from "./buses/tls-files.ts";
 
 export interface RedisStreamOptions {
   /** Name of the connection in URLs: `redis-stream://<name>/deposits`. */
@@ -47,10 +47,11 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
   name: `redis-stream:${options?.name}`,
   problems: [...problemsOf(options ?? {}), ...unknownOptions(options ?? {}, OWN)],
   secrets: { url: options?.url },
+  fileProblems: (configDir) => tlsFileProblems(`redis-stream:${options?.name}`, options?.tls, configDir),
   async setup({ clock, configDir, log, secret }) {
     const { Redis } = await import("ioredis");
     const { name, maxLen } = options;
-    const tls = await readTls(options.tls, configDir);
+    const tls = readTls(`redis-stream:${name}`, options.tls, configDir);
     const sends = new Sends(clock);
     const destination = destinations(`redis-stream://${name}/`, STREAM, RULE);
     const client = new Redis(checkedUrl("toRedisStream", secret("url"), SCHEMES), {

@@ -16,19 +16,26 @@ export interface MessageSource<Options extends MessageOptions> {
   /** The secret options by their paths. What is no secret is left out: it is one of `problems`. */
   readonly secrets: Readonly<Record<string, SecretOption | undefined>>;
   readonly metrics?: readonly MetricDeclaration[];
+  /** What is wrong with the files that the options name. Must not throw. */
+  readonly fileProblems?: (configDir: string) => readonly FieldError[];
   /** Called only when there is no problem. */
   open(options: Options, ctx: PluginContext): Promise<Source> | Source;
 }
 
 /** Its `setup` refuses wrong options by itself: a caller may not have looked at `problems`. */
 export function messageSource<Options extends MessageOptions>(given: MessageSource<Options>): Plugin<"source", Source> {
-  const { kind, options, problems, secrets, metrics = [], open } = given;
+  const { kind, options, problems, secrets, metrics = [], fileProblems, open } = given;
+  const name = typeof options?.name === "string" ? options.name : kind;
   return {
     kind: "source",
-    name: typeof options?.name === "string" ? options.name : kind,
+    name,
     problems,
     secrets: Object.fromEntries(Object.entries(secrets).filter(([, value]) => isSecretOption(value))),
     metrics,
+    ...(fileProblems && {
+      fileProblems: (configDir) =>
+        fileProblems(configDir).map(({ path, message }) => ({ path, message: `of the plug-in ${name} ${message}` })),
+    }),
     async setup(ctx) {
       refuseOptions(problems);
       return open(options as Options, ctx);

@@ -20,7 +20,7 @@ export interface NatsOptions extends MessageOptions {
   readonly token?: SecretOption;
   /** The text of a `.creds` file: `secretFrom({ file: "relay.creds" })`. */
   readonly credentials?: SecretOption;
-  /** Texts in PEM, or names of files. `{}` asks for TLS with the system's authorities. */
+  /** Texts in PEM, or paths of files, which begin at the config's folder. `{}` asks for TLS with the system's authorities. */
   readonly tls?: {
     readonly ca?: string;
     readonly caFile?: string;

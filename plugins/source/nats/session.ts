@@ -10,6 +10,7 @@ import { readNats, type NatsMessage } from "./message.ts";
 import type { NatsLibrary } from "./library.ts";
 import type { NatsOptions } from "./options.ts";
 import { settlementOn } from "./settle.ts";
+import { tlsOf } from "./tls.ts";
 
 const CONNECT_MS = 10_000;
 const CLOSE_MS = 2_000;
@@ -22,6 +23,7 @@ export function startNats(ctx: PluginContext, options: NatsOptions, library: Nat
   const { clock } = ctx;
   const { stream, consumer, maxInFlight = 1_000 } = options;
   const reading = readingOf(options, "nats");
+  const connecting = connectionOptions(ctx, options, reading.source, library);
   const intake = createIntake<NatsMessage>(ctx, {
     reading,
     maxInFlight,
@@ -34,7 +36,7 @@ export function startNats(ctx: PluginContext, options: NatsOptions, library: Nat
   });
 
   async function session({ stopping, settled, connected }: SessionSurroundings): Promise<void> {
-    const opening = library.connect(connectionOptions(ctx, options, reading.source, library));
+    const opening = library.connect(connecting);
     await Promise.race([opening, aborted(stopping)]);
     if (stopping.aborted) {
       // A stop waits for no server: a connection that opens afterwards is closed at once.
@@ -101,7 +103,7 @@ function refuseUnfit({ name, config }: ConsumerInfo): void {
 }
 
 function connectionOptions(
-  { secret }: PluginContext,
+  { secret, configDir }: PluginContext,
   { servers, user, password, token, credentials, tls }: NatsOptions,
   source: string,
   { credsAuthenticator }: NatsLibrary,
@@ -119,6 +121,6 @@ function connectionOptions(
     ...(credentials !== undefined && {
       authenticator: credsAuthenticator(new TextEncoder().encode(secret("credentials"))),
     }),
-    ...(tls !== undefined && { tls }),
+    ...(tls !== undefined && { tls: tlsOf(source, tls, configDir) }),
   };
 }

@@ -1,5 +1,5 @@
 /** TLS to the server of a bus: files that the config names, read at the start. */
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { StartError } from "../../../core/model/errors.ts";
 import type { OptionProblem } from "./destination.ts";
@@ -13,15 +13,27 @@ export interface TlsFiles {
   readonly keyFile?: string;
 }
 
+type FileName = keyof TlsFiles;
+/** What `tls.connect` takes. */
+export interface TlsTexts {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+}
+
 const FILES = { caFile: "ca", certFile: "cert", keyFile: "key" } as const;
+const NAMES = Object.keys(FILES) as FileName[];
 const EX_CONFIG = 78;
 
-/** Returns what is wrong with the option `tls`. */
-export function tlsProblems(tls: unknown): OptionProblem[] {
+/**
+ * Returns what is wrong with the option `tls`, before a file is read.
+ * @param names of the files that the transport takes
+ */
+export function tlsProblems(tls: unknown, names: readonly FileName[] = NAMES): OptionProblem[] {
   if (tls === undefined) return [];
   if (typeof tls !== "object" || tls === null) return [{ path: "tls", message: "must be an object: { caFile }" }];
   return Object.entries(tls).flatMap(([name, path]) => {
-    if (!Object.hasOwn(FILES, name)) return [{ path: `tls.${name}`, message: "is not an option" }];
+    if (!names.some((known) => known === name)) return [{ path: `tls.${name}`, message: "is not an option" }];
     return typeof path === "string" && path !== ""
       ? []
       : [{ path: `tls.${name}`, message: "must be the path of a file" }];
@@ -29,24 +41,38 @@ export function tlsProblems(tls: unknown): OptionProblem[] {
 }
 
 /**
- * Reads the files, as `tls.connect` takes them; `undefined` when the option is left out.
- * @throws StartError 78 when one cannot be read
+ * Returns which files cannot be read. They are problems of the config, so that a start names them with all others.
+ * @param plugin its name, for people: `kafka:bus`
  */
-export async function readTls(
-  tls: TlsFiles | undefined,
-  configDir: string,
-): Promise<{ readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined> {
+export const tlsFileProblems = (plugin: string, tls: TlsFiles | undefined, configDir: string): OptionProblem[] =>
+  read(tls, configDir).problems.map(({ path, message }) => ({ path, message: `of the plug-in ${plugin} ${message}` }));
+
+/**
+ * Reads the files, as `tls.connect` takes them; `undefined` when the option is left out.
+ * @throws StartError 78 when one cannot be read: whoever calls `setup` may not have looked at `fileProblems`
+ */
+export function readTls(plugin: string, tls: TlsFiles | undefined, configDir: string): TlsTexts | undefined {
   if (tls === undefined) return undefined;
-  const read: Record<string, string> = {};
-  for (const [name, into] of Object.entries(FILES)) {
-    const path = tls[name as keyof TlsFiles];
-    if (path === undefined) continue;
+  const { texts, problems } = read(tls, configDir);
+  const [first] = problems;
+  if (first !== undefined) throw new StartError(EX_CONFIG, `${plugin}: ${first.path} ${first.message}`);
+  return texts;
+}
+
+function read(tls: TlsFiles | undefined, configDir: string) {
+  const texts: Record<string, string> = {};
+  const problems: OptionProblem[] = [];
+  for (const name of NAMES) {
+    const path: unknown = tls?.[name];
+    // What is no path is named by `tlsProblems`.
+    if (typeof path !== "string" || path === "") continue;
+    const file = resolve(configDir, path);
     try {
-      read[into] = await readFile(resolve(configDir, path), "utf8");
-    } catch (cause) {
-      const code = (cause as NodeJS.ErrnoException).code ?? "unreadable";
-      throw new StartError(EX_CONFIG, `tls.${name}: ${path} cannot be read (${code})`, { cause });
+      texts[FILES[name]] = readFileSync(file, "utf8");
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
+      problems.push({ path: `tls.${name}`, message: `names a file that cannot be read (${code}): ${file}` });
     }
   }
-  return read;
+  return { texts: texts as TlsTexts, problems };
 }
