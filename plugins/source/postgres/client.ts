@@ -2,7 +2,7 @@
 import { Socket } from "node:net";
 import type pg from "pg";
 import type { Clock } from "../../../core/ports/clock.ts";
-import { endsWithin } from "../messages/connected.ts";
+import { aborted, endsWithin } from "../messages/connected.ts";
 
 export interface Connection {
   /** Runs one statement, or several without values. Resolves to the rows of the last one. */
@@ -14,6 +14,9 @@ export interface Connection {
 
 /** A row: text by the name of its column. */
 export type Columns = Readonly<Record<string, string | null>>;
+
+/** Opens a connection. @param signal gives the attempt up at once; it does nothing to a connection that is open */
+export type Connect = (signal: AbortSignal) => Promise<Connection>;
 
 const CONNECT_MS = 10_000;
 const QUERY_MS = 60_000;
@@ -30,8 +33,8 @@ export const quoted = (table: string): string =>
 export const literal = (text: string): string =>
   ` E'${text.replaceAll("\0", "").replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
 
-export function createConnector({ Client }: typeof pg, url: string, clock: Clock): () => Promise<Connection> {
-  return async () => {
+export function createConnector({ Client }: typeof pg, url: string, clock: Clock): Connect {
+  return async (signal) => {
     const socket = new Socket();
     const client = new Client({
       connectionString: url,
@@ -54,8 +57,11 @@ export function createConnector({ Client }: typeof pg, url: string, clock: Clock
       socket.destroy();
     }
     try {
-      await client.connect();
+      await Promise.race([client.connect(), aborted(signal)]);
+      signal.throwIfAborted();
     } catch (error) {
+      // Nobody waits for the goodbye of a server that has not greeted yet.
+      socket.destroy();
       await close();
       throw error;
     }

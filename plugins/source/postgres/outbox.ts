@@ -3,13 +3,13 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { Fate } from "../messages/message.ts";
 import { reasonOf } from "../messages/sessions.ts";
-import { literal, quoted, type Connection } from "./client.ts";
+import { literal, quoted, type Connect, type Connection } from "./client.ts";
 import { batchOf, type Batch, type Row } from "./rows.ts";
 import type { Reader } from "./session.ts";
 
 export interface OutboxParts {
   readonly intake: Pick<Intake<Row>, "room" | "offer">;
-  readonly connect: () => Promise<Connection>;
+  readonly connect: Connect;
   readonly clock: Clock;
   readonly table: string;
   readonly done: "delete" | "mark";
@@ -115,7 +115,7 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
   /** A second transaction, which reads while the first one is committed. Without it, the first goes on alone. */
   async function help(signal: AbortSignal): Promise<void> {
     try {
-      spare ??= await connect();
+      spare ??= await connect(signal);
       while (!signal.aborted && (await page(spare)));
     } catch {
       await spare?.close();

@@ -1,6 +1,7 @@
 /** One session with PostgreSQL: reads what is there, then waits for a NOTIFY or the next poll. */
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { Connection } from "./client.ts";
+import { aborted } from "../messages/connected.ts";
+import type { Connect, Connection } from "./client.ts";
 
 export interface Reader {
   /** Checks that the tables are there. @throws Error that says what is missing */
@@ -12,7 +13,7 @@ export interface Reader {
 }
 
 export interface SessionParts {
-  readonly connect: () => Promise<Connection>;
+  readonly connect: Connect;
   readonly reader: Reader;
   readonly channel: string;
   readonly pollMs: number;
@@ -24,13 +25,14 @@ export interface SessionParts {
 
 export async function runSession(parts: SessionParts): Promise<void> {
   const { reader, channel, pollMs, clock, signal } = parts;
-  const connection = await parts.connect();
+  const connection = await parts.connect(signal);
   let news = Promise.withResolvers<void>();
   const wake = (): void => news.resolve();
   signal.addEventListener("abort", wake, { once: true });
   try {
-    await reader.check(connection);
-    await connection.listen(channel, wake);
+    // No row is read yet, so that a stop need not wait for these answers.
+    await Promise.race([prepare(), aborted(signal)]);
+    if (signal.aborted) return;
     parts.connected();
     while (!signal.aborted) {
       news = Promise.withResolvers();
@@ -41,6 +43,11 @@ export async function runSession(parts: SessionParts): Promise<void> {
     signal.removeEventListener("abort", wake);
     await reader.close();
     await connection.close();
+  }
+
+  async function prepare(): Promise<void> {
+    await reader.check(connection);
+    await connection.listen(channel, wake);
   }
 }
 
