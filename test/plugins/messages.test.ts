@@ -116,6 +116,32 @@ describe("messages", () => {
     expect(metrics.counted.get("source_dead_lettered test")).toBe(7);
   });
 
+  it.each([
+    ["keeps them", () => true],
+    [
+      "cannot be told",
+      () => {
+        throw new Error("no connection");
+      },
+    ],
+  ])("that are bad are counted and named once while upstream %s, and anew when it did not", async (_, keeps) => {
+    let kept: () => boolean = keeps;
+    const { send, metrics, log } = started({}, { keeps: () => kept() });
+    const bad = { payload: "no JSON", place: "orders-17" };
+    const seen = () => [
+      metrics.counted.get("source_dead_lettered test"),
+      log.lines.filter(({ message }) => message === "a message is set aside").length,
+    ];
+    for (let times = 0; times < 3; times++) await send(bad);
+    expect(seen()).toEqual([1, 1]);
+    kept = () => false;
+    await send(bad);
+    expect(seen()).toEqual([1, 1]);
+    // Another one that stands in the same place.
+    await send(bad);
+    expect(seen()).toEqual([2, 2]);
+  });
+
   it("are divided where a refusal names none of them", async () => {
     const made = messageBench();
     const accept: Accept = ({ publications }) => {

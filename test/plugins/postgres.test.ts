@@ -205,6 +205,11 @@ describe.skipIf(missing !== undefined)("an outbox", () => {
     expect(await made.dead()).toMatchObject([{ id: "1" }]);
     await until(() => made.source.readiness?.()?.includes(`a row cannot be moved to ${made.table}_dead: `) === true);
     expect(made.log.lines.filter(({ message }) => message === "a row cannot be set aside")).toHaveLength(1);
+    // It is read at each poll, and is one message that was found to be bad.
+    const reads = await polls();
+    await until(async () => (await polls()) > reads + 20);
+    expect(made.metrics.counted.get("source_dead_lettered postgres")).toBe(2);
+    expect(made.log.lines.filter(({ message }) => message === "a message is set aside")).toHaveLength(2);
     await server.query(`ALTER TABLE ${made.table}_dead DROP CONSTRAINT narrow`);
     await made.done();
     expect(await made.dead()).toMatchObject([{ id: "1" }, { id: "2", event: "worse" }]);
@@ -272,6 +277,13 @@ describe.skipIf(missing !== undefined)("an outbox", () => {
     expect(await stopWhileSilent(source, { send, silence: shim.swallow })).toBeLessThan(20_000);
   });
 });
+
+/** Transactions that the server has begun: each poll is one. */
+async function polls(): Promise<number> {
+  await server.query("SELECT pg_stat_force_next_flush()");
+  const [row] = await server.query("SELECT sum(xact_commit)::int AS n FROM pg_stat_database");
+  return Number(row?.["n"]);
+}
 
 describe("the options of fromPostgres", () => {
   it("are checked", () => {

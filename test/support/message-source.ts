@@ -22,7 +22,11 @@ export interface MessageBench {
 
 export function messageBench(
   options: MessageOptions = {},
-  given: Partial<PluginContext> & { readonly maxInFlight?: number } = {},
+  given: Partial<PluginContext> & {
+    readonly maxInFlight?: number;
+    /** Whether upstream keeps a bad message, which it offers again then. May throw: it was not told. */
+    readonly keeps?: (place: string) => boolean;
+  } = {},
 ): MessageBench {
   const [clock, log, metrics] = [testClock(), quietLog(), quietMetrics()];
   const settled: MessageBench["settled"][number][] = [];
@@ -35,6 +39,7 @@ export function messageBench(
         settled.push({ place: message.place, fate });
         waiting.get(message.place)?.(fate);
       }
+      return list.map(({ message }) => message).filter(({ place }) => given.keeps?.(place) === true);
     },
   });
   let count = 0;

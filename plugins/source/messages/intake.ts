@@ -7,8 +7,9 @@ import { Problem } from "../../../core/model/problem.ts";
 import { within } from "../../../core/model/within.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
 import type { Accept, Accepted } from "../../../core/ports/source.ts";
+import { createBadMessages } from "./bad-messages.ts";
 import type { Fate, RawMessage, Reading, Settled } from "./message.ts";
-import { isPermanent, poisonOf } from "./poison.ts";
+import { isPermanent } from "./poison.ts";
 import { publicationsOf, type Held } from "./publications.ts";
 import { readMessage } from "./read.ts";
 
@@ -24,8 +25,9 @@ export interface IntakeOptions<Message extends RawMessage> {
   /**
    * Tells upstream what became of messages, each of them once. The messages stay in flight until it resolves, and a stop
    * waits for it, five seconds at most. When it rejects, upstream will deliver them again.
+   * @returns bad messages that upstream keeps, because they could not be set aside: each is counted once all the same
    */
-  settle(settled: readonly Settled<Message>[]): Promise<void> | void;
+  settle(settled: readonly Settled<Message>[]): Promise<readonly Message[] | void> | readonly Message[] | void;
 }
 
 export interface Intake<Message extends RawMessage> {
@@ -61,6 +63,7 @@ export function createIntake<Message extends RawMessage>(
   const { source } = reading;
   const stopping = new AbortController();
   const settling = new Set<Promise<void>>();
+  const bad = createBadMessages({ log, metrics }, source);
   let accept: Accept | undefined;
   let queue: Message[] = [];
   let inFlight = 0;
@@ -97,7 +100,7 @@ export function createIntake<Message extends RawMessage>(
         events += drafts.length;
         size += text;
       } catch (error) {
-        ended.push({ message, fate: setAside(message, error) });
+        ended.push({ message, fate: bad.fateOf(message, error) });
       }
       taken++;
     }
@@ -129,7 +132,7 @@ export function createIntake<Message extends RawMessage>(
     if (group.length === 1 && only !== undefined) {
       const { message } = only;
       const first = firstWins && refusal.code === "IDEMPOTENCY_MISMATCH";
-      return tell([{ message, fate: first ? STORED : setAside(message, refusal) }]);
+      return tell([{ message, fate: first ? STORED : bad.fateOf(message, refusal) }]);
     }
     const named = new Set<number>();
     for (const { path } of refusal.extras.errors ?? []) {
@@ -166,18 +169,15 @@ export function createIntake<Message extends RawMessage>(
     if (repeats > 0) metrics.count("source_redelivered", { source }, repeats);
   }
 
-  function setAside(message: Message, error: unknown): Fate {
-    const poison = poisonOf(error);
-    metrics.count("source_dead_lettered", { source });
-    log.warn("a message is set aside", { source, name: message.place, code: poison.code, detail: poison.detail });
-    return { kind: "poison", ...poison };
-  }
-
   function tell(settled: readonly Settled<Message>[]): void {
     if (settled.length === 0) return;
     const told = (async () => settle(settled))()
-      .catch((error: unknown) =>
-        log.warn("upstream was not told what became of messages", { source, error: String(error) }),
+      .then(
+        (kept) => bad.settled(settled, new Set(kept ?? [])),
+        (error: unknown) => {
+          bad.settled(settled, new Set(settled.map(({ message }) => message)));
+          log.warn("upstream was not told what became of messages", { source, error: String(error) });
+        },
       )
       .finally(() => {
         settling.delete(told);

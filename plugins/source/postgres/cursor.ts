@@ -45,7 +45,7 @@ export function cursorReader({ intake, clock, table, storage, kept }: CursorPart
     intake.offer(batch.rows);
     try {
       if (await isDone(batch)) await move(found.at(-1) as Columns);
-      batch.done.resolve();
+      batch.done.resolve([]);
     } catch (error) {
       batch.done.reject(error);
       throw error;

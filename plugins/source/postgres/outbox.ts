@@ -24,6 +24,12 @@ const OPEN_MS = 30_000;
 /** Codes of PostgreSQL that speak of the statement; those of lost connections, cancelled queries and faults of its own do not. */
 const REFUSAL = /^(?!08|57|58)(?:\d\w|P0)\w{3}$/;
 
+/** The statement that moves a bad row to the dead table. */
+interface Move {
+  readonly row: Row;
+  readonly sql: string;
+}
+
 export function outboxReader({ intake, connect, clock, table, done, refused }: OutboxParts): Reader {
   const [from, dead] = [quoted(table), quoted(`${table}_dead`)];
   const open = done === "mark" ? "WHERE done_at IS NULL" : "";
@@ -45,21 +51,21 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
     }
     const batch = batchOf(table, found);
     intake.offer(batch.rows);
-    let left: number;
+    let left: readonly Row[];
     try {
       left = await publish(connection, batch);
-      batch.done.resolve();
+      batch.done.resolve(left);
     } catch (error) {
       // The rows are stored or not; PostgreSQL unlocks them, and they are read again.
       await batch.settled;
       batch.done.reject(error);
       throw error;
     }
-    return found.length === count && left < count;
+    return found.length === count && left.length < count;
   }
 
-  /** Resolves to how many rows were left where they are, because the dead table refuses them. */
-  async function publish(connection: Connection, { rows, settled }: Batch): Promise<number> {
+  /** Resolves to the rows that were left where they are, because the dead table refuses them. */
+  async function publish(connection: Connection, { rows, settled }: Batch): Promise<readonly Row[]> {
     const over = new AbortController();
     const long = clock.sleep(clock.now() + OPEN_MS, over.signal).then(
       () => true,
@@ -71,9 +77,9 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
     const fates = await settled;
     const [stored, moves] = [finishStored(rows, fates), movesOf(rows, fates)];
     try {
-      await connection.rows(`${waits ? "BEGIN; " : ""}${stored}${moves.join("")}COMMIT`);
+      await connection.rows(`${waits ? "BEGIN; " : ""}${stored}${moves.map(({ sql }) => sql).join("")}COMMIT`);
       refused(undefined);
-      return 0;
+      return [];
     } catch (error) {
       if (moves.length === 0 || !isRefusal(error)) throw error;
     }
@@ -82,14 +88,14 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
   }
 
   /** Moves each row by itself: one that the dead table refuses stays, is read again, and holds up no other. */
-  async function moveApart(connection: Connection, moves: readonly string[]): Promise<number> {
-    let left = 0;
-    for (const move of moves) {
+  async function moveApart(connection: Connection, moves: readonly Move[]): Promise<readonly Row[]> {
+    const left: Row[] = [];
+    for (const { row, sql } of moves) {
       try {
-        await connection.rows(move);
+        await connection.rows(sql);
       } catch (error) {
         if (!isRefusal(error)) throw error;
-        left++;
+        left.push(row);
         refused(reasonOf(error));
       }
     }
@@ -102,13 +108,15 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
   }
 
   /** A statement for each bad row. Only rows that are still there are moved, so that two nodes may do it. */
-  function movesOf(rows: readonly Row[], fates: readonly Fate[]): readonly string[] {
+  function movesOf(rows: readonly Row[], fates: readonly Fate[]): readonly Move[] {
     const still = done === "mark" ? " AND done_at IS NULL" : "";
-    return fates.flatMap((fate, i) => {
-      if (fate.kind !== "poison") return [];
-      const moved = `${finish(`= ${rows[i]?.id}`)}${still} RETURNING id, event::text AS event`;
+    return rows.flatMap((row, i) => {
+      const fate = fates[i];
+      if (fate?.kind !== "poison") return [];
+      const moved = `${finish(`= ${row.id}`)}${still} RETURNING id, event::text AS event`;
       const reason = `${literal(fate.code)}, ${literal(fate.detail)}`;
-      return `WITH moved AS (${moved}) INSERT INTO ${dead} (id, event, code, reason) SELECT id, event, ${reason} FROM moved; `;
+      const into = `INSERT INTO ${dead} (id, event, code, reason) SELECT id, event, ${reason} FROM moved`;
+      return [{ row, sql: `WITH moved AS (${moved}) ${into}; ` }];
     });
   }
 

@@ -14,8 +14,8 @@ export interface Batch {
   /** Resolves to what became of each row, in their order. */
   readonly settled: Promise<readonly Fate[]>;
   settle(row: Row, fate: Fate): void;
-  /** Resolves when the transaction of the rows is committed; set by the reader. */
-  readonly done: PromiseWithResolvers<void>;
+  /** Resolves when the transaction of the rows is committed, to the bad ones that were left; set by the reader. */
+  readonly done: PromiseWithResolvers<readonly Row[]>;
 }
 
 /** Columns that are no headers. */
@@ -25,7 +25,7 @@ const OWN = new Set(["id", "event", "tx", "done_at"]);
 export function batchOf(table: string, found: readonly Columns[]): Batch {
   const fates = new Map<Row, Fate>();
   const settled = Promise.withResolvers<readonly Fate[]>();
-  const done = Promise.withResolvers<void>();
+  const done = Promise.withResolvers<readonly Row[]>();
   // A failure reaches those who wait for it; it is not unhandled when nobody does.
   done.promise.catch(() => undefined);
   const rows: Row[] = [];
@@ -62,12 +62,12 @@ function rowOf(table: string, columns: Columns, batch: Batch): Row {
   };
 }
 
-/** Tells the batches what became of their rows. Resolves when their transactions are committed. */
-export async function settleRows(settled: readonly Settled<Row>[]): Promise<void> {
+/** Tells the batches what became of their rows. Resolves when their transactions are committed, to the bad rows that were left. */
+export async function settleRows(settled: readonly Settled<Row>[]): Promise<readonly Row[]> {
   const batches = new Set<Batch>();
   for (const { message, fate } of settled) {
     message.batch.settle(message, fate);
     batches.add(message.batch);
   }
-  await Promise.all([...batches].map(({ done }) => done.promise));
+  return (await Promise.all([...batches].map(({ done }) => done.promise))).flat();
 }
