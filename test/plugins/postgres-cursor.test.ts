@@ -150,6 +150,35 @@ describe.skipIf(missing !== undefined)("a table that is read with a cursor", () 
     await open.end();
   });
 
+  it("of several nodes never goes backwards, whichever of them is slow", async () => {
+    const name = await table();
+    const storage = shelf();
+    const key = `cursor:${name}`;
+    // What another node writes while this one stores a page: it is at another row of the same transaction.
+    let elsewhere: string | undefined = "1000";
+    const written: (string | undefined)[] = [];
+    storage.before = ([change]) => {
+      if (change?.key !== key || change.op !== "put" || elsewhere === undefined) return;
+      const { tx } = JSON.parse(change.value) as { readonly tx: string };
+      storage.rows.set(key, JSON.stringify({ tx, id: elsewhere }));
+      elsewhere = undefined;
+    };
+    await using made = await bench(name, { storage });
+    storage.after = ([change]) => void (change?.key === key && written.push(made.cursor()?.id));
+    const { intake, told } = desk();
+    await add(name, event(), event(), event());
+    await made.source.start(intake.accept, info);
+    await until(() => elsewhere === undefined);
+    await add(name, event());
+    await until(() => made.cursor()?.id === "4");
+    expect(written).toEqual(["4"]);
+    // One that has fallen behind is passed.
+    elsewhere = "1";
+    await add(name, event());
+    await until(() => made.cursor()?.id === "5");
+    expect(told.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5].map((id) => `${name}-${id}`));
+  });
+
   it("in a database that was made anew is not skipped in silence", async () => {
     const name = await table();
     const storage = shelf();

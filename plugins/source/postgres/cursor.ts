@@ -2,6 +2,7 @@
  * Reads a growing table and writes nothing to it. Rows are read in the order of their transactions and ids, and only those
  * of transactions that began before every open one: a transaction that commits late still comes after the cursor.
  */
+import { ConflictError } from "../../../core/model/errors.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Intake } from "../messages/intake.ts";
@@ -31,6 +32,8 @@ export function cursorReader({ intake, clock, table, storage, kept }: CursorPart
   const from = quoted(table);
   const key = `cursor:${table}`;
   let cursor: Cursor | undefined;
+  /** The cursor as it was last seen in the storage. */
+  let stored: string | undefined;
 
   async function page(connection: Connection): Promise<boolean> {
     const count = Math.min(PAGE, await intake.room());
@@ -65,16 +68,34 @@ export function cursorReader({ intake, clock, table, storage, kept }: CursorPart
     return true;
   }
 
+  /**
+   * Writes how far the source is. Nodes share the record, and one may be slower than another: what is further there stays,
+   * and this node goes on behind it.
+   */
   async function move({ tx, id }: Columns): Promise<void> {
     const next: Cursor = { tx: tx as string, id: id as string };
-    await storage.commit([{ op: "put", key, value: JSON.stringify(next) }]);
-    cursor = next;
+    const value = JSON.stringify(next);
+    for (;;) {
+      try {
+        await storage.commit([{ op: "put", key, value, if: stored ?? null }]);
+        [cursor, stored] = [next, value];
+        return;
+      } catch (error) {
+        if (!(error instanceof ConflictError)) throw error;
+        await look();
+        if (cursor !== undefined && !isBefore(cursor, next)) return;
+      }
+    }
+  }
+
+  async function look(): Promise<void> {
+    stored = await storage.getItem(key);
+    cursor = stored === undefined ? undefined : (JSON.parse(stored) as Cursor);
   }
 
   return {
     async check(connection) {
-      const stored = await storage.getItem(key);
-      cursor = stored === undefined ? undefined : (JSON.parse(stored) as Cursor);
+      await look();
       const [row] = await connection.rows("SELECT pg_snapshot_xmax(pg_current_snapshot()) AS xmax");
       // In a database that was restored elsewhere, transactions count from the start: new rows would be before the cursor.
       if (cursor !== undefined && BigInt(row?.["xmax"] ?? "0") < BigInt(cursor.tx))
@@ -88,3 +109,6 @@ export function cursorReader({ intake, clock, table, storage, kept }: CursorPart
     close: () => Promise.resolve(),
   };
 }
+
+const isBefore = (one: Cursor, other: Cursor): boolean =>
+  BigInt(one.tx) === BigInt(other.tx) ? BigInt(one.id) < BigInt(other.id) : BigInt(one.tx) < BigInt(other.tx);
