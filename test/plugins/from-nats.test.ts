@@ -258,6 +258,29 @@ describe.skipIf(missing !== undefined)(`NATS as a source (${missing ?? "a real s
     expect(desk.told).toEqual([]);
   });
 
+  it("says in /readyz that no stream takes the dead-letter subject, and goes on once one does", async () => {
+    const stream = await newStream({ ack_wait: 600e6 });
+    await send(stream, ["{", "{", paid({ data: 1 })]);
+    const heard = await listen(`$JS.ACK.${stream}.>`);
+    const given = options(stream, { deadLetterSubject: `late.${stream}` });
+    const { source, desk, metrics } = await openSource(fromNats(given), { clock });
+    await source.start(desk.intake.accept, fsync);
+    await until(() => source.readiness?.()?.startsWith("2 messages cannot be set aside: ") === true);
+    // Those behind them are stored, and the two are not delivered again meanwhile.
+    await until(() => desk.told.length === 1);
+    await until(() => heard.count("+WPI") >= 12);
+    expect(source.readiness?.()).toContain(`no stream takes the subject late.${stream}`);
+    expect((await state(stream)).num_redelivered).toBe(0);
+    expect(heard.count("+TERM")).toBe(0);
+    await manager.streams.add({ name: `${stream}-late`, subjects: [`late.${stream}`] });
+    await drained(stream);
+    await until(() => source.readiness?.() === undefined);
+    heard.stop();
+    await source.stop();
+    expect((await manager.streams.info(`${stream}-late`)).state.messages).toBe(2);
+    expect(metrics.counted.get("source_dead_lettered nats")).toBe(2);
+  });
+
   it("refuses a consumer whose acknowledgements would lose messages, and says why in /readyz", async () => {
     const stream = await newStream();
     await manager.consumers.add(stream, { durable_name: "all", ack_policy: "all" });

@@ -13,7 +13,7 @@ import {
 import { createIntake } from "../messages/intake.ts";
 import type { Settled } from "../messages/message.ts";
 import { readingOf } from "../messages/options.ts";
-import { reasonOf } from "../messages/sessions.ts";
+import { createStuck } from "../messages/stuck.ts";
 import { createAcknowledger } from "./acknowledge.ts";
 import { deadLetters } from "./dead-letters.ts";
 import { readAmqp, type AmqpMessage, type Settlement } from "./message.ts";
@@ -21,13 +21,11 @@ import type { AmqpOptions } from "./options.ts";
 
 const CONNECT_MS = 10_000;
 const CLOSE_MS = 2_000;
-/** What could not be set aside is tried again so often. */
-const AGAIN_MS = 5_000;
 /** Two missed ones, and the connection is lost: a broker that hangs is noticed within half a minute. */
 const HEARTBEAT_SECONDS = "15";
 
 export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typeof amqpConnect): Source {
-  const { clock, log } = ctx;
+  const { clock } = ctx;
   const { queue, prefetch = 2_000, deadLetterExchange } = options;
   const reading = readingOf(options, "amqp");
   const url = new URL(ctx.secret("url"));
@@ -38,9 +36,7 @@ export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typ
     settle: settleEach(({ settlement }) => settlement, settleOn),
   });
 
-  /** Messages that cannot be set aside now, and why: as many as `prefetch` would let nothing through. */
-  let stuck = 0;
-  let stuckWhy: string | undefined;
+  const stuck = createStuck(ctx, reading.source);
 
   async function settleOn(settlement: Settlement, settled: readonly Settled<AmqpMessage>[]): Promise<void> {
     const stored: ConsumeMessage[] = [];
@@ -120,32 +116,11 @@ export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typ
       giveBack: (message) => refuse(message, true),
       async deadLetter(message, reason) {
         if (!publisher) return refuse(message, false);
-        await insist(() => publisher(message, reason), ending);
+        await stuck.insist(() => publisher(message, reason), ending);
         channel.ack(message);
         passOver(message);
       },
     };
-  }
-
-  /** Does it again and again until it works, as once the exchange has a queue. @throws the error when the session ends before */
-  async function insist(work: () => Promise<void>, ending: AbortSignal): Promise<void> {
-    let failed = false;
-    for (;;) {
-      try {
-        await work();
-        if (failed) stuck--;
-        return;
-      } catch (error) {
-        stuckWhy = reasonOf(error);
-        if (!failed) log.warn("a message cannot be set aside", { source: reading.source, error: stuckWhy });
-        if (!failed) stuck++;
-        failed = true;
-        await clock.sleep(clock.now() + AGAIN_MS, ending).catch(() => undefined);
-        if (!ending.aborted) continue;
-        stuck--;
-        throw error;
-      }
-    }
   }
 
   /** Closes a connection, whatever state it is in. */
@@ -156,9 +131,7 @@ export function startAmqp(ctx: PluginContext, options: AmqpOptions, connect: typ
   }
 
   const source = connectedSource(intake, clock, session);
-  const held = (): string | undefined =>
-    stuck === 0 ? undefined : `${stuck} messages cannot be set aside: ${stuckWhy ?? ""}`;
-  return { ...source, readiness: () => source.readiness?.() ?? held() };
+  return { ...source, readiness: () => source.readiness?.() ?? stuck.readiness() };
 }
 
 export function failWith(channel: Channel, fail: (error: Error) => void): void {

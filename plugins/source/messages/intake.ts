@@ -105,7 +105,9 @@ export function createIntake<Message extends RawMessage>(
       taken++;
     }
     queue = queue.slice(taken);
-    tell(ended);
+    // Apart: a bad message may take long to be set aside, and the others are not in flight for as long.
+    tell(ended.filter(({ fate }) => fate.kind !== "poison"));
+    tell(ended.filter(({ fate }) => fate.kind === "poison"));
     return group;
   }
 

@@ -6,6 +6,7 @@ import type { Source } from "../../../core/ports/source.ts";
 import { aborted, connectedSource, watchBacklog, endsWithin, type SessionSurroundings } from "../messages/connected.ts";
 import { createIntake } from "../messages/intake.ts";
 import { readingOf } from "../messages/options.ts";
+import { createStuck } from "../messages/stuck.ts";
 import { readNats, type NatsMessage } from "./message.ts";
 import type { NatsLibrary } from "./library.ts";
 import type { NatsOptions } from "./options.ts";
@@ -24,6 +25,7 @@ export function startNats(ctx: PluginContext, options: NatsOptions, library: Nat
   const { stream, consumer, maxInFlight = 1_000 } = options;
   const reading = readingOf(options, "nats");
   const connecting = connectionOptions(ctx, options, reading.source, library);
+  const stuck = createStuck(ctx, reading.source);
   const intake = createIntake<NatsMessage>(ctx, {
     reading,
     maxInFlight,
@@ -64,9 +66,9 @@ export function startNats(ctx: PluginContext, options: NatsOptions, library: Nat
       const info = await pulling.info(true);
       refuseUnfit(info);
       const streamName = `${stream}-${Date.parse(created).toString(36)}`;
-      const settlement = settlementOn(connection, options, library);
-      connected();
       const ending = AbortSignal.any([over.signal, stopping]);
+      const settlement = settlementOn(connection, options, library, (work) => stuck.insist(work, ending));
+      connected();
       const watching = watchBacklog(ctx, reading.source, ending, () => backlogOf(pulling));
       const extending = settlement.extendLeases(clock, over.signal, (info.config.ack_wait ?? 30e9) / 1e6);
       await Promise.race([aborted(stopping), take()]);
@@ -90,7 +92,8 @@ export function startNats(ctx: PluginContext, options: NatsOptions, library: Nat
     }
   }
 
-  return connectedSource(intake, clock, session);
+  const source = connectedSource(intake, clock, session);
+  return { ...source, readiness: () => source.readiness?.() ?? stuck.readiness() };
 }
 
 const backlogOf = async (consumer: Consumer): Promise<number> => (await consumer.info()).num_pending;

@@ -1,7 +1,7 @@
 /** Tells JetStream what became of the messages of one connection, and keeps it from delivering those in flight again. */
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Clock } from "../../../core/ports/clock.ts";
-import type { NatsMessage } from "./message.ts";
+import type { NatsMessage, NatsOutcome } from "./message.ts";
 import type { NatsLibrary } from "./library.ts";
 import type { NatsOptions } from "./options.ts";
 
@@ -20,16 +20,22 @@ export interface NatsSettlement {
 const REASON_SINCE = [2, 11] as const;
 const HEADER_LENGTH = 500;
 
+/** @param insist does it again and again until it works, or until the session ends */
 export function settlementOn(
   connection: NatsConnection,
   { deadLetterSubject }: NatsOptions,
   { jetstream, headers }: NatsLibrary,
+  insist: (work: () => Promise<void>) => Promise<void>,
 ): NatsSettlement {
   const held = new Set<NatsMessage>();
   const client = jetstream(connection);
   const takesReason = isSince(connection.info?.version);
 
-  async function deadLetter({ original, place }: NatsMessage, code: string, detail: string): Promise<void> {
+  async function deadLetter(
+    { original, place }: NatsMessage,
+    subject: string,
+    { code, detail }: Exclude<NatsOutcome, string>,
+  ): Promise<void> {
     const out = headers();
     for (const [name, values] of original.headers ?? []) {
       // `Nats-…` headers would tell the server what to do with the copy.
@@ -39,7 +45,11 @@ export function settlementOn(
     out.set("Relay-Detail", detail.replaceAll(/[\r\n]/g, " ").slice(0, HEADER_LENGTH));
     out.set("Relay-Subject", original.subject);
     // Its own id makes a second copy of the same message none.
-    await client.publish(deadLetterSubject as string, original.data, { headers: out, msgID: `relay-${place}` });
+    try {
+      await client.publish(subject, original.data, { headers: out, msgID: `relay-${place}` });
+    } catch (error) {
+      throw isUnanswered(error) ? new Error(`no stream takes the subject ${subject}`, { cause: error }) : error;
+    }
   }
 
   return {
@@ -53,7 +63,8 @@ export function settlementOn(
         // A lost acknowledgement costs a redelivery, which the id of the event answers: no confirmation is waited for.
         if (outcome === "stored") return original.ack();
         if (outcome === "returned") return original.nak();
-        if (deadLetterSubject !== undefined) await deadLetter(message, outcome.code, outcome.detail);
+        // In flight until then: its lease is extended, so that it does not come again meanwhile.
+        if (deadLetterSubject !== undefined) await insist(() => deadLetter(message, deadLetterSubject, outcome));
         original.term(takesReason ? outcome.code : "");
       } finally {
         held.delete(message);
@@ -73,3 +84,6 @@ function isSince(version = ""): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   return major > REASON_SINCE[0] || (major === REASON_SINCE[0] && minor >= REASON_SINCE[1]);
 }
+
+/** Nobody has answered: no stream listens there. The client does not export the class. */
+const isUnanswered = (error: unknown): boolean => (error as Error).name === "JetStreamNotEnabled";
