@@ -1,5 +1,6 @@
 /** Acknowledges messages of one channel with few frames: one for all up to a tag, where none before it is open. */
 import type { Channel, ConsumeMessage } from "amqplib";
+import { createStretches } from "./stretches.ts";
 
 export interface Acknowledger {
   /** @param messages in the order of their delivery */
@@ -11,11 +12,11 @@ export interface Acknowledger {
 export function createAcknowledger(channel: Pick<Channel, "ack">): Acknowledger {
   /** Every tag up to it is settled. Tags count from 1 on each channel. */
   let floor = 0;
-  /** Settled tags above it. */
-  const above = new Set<number>();
+  /** Settled tags above it: any number of them may pass one that stays open. */
+  const above = createStretches();
 
   function advance(): void {
-    while (above.delete(floor + 1)) floor++;
+    floor = above.take(floor + 1) ?? floor;
   }
 
   return {
