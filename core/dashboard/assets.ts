@@ -14,7 +14,7 @@ import { receiversModule } from "./receivers.ts";
 const MODULES = [
   "account", "api", "app", "attempt", "audit-list", "brand", "cell", "chart", "choices", "cut", "delivery", "dialog", "dom", "erase-event", "erase-key", "event",
   "event-choice", "event-types-input", "events", "excerpt", "fields", "filter-test", "filters", "format", "headers-input", "api-keys", "live", "load", "login", "main", "may",
-  "order", "overview", "elements", "page-facts", "palette", "publish-event", "portal-link", "portal-session", "relay-status", "relay-time", "replay", "route", "saved-filters", "search", "secret", "sent", "session", "shell", "step-up",
+  "once", "order", "overview", "elements", "page-facts", "palette", "publish-event", "portal-link", "portal-session", "relay-status", "relay-time", "replay", "route", "saved-filters", "search", "secret", "sent", "session", "shell", "step-up",
   "subscription", "subscription-actions", "subscription-changes", "subscription-form", "subscriptions", "data-table", "test-event", "theme", "token", "totp", "transform-test",
   "all-keys", "attempts", "health", "known-names", "subscription-menu", "payload", "pending-actions", "selection", "timeline", "user-actions", "users", "verify-code",
 ] as const; // prettier-ignore

@@ -151,6 +151,30 @@ export async function expectAccessible(page: Pick<Page, "evaluate">, rules?: rea
   expect(content).toBeLessThanOrEqual(screen);
 }
 
+/** Keeps the answer to the first such request back. The relay has done what was asked for once `answered` resolves. */
+export async function held(
+  page: Page,
+  method: string,
+  path: string,
+): Promise<{ readonly answered: Promise<void>; readonly release: () => void }> {
+  const answered = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  let first = true;
+  await page.route(
+    (url) => url.pathname === path,
+    async (route) => {
+      if (route.request().method() !== method || !first) return await route.fallback();
+      first = false;
+      const response = await route.fetch();
+      answered.resolve();
+      await released.promise;
+      // The page may have given it up.
+      await route.fulfill({ response }).catch(() => undefined);
+    },
+  );
+  return { answered: answered.promise, release: released.resolve };
+}
+
 export const PASSWORD = "correct horse battery staple";
 
 /** Makes the first account with the code in the data folder. */

@@ -5,7 +5,7 @@ import { systemClock } from "../../core/runtime/clock.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
 import { AUDIENCE, ISSUER, SECRET, sharedToken } from "../support/tokens.ts";
-import { expectAccessible, fillLogin, PASSWORD, picture, setUp, useBrowser, type Screen } from "./browser.ts";
+import { expectAccessible, fillLogin, held, PASSWORD, picture, setUp, useBrowser, type Screen } from "./browser.ts";
 
 const browser = useBrowser();
 
@@ -114,6 +114,37 @@ describe.skipIf(browser.missing !== undefined)(`a session that ends (${browser.m
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
     expect(await page.locator(".shell").count()).toBe(0);
+  });
+
+  it("shows a secret that comes after a logout to nobody else", async () => {
+    await using receiver = await startReceiver();
+    await using relay = await startRelay();
+    await using screen = await browser.open(relay);
+    const { page } = screen;
+    await setUp(relay, screen);
+    await addGrace(relay);
+    await screen.go("k/key_1/subscriptions", "Subscriptions");
+    const made = await held(page, "POST", "/api-keys/key_1/webhooks");
+    await page.getByRole("button", { name: "Create subscription" }).first().click();
+    await page.getByLabel("URL").fill(receiver.url("/late"));
+    await page.getByLabel("Add an event name or pattern").fill("deposit:*");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await made.answered;
+    await screen.go("account", "Account");
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByLabel("Username").fill("grace");
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByRole("button", { name: "Log out" }).waitFor();
+    const came = page.waitForResponse((response) => response.request().method() === "POST" && response.ok());
+    made.release();
+    await (await came).finished();
+    // What the page does with the answer is done before the next view is drawn.
+    await page.getByRole("link", { name: "Events", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Events" }).waitFor();
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    expect(await page.content()).not.toContain("whsec_");
   });
 
   it("does not go on as another person who has logged in beside it", async () => {

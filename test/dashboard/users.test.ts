@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { startRelay } from "../support/relay.ts";
-import { expectAccessible, PASSWORD, picture, setUp, useBrowser, type Screen } from "./browser.ts";
+import { expectAccessible, held, PASSWORD, picture, setUp, useBrowser, type Screen } from "./browser.ts";
 
 const browser = useBrowser();
 
@@ -65,6 +65,37 @@ describe.skipIf(browser.missing !== undefined)(`the users of a relay (${browser.
     await grace.waitFor({ state: "detached" });
     await hers.page.reload();
     await hers.page.getByRole("heading", { name: "Log in" }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it("leave what is shown once above the view that follows: recovery codes, and a password", async () => {
+    await using relay = await startRelay();
+    await using screen = await browser.open(relay);
+    const { page, complaints } = screen;
+    await setUp(relay, screen);
+    const confirmed = await held(page, "PUT", "/auth/totp");
+    const codes = page.getByRole("dialog", { name: "Keep these codes now" });
+    const enrolled = enrol(screen);
+    await confirmed.answered;
+    await screen.go("keys", "API keys");
+    confirmed.release();
+    await enrolled;
+    await codes.waitFor({ state: "detached" });
+
+    await screen.go("users", "Users");
+    await page.getByRole("button", { name: "Add a user" }).click();
+    await page.getByLabel("Username").fill("grace");
+    const added = await held(page, "POST", "/auth/users");
+    await page.getByRole("button", { name: "Add the user" }).click();
+    await added.answered;
+    await screen.go("keys", "API keys");
+    added.release();
+    const password = page.getByRole("dialog", { name: "The password of grace" });
+    expect(await password.locator(".secret code").innerText()).toMatch(/^[\w-]{24}$/);
+    await expectAccessible(page);
+    await password.getByRole("button", { name: "Done" }).click();
+    await password.waitFor({ state: "detached" });
+    await page.getByRole("heading", { level: 1, name: "API keys" }).waitFor();
     expect(complaints).toEqual([]);
   });
 

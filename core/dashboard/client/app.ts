@@ -18,6 +18,7 @@ import { Overview } from "./overview.ts";
 import { empty, PageFrame, problem, skeleton } from "./elements.ts";
 import { useLoad } from "./load.ts";
 import { RelayStatus } from "./relay-status.ts";
+import { ShownOnce } from "./once.ts";
 import { hasAccounts, isPortal } from "./page-facts.ts";
 import { place, settleRoute, type PagePlace } from "./route.ts";
 import { session } from "./session.ts";
@@ -46,6 +47,8 @@ export const App = part(() => {
         null,
         Inside({ key: now.who ?? "" }),
         StepUp({}),
+        // Not above the login, which hides what was shown.
+        now.ended === undefined && ShownOnce({}),
         now.ended !== undefined && LoginAgain({ note: now.ended }),
       );
   }

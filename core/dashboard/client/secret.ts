@@ -3,11 +3,19 @@ import { useState } from "preact/hooks";
 import { Dialog } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { moment } from "./format.ts";
+import { nameOf } from "./api-keys.ts";
 import { Copy, notice } from "./elements.ts";
+import { onceKeeper } from "./once.ts";
 import type { Secreted } from "./shapes.ts";
 import { VerifyCode } from "./verify-code.ts";
 
-export const SecretOnce = part(({ made, close }: { readonly made: Secreted; readonly close: () => void }) => {
+/** Call it before the request that makes a secret. What it returns shows the secret, wherever the user is by then. */
+export function secretKeeper(): (made: Secreted) => void {
+  const show = onceKeeper();
+  return (made) => show((close) => SecretOnce({ made, close }));
+}
+
+const SecretOnce = part(({ made, close }: { readonly made: Secreted; readonly close: () => void }) => {
   const [kept, setKept] = useState(false);
   const { previousSecretExpiresAt: until, warnings = [] } = made;
   return Dialog({
@@ -21,7 +29,12 @@ export const SecretOnce = part(({ made, close }: { readonly made: Secreted; read
           " The relay keeps it encrypted and never shows it again. If it is lost, rotate it.",
         ),
       ),
-      el.p(null, "Receivers verify with it that a delivery comes from this relay."),
+      el.p(
+        null,
+        "Receivers verify with it that a delivery to ",
+        el.strong(null, nameOf(made)),
+        " comes from this relay.",
+      ),
       el.div(
         { class: "secret" },
         el.code({ class: "wrap" }, made.secret),

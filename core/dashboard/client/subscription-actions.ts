@@ -7,13 +7,13 @@ import { Field, Select } from "./fields.ts";
 import { hostOf } from "./format.ts";
 import { notice, problem, showToast, useAction } from "./elements.ts";
 import { go } from "./route.ts";
+import { secretKeeper } from "./secret.ts";
 import type { Glance, Secreted, Subscription } from "./shapes.ts";
 
 interface RotateProps {
   readonly keyId: string;
   readonly one: Subscription;
   readonly close: () => void;
-  readonly rotated: (made: Secreted) => void;
 }
 
 const OVERLAPS = [
@@ -23,15 +23,17 @@ const OVERLAPS = [
   ["0", "none: the old secret ends now"],
 ] as const;
 
-export const Rotate = part(({ keyId, one, close, rotated }: RotateProps) => {
+export const Rotate = part(({ keyId, one, close }: RotateProps) => {
   const [overlap, setOverlap] = useState<string>(OVERLAPS[0][0]);
   const { run, busy, error } = useAction(async (wanted) => {
+    const show = secretKeeper();
     const body = { overlapSeconds: Number(overlap) };
     const { data } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks/{}/rotate-secret", [keyId, one.id]), {
       body,
       wanted,
     });
-    rotated(data);
+    show(data);
+    close();
   });
   return Dialog({
     title: "Rotate the secret",
@@ -95,7 +97,7 @@ interface DisableProps {
   readonly done: () => void;
 }
 
-export const DeleteSubscription = part(({ keyId, one, close }: Omit<RotateProps, "rotated">) => {
+export const DeleteSubscription = part(({ keyId, one, close }: RotateProps) => {
   const [typed, setTyped] = useState("");
   const name = hostOf(one.url);
   const { run, busy, error } = useAction(async (wanted) => {

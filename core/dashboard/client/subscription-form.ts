@@ -10,6 +10,7 @@ import { type HeaderLine, HeadersInput, headerRow, headersOf } from "./headers-i
 import { notice, problem, showToast, useAction } from "./elements.ts";
 import { useLoad } from "./load.ts";
 import { orderFields, orderOf, pathText } from "./order.ts";
+import { secretKeeper } from "./secret.ts";
 import type { Secreted, Subscription } from "./shapes.ts";
 import { clashOf, patchOf, type Settings } from "./subscription-changes.ts";
 
@@ -18,7 +19,7 @@ interface FormProps {
   /** The subscription to change; absent to create one. */
   readonly one?: Subscription;
   readonly close: () => void;
-  readonly saved: (one: Subscription | Secreted) => void;
+  readonly saved: () => void;
 }
 
 const shown = (value: number | undefined): string => (value === undefined ? "" : String(value));
@@ -88,8 +89,10 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
   const { run, busy, error } = useAction(async (wanted) => {
     const now = settings();
     if (seen === undefined) {
+      const show = secretKeeper();
       const { data, meta } = await ask<Secreted>("POST", path("/api-keys/{}/webhooks", [keyId]), { body: now, wanted });
-      return saved({ ...data, warnings: meta.warnings });
+      show({ ...data, warnings: meta.warnings });
+      return saved();
     }
     const route = path("/api-keys/{}/webhooks/{}", [keyId, seen.id]);
     // The API has no precondition for an update: what others have changed until now is looked at first.
@@ -101,9 +104,9 @@ export const SubscriptionForm = part(({ keyId, one, close, saved }: FormProps) =
       throw clash.refusal;
     }
     const changes = Object.keys(body).length > 0;
-    const { data } = changes ? await ask<Subscription>("PATCH", route, { body, wanted }) : { data: stored };
+    if (changes) await ask("PATCH", route, { body, wanted });
     showToast(changes ? "Saved" : "Nothing was changed");
-    saved(data);
+    saved();
   });
 
   return Dialog({

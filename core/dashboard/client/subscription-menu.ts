@@ -5,8 +5,7 @@ import { ask, path } from "./api.ts";
 import { el } from "./dom.ts";
 import { showToast, useAction } from "./elements.ts";
 import { may } from "./may.ts";
-import { SecretOnce } from "./secret.ts";
-import type { Glance, Secreted } from "./shapes.ts";
+import type { Glance } from "./shapes.ts";
 import { DeleteSubscription, Disable, Rotate } from "./subscription-actions.ts";
 import { SubscriptionForm } from "./subscription-form.ts";
 
@@ -21,7 +20,6 @@ export interface SubscriptionMenu {
 /** @param one `undefined` until it is loaded */
 export function useSubscriptionMenu(keyId: string, one: Glance | undefined, again: () => void): SubscriptionMenu {
   const [doing, setDoing] = useState<Doing | undefined>(undefined);
-  const [secret, setSecret] = useState<Secreted | undefined>(undefined);
   const enable = useAction(async () => {
     await ask("PATCH", path("/api-keys/{}/webhooks/{}", [keyId, one?.id ?? ""]), { body: { status: "active" } });
     showToast("Enabled");
@@ -49,18 +47,8 @@ export function useSubscriptionMenu(keyId: string, one: Glance | undefined, agai
     dialogs: [
       doing === "edit" && SubscriptionForm({ keyId, one, close, saved: done }),
       doing === "disable" && Disable({ keyId, one, close, done }),
-      doing === "rotate" &&
-        Rotate({
-          keyId,
-          one,
-          close,
-          rotated: (made) => {
-            close();
-            setSecret(made);
-          },
-        }),
+      doing === "rotate" && Rotate({ keyId, one, close }),
       doing === "delete" && DeleteSubscription({ keyId, one, close }),
-      secret !== undefined && SecretOnce({ made: secret, close: () => setSecret(undefined) }),
     ],
   };
 }

@@ -10,15 +10,13 @@ import { badge, empty, PageFrame, problem, skeleton, TimeSwitch, When } from "./
 import { useCalm, useLive, useLoad } from "./load.ts";
 import { may } from "./may.ts";
 import { place, refine, to } from "./route.ts";
-import { SecretOnce } from "./secret.ts";
-import type { Glance, Secreted } from "./shapes.ts";
+import type { Glance } from "./shapes.ts";
 import { table } from "./data-table.ts";
 import { SubscriptionForm } from "./subscription-form.ts";
 
 export const SubscriptionList = part(({ keyId }: { readonly keyId: string }) => {
   const { data, error, again } = useLoad((signal) => loadStats(keyId, "24h", undefined, signal), [keyId]);
   const [making, setMaking] = useState(may("change") && place.now.query["new"] === "yes");
-  const [made, setMade] = useState<Secreted | undefined>(undefined);
   const soon = useCalm(again, 1_000);
   const later = useCalm(again, 15_000);
   useLive(({ event }) => (event === "subscription" || event === "again" ? soon() : later()));
@@ -47,14 +45,12 @@ export const SubscriptionList = part(({ keyId }: { readonly keyId: string }) => 
             setMaking(false);
             refine({ new: undefined });
           },
-          saved: (one) => {
+          saved: () => {
             setMaking(false);
             refine({ new: undefined });
-            setMade(one as Secreted);
             again();
           },
         }),
-      made !== undefined && SecretOnce({ made, close: () => setMade(undefined) }),
     ],
   });
 });

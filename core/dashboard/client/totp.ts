@@ -1,28 +1,18 @@
 /** Turns a second factor on: the QR code, a first code, and the recovery codes, shown once. */
 import { useEffect, useState } from "preact/hooks";
-import { form } from "./dialog.ts";
+import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { Field } from "./fields.ts";
 import { badge, Copy, notice, problem, useAction } from "./elements.ts";
+import { onceKeeper } from "./once.ts";
 import { beginTotp, confirmTotp } from "./session.ts";
 
 export const Totp = part(({ on }: { readonly on: boolean }) => {
   const [uri, setUri] = useState<string | undefined>(undefined);
-  const [codes, setCodes] = useState<readonly string[] | undefined>(undefined);
   return el.section(
     { class: "card", "aria-labelledby": "totp" },
     el.h2({ id: "totp" }, "Second factor ", badge(on ? "on" : "off")),
-    codes !== undefined
-      ? Recovery({ codes, done: () => setCodes(undefined) })
-      : uri !== undefined
-        ? Confirm({
-            uri,
-            confirmed: (made) => {
-              setUri(undefined);
-              setCodes(made);
-            },
-          })
-        : Begin({ on, begun: setUri }),
+    uri === undefined ? Begin({ on, begun: setUri }) : Confirm({ uri, confirmed: () => setUri(undefined) }),
   );
 });
 
@@ -65,42 +55,45 @@ const Begin = part(({ on, begun }: { readonly on: boolean; readonly begun: (uri:
   ];
 });
 
-const Confirm = part(
-  ({ uri, confirmed }: { readonly uri: string; readonly confirmed: (codes: readonly string[]) => void }) => {
-    const [code, setCode] = useState("");
-    const { run, busy, error } = useAction(async () => confirmed(await confirmTotp(code.trim())));
-    const secret = new URL(uri).searchParams.get("secret") ?? "";
-    return [
-      el.ol(
-        { class: "steps" },
-        el.li(null, "Scan this with your authenticator app:", Qr({ text: uri })),
-        el.li(
-          null,
-          "Or type the secret in: ",
-          el.code({ class: "wrap" }, secret.replaceAll(/(.{4})/g, "$1 ").trim()),
-          " ",
-          Copy({ text: secret, what: "the secret" }),
-        ),
-        el.li(null, "Then enter the code that it shows."),
+const Confirm = part(({ uri, confirmed }: { readonly uri: string; readonly confirmed: () => void }) => {
+  const [code, setCode] = useState("");
+  const { run, busy, error } = useAction(async () => {
+    const show = onceKeeper();
+    const codes = await confirmTotp(code.trim());
+    show((close) => Recovery({ codes, close }));
+    confirmed();
+  });
+  const secret = new URL(uri).searchParams.get("secret") ?? "";
+  return [
+    el.ol(
+      { class: "steps" },
+      el.li(null, "Scan this with your authenticator app:", Qr({ text: uri })),
+      el.li(
+        null,
+        "Or type the secret in: ",
+        el.code({ class: "wrap" }, secret.replaceAll(/(.{4})/g, "$1 ").trim()),
+        " ",
+        Copy({ text: secret, what: "the secret" }),
       ),
-      form({
-        submit: run,
-        children: [
-          Field({
-            label: "Code",
-            value: code,
-            change: setCode,
-            focus: true,
-            inputMode: "numeric",
-            autocomplete: "one-time-code",
-          }),
-          problem(error),
-          el.button({ type: "submit", class: "main", disabled: busy }, "Turn it on"),
-        ],
-      }),
-    ];
-  },
-);
+      el.li(null, "Then enter the code that it shows."),
+    ),
+    form({
+      submit: run,
+      children: [
+        Field({
+          label: "Code",
+          value: code,
+          change: setCode,
+          focus: true,
+          inputMode: "numeric",
+          autocomplete: "one-time-code",
+        }),
+        problem(error),
+        el.button({ type: "submit", class: "main", disabled: busy }, "Turn it on"),
+      ],
+    }),
+  ];
+});
 
 /** Drawn as rectangles of one path; the library is loaded for this alone. */
 const Qr = part(({ text }: { readonly text: string }) => {
@@ -125,16 +118,21 @@ const Qr = part(({ text }: { readonly text: string }) => {
   );
 });
 
-const Recovery = part(({ codes, done }: { readonly codes: readonly string[]; readonly done: () => void }) => [
-  notice("good", el.p(null, "Your second factor is on.")),
-  el.p(
-    null,
-    "These codes let you in without your device, each of them once. They are shown now and never again: keep them where you keep your passwords.",
-  ),
-  el.ul({ class: "codes" }, ...codes.map((one) => el.li({ key: one }, el.code(null, one)))),
-  el.div(
-    { class: "row" },
-    Copy({ text: codes.join("\n"), what: "the recovery codes" }),
-    el.button({ type: "button", class: "main", onClick: done }, "I have kept them"),
-  ),
-]);
+const Recovery = part(({ codes, close }: { readonly codes: readonly string[]; readonly close: () => void }) =>
+  Dialog({
+    title: "Keep these codes now",
+    children: [
+      notice("good", el.p(null, "Your second factor is on.")),
+      el.p(
+        null,
+        "These codes let you in without your device, each of them once. They are shown now and never again: keep them where you keep your passwords.",
+      ),
+      el.ul({ class: "codes" }, ...codes.map((one) => el.li({ key: one }, el.code(null, one)))),
+      el.div(
+        { class: "row end" },
+        Copy({ text: codes.join("\n"), what: "the recovery codes" }),
+        el.button({ type: "button", class: "main", onClick: close }, "I have kept them"),
+      ),
+    ],
+  }),
+);

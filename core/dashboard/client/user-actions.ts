@@ -6,6 +6,7 @@ import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { Copy, notice, problem, showToast, useAction } from "./elements.ts";
 import { errorOf, Field, Select } from "./fields.ts";
+import { onceKeeper } from "./once.ts";
 import type { Account } from "./shapes.ts";
 
 const BYTES = 18;
@@ -51,19 +52,18 @@ export const AddUser = part(({ close }: { readonly close: () => void }) => {
   const [keys, setKeys] = useState("");
   const [access, setAccess] = useState("manage");
   const [password, setPassword] = useState("");
-  const [made, setMade] = useState<{ readonly username: string; readonly password: string } | undefined>(undefined);
   const { run, busy, error } = useAction(async (wanted) => {
+    const show = onceKeeper();
     const ids = keys.split(/[\s,]+/).filter(Boolean);
     const chosen = password || freshPassword();
     const body = { username, password: chosen, keys: ids.length === 0 ? ["*"] : ids, access };
     const { data } = await ask<{ readonly username: string }>("POST", "/auth/users", { body, wanted });
     showToast("The user is added");
-    if (password === "") setMade({ username: data.username, password: chosen });
-    else close();
+    const { username: added } = data;
+    if (password === "") show((done) => PasswordOnce({ username: added, password: chosen, close: done }));
+    close();
   });
-  if (made !== undefined) return PasswordOnce({ key: "once", ...made, close });
   return Dialog({
-    key: "add",
     title: "Add a user",
     close,
     children: form({
@@ -118,18 +118,16 @@ export const ResetUser = part(({ one, close, done }: OneProps) => {
   const { username, access, totp } = one;
   const [what, setWhat] = useState("access");
   const [next, setNext] = useState<string>(access === "read" ? "manage" : "read");
-  const [made, setMade] = useState<string | undefined>(undefined);
   const { run, busy, error } = useAction(async (wanted) => {
+    const show = onceKeeper();
     const password = freshPassword();
     const body = what === "access" ? { access: next } : what === "totp" ? { totp: false } : { password };
     await ask("POST", path("/auth/users/{}/reset", [username]), { body, wanted });
     showToast("The user is changed");
-    if (what === "password") setMade(password);
-    else done();
+    if (what === "password") show((shown) => PasswordOnce({ username, password, close: shown }));
+    done();
   });
-  if (made !== undefined) return PasswordOnce({ key: "once", username, password: made, close: done });
   return Dialog({
-    key: "change",
     title: `Change ${username}`,
     close,
     children: form({
