@@ -1,4 +1,4 @@
-// Views that somebody leaves while a request is under way: nothing that is shown once is lost.
+// Views that somebody leaves while a request is under way: nothing that is shown once is lost, and nobody is pulled back.
 import { describe, expect, it } from "vitest";
 import { startReceiver, type Receiver } from "../support/receiver.ts";
 import { startRelay, type TestRelay } from "../support/relay.ts";
@@ -54,5 +54,34 @@ describe.skipIf(browser.missing !== undefined)(`a view that is left (${browser.m
     await secret.waitFor({ state: "detached" });
     expect(await page.content()).not.toContain("whsec_");
     expect(complaints).toEqual([]);
+  });
+
+  it("does not pull back whoever deletes a subscription or erases an event and goes elsewhere", async () => {
+    const keyId = freshKey();
+    const body = { url: receiver.url("/left"), events: ["*"], description: "Doomed" };
+    const { id } = (await relay.call("POST", `/api-keys/${keyId}/webhooks`, { body })).json.data;
+    const event = (await relay.publish({ type: "deposit:paid", keyId, data: 1 })).json.data.id;
+    await using screen = await open();
+    const { page } = screen;
+    const deleted = await held(page, "DELETE", `/api-keys/${keyId}/webhooks/${id}`);
+    await screen.go(`k/${keyId}/subscriptions/${id}`, "Doomed");
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByLabel(/^Type .* to confirm/).fill(new URL(receiver.origin).host);
+    await page.getByRole("button", { name: "Delete for ever" }).click();
+    await deleted.answered;
+    await screen.go(`k/${keyId}/attempts`, "Attempts");
+    deleted.release();
+    await page.getByText("Deleted", { exact: true }).waitFor();
+    expect(await place(screen)).toBe(`#/k/${keyId}/attempts`);
+
+    const erased = await held(page, "DELETE", `/api-keys/${keyId}/events/${event}`);
+    await screen.go(`k/${keyId}/events/${event}`, "deposit:paid");
+    await page.getByRole("button", { name: "Erase…" }).click();
+    await page.getByRole("button", { name: "Erase for ever" }).click();
+    await erased.answered;
+    await screen.go(`k/${keyId}/attempts`, "Attempts");
+    erased.release();
+    await page.getByText("The event is erased", { exact: true }).waitFor();
+    expect(await place(screen)).toBe(`#/k/${keyId}/attempts`);
   });
 });

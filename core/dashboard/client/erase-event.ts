@@ -3,7 +3,7 @@ import { ask, path } from "./api.ts";
 import { Dialog, form } from "./dialog.ts";
 import { el, part } from "./dom.ts";
 import { notice, problem, showToast, useAction } from "./elements.ts";
-import { go } from "./route.ts";
+import { goFromHere } from "./route.ts";
 import type { EventDetail } from "./shapes.ts";
 
 interface EraseProps {
@@ -14,9 +14,10 @@ interface EraseProps {
 
 export const EraseEvent = part(({ keyId, event, close }: EraseProps) => {
   const { run, busy, error } = useAction(async (wanted) => {
+    const leave = goFromHere();
     await ask("DELETE", path("/api-keys/{}/events/{}", [keyId, event.id]), { wanted });
     showToast("The event is erased");
-    go(["k", keyId, "events"]);
+    leave(["k", keyId, "events"]);
   });
   return Dialog({
     title: "Erase this event?",

@@ -55,8 +55,17 @@ export function go(parts: readonly string[], query: Query = {}): void {
   location.hash = to(parts, query);
 }
 
-// An address changes shortly before its event. These two read the address itself, because the user may just have gone
+// An address changes shortly before its event. The next ones read the address itself, because the user may just have gone
 // elsewhere.
+
+/** Returns `go` for when an answer has come. It does nothing once the user has left the view that is open now. */
+export function goFromHere(): typeof go {
+  const view = (): string => read().parts.join("/");
+  const here = view();
+  return (parts, query) => {
+    if (view() === here) go(parts, query);
+  };
+}
 
 /** Changes the query of this view, without a step in the history. */
 export function refine(query: Query): void {

@@ -6,7 +6,7 @@ import { el, line, part } from "./dom.ts";
 import { Field, Select } from "./fields.ts";
 import { hostOf } from "./format.ts";
 import { notice, problem, showToast, useAction } from "./elements.ts";
-import { go } from "./route.ts";
+import { goFromHere } from "./route.ts";
 import { secretKeeper } from "./secret.ts";
 import type { Glance, Secreted, Subscription } from "./shapes.ts";
 
@@ -102,9 +102,10 @@ export const DeleteSubscription = part(({ keyId, one, close }: RotateProps) => {
   const name = hostOf(one.url);
   const { run, busy, error } = useAction(async (wanted) => {
     if (typed.trim() !== name) throw new Error(`Type ${name} to confirm.`);
+    const leave = goFromHere();
     await ask("DELETE", path("/api-keys/{}/webhooks/{}", [keyId, one.id]), { wanted });
     showToast("Deleted");
-    go(["k", keyId, "subscriptions"]);
+    leave(["k", keyId, "subscriptions"]);
   });
   return Dialog({
     title: "Delete this subscription?",
