@@ -271,6 +271,37 @@ describe.skipIf(browser.missing !== undefined)(`events (${browser.missing ?? "in
     expect(complaints).toEqual([]);
   });
 
+  it("are found by filters that two tabs save, neither of which loses what the other has saved", async () => {
+    const { keyId } = await subscribed("/tabs");
+    await using screen = await open();
+    const { page } = screen;
+    const beside = await page.context().newPage();
+    for (const one of [page, beside]) {
+      await one.goto(`${relay.url}/developers#/k/${keyId}/events?status=failed`);
+      await one.getByRole("button", { name: "Save this filter…" }).waitFor();
+    }
+    const save = async (one: typeof page, status: string, name: string): Promise<void> => {
+      await one.getByLabel("Status").selectOption(status);
+      await one.getByRole("button", { name: "Save this filter…" }).click();
+      await one.getByLabel("Name").fill(name);
+      await one.getByRole("button", { name: "Save", exact: true }).click();
+      await expect.poll(() => one.getByLabel("Saved filters").inputValue()).toBe(name);
+    };
+    const offered = (one: typeof page): Promise<readonly string[]> =>
+      one.getByLabel("Saved filters").locator("option").allTextContents();
+    await save(page, "cancelled", "Of one tab");
+    await save(beside, "pending", "Of the other");
+    const both = ["None", "Of one tab", "Of the other"];
+    // Each shows what the other has saved without a reload, and still after one.
+    for (const one of [page, beside]) await expect.poll(() => offered(one)).toEqual(both);
+    await page.reload();
+    await expect.poll(() => offered(page)).toEqual(both);
+    await beside.getByRole("button", { name: "Remove “Of the other”" }).click();
+    await expect.poll(() => offered(page)).toEqual(["None", "Of one tab"]);
+    await beside.evaluate("localStorage.clear()");
+    await expect.poll(() => page.getByLabel("Saved filters").count()).toBe(0);
+  });
+
   it("tell their story: each attempt, and when the next one comes", async () => {
     receiver.answer([{ do: "reply", status: 503, body: "come back later", headers: { "retry-after": "120" } }], 200);
     const { keyId } = await subscribed("/later", { description: "Slow one" });

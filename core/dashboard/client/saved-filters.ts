@@ -35,9 +35,17 @@ function isSaved(one: Partial<Saved> | null): one is Saved {
   return typeof one?.name === "string" && typeof one.query === "object" && one.query !== null;
 }
 
-function store(next: readonly Saved[]): void {
-  saved.set(next);
+// Another tab may have saved or removed some, or everything of the site was cleared.
+if (!isPortal)
+  addEventListener("storage", ({ key }) => {
+    if (key === STORE || key === null) saved.set(read());
+  });
+
+/** Changes what is stored now, so that what another tab has just stored stays. */
+function change(make: (stored: readonly Saved[]) => readonly Saved[]): void {
+  const next = make(read());
   localStorage.setItem(STORE, JSON.stringify(next));
+  saved.set(next);
 }
 
 /** What a list shows of all, without the page of it. */
@@ -79,7 +87,7 @@ export const SavedFilters = part(({ keyId, query, names }: SavedFiltersProps) =>
       }),
     chosen !== undefined &&
       el.button(
-        { type: "button", onClick: () => store(all.filter((one) => one !== chosen)) },
+        { type: "button", onClick: () => change((stored) => stored.filter(({ name }) => name !== chosen.name)) },
         `Remove “${chosen.name}”`,
       ),
     chosen === undefined &&
@@ -101,9 +109,10 @@ const Naming = part(({ query, keyId, close }: NamingProps) => {
   const save = (): void => {
     const wanted = name.trim();
     if (wanted === "") return setError("Give it a name.");
-    const others = saved.now.filter((one) => one.name !== wanted);
-    if (others.length >= MOST) return setError(`${MOST} are kept at most. Remove one first.`);
-    store([...others, { name: wanted, query, ...(query["sub"] !== undefined && { keyId }) }]);
+    if (read().filter((one) => one.name !== wanted).length >= MOST)
+      return setError(`${MOST} are kept at most. Remove one first.`);
+    const one: Saved = { name: wanted, query, ...(query["sub"] !== undefined && { keyId }) };
+    change((stored) => [...stored.filter(({ name: other }) => other !== wanted), one]);
     close();
   };
   return Dialog({
