@@ -6,7 +6,17 @@ import { totpCode } from "../../plugins/auth/accounts/codes.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startRelay } from "../support/relay.ts";
 import { AUDIENCE, ISSUER, SECRET, sharedToken } from "../support/tokens.ts";
-import { expectAccessible, fillLogin, logIn, PASSWORD, picture, setUp, setupCode, useBrowser } from "./browser.ts";
+import {
+  expectAccessible,
+  fillLogin,
+  held,
+  logIn,
+  PASSWORD,
+  picture,
+  setUp,
+  setupCode,
+  useBrowser,
+} from "./browser.ts";
 
 const browser = useBrowser();
 const step = (): number => Math.floor(Date.now() / 30_000);
@@ -176,6 +186,46 @@ describe.skipIf(browser.missing !== undefined)(`the way in (${browser.missing ??
     await page.getByLabel("Code of your second factor").fill(recovery[1] as string);
     await page.getByRole("button", { name: "Confirm" }).click();
     await page.getByRole("heading", { name: "Keep this secret now" }).waitFor();
+  });
+
+  it("asks for the second factor once, for the view that is open and not for an action that was left", async () => {
+    await using receiver = await startReceiver();
+    let aheadMs = 0;
+    const clock = { ...systemClock(), now: () => Date.now() + aheadMs };
+    await using relay = await startRelay({}, undefined, clock);
+    const made = await relay.call("POST", "/api-keys/key_1/webhooks", { body: { url: receiver.url(), events: ["*"] } });
+    const { id } = made.json.data;
+    await using screen = await browser.open(relay);
+    const { page, limited } = screen;
+    await setUp(relay, screen);
+    await screen.go("account", "Account");
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Set up a second factor" }).click();
+    const secret = (await page.locator(".steps code").innerText()).replaceAll(" ", "");
+    await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, step()));
+    await page.getByRole("button", { name: "Turn it on" }).click();
+    await page.getByText("Your second factor is on.").waitFor();
+    const recovery = await page.locator(".codes code").allInnerTexts();
+    await page.getByRole("button", { name: "I have kept them" }).click();
+
+    aheadMs = 305_000;
+    const rotate = `/api-keys/key_1/webhooks/${id}/rotate-secret`;
+    const refused = await held(page, "POST", rotate);
+    await screen.go(`k/key_1/subscriptions/${id}`, /127/);
+    await page.getByRole("button", { name: "Rotate secret" }).click();
+    await page.getByRole("button", { name: "Rotate", exact: true }).click();
+    await refused.answered;
+    await screen.go("users", "Users");
+    const dialog = page.getByRole("dialog", { name: "Confirm that it is you" });
+    await dialog.waitFor();
+    const came = page.waitForResponse((response) => response.url().endsWith(rotate));
+    refused.release();
+    await (await came).finished();
+    await dialog.getByLabel("Code of your second factor").fill(recovery[1] as string);
+    await dialog.getByRole("button", { name: "Confirm" }).click();
+    await page.getByRole("row", { name: /^ada/ }).waitFor();
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    expect(limited.filter((one) => one.startsWith("POST") && one.endsWith(rotate))).toHaveLength(1);
   });
 
   it("takes a pasted token where the relay has no accounts, and forgets it with the page", async () => {

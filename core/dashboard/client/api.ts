@@ -139,7 +139,8 @@ export async function ask<T>(
       await asked.renew();
     }
     const headers: Record<string, string> = {};
-    if (token.now !== undefined) headers["authorization"] = `Bearer ${token.now.text}`;
+    const { now: used } = token;
+    if (used !== undefined) headers["authorization"] = `Bearer ${used.text}`;
     if (text !== undefined) headers["content-type"] = "application/json";
     const response = await send(method, path, { headers, body: text, signal, credentials: "omit" });
     if (response.ok) return read(response);
@@ -148,7 +149,9 @@ export async function ask<T>(
       await waitOut(refusal, tries, wanted);
       continue;
     }
-    if (refusal.code === "STEP_UP_REQUIRED" && tries < PATIENCE && (await asked.stepUp())) continue;
+    // Nobody is asked for what they have left; and who has just answered for another request is not asked again.
+    if (refusal.code === "STEP_UP_REQUIRED" && tries < PATIENCE && wanted?.aborted !== true)
+      if (token.now !== used || (await asked.stepUp())) continue;
     if (refusal.code === "UNAUTHENTICATED") {
       if (!renewed && (await asked.renew())) {
         renewed = true;

@@ -152,13 +152,15 @@ function leave(note: string | undefined): void {
 
 asked.renew = renew;
 asked.ended = () => leave(isPortal ? OVER : "Your session has ended. Log in again to go on where you were.");
+/** The question for a second factor that is open, for any number of requests that need one. */
+let proving: Promise<boolean> | undefined;
 asked.stepUp = () =>
-  new Promise((resolve) =>
+  (proving ??= new Promise<boolean>((resolve) =>
     stepping.set((done) => {
       stepping.set(undefined);
       resolve(done);
     }),
-  );
+  ).finally(() => (proving = undefined)));
 
 const OVER = "This link has expired or was ended. Open the page again where you got it.";
 const NO_LINK = "This page opens by a link only. Open it where you got yours.";

@@ -29,7 +29,7 @@ const Ask = part(({ done }: { readonly done: (went: boolean) => void }) => {
   const enrolled = token.now?.amr.includes("mfa") === true;
   const close = (): void => done(false);
   // Who goes elsewhere has given up what asked for it.
-  useEffect(() => place.watch(close), []);
+  useEffect(() => place.watch(() => stepping.now?.(false)), []);
   if (hasAccounts && !enrolled) {
     return Dialog({
       title: "A second factor is needed",
