@@ -8,7 +8,7 @@ const programs = JSON.parse(readFileSync(new URL("./programs.json", import.meta.
 const purpose = process.argv[2] ?? "tests";
 const say = (text) => process.stderr.write(`setup: ${text}\n`);
 
-/** Where a command is; Debian keeps some servers out of the PATH of a plain user. */
+/** Whether a command is here; Debian keeps some servers out of the PATH of a plain user. */
 function found(command) {
   return [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/sbin"].some((folder) => {
     try {
@@ -20,7 +20,7 @@ function found(command) {
   });
 }
 
-const absent = () => Object.entries(programs).filter(([, one]) => one.for === purpose && !found(one.command));
+const absent = () => Object.entries(programs).filter(([, one]) => one.for === purpose && !one.commands.some(found));
 const names = (list) => list.map(([name]) => name).join(", ");
 
 /** The words that make a command run as root, or undefined where that would need a password. */

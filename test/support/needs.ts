@@ -5,19 +5,19 @@ import programs from "../../tools/programs.json" with { type: "json" };
 
 export type Program = keyof typeof programs;
 
-/** The program's path, or undefined where it is not installed. */
+/** The path of the program, of the first of its commands that is installed; undefined where none is. */
 export function findProgram(name: Program): string | undefined {
   // Debian keeps some servers out of the PATH of a plain user.
-  for (const folder of [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/sbin"]) {
-    const path = join(folder, programs[name].command);
+  const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/sbin"];
+  const paths = programs[name].commands.flatMap((command) => folders.map((folder) => join(folder, command)));
+  return paths.find((path) => {
     try {
       accessSync(path, constants.X_OK);
-      return path;
+      return true;
     } catch {
-      // Not in this folder.
+      return false;
     }
-  }
-  return undefined;
+  });
 }
 
 /**
