@@ -97,10 +97,10 @@ describe.skipIf(browser.missing !== undefined)(`the page (${browser.missing ?? "
     const { page } = screen;
     await setUp(relay, screen);
     await screen.go("k/key_1/subscriptions", "Subscriptions");
-    const kept = (await page.evaluate(
-      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])",
-    )) as string;
-    expect(kept).toBe('[{},{"relay.key":"key_1"},""]');
+    const kept = (): Promise<unknown> =>
+      page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])");
+    // The key is kept once it has been drawn.
+    await expect.poll(kept).toBe('[{},{"relay.key":"key_1"},""]');
     const [cookie] = await page.context().cookies();
     expect(cookie).toMatchObject({ name: "__Host-relay", httpOnly: true, secure: true, sameSite: "Strict", path: "/" });
     await page.getByRole("button", { name: /^Theme/ }).click();
