@@ -22,7 +22,7 @@ async function startHost(): Promise<{
     const url = new URL(request.url ?? "", "http://localhost").searchParams.get("frame") ?? "";
     response.setHeader("content-type", "text/html; charset=utf-8");
     response.end(
-      `<!doctype html><html lang="en"><title>Host</title><style>html,body{margin:0}iframe{border:0;width:100%;height:2000px;display:block}</style><main><h1 hidden>Host</h1><iframe title="Webhooks" src="${url.replaceAll('"', "")}"></iframe></main>`,
+      `<!doctype html><html lang="en"><title>Host</title><style>html,body{margin:0}iframe{border:0;width:100%;height:100vh;display:block}</style><main><h1 hidden>Host</h1><iframe title="Webhooks" src="${url.replaceAll('"', "")}"></iframe></main>`,
     );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
