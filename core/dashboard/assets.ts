@@ -21,11 +21,19 @@ const MODULES = [
 
 const JAVASCRIPT = "text/javascript; charset=utf-8";
 
+interface Library {
+  readonly name: string;
+  readonly file: string;
+  readonly tail?: string;
+  /** Its file is as it was written: comments and indentation are removed. */
+  readonly unminified?: true;
+}
+
 /** The source of a package that the page imports. */
-const LIBRARIES: Readonly<Record<string, { readonly name: string; readonly file: string; readonly tail?: string }>> = {
+const LIBRARIES: Readonly<Record<string, Library>> = {
   preact: { name: "preact", file: "preact/dist/preact.mjs" },
   "preact/hooks": { name: "hooks", file: "preact/hooks/dist/hooks.mjs" },
-  uqr: { name: "uqr", file: "uqr/dist/index.mjs" },
+  uqr: { name: "uqr", file: "uqr/dist/index.mjs", unminified: true },
   // Its module is not minified; its script is, and only needs an export.
   uplot: { name: "uplot", file: "uplot/dist/uPlot.iife.min.js", tail: "\nexport default uPlot;\n" },
 };
@@ -90,8 +98,10 @@ async function make(): Promise<Packed> {
     const text = plain(await readFile(join(folder, `${base}.ts`), "utf8"));
     sources.push({ base, end: "js", type: JAVASCRIPT, text: squeeze(text) });
   }
-  for (const { name, file, tail = "" } of Object.values(LIBRARIES))
-    sources.push({ base: name, end: "js", type: JAVASCRIPT, text: (await library(file)) + tail });
+  for (const { name, file, tail = "", unminified = false } of Object.values(LIBRARIES)) {
+    const text = await library(file);
+    sources.push({ base: name, end: "js", type: JAVASCRIPT, text: (unminified ? squeeze(text) : text) + tail });
+  }
   sources.push({ base: "receivers", end: "js", type: JAVASCRIPT, text: await receiversModule() });
   const own = await readFile(join(folder, "style.css"), "utf8");
   const css = (await library("uplot/dist/uPlot.min.css")) + squeezeStyle(own);
