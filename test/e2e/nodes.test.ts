@@ -107,20 +107,20 @@ describe.skipIf(missing !== undefined)(`two nodes${missing === undefined ? "" : 
   });
 
   it("run each tick of a job once", async () => {
-    const ticks = (): { readonly tick: string }[] =>
+    const lines = (text: string): string[] =>
       [a, b].flatMap(({ running }) =>
-        (running.stderr() + running.stdout())
-          .split("\n")
-          .filter((line) => line.includes('"msg":"job"'))
-          .map((line) => JSON.parse(line) as { tick: string }),
+        (running.stderr() + running.stdout()).split("\n").filter((line) => line.includes(text)),
       );
+    const ticks = (): { readonly tick: string }[] =>
+      lines('"msg":"job"').map((line) => JSON.parse(line) as { tick: string });
     const from = ticks().length;
     await eventually("four ticks", () => ticks().length >= from + 4, 8_000);
     const slots = ticks().map(({ tick }) => tick);
     expect(new Set(slots).size).toBe(slots.length);
     const seconds = slots.map((slot) => Date.parse(slot) / 1_000).toSorted((x, y) => x - y);
-    // Every second from the first to the last.
-    expect(seconds.at(-1)).toBe((seconds[0] as number) + seconds.length - 1);
+    // Every second from the first to the last, but for those at which the job still ran, as on a busy machine.
+    const missing = (seconds.at(-1) as number) - (seconds[0] as number) + 1 - seconds.length;
+    expect(missing).toBeLessThanOrEqual(lines("a tick of it is left out").length);
   });
 
   it("give a client one limit for both", async () => {
