@@ -1,33 +1,24 @@
 /** `relay api-keys`: lists and erases the API keys that are in use, and makes links to their portals, through the API. A key exists as soon as something names it. */
+import { PAGE_OPTIONS, pageQuery, pathOf, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { Command, Given } from "../support/command.ts";
 import { ACCESS_OPTION, API_OPTIONS, JSON_OPTION, readAccess } from "../support/command.ts";
-import { EX_OK, usage } from "../support/exit.ts";
+import { usage } from "../support/exit.ts";
 import { json, printable } from "../support/output.ts";
 import { record, rows } from "../support/response-shape.ts";
 
 const apiKeys: Command = {
   usage: "api-keys",
   about: "list the ids of the API keys that have subscriptions or events",
-  options: [
-    { flags: "--limit <n>", about: "at most so many, 1 to 200 (50)" },
-    { flags: "--cursor <cursor>", about: "go on where the last list ended" },
-    JSON_OPTION,
-    ...API_OPTIONS,
-  ],
+  options: [...PAGE_OPTIONS, JSON_OPTION, ...API_OPTIONS],
   async run(given, around) {
-    const query = new URLSearchParams();
-    const limit = given.whole("limit", 1, 200);
-    const cursor = given.text("cursor");
-    if (limit !== undefined) query.set("limit", String(limit));
-    if (cursor !== undefined) query.set("cursor", cursor);
-    const answer = await (await openApi(given, around)).ask("GET", `/api-keys${query.size > 0 ? `?${query}` : ""}`);
+    const api = await openApi(given, around);
+    const answer = await api.ask("GET", withQuery("/api-keys", pageQuery(given)));
     const keys = rows<{ readonly id: string }>(answer, { id: "text" });
     if (given.flag("json")) around.print(json(keys));
     else if (keys.length === 0) around.say("relay: no key is in use yet; publish or subscribe with --key key_1");
     else for (const { id } of keys) around.print(printable(id));
     if (answer.nextCursor !== undefined) around.say(`relay: there are more: --cursor ${printable(answer.nextCursor)}`);
-    return EX_OK;
   },
 };
 
@@ -41,14 +32,13 @@ const erase: Command = {
     if (!given.flag("yes"))
       throw usage(`this deletes every event and subscription of ${printable(id)} for ever: add --yes when it is meant`);
     const api = await openApi(given, around, "stepped-up");
-    const answer = await api.ask("DELETE", `/api-keys/${encodeURIComponent(id)}`);
+    const answer = await api.ask("DELETE", pathOf("api-keys", id));
     const { startedAt } = record<{ readonly startedAt: string }>(answer, { startedAt: "text" });
     if (given.flag("json")) around.print(json({ id, startedAt }));
     else
       around.say(
         `relay: ${printable(id)} is being erased since ${printable(startedAt)}: its audit says when it is done`,
       );
-    return EX_OK;
   },
 };
 
@@ -74,7 +64,6 @@ const portalLink: Command = {
     if (given.flag("json")) around.print(json(made));
     else around.print(printable(made.url));
     around.say(`relay: whoever has it may use it until ${printable(made.expiresAt)}`);
-    return EX_OK;
   },
 };
 
@@ -85,10 +74,9 @@ const endPortalLinks: Command = {
   async run(given, around) {
     await (await openApi(given, around)).ask("DELETE", links(given));
     around.say(`relay: no link opens the portal of ${printable(given.args[0] ?? "")} any more`);
-    return EX_OK;
   },
 };
 
-const links = ({ args: [id = ""] }: Given): string => `/api-keys/${encodeURIComponent(id)}/portal-links`;
+const links = ({ args: [id] }: Given): string => pathOf("api-keys", id, "portal-links");
 
 export const commands: readonly Command[] = [apiKeys, erase, portalLink, endPortalLinks];

@@ -1,8 +1,8 @@
 /** `relay audit`: lists who changed what on a key, newest first, through the API. */
+import { keyPath, PAGE_OPTIONS, pageQuery, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
-import { EX_OK } from "../support/exit.ts";
 import { json, printable, printTable } from "../support/output.ts";
 import { rows } from "../support/response-shape.ts";
 import type { Shape } from "../support/response-shape.ts";
@@ -18,8 +18,6 @@ interface Line {
 }
 const LINE: Shape<Line> = { at: "text", by: "text", action: "text", target: "text", result: "text" };
 
-const SEARCHED = ["action", "target", "by"] as const;
-
 const audit: Command = {
   usage: "audit",
   about: "show who changed what on a key, and what was refused, newest first",
@@ -28,30 +26,21 @@ const audit: Command = {
     { flags: "--action <action>", about: "those of one action (secret.rotated) or of one kind (subscription)" },
     { flags: "--target <id>", about: "those about one event, subscription or account" },
     { flags: "--by <author>", about: "those of one author" },
-    { flags: "--limit <n>", about: "at most so many, 1 to 200 (50)" },
-    { flags: "--cursor <cursor>", about: "go on where the last list ended" },
+    ...PAGE_OPTIONS,
     JSON_OPTION,
     ...API_OPTIONS,
   ],
   examples: ["relay audit --key key_1 --json", "relay audit --key key_1 --action subscription"],
   async run(given, around) {
-    const query = new URLSearchParams();
-    const limit = given.whole("limit", 1, 200);
-    const cursor = given.text("cursor");
-    if (limit !== undefined) query.set("limit", String(limit));
-    if (cursor !== undefined) query.set("cursor", cursor);
-    for (const name of SEARCHED) {
-      const value = given.text(name);
-      if (value !== undefined) query.set(name, value);
-    }
-    const path = `/api-keys/${encodeURIComponent(given.key())}/audit${query.size > 0 ? `?${query}` : ""}`;
+    const searched = { action: given.text("action"), target: given.text("target"), by: given.text("by") };
+    const path = withQuery(keyPath(given, "audit"), { ...searched, ...pageQuery(given) });
     const answer = await (await openApi(given, around)).ask("GET", path);
     const lines = rows<Line>(answer, LINE);
     const { nextCursor } = answer;
     if (given.flag("json")) around.print(json(lines));
     else if (lines.length === 0)
       around.say(
-        SEARCHED.some((name) => query.has(name))
+        Object.values(searched).some((value) => value !== undefined)
           ? "relay: none of the entries looked at is such a one"
           : "relay: nothing was changed on this key yet",
       );
@@ -60,7 +49,6 @@ const audit: Command = {
       around.print(printTable(["at", "by", "from", "what", "of", "result", "detail"], cells));
     }
     if (nextCursor !== undefined) around.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
-    return EX_OK;
   },
 };
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import manifest from "../../../package.json" with { type: "json" };
 import type { Command } from "../support/command.ts";
 import { JSON_OPTION } from "../support/command.ts";
-import { EX_CONFIG, EX_OK, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
+import { EX_CONFIG, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 
 const build: Command = {
@@ -57,7 +57,6 @@ const build: Command = {
       around.print(
         `${out}: ${(bytes / 1e6).toFixed(0)} MB, ${parts.length} packages, bundle ${made.hash.slice(0, 16)}`,
       );
-    return EX_OK;
   },
 };
 

@@ -1,8 +1,10 @@
 /** `relay events try`, `cancel` and `attempts`: acts on pending deliveries, and lists attempts over all events. */
+import { keyPath, pageQuery, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import type { Command, Given, Option } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { KEY_OPTIONS } from "../support/command.ts";
+import { ATTEMPT_OPTIONS, attemptQuery } from "../support/events-query.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
 import { json, printable, printTable } from "../support/output.ts";
 import { rows } from "../support/response-shape.ts";
@@ -29,7 +31,6 @@ interface Found {
 
 /** Most events of one request. */
 const MOST = 100;
-const COMMON: readonly Option[] = [KEY_OPTION, JSON_OPTION, ...API_OPTIONS];
 const ONLY: Option = { flags: "--subscription <id>", about: "only the delivery to this one" };
 
 /** @returns 1 when something was refused */
@@ -41,8 +42,7 @@ async function act(given: Given, around: CliEnvironment, action: string, done: s
     eventId,
     ...(subscriptionId !== undefined && { subscriptionId }),
   }));
-  const path = `/api-keys/${encodeURIComponent(given.key())}/deliveries`;
-  const answer = await (await openApi(given, around)).ask("POST", path, { action, deliveries });
+  const answer = await (await openApi(given, around)).ask("POST", keyPath(given, "deliveries"), { action, deliveries });
   const all = rows<Done>(answer, { eventId: "text", deliveries: "number" });
   if (given.flag("json")) around.print(json(all));
   else
@@ -60,7 +60,7 @@ async function act(given: Given, around: CliEnvironment, action: string, done: s
 const tryNow: Command = {
   usage: "events try [...events]",
   about: "make the next attempt of pending deliveries now",
-  options: [ONLY, ...COMMON],
+  options: [ONLY, ...KEY_OPTIONS],
   examples: ["relay events try evt_01k --key key_1"],
   run: (given, around) => act(given, around, "attempt", "tried now"),
 };
@@ -68,7 +68,7 @@ const tryNow: Command = {
 const cancel: Command = {
   usage: "events cancel [...events]",
   about: "cancel pending deliveries; relay replay with --subscription sends them all the same",
-  options: [ONLY, ...COMMON],
+  options: [ONLY, ...KEY_OPTIONS],
   examples: ["relay events cancel evt_01k evt_01m --key key_1 --subscription sub_1"],
   run: (given, around) => act(given, around, "cancel", "cancelled"),
 };
@@ -80,26 +80,15 @@ const attempts: Command = {
     { flags: "--subscription <id>", about: "to this one" },
     { flags: "--since <time>", about: "of events accepted at or after (RFC 3339)" },
     { flags: "--until <time>", about: "of events accepted before (RFC 3339)" },
-    { flags: "--status-code <code>", about: "answered with it, 100 to 599" },
-    { flags: "--error <stage>", about: "failed there: dns, guard, connect, tls, timeout, …" },
-    { flags: "--min-duration <ms>", about: "took at least so long" },
+    ...ATTEMPT_OPTIONS,
     { flags: "--limit <n>", about: "about so many, 1 to 200 (50)" },
     { flags: "--cursor <cursor>", about: "go on where the last list ended" },
-    ...COMMON,
+    ...KEY_OPTIONS,
   ],
   examples: ["relay events attempts --key key_1 --status-code 503"],
   async run(given, around) {
-    const query = new URLSearchParams();
-    const set = (name: string, value: string | number | undefined): void => {
-      if (value !== undefined) query.set(name, String(value));
-    };
-    for (const name of ["since", "until", "error", "cursor"]) set(name, given.text(name));
-    set("subscriptionId", given.text("subscription"));
-    set("statusCode", given.whole("status-code", 100, 599));
-    set("minDurationMs", given.whole("min-duration", 0, 3_600_000));
-    set("limit", given.whole("limit", 1, 200));
-    const path = `/api-keys/${encodeURIComponent(given.key())}/attempts`;
-    const answer = await (await openApi(given, around)).ask("GET", query.size > 0 ? `${path}?${query}` : path);
+    const query = { ...attemptQuery(given), ...pageQuery(given) };
+    const answer = await (await openApi(given, around)).ask("GET", withQuery(keyPath(given, "attempts"), query));
     const all = rows<Found>(answer, {
       eventId: "text",
       subscriptionId: "text",
@@ -124,7 +113,6 @@ const attempts: Command = {
       const to = answer.searchedTo === undefined ? "" : ` (looked back to ${printable(answer.searchedTo)})`;
       around.say(`relay: there may be more${to}: --cursor ${printable(answer.nextCursor)}`);
     }
-    return EX_OK;
   },
 };
 

@@ -1,8 +1,8 @@
 /** `relay events types`: shows the event types that may be published, and what their data is, through the API. */
 import { commands as imports } from "./event-types-import.ts";
+import { pathOf, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import { API_OPTIONS, JSON_OPTION, type Command } from "../support/command.ts";
-import { EX_OK } from "../support/exit.ts";
 import { fields, json, printTable } from "../support/output.ts";
 import { record, rows } from "../support/response-shape.ts";
 
@@ -24,22 +24,19 @@ const types: Command = {
     const api = await openApi(given, around);
     const [name] = given.args;
     if (name !== undefined) {
-      const path = `/event-types/${encodeURIComponent(name)}`;
-      const type = record<Shown>(await api.ask("GET", path), { name: "text" });
-      around.print(given.flag("json") ? json(type) : describe(type));
-      return EX_OK;
+      const type = record<Shown>(await api.ask("GET", pathOf("event-types", name)), { name: "text" });
+      return around.print(given.flag("json") ? json(type) : describe(type));
     }
     const all: Head[] = [];
-    for (let cursor: string | undefined = ""; cursor !== undefined;) {
-      const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-      const answer = await api.ask("GET", `/event-types?limit=200${query}`);
+    let cursor: string | undefined;
+    do {
+      const answer = await api.ask("GET", withQuery("/event-types", { limit: 200, cursor }));
       all.push(...rows<Head>(answer, { name: "text" }));
       cursor = answer.nextCursor;
-    }
+    } while (cursor !== undefined);
     if (given.flag("json")) around.print(json(all));
     else if (all.length === 0) around.say("relay: no event types yet");
     else around.print(printTable(["type", "validate", "example", "description"], all.map(cellsOf)));
-    return EX_OK;
   },
 };
 

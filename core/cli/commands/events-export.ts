@@ -2,7 +2,7 @@
 import { openApi } from "../support/client.ts";
 import { API_OPTIONS, KEY_OPTION, type Command } from "../support/command.ts";
 import { eventsPath, SEARCH_OPTIONS } from "../support/events-query.ts";
-import { EX_OK, usage } from "../support/exit.ts";
+import { usage } from "../support/exit.ts";
 import { printable } from "../support/output.ts";
 import { rows, type Shape } from "../support/response-shape.ts";
 
@@ -70,7 +70,6 @@ const exportEvents: Command = {
       }
     }
     around.say(`relay: ${count === 1 ? "1 event" : `${count} events`}`);
-    return EX_OK;
   },
 };
 

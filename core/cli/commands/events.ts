@@ -2,11 +2,11 @@
 import { commands as deliveries } from "./deliveries.ts";
 import { commands as types } from "./event-types.ts";
 import { commands as exports } from "./events-export.ts";
+import { keyPath, PAGE_OPTIONS, pageQuery, withQuery } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import type { Command, Option } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import type { Command } from "../support/command.ts";
+import { KEY_OPTIONS } from "../support/command.ts";
 import { eventsPath, SEARCH_OPTIONS } from "../support/events-query.ts";
-import { EX_OK } from "../support/exit.ts";
 import { attemptName, fields, json, printable, printTable } from "../support/output.ts";
 import { record, rows } from "../support/response-shape.ts";
 import type { Shape } from "../support/response-shape.ts";
@@ -39,20 +39,12 @@ interface ShownDelivery {
 type Shown = Head & { readonly data: unknown; readonly deliveries: readonly ShownDelivery[] };
 const HEAD: Shape<Head> = { id: "text", type: "text", status: "text", createdAt: "text", acceptedAt: "text" };
 
-const COMMON: readonly Option[] = [KEY_OPTION, JSON_OPTION, ...API_OPTIONS];
-
 const list: Command = {
   usage: "events list",
   about: "list or search the events of a key, newest first",
-  options: [
-    ...SEARCH_OPTIONS,
-    { flags: "--limit <n>", about: "at most so many, 1 to 200 (50)" },
-    { flags: "--cursor <cursor>", about: "go on where the last list ended" },
-    ...COMMON,
-  ],
+  options: [...SEARCH_OPTIONS, ...PAGE_OPTIONS, ...KEY_OPTIONS],
   async run(given, around) {
-    const path = eventsPath(given, { limit: given.whole("limit", 1, 200), cursor: given.text("cursor") });
-    const answer = await (await openApi(given, around)).ask("GET", path);
+    const answer = await (await openApi(given, around)).ask("GET", eventsPath(given, pageQuery(given)));
     const all = rows<Head>(answer, HEAD);
     const { nextCursor, searchedTo } = answer;
     if (given.flag("json")) around.print(json(all));
@@ -63,7 +55,6 @@ const list: Command = {
       around.print(printTable(["id", "type", "status", "accepted"], cells));
     }
     if (nextCursor !== undefined) around.say(`relay: there are more: --cursor ${printable(nextCursor)}`);
-    return EX_OK;
   },
 };
 
@@ -73,16 +64,11 @@ const show: Command = {
   options: [
     { flags: "--limit <n>", about: "at most so many deliveries, 1 to 200 (200)" },
     { flags: "--cursor <cursor>", about: "go on with the deliveries where the last page ended" },
-    ...COMMON,
+    ...KEY_OPTIONS,
   ],
   async run(given, around) {
-    const path = `/api-keys/${encodeURIComponent(given.key())}/events/${encodeURIComponent(given.args[0] ?? "")}`;
-    const query = new URLSearchParams();
-    const limit = given.whole("limit", 1, 200);
-    if (limit !== undefined) query.set("limit", String(limit));
-    const cursor = given.text("cursor");
-    if (cursor !== undefined) query.set("cursor", cursor);
-    const answer = await (await openApi(given, around)).ask("GET", query.size > 0 ? `${path}?${query}` : path);
+    const path = withQuery(keyPath(given, "events", given.args[0]), pageQuery(given));
+    const answer = await (await openApi(given, around)).ask("GET", path);
     const { nextCursor } = answer;
     const event = record<Shown>(answer, { ...HEAD, data: "any", deliveries: "list" });
     const deliveries = rows<ShownDelivery>(
@@ -90,10 +76,7 @@ const show: Command = {
       { subscriptionId: "text", attempts: "list" },
     );
     if (nextCursor !== undefined) around.say(`relay: there are more deliveries: --cursor ${printable(nextCursor)}`);
-    if (given.flag("json")) {
-      around.print(json(event));
-      return EX_OK;
-    }
+    if (given.flag("json")) return around.print(json(event));
     around.print(
       fields([
         ["id", event.id],
@@ -105,7 +88,6 @@ const show: Command = {
     );
     around.print(`data  ${json(event.data)}`);
     for (const delivery of deliveries) around.print(`\n${describe(delivery)}`);
-    return EX_OK;
   },
 };
 
@@ -130,14 +112,12 @@ function describe(delivery: ShownDelivery): string {
 const erase: Command = {
   usage: "events delete <event>",
   about: "erase an event with its data and its deliveries, pending ones too; there is no way back",
-  options: COMMON,
+  options: KEY_OPTIONS,
   examples: ["relay events delete evt_01k --key key_1"],
   async run(given, around) {
-    const path = `/api-keys/${encodeURIComponent(given.key())}/events/${encodeURIComponent(given.args[0] ?? "")}`;
-    await (await openApi(given, around)).ask("DELETE", path);
+    await (await openApi(given, around)).ask("DELETE", keyPath(given, "events", given.args[0]));
     if (given.flag("json")) around.print(json({ id: given.args[0], deleted: true }));
     else around.say(`relay: ${printable(given.args[0] ?? "")} is erased`);
-    return EX_OK;
   },
 };
 

@@ -1,7 +1,8 @@
 /** `relay subscriptions test-filter`: asks the relay whether an event matches a filter, and shows why. */
+import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { KEY_OPTIONS } from "../support/command.ts";
 import { EX_OK, EX_REFUSED } from "../support/exit.ts";
 import { jsonOption } from "../support/json-option.ts";
 import { json, printable, printTable } from "../support/output.ts";
@@ -30,9 +31,7 @@ const testFilter: Command = {
   options: [
     ...EVENT_OPTIONS,
     { flags: "--filter <json>", about: "a filter in place of the stored one: JSON or @file; none for no filter" },
-    KEY_OPTION,
-    JSON_OPTION,
-    ...API_OPTIONS,
+    ...KEY_OPTIONS,
   ],
   examples: [
     "relay subscriptions test-filter sub_1 --key key_1 --event evt_01m813fva7j7t5t8rj63v1rpak",
@@ -47,7 +46,7 @@ const testFilter: Command = {
         ? []
         : [`"filter":${filter === "none" ? "null" : jsonOption("filter", filter, around)}`]),
     ];
-    const path = `/api-keys/${encodeURIComponent(given.key())}/webhooks/${encodeURIComponent(given.args[0] ?? "")}/filter/test`;
+    const path = keyPath(given, "webhooks", given.args[0], "filter", "test");
     const answer = await (await openApi(given, around)).ask("POST", path, `{${parts.join(",")}}`);
     const tested = record<Tested>(answer, {
       matched: "flag",

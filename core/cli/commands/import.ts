@@ -1,17 +1,18 @@
 /** `relay subscriptions import`: creates the subscriptions of a file, one after the other, through the API. */
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { text as readText } from "node:stream/consumers";
 import { convoy } from "../import/convoy.ts";
 import { readEntries, type Entry } from "../import/entries.ts";
 import type { Format, Translated } from "../import/format.ts";
 import { ours } from "../import/ours.ts";
 import { createPresent, type Present } from "../import/present.ts";
 import { svix } from "../import/svix.ts";
+import { keyPath } from "../support/api-path.ts";
 import { openApi, type Api } from "../support/client.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION, type Command } from "../support/command.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { EX_OK, EX_REFUSED, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
+import { readArgument } from "../support/named-files.ts";
 import { printable, printableLines } from "../support/output.ts";
 import { isRefusal } from "../support/refusal.ts";
 import { record, rows } from "../support/response-shape.ts";
@@ -26,7 +27,7 @@ const LISTED = { id: "text", url: "text", events: "list" } as const;
 
 const FORMATS: Readonly<Record<string, Format>> = { relay: ours, svix, convoy };
 const AGAIN = "run it again: what is there is skipped";
-const MOST_BYTES = 67_108_864;
+const MOST_MIB = 64;
 /** Fields of a subscription that hold what others must not read. */
 const SECRETS = ["secret", "headers", "oauth2", "clientCertificate"];
 
@@ -60,9 +61,9 @@ const importFile: Command = {
     const name = given.text("format") ?? "relay";
     const format = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
     if (format === undefined) throw usage(`--format must be one of ${Object.keys(FORMATS).join(", ")}`);
-    const path = `/api-keys/${encodeURIComponent(given.key())}/webhooks`;
+    const path = keyPath(given, "webhooks");
     const file = given.args[0] ?? "";
-    const entries = readEntries(await readFile(file, around)).map((entry) => ({
+    const entries = readEntries(await readArgument(file, MOST_MIB, around)).map((entry) => ({
       entry,
       made: translate(entry, format),
     }));
@@ -127,17 +128,6 @@ async function settle(
     if (!(error instanceof ExitError)) throw error;
     const hint = `stopped at ${place}; ${AGAIN}`;
     throw new ExitError(error.exitCode, `${error.message}\n${hint}`, { cause: error });
-  }
-}
-
-async function readFile(file: string, { cwd, stdin }: CliEnvironment): Promise<string> {
-  if (file === "-") return readText(stdin);
-  try {
-    if (statSync(resolve(cwd, file)).size > MOST_BYTES) throw usage("the file is larger than 64 MiB: split it");
-    return readFileSync(resolve(cwd, file), "utf8");
-  } catch (error) {
-    if (error instanceof ExitError) throw error;
-    throw usage(`the file cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"}): ${file}`);
   }
 }
 

@@ -6,8 +6,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { basename, dirname, join, resolve } from "node:path";
 import { getAsset, isSea } from "node:sea";
 import type { Command } from "../support/command.ts";
-import { ExitError, EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
+import { ExitError, EX_REFUSED, usage } from "../support/exit.ts";
 import type { CliEnvironment } from "../support/environment.ts";
+import { writeNewFile } from "../support/named-files.ts";
 
 /** Its name in the repository, in the package and as an asset of an executable. */
 export const CONFIG_FILE = "relay.config.ts";
@@ -26,18 +27,9 @@ const init: Command = {
     const kind = given.text("plugin");
     if (kind !== undefined) return await writePackage(kind, given.args[0], given.flag("force"), around);
     const file = resolve(around.cwd, given.args[0] ?? CONFIG_FILE);
-    try {
-      writeFileSync(file, commentedConfig(), { flag: given.flag("force") ? "w" : "wx" });
-    } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code;
-      if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true)
-        throw new ExitError(EX_REFUSED, `${file} is a folder: name the file in it`, { cause: error });
-      if (code === "EEXIST") throw new ExitError(EX_REFUSED, `${file} is there already; --force replaces it`);
-      throw new ExitError(EX_REFUSED, `${file} cannot be written (${code ?? String(error)})`, { cause: error });
-    }
+    writeNewFile(file, commentedConfig(), given.flag("force"));
     around.say(`relay: wrote ${file}`);
     around.say("relay: edit it, then: relay check, relay start");
-    return EX_OK;
   },
 };
 
@@ -47,7 +39,7 @@ async function writePackage(
   folder: string | undefined,
   force: boolean,
   around: CliEnvironment,
-): Promise<number> {
+): Promise<void> {
   const { isPluginName, packageFiles, PLUGIN_KINDS } = await import("../plugin-package/package-files.ts");
   const known = PLUGIN_KINDS.find((one) => one === kind);
   if (known === undefined) throw usage(`--plugin must be one of: ${PLUGIN_KINDS.join(", ")}`);
@@ -69,7 +61,6 @@ async function writePackage(
   }
   around.say(`relay: wrote the package ${name} into ${into}`);
   around.say(`relay: cd ${folder ?? `my-${kind}`}, then: npm install, npm test`);
-  return EX_OK;
 }
 
 const commentedConfig = (): string =>

@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto";
 import type { Command } from "../support/command.ts";
 import { JSON_OPTION } from "../support/command.ts";
-import { EX_OK } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 
 const keys: Command = {
@@ -18,7 +17,6 @@ const keys: Command = {
     };
     if (given.flag("json")) around.print(json(fresh));
     else for (const [name, value] of Object.entries(fresh)) around.print(`${name}=${value}`);
-    return EX_OK;
   },
 };
 

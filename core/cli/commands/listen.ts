@@ -8,7 +8,8 @@ import { arrivalJson, arrivalText, readStatuses } from "../support/arrival-lines
 import { keptAuthority } from "../support/kept-authority.ts";
 import { stopAsked } from "../support/stop-asked.ts";
 import type { Command } from "../support/command.ts";
-import { EX_OK, EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
+import { EX_UNAVAILABLE, ExitError, usage } from "../support/exit.ts";
+import { unreadable } from "../support/named-files.ts";
 import { startReceiver } from "../support/receiver.ts";
 
 const HOST = "127.0.0.1";
@@ -62,7 +63,6 @@ const listen: Command = {
       around.say(`relay: signatures are checked as soon as ${file.slice(1)} holds the secret`);
     await stopAsked();
     await receiver.close();
-    return EX_OK;
   },
 };
 
@@ -81,9 +81,8 @@ function secretsOf(text: string, around: CliEnvironment): readonly string[] {
   try {
     return readFileSync(resolve(around.cwd, text.slice(1)), "utf8").match(/whsec_[A-Za-z0-9+/=]+/g) ?? [];
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === "ENOENT") return [];
-    throw usage(`--secret names a file that cannot be read (${code ?? "unreadable"})`);
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw unreadable("--secret names a file that", error);
   }
 }
 

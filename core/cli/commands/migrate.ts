@@ -14,7 +14,7 @@ import { judgeMasterKey } from "../../runtime/keys/rekey.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
-import { EX_CONFIG, EX_DATAERR, EX_OK, EX_TEMPFAIL, ExitError } from "../support/exit.ts";
+import { EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, ExitError } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { progressBar } from "../support/progress.ts";
 import { beginFilling } from "./restore.ts";
@@ -59,7 +59,6 @@ const migrate: Command = {
     if (given.flag("json")) around.print(json({ from: from.storage.name, to: target.storage.name, records }));
     else around.print(`copied ${records} records from ${from.storage.name} to ${target.storage.name}`);
     around.say(`relay: ${from.storage.name} is as it was; start with the new config and the same master key`);
-    return EX_OK;
   },
 };
 

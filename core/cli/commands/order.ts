@@ -1,8 +1,8 @@
 /** `relay subscriptions order` and `skip`: what of an ordered subscription waits, what holds it up, and skipping that. */
+import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
-import type { Command, Given } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
-import { EX_OK } from "../support/exit.ts";
+import type { Command } from "../support/command.ts";
+import { KEY_OPTIONS } from "../support/command.ts";
 import { json, printTable } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";
 
@@ -12,15 +12,12 @@ interface Order {
   readonly held: readonly { readonly eventId?: string; readonly deliveryId?: string; readonly since?: string }[];
 }
 
-const webhook = (given: Given): string =>
-  `/api-keys/${encodeURIComponent(given.key())}/webhooks/${encodeURIComponent(given.args[0] ?? "")}`;
-
 const order: Command = {
   usage: "subscriptions order <subscription>",
   about: "show what of an ordered subscription waits for its turn, and what holds it up",
-  options: [KEY_OPTION, JSON_OPTION, ...API_OPTIONS],
+  options: KEY_OPTIONS,
   async run(given, around) {
-    const answer = await (await openApi(given, around)).ask("GET", `${webhook(given)}/order`);
+    const answer = await (await openApi(given, around)).ask("GET", keyPath(given, "webhooks", given.args[0], "order"));
     const shown = record<Order>(answer, { ordered: "flag", waiting: "number", held: "list" });
     if (given.flag("json")) around.print(json(shown));
     else {
@@ -32,27 +29,22 @@ const order: Command = {
       ]);
       if (cells.length > 0) around.print(printTable(["held by", "delivery", "since"], cells));
     }
-    return EX_OK;
   },
 };
 
 const skip: Command = {
   usage: "subscriptions skip <subscription>",
   about: "skip failed deliveries that hold up those behind them; they stay failed and can be replayed",
-  options: [
-    { flags: "--event <event>", about: "only the held delivery of this event" },
-    KEY_OPTION,
-    JSON_OPTION,
-    ...API_OPTIONS,
-  ],
+  options: [{ flags: "--event <event>", about: "only the held delivery of this event" }, ...KEY_OPTIONS],
   examples: ["relay subscriptions skip sub_1 --key key_1"],
   async run(given, around) {
     const api = await openApi(given, around);
-    const answer = await api.ask("POST", `${webhook(given)}/skip`, { eventId: given.text("event") });
+    const answer = await api.ask("POST", keyPath(given, "webhooks", given.args[0], "skip"), {
+      eventId: given.text("event"),
+    });
     const done = record<{ readonly skipped: number }>(answer, { skipped: "number" });
     if (given.flag("json")) around.print(json(done));
     else around.say(`relay: skipped ${done.skipped}`);
-    return EX_OK;
   },
 };
 

@@ -1,8 +1,8 @@
 /** `relay publish`: publishes one event through the API. */
+import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
-import { EX_OK } from "../support/exit.ts";
 import { readJson } from "../support/json-option.ts";
 import { json, printable } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";
@@ -32,7 +32,7 @@ const publish: Command = {
     const data = await readJson("data", given.text("data") ?? "null", around);
     const managed = given.flag("as-manager");
     const api = await openApi(given, around, managed ? "manage" : "publish");
-    const path = managed ? `/api-keys/${encodeURIComponent(key)}/events` : "/events";
+    const path = managed ? keyPath(given, "events") : "/events";
     const keyId = managed ? undefined : key;
     const head = JSON.stringify({ type, keyId, id: given.text("id"), createdAt: given.text("created-at") });
     // The data goes out byte for byte as it was given.
@@ -43,7 +43,6 @@ const publish: Command = {
       const many = accepted.deliveries === 1 ? "1 delivery" : `${accepted.deliveries} deliveries`;
       around.print(`${printable(accepted.id)}  ${accepted.duplicate ? "known already" : "accepted"}, ${many}`);
     }
-    return EX_OK;
   },
 };
 

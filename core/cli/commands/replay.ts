@@ -1,9 +1,10 @@
 /** `relay replay`: sends a failed event again, or many at once, through the API. */
 import type { CliEnvironment } from "../support/environment.ts";
+import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { Command, Given } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
-import { EX_OK, usage } from "../support/exit.ts";
+import { usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";
 
@@ -40,31 +41,23 @@ const replay: Command = {
   run: (given, around) => (given.args[0] === undefined ? many(given, around) : one(given, around, given.args[0])),
 };
 
-async function one(given: Given, around: CliEnvironment, id: string): Promise<number> {
+async function one(given: Given, around: CliEnvironment, id: string): Promise<void> {
   const alone = [
     ...MANY_ONLY.filter((name) => given.text(name) !== undefined),
     ...(given.flag("dry-run") ? ["dry-run"] : []),
   ];
   if (alone.length > 0) throw usage(`--${alone[0]} is for many events, not for one`);
-  const path = `/api-keys/${encodeURIComponent(given.key())}/events/${encodeURIComponent(id)}/replay`;
-  const subscriptionId = given.text("subscription");
-  const body = {
-    ...(subscriptionId !== undefined && { subscriptionId }),
-    ...(given.flag("force") && { force: true }),
-  };
-  const answer = await (await openApi(given, around)).ask("POST", path, body);
+  const body = { subscriptionId: given.text("subscription"), ...(given.flag("force") && { force: true }) };
+  const answer = await (await openApi(given, around)).ask("POST", keyPath(given, "events", id, "replay"), body);
   const { deliveries } = record<{ readonly deliveries: number }>(answer, { deliveries: "number" });
   if (given.flag("json")) around.print(json(answer.data));
   else around.print(sentence(deliveries));
-  return EX_OK;
 }
 
-async function many(given: Given, around: CliEnvironment): Promise<number> {
+async function many(given: Given, around: CliEnvironment): Promise<void> {
   if (given.flag("force")) throw usage("--force is for one event, not for many");
-  const key = `/api-keys/${encodeURIComponent(given.key())}`;
   const subscription = given.text("subscription");
-  const path =
-    subscription === undefined ? `${key}/replay` : `${key}/webhooks/${encodeURIComponent(subscription)}/replay`;
+  const path = keyPath(given, ...(subscription === undefined ? [] : ["webhooks", subscription]), "replay");
   const limit = given.whole("limit", 1, MOST) ?? MOST;
   const perSecond = given.whole("per-second", 1, 1_000) ?? PER_SECOND;
   const api = await openApi(given, around);
@@ -82,10 +75,10 @@ async function many(given: Given, around: CliEnvironment): Promise<number> {
     replayed: "number",
     more: "flag",
   });
-  return told(given, around, moved, perSecond);
+  tell(given, around, moved, perSecond);
 }
 
-function told(given: Given, around: CliEnvironment, moved: Moved, perSecond: number): number {
+function tell(given: Given, around: CliEnvironment, moved: Moved, perSecond: number): void {
   if (given.flag("json")) around.print(json(moved));
   else if (given.flag("dry-run"))
     around.print(
@@ -93,7 +86,6 @@ function told(given: Given, around: CliEnvironment, moved: Moved, perSecond: num
     );
   else around.print(`${sentence(moved.replayed)}${over(moved.replayed / perSecond)}`);
   if (moved.more) around.say("relay: there are more than that");
-  return EX_OK;
 }
 
 const sentence = (count: number): string =>

@@ -6,7 +6,7 @@ import { storedSchema } from "../../runtime/storage-schema.ts";
 import { linesOf } from "./backup.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
-import { EX_DATAERR, EX_OK, EX_REFUSED, ExitError, usage } from "../support/exit.ts";
+import { EX_DATAERR, EX_REFUSED, ExitError, usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { progressBar } from "../support/progress.ts";
 import { loadFor } from "../support/load-config.ts";
@@ -45,7 +45,6 @@ const restore: Command = {
     if (given.flag("json")) around.print(json({ file, lines, sha256, storage: plan.storage.name }));
     else around.print(`restored ${lines} records and changes into ${plan.storage.name}`);
     around.say("relay: start it with the master key that it had: keys/master, or RELAY_MASTER_KEY");
-    return EX_OK;
   },
 };
 

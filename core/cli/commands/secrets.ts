@@ -1,8 +1,7 @@
 /** `relay secrets rekey`: a new master key while the relay serves, through the API. */
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { text as readText } from "node:stream/consumers";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { keyFile } from "../../runtime/keys/key-file.ts";
 import { keyFolder, MASTER, NEXT_MASTER, OLD_MASTER } from "../../runtime/keys/master-keys.ts";
 import type { CliEnvironment } from "../support/environment.ts";
@@ -12,6 +11,7 @@ import { API_OPTIONS, JSON_OPTION } from "../support/command.ts";
 import { EX_CONFIG, EX_OK, EX_REFUSED, ExitError, usage } from "../support/exit.ts";
 import { json } from "../support/output.ts";
 import { loadFor } from "../support/load-config.ts";
+import { readSecretText } from "../support/named-files.ts";
 import { record } from "../support/response-shape.ts";
 
 interface Rekeyed {
@@ -24,7 +24,7 @@ const rekey: Command = {
   usage: "secrets rekey",
   about: "seal all secrets by a new master key, while the relay serves",
   options: [
-    { flags: "--new <file>", about: "the new key in a file: @file, or - for stdin (a fresh one is made)" },
+    { flags: "--new <file>", about: "the new key: @file, - for stdin, or env:NAME (a fresh one is made)" },
     JSON_OPTION,
     ...API_OPTIONS,
   ],
@@ -78,15 +78,7 @@ async function prepare(given: Given, around: CliEnvironment): Promise<string | u
 }
 
 async function readKey(from: string, around: CliEnvironment): Promise<string> {
-  const read = (): string => {
-    if (!from.startsWith("@")) throw usage("--new takes @file, or - for stdin");
-    try {
-      return readFileSync(resolve(around.cwd, from.slice(1)), "utf8");
-    } catch (error) {
-      throw usage(`--new names a file that cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"})`);
-    }
-  };
-  const text = (from === "-" ? await readText(around.stdin) : read()).trim();
+  const text = (await readSecretText("new", from, around)).trim();
   if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text))
     throw usage("the new key must be 32 bytes in base64: relay keys prints one");
   return text;

@@ -11,7 +11,7 @@ import type { ThreadsDeps } from "../../runtime/threads/supervisor.ts";
 import { isDetailed, type CliEnvironment } from "../support/environment.ts";
 import type { Command } from "../support/command.ts";
 import { CONFIG_OPTIONS } from "../support/command.ts";
-import { EX_OK, EX_SOFTWARE, EX_TEMPFAIL } from "../support/exit.ts";
+import { EX_SOFTWARE, EX_TEMPFAIL } from "../support/exit.ts";
 import { createRunLog, writeFailure, type RunLog } from "../support/run-log.ts";
 import { reloader, rereader } from "../support/reload.ts";
 import type { StartedBy } from "../support/started-by.ts";
@@ -83,7 +83,7 @@ export async function runRelay(
   file?: string,
   reread?: ReturnType<typeof rereader>,
   by?: StartedBy,
-): Promise<number> {
+): Promise<void> {
   const { createLog, createMetrics } = await import("../../runtime/observability/index.ts");
   const log = createLog(plan.log.level);
   const { transformSpawner } = await import("../support/transform-processes.ts");
@@ -146,7 +146,6 @@ export async function runRelay(
     const durationMs = Math.round(around.clock.monotonic() - stopping.began);
     runLog.info(`stopped after ${durationMs} ms`, "stopped", { signal: stopping.signal, durationMs });
   }
-  return EX_OK;
 }
 
 /** Loads what starts a side thread when one is needed. */

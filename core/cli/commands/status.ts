@@ -37,7 +37,6 @@ const status: Command = {
     const now = record<Status>(answer, { node: "any", storage: "any", backlog: "any" });
     if (given.flag("json")) around.print(json(now));
     else around.print(readable(api.base, now, around));
-    return EX_OK;
   },
 };
 

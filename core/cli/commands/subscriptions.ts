@@ -4,13 +4,14 @@ import { commands as filters } from "./filters.ts";
 import { commands as transforms } from "./transforms.ts";
 import { commands as imports } from "./import.ts";
 import { commands as orders } from "./order.ts";
+import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { ApiAnswer } from "../support/client.ts";
 import type { Command, Given, Option } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { KEY_OPTIONS } from "../support/command.ts";
 import { EX_OK, EX_REFUSED, usage } from "../support/exit.ts";
 import { fields, json, printable, printTable } from "../support/output.ts";
-import { readSecretOption } from "../support/secret-option.ts";
+import { readSecretText } from "../support/named-files.ts";
 import { FIELD_OPTIONS, fieldOptions } from "../support/subscription-options.ts";
 import { record, rows } from "../support/response-shape.ts";
 import type { Shape } from "../support/response-shape.ts";
@@ -51,7 +52,6 @@ interface Sent {
 }
 const SHOWN: Shape<Shown> = { id: "text", url: "text", events: "list", status: "text" };
 
-const COMMON: readonly Option[] = [KEY_OPTION, JSON_OPTION, ...API_OPTIONS];
 const EVENTS: Option = {
   flags: "--events <names>",
   about: "event names, comma-separated; * stands for a part",
@@ -64,30 +64,25 @@ const SECRET: Option = {
 const DISABLED: Option = { flags: "--disabled", about: "nothing is sent until it is enabled" };
 const DESCRIPTION: Option = { flags: "--description <text>", about: "a note for people" };
 
-const webhooks = (given: Given): string => `/api-keys/${encodeURIComponent(given.key())}/webhooks`;
-const webhook = (given: Given): string => `${webhooks(given)}/${encodeURIComponent(given.args[0] ?? "")}`;
-
 const list: Command = {
   usage: "subscriptions list",
   about: "list the subscriptions of a key",
-  options: COMMON,
+  options: KEY_OPTIONS,
   async run(given, around) {
-    const path = webhooks(given);
-    const all = rows<Shown>(await (await openApi(given, around)).ask("GET", path), SHOWN);
+    const all = rows<Shown>(await (await openApi(given, around)).ask("GET", keyPath(given, "webhooks")), SHOWN);
     if (given.flag("json")) around.print(json(all));
     else if (all.length === 0) around.say("relay: this key has no subscriptions");
     else {
       const cells = all.map((one) => [one.id, status(one), one.url, one.events.join(",")]);
       around.print(printTable(["id", "status", "url", "events"], cells));
     }
-    return EX_OK;
   },
 };
 
 const create: Command = {
   usage: "subscriptions create <url>",
   about: "subscribe a URL to events; prints once the secret that it makes",
-  options: [EVENTS, SECRET, DISABLED, DESCRIPTION, ...FIELD_OPTIONS, ...COMMON],
+  options: [EVENTS, SECRET, DISABLED, DESCRIPTION, ...FIELD_OPTIONS, ...KEY_OPTIONS],
   examples: [
     "relay subscriptions create https://example.com/hook --key key_1 --events deposit:paid",
     'relay subscriptions create https://example.com/hook --key key_1 --events "*" --retry attempts=3 --rate-limit 10',
@@ -97,12 +92,11 @@ const create: Command = {
     const events = given.list("events");
     if (events === undefined) throw usage("--events is missing");
     const description = given.text("description");
-    const secret = await readSecretOption("secret", given.text("secret"), around);
+    const secret = await readSecret(given.text("secret"), around);
     const status = given.flag("disabled") ? "disabled" : undefined;
     const body = { url: given.args[0], events, secret, status, description, ...fieldOptions(given, around) };
-    const path = webhooks(given);
     const api = await openApi(given, around);
-    return show(await api.ask("POST", path, body), given, around);
+    show(await api.ask("POST", keyPath(given, "webhooks"), body), given, around);
   },
 };
 
@@ -115,7 +109,7 @@ const update: Command = {
     { flags: "--status <status>", about: "active or disabled" },
     DESCRIPTION,
     ...FIELD_OPTIONS,
-    ...COMMON,
+    ...KEY_OPTIONS,
   ],
   examples: [
     "relay subscriptions update sub_1 --key key_1 --status active",
@@ -134,21 +128,19 @@ const update: Command = {
         "nothing to change: give --to, --events, --status, --description, --header, --filter, --transform, --retry, --rate-limit, --timeout-ms, --client-cert or --oauth2",
       );
     }
-    const path = webhook(given);
-    return show(await (await openApi(given, around)).ask("PATCH", path, body), given, around);
+    const api = await openApi(given, around);
+    show(await api.ask("PATCH", keyPath(given, "webhooks", given.args[0]), body), given, around);
   },
 };
 
 const remove: Command = {
   usage: "subscriptions delete <subscription>",
   about: "delete a subscription and cancel its deliveries; there is no way back",
-  options: COMMON,
+  options: KEY_OPTIONS,
   async run(given, around) {
-    const path = webhook(given);
-    await (await openApi(given, around)).ask("DELETE", path);
+    await (await openApi(given, around)).ask("DELETE", keyPath(given, "webhooks", given.args[0]));
     if (given.flag("json")) around.print(json({ id: given.args[0], deleted: true }));
     else around.say(`relay: ${printable(given.args[0] ?? "")} is deleted`);
-    return EX_OK;
   },
 };
 
@@ -157,23 +149,23 @@ const rotate: Command = {
   about: "give a subscription a new secret; prints it once",
   options: [
     { flags: "--overlap <seconds>", about: "how long the old one still signs too (86400; 0 ends it now)" },
-    ...COMMON,
+    ...KEY_OPTIONS,
   ],
   async run(given, around) {
     const overlapSeconds = given.whole("overlap", 0, 604_800);
-    const path = `${webhook(given)}/rotate-secret`;
+    const path = keyPath(given, "webhooks", given.args[0], "rotate-secret");
     const api = await openApi(given, around, "stepped-up");
     const body = overlapSeconds === undefined ? undefined : { overlapSeconds };
-    return show(await api.ask("POST", path, body), given, around);
+    show(await api.ask("POST", path, body), given, around);
   },
 };
 
 const test: Command = {
   usage: "subscriptions test <subscription>",
   about: "send relay:ping, or the example of an event type, now and once, and show what came of it",
-  options: [{ flags: "--type <type>", about: "an event type that has an example (relay:ping)" }, ...COMMON],
+  options: [{ flags: "--type <type>", about: "an event type that has an example (relay:ping)" }, ...KEY_OPTIONS],
   async run(given, around) {
-    const path = `${webhook(given)}/test`;
+    const path = keyPath(given, "webhooks", given.args[0], "test");
     const type = given.text("type");
     const body = type === undefined ? undefined : { type };
     const attempt = record<Sent>(await (await openApi(given, around)).ask("POST", path, body), {});
@@ -190,6 +182,12 @@ const test: Command = {
   },
 };
 
+async function readSecret(from: string | undefined, around: CliEnvironment): Promise<string | undefined> {
+  const secret = from && (await readSecretText("secret", from, around)).trim();
+  if (secret === "") throw usage("--secret names a place that is empty");
+  return secret;
+}
+
 const certificateText = ({ subject, fingerprint, notAfter }: NonNullable<Shown["clientCertificate"]>): string =>
   `${subject ?? "?"}, until ${notAfter?.slice(0, 10) ?? "?"}, SHA-256 ${fingerprint ?? "?"}`;
 
@@ -199,7 +197,7 @@ const status = (one: Shown): string =>
 const ordering = ({ orderBy, onFailed = "skip" }: Shown): string =>
   `${orderBy === undefined ? "all" : `by ${[orderBy].flat().join(".")}`}, a failed one: ${onFailed}`;
 
-function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
+function show(answer: ApiAnswer, given: Given, around: CliEnvironment): void {
   const one = record<Shown>(answer, SHOWN);
   if (given.flag("json")) around.print(json(one));
   else {
@@ -235,7 +233,6 @@ function show(answer: ApiAnswer, given: Given, around: CliEnvironment): number {
       around.say("relay: the secret is shown this once; keep it where the receiver finds it");
   }
   for (const warning of answer.warnings ?? []) around.say(`relay: warning: ${printable(warning)}`);
-  return EX_OK;
 }
 
 const MORE = [...filters, ...transforms, ...imports, ...orders];

@@ -1,6 +1,7 @@
 /** `relay tail`: prints events, attempts and changes of an API key as they happen. */
 import { paint } from "../support/environment.ts";
 import type { CliEnvironment } from "../support/environment.ts";
+import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { Command, Given } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
@@ -42,8 +43,7 @@ const tail: Command = {
 
 /** Resolves when enough was printed. @throws ExitError when the relay was never there, or refuses us */
 async function follow(given: Given, around: CliEnvironment): Promise<void> {
-  const key = given.key();
-  const path = `/api-keys/${encodeURIComponent(key)}/stream`;
+  const path = keyPath(given, "stream");
   let left = given.whole("count", 1, 1_000_000_000) ?? Number.POSITIVE_INFINITY;
   const enough = Promise.withResolvers<void>();
   const isNew = onlyOnce();
@@ -58,7 +58,7 @@ async function follow(given: Given, around: CliEnvironment): Promise<void> {
     const next = new AbortController();
     try {
       const stream = await (await openApi(given, around)).follow(path, next.signal);
-      if (current === undefined) around.say(`relay: following ${key}; Ctrl-C ends it`);
+      if (current === undefined) around.say(`relay: following ${given.key()}; Ctrl-C ends it`);
       if (lost) around.say("relay: it is back");
       lost = false;
       // The new stream is open before the old one closes, so that no message is lost between them.

@@ -1,7 +1,7 @@
 /** `relay token`: signs an access token for the management API with a key of this machine. */
 import type { Command } from "../support/command.ts";
 import { ACCESS_OPTION, CONFIG_OPTIONS, JSON_OPTION, readAccess } from "../support/command.ts";
-import { EX_OK, usage } from "../support/exit.ts";
+import { usage } from "../support/exit.ts";
 import { isKeyId } from "../../model/names.ts";
 import { json } from "../support/output.ts";
 import { loadFor } from "../support/load-config.ts";
@@ -38,7 +38,6 @@ const token: Command = {
       const expiresAt = new Date(around.clock.now() + ttlSeconds * 1_000).toISOString();
       around.print(json({ token: text, expiresAt }));
     } else around.print(text);
-    return EX_OK;
   },
 };
 

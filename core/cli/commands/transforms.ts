@@ -1,7 +1,8 @@
 /** `relay subscriptions test-transform`: asks the relay what a transform makes of an event. */
+import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
-import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
+import { KEY_OPTIONS } from "../support/command.ts";
 import { EX_OK, EX_REFUSED } from "../support/exit.ts";
 import { json, printable } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";
@@ -19,9 +20,7 @@ const testTransform: Command = {
   options: [
     ...EVENT_OPTIONS,
     { flags: "--transform <name>", about: "a transform in place of the subscription's own; none for no transform" },
-    KEY_OPTION,
-    JSON_OPTION,
-    ...API_OPTIONS,
+    ...KEY_OPTIONS,
   ],
   examples: [
     "relay subscriptions test-transform sub_1 --key key_1 --event evt_01m813fva7j7t5t8rj63v1rpak",
@@ -31,7 +30,7 @@ const testTransform: Command = {
     const parts = [await eventFields(given, around)];
     const name = given.text("transform");
     if (name !== undefined) parts.push(`"transform":${name === "none" ? "null" : JSON.stringify(name)}`);
-    const path = `/api-keys/${encodeURIComponent(given.key())}/webhooks/${encodeURIComponent(given.args[0] ?? "")}/transform/test`;
+    const path = keyPath(given, "webhooks", given.args[0], "transform", "test");
     const answer = await (await openApi(given, around)).ask("POST", path, `{${parts.join(",")}}`);
     const tested = record<Tested>(answer, { made: "flag", body: "any", error: "any" });
     if (given.flag("json")) around.print(json(tested));

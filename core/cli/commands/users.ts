@@ -1,21 +1,18 @@
 /** `relay users …`: manages the accounts of `accounts()`, in the storage while no relay uses it, else through the API. */
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
-import { text as readText } from "node:stream/consumers";
 import { isoTime } from "../../model/time.ts";
 import type { Account, Users } from "../../ports/auth.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import type { Command, Given, Option } from "../support/command.ts";
 import { ACCESS_OPTION, API_OPTIONS, JSON_OPTION, readAccess } from "../support/command.ts";
-import { usage } from "../support/exit.ts";
+import { readSecretText } from "../support/named-files.ts";
 import { json, printable, printTable } from "../support/output.ts";
 import { withUsers } from "../support/user-admin.ts";
 
 const COMMON: readonly Option[] = [JSON_OPTION, ...API_OPTIONS];
 const PASSWORD: Option = {
   flags: "--password <file>",
-  about: "@file, or - for stdin (a fresh one is made and printed)",
+  about: "@file, - for stdin, or env:NAME (a fresh one is made and printed)",
 };
 
 const list: Command = {
@@ -143,17 +140,7 @@ function told(given: Given, around: CliEnvironment, done: string, username: stri
 
 async function readPassword(given: Given, around: CliEnvironment): Promise<string | undefined> {
   const from = given.text("password");
-  if (from === undefined) return undefined;
-  if (from === "-") return (await readText(around.stdin)).replace(/\r?\n$/, "");
-  // On the command line, everybody on the machine could read it.
-  if (!from.startsWith("@")) throw usage("--password takes @file, or - for stdin");
-  try {
-    return readFileSync(resolve(around.cwd, from.slice(1)), "utf8").replace(/\r?\n$/, "");
-  } catch (error) {
-    throw usage(
-      `--password names a file that cannot be read (${(error as NodeJS.ErrnoException).code ?? "unreadable"})`,
-    );
-  }
+  return from && (await readSecretText("password", from, around)).replace(/\r?\n$/, "");
 }
 
 export const commands: readonly Command[] = [list, add, remove, reset, totp];

@@ -94,18 +94,17 @@ const KEY_FORM = "it has 1 to 64 letters, digits, _ - and :, and begins with a l
 export const camel = (name: string): string =>
   name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
+export const CONFIG_OPTIONS: readonly Option[] = [
+  { flags: "--config <file>", about: "config file (RELAY_CONFIG; else ./relay.config.ts)" },
+  { flags: "--data-dir <folder>", about: "folder of the relay's own files (RELAY_DATA_DIR)" },
+];
+
 /** Options of every command that asks the relay's API. */
 export const API_OPTIONS: readonly Option[] = [
   { flags: "--no-wait", about: "give up when the relay says to come back later (it waits up to 60 s, ten times)" },
   { flags: "--url <url>", about: "where the relay is (RELAY_URL; else from the config)" },
   { flags: "--token <token>", about: "access token (RELAY_TOKEN; else one signed with the local key)" },
-  { flags: "--config <file>", about: "config file (RELAY_CONFIG; else ./relay.config.ts)" },
-  { flags: "--data-dir <folder>", about: "folder of the relay's own files (RELAY_DATA_DIR)" },
-];
-
-export const CONFIG_OPTIONS: readonly Option[] = [
-  { flags: "--config <file>", about: "config file (RELAY_CONFIG; else ./relay.config.ts)" },
-  { flags: "--data-dir <folder>", about: "folder of the relay's own files (RELAY_DATA_DIR)" },
+  ...CONFIG_OPTIONS,
 ];
 
 export const ACCESS_OPTION: Option = {
@@ -122,3 +121,6 @@ export function readAccess(given: Given): Access | undefined {
 
 export const JSON_OPTION: Option = { flags: "--json", about: "print JSON" };
 export const KEY_OPTION: Option = { flags: "--key <key>", about: "id of the API key" };
+
+/** Options of a command about what belongs to one API key. */
+export const KEY_OPTIONS: readonly Option[] = [KEY_OPTION, JSON_OPTION, ...API_OPTIONS];

@@ -14,7 +14,7 @@ import type { ThreadStart } from "../../runtime/threads/node-thread.ts";
 import type { Spawn } from "../../runtime/threads/node-worker.ts";
 import { runNode } from "../../runtime/threads/run-node.ts";
 import { EX_CONFIG } from "./exit.ts";
-import { digests, effective } from "./reload.ts";
+import { digests, effective, LIVE } from "./reload.ts";
 import type { StartedBy } from "./started-by.ts";
 import { transformSpawner } from "./transform-processes.ts";
 
@@ -74,14 +74,6 @@ export function runThread(data: unknown, parent: Pick<MessagePort, "postMessage"
 
 /** Everything of a plan but plug-ins and what may change while the process runs; digests of what may hold secrets. */
 function fixed(plan: Plan): string {
-  const {
-    limits: _,
-    abuse: __,
-    events: ___,
-    eventTypes: ____,
-    log: _____,
-    transforms: ______,
-    ...rest
-  } = effective(plan);
-  return JSON.stringify({ ...rest, ...digests(plan, "") });
+  const parts = Object.entries(effective(plan)).filter(([name]) => !LIVE.has(name));
+  return JSON.stringify({ ...Object.fromEntries(parts), ...digests(plan, "") });
 }

@@ -30,6 +30,9 @@ export function effective(plan: Plan): Effective {
   };
 }
 
+/** Parts of a plan that may change while the relay runs. */
+export const LIVE: ReadonlySet<string> = new Set(["limits", "abuse", "events", "eventTypes", "transforms", "log"]);
+
 /** Set for the process that reads the config again: it then prints digests of what may hold secrets, made with this. */
 export const DIGEST_KEY = "RELAY_DIGEST_KEY";
 
@@ -152,5 +155,3 @@ export function reloader(
     return (reading ??= all());
   };
 }
-
-const LIVE: ReadonlySet<string> = new Set(["limits", "abuse", "events", "eventTypes", "transforms", "log"]);

@@ -1,9 +1,8 @@
 /** The optional fields of a subscription as command-line options: headers, retry, rate limit, time-out, credentials. */
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import type { CliEnvironment } from "./environment.ts";
 import type { Given, Option } from "./command.ts";
 import { usage } from "./exit.ts";
+import { readOptionFile } from "./named-files.ts";
 
 /** The word that clears a field. */
 const NONE = "none";
@@ -73,12 +72,12 @@ function certificateOf(
   if (cert === NONE && key === undefined) return null;
   if (cert === undefined && key === undefined) return undefined;
   if (cert === undefined || key === undefined) throw usage("--client-cert and --client-key are given together");
-  return { cert: textOf("client-cert", resolve(cwd, cert)), key: textOf("client-key", resolve(cwd, key)) };
+  return { cert: textOf("client-cert", cert, cwd), key: textOf("client-key", key, cwd) };
 }
 
 function jsonOf(option: string, text: string, cwd: string): unknown {
   try {
-    return JSON.parse(text.startsWith("@") ? textOf(option, resolve(cwd, text.slice(1))) : text) as unknown;
+    return JSON.parse(text.startsWith("@") ? textOf(option, text.slice(1), cwd) : text) as unknown;
   } catch (error) {
     if (error instanceof SyntaxError) throw usage(`--${option} must be JSON, or @file with it, or none`);
     throw error;
@@ -118,7 +117,7 @@ function retryOf(items: readonly string[] | undefined): Readonly<Record<string, 
 function headersOf(given: readonly string[], cwd: string): Readonly<Record<string, string | null>> | null | undefined {
   if (given.length === 0) return undefined;
   if (given.length === 1 && given[0] === NONE) return null;
-  const lines = given.flatMap((text) => (text.startsWith("@") ? linesOf(resolve(cwd, text.slice(1))) : [text]));
+  const lines = given.flatMap((text) => (text.startsWith("@") ? linesOf(text.slice(1), cwd) : [text]));
   return Object.fromEntries(
     lines.map((line): [string, string | null] => {
       const [, name = "", value] = /^([^:]*)(?::(.*))?$/s.exec(line) ?? [];
@@ -128,16 +127,10 @@ function headersOf(given: readonly string[], cwd: string): Readonly<Record<strin
   );
 }
 
-const linesOf = (file: string): readonly string[] =>
-  textOf("header", file)
+const linesOf = (file: string, cwd: string): readonly string[] =>
+  textOf("header", file, cwd)
     .split(/\r?\n/)
     .filter((line) => line.trim() !== "");
 
-function textOf(option: string, file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
-    throw usage(`--${option} names a file that cannot be read (${code}): ${file}`);
-  }
-}
+const textOf = (option: string, file: string, cwd: string): string =>
+  readOptionFile(option, file, { cwd }).toString("utf8");

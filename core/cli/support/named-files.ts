@@ -1,0 +1,69 @@
+/** Reads and writes what a command line names: files, stdin, and secrets in a file or the environment. */
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { text as readText } from "node:stream/consumers";
+import type { CliEnvironment } from "./environment.ts";
+import { EX_REFUSED, ExitError, usage } from "./exit.ts";
+
+const ENVIRONMENT = "env:";
+const MIB = 1_048_576;
+
+/** The file of an argument, or stdin for `-`. @throws ExitError 64 also when it is larger than so many MiB */
+export async function readArgument(file: string, mostMiB: number, { cwd, stdin }: CliEnvironment): Promise<string> {
+  if (file === "-") return readText(stdin);
+  try {
+    if (statSync(resolve(cwd, file)).size > mostMiB * MIB)
+      throw usage(`the file is larger than ${mostMiB} MiB: split it`);
+    return readFileSync(resolve(cwd, file), "utf8");
+  } catch (error) {
+    throw error instanceof ExitError ? error : unreadable("the file", error, file);
+  }
+}
+
+/** The bytes of a file that an option names. @throws ExitError 64 */
+export function readOptionFile(option: string, file: string, { cwd }: Pick<CliEnvironment, "cwd">): Buffer {
+  try {
+    return readFileSync(resolve(cwd, file));
+  } catch (error) {
+    throw unreadable(`--${option} names a file that`, error, file);
+  }
+}
+
+/**
+ * The text of `@file`, of stdin for `-`, or of `env:NAME`. A secret itself is no argument, because every user of the machine
+ * can read the arguments of a process, and a shell keeps them in its history. Errors never repeat what was given.
+ * @throws ExitError 64
+ */
+export async function readSecretText(option: string, from: string, around: CliEnvironment): Promise<string> {
+  if (from === "-") return readText(around.stdin);
+  if (from.startsWith(ENVIRONMENT)) {
+    const value = around.env[from.slice(ENVIRONMENT.length)];
+    if (value === undefined) throw usage(`--${option} names an environment variable that is not set`);
+    return value;
+  }
+  if (!from.startsWith("@"))
+    throw usage(`--${option} takes @file, - for stdin, or env:NAME: others can read the arguments of a command`);
+  try {
+    return readFileSync(resolve(around.cwd, from.slice(1)), "utf8");
+  } catch (error) {
+    throw unreadable(`--${option} names a file that`, error);
+  }
+}
+
+export function unreadable(what: string, error: unknown, file?: string): ExitError {
+  const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
+  return usage(`${what} cannot be read (${code})${file === undefined ? "" : `: ${file}`}`);
+}
+
+/** Writes a file that is not there yet, or replaces it by `--force`. @throws ExitError 1 */
+export function writeNewFile(file: string, text: string, force: boolean): void {
+  try {
+    writeFileSync(file, text, { flag: force ? "w" : "wx" });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true)
+      throw new ExitError(EX_REFUSED, `${file} is a folder: name the file in it`, { cause: error });
+    if (code === "EEXIST") throw new ExitError(EX_REFUSED, `${file} is there already; --force replaces it`);
+    throw new ExitError(EX_REFUSED, `${file} cannot be written (${code ?? String(error)})`, { cause: error });
+  }
+}
