@@ -471,4 +471,14 @@ describe("without an upstream", () => {
       expect(got.headers["retry-after"]).toBe("60");
     }
   });
+
+  it("what anybody may ask for without a limit writes no error and at most 20 lines a minute", async () => {
+    await using gateway = await startGateway();
+    for (let i = 0; i < 25; i++) {
+      const got = await ask(gateway.port, "GET", "/v1/links/pay", { headers: KEY });
+      expect([got.status, got.json.code]).toEqual([503, "UPSTREAM_NOT_CONFIGURED"]);
+    }
+    const lines = gateway.log.lines.map(({ level, message }) => `${level} ${message}`);
+    expect(lines).toEqual(Array.from({ length: 20 }, () => "info request refused"));
+  });
 });

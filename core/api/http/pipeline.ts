@@ -60,6 +60,9 @@ export interface Counted {
 }
 const NOT_COUNTED: Counted = {};
 
+/** Problems from 500 on that are no fault. Anybody may cause the second one at any rate, so it is logged as a refusal. */
+const EXPECTED: ReadonlySet<ProblemCode | undefined> = new Set(["SHUTTING_DOWN", "UPSTREAM_NOT_CONFIGURED"]);
+
 export interface Pipeline {
   begin(call: Call): Exchange;
   /** Answers. `undefined` when the endpoint has written the whole answer itself. @throws whatever ends the request */
@@ -138,7 +141,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     } catch (failure) {
       problem = problemOf(failure);
     }
-    if (problem.status >= 500 && problem.code !== "SHUTTING_DOWN") {
+    if (problem.status >= 500 && !EXPECTED.has(problem.code)) {
       const fault = error instanceof Error ? error : new Error(String(error));
       log.error("a request failed", { requestId: call.requestId, error: fault.name, detail: fault.message });
     }
@@ -207,7 +210,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       const durationMs = clock.monotonic() - startedAt;
       metrics.count("http_requests", { route: where, status: String(status) });
       metrics.observe("request_seconds", durationMs / 1_000);
-      const known = counted.principal !== undefined || status >= 500;
+      const known = counted.principal !== undefined || (status >= 500 && code !== "UPSTREAM_NOT_CONFIGURED");
       // A publish that is stored has its log line already.
       if (!known && code === undefined) return;
       const fields = {
