@@ -1,5 +1,5 @@
-/** Makes folders that survive a power cut, for everything that keeps files of its own. */
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, realpathSync } from "node:fs";
+/** Makes folders and files that survive a power cut, for everything that keeps files of its own. */
+import { closeSync, fsyncSync, mkdirSync, openSync, promises, readdirSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 
 /**
@@ -14,6 +14,20 @@ export function syncFolder(path: string): void {
   } finally {
     closeSync(descriptor);
   }
+}
+
+/** The same without blocking the thread. */
+export async function syncFolderAsync(path: string): Promise<void> {
+  if (process.platform === "win32") return;
+  await using folder = await promises.open(path, "r");
+  await folder.sync();
+}
+
+/** Writes a new file that only its owner may read, and syncs it; its folder is left to the caller. @throws Error EEXIST */
+export async function writePrivateFile(path: string, text: string): Promise<void> {
+  await using file = await promises.open(path, "wx", 0o600);
+  await file.writeFile(text);
+  await file.sync();
 }
 
 /**

@@ -8,6 +8,7 @@ import { readEnvironment } from "../../../config/environment.ts";
 import { ConfigError } from "../../../config/problems.ts";
 import { canTap, backupLines, inspect, NoBackup } from "../../maintenance/backup.ts";
 import { StartError, StorageError } from "../../model/errors.ts";
+import { syncFolderAsync } from "../../ports/folder.ts";
 import type { Storage } from "../../ports/storage.ts";
 import type { CliEnvironment } from "../support/environment.ts";
 import { openApi } from "../support/client.ts";
@@ -47,7 +48,7 @@ const backup: Command = {
       // Read back before it gets its name, so that the name stands for a whole backup.
       const { lines, sha256 } = await inspect(linesOf(part, isPacked(file)));
       await rename(part, file);
-      await syncFolder(dirname(file));
+      await syncFolderAsync(dirname(file));
       if (given.flag("json")) around.print(json({ file, lines, sha256 }));
       else around.print(`${file}: ${lines} records and changes`);
       around.say("relay: the keys are not in it: keep keys/master, or RELAY_MASTER_KEY, elsewhere");
@@ -130,16 +131,6 @@ async function exists(file: string): Promise<boolean> {
   const handle = await open(file, "r").catch(() => undefined);
   await handle?.close();
   return handle !== undefined;
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === "win32") return; // Folders cannot be opened there.
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 export const commands: readonly Command[] = [backup];

@@ -1,9 +1,9 @@
 /** A file that holds one secret. It is made once, whole or not at all, even when several processes try at the same time. */
 import { randomBytes } from "node:crypto";
-import { chmod, link, open, readFile, rename, stat, unlink } from "node:fs/promises";
+import { chmod, link, readFile, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { StartError } from "../../model/errors.ts";
-import { makeDurableFolder } from "../../ports/folder.ts";
+import { makeDurableFolder, syncFolderAsync, writePrivateFile } from "../../ports/folder.ts";
 
 /**
  * Reads the text in the file; where there is none, makes it with `fresh()` (mode 0600, its folder 0700). The text is on
@@ -20,7 +20,7 @@ export async function keyFile(
     if (found !== undefined) {
       // The process that made it may have died before it synced the folder. Where a sync
       // fails, the relay makes no keys either.
-      await sync(folder).catch(() => {});
+      await syncFolderAsync(folder).catch(() => {});
       return { text: found, made: false };
     }
     makeDurableFolder(folder);
@@ -47,12 +47,12 @@ export async function promoteKeyFile(path: string, next: string, old: string): P
   const text = await read(path);
   if (text !== undefined) {
     const temp = join(dirname(old), `.${basename(old)}.${randomBytes(8).toString("hex")}`);
-    await write(temp, `${text}\n`);
+    await writePrivateFile(temp, `${text}\n`);
     await rename(temp, old);
-    await sync(dirname(old));
+    await syncFolderAsync(dirname(old));
   }
   await rename(next, path);
-  await sync(dirname(path));
+  await syncFolderAsync(dirname(path));
 }
 
 async function read(path: string): Promise<string | undefined> {
@@ -70,7 +70,7 @@ async function read(path: string): Promise<string | undefined> {
 async function create(path: string, text: string): Promise<boolean> {
   const folder = dirname(path);
   const temp = join(folder, `.${basename(path)}.${randomBytes(8).toString("hex")}`);
-  await write(temp, text);
+  await writePrivateFile(temp, text);
   try {
     await link(temp, path);
   } catch (error) {
@@ -79,34 +79,15 @@ async function create(path: string, text: string): Promise<boolean> {
     if (!["EPERM", "ENOTSUP", "ENOSYS", "EOPNOTSUPP"].includes(code)) throw error;
     // A file system without links: a crash in the middle leaves a torn file, which the next start reports.
     try {
-      await write(path, text);
+      await writePrivateFile(path, text);
     } catch (again) {
       if ((again as NodeJS.ErrnoException).code === "EEXIST") return false;
       throw again;
     }
   } finally {
     await unlink(temp);
-    await sync(folder);
-    await sync(dirname(folder));
+    await syncFolderAsync(folder);
+    await syncFolderAsync(dirname(folder));
   }
   return true;
-}
-
-async function write(path: string, text: string): Promise<void> {
-  const file = await open(path, "wx", 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-async function sync(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

@@ -3,11 +3,12 @@
  * it.
  */
 import { randomBytes } from "node:crypto";
-import { open, readFile, rename, rm } from "node:fs/promises";
+import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ConflictError } from "../../../core/model/errors.ts";
-import type { Change } from "../../../core/ports/storage.ts";
+import { writePrivateFile } from "../../../core/ports/folder.ts";
 import type { PluginContext } from "../../../core/ports/plugin.ts";
+import type { Change } from "../../../core/ports/storage.ts";
 import { base32, grouped, secretHash } from "./codes.ts";
 
 export interface SetupCode {
@@ -134,12 +135,6 @@ export function setupCode(
 
 async function write(path: string, text: string): Promise<void> {
   const temp = `${path}.${randomBytes(6).toString("hex")}`;
-  const file = await open(temp, "wx", 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await writePrivateFile(temp, text);
   await rename(temp, path);
 }

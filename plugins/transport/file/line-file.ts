@@ -3,6 +3,7 @@ import { mkdir, open, readdir, rename, unlink, type FileHandle } from "node:fs/p
 import { basename, dirname, join } from "node:path";
 import { isoTime } from "../../../core/model/time.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
+import { syncFolderAsync } from "../../../core/ports/folder.ts";
 import { mendTail, SUFFIX } from "./tails.ts";
 
 export interface LineFileOptions {
@@ -125,8 +126,7 @@ export class LineFile {
   /** A new file, or one in a new folder, lasts only when the folders above it are synced. */
   async #syncFolders(folder: string): Promise<void> {
     for (let at = folder; at.length >= this.#options.dir.length; at = dirname(at)) {
-      await using handle = await open(at, "r");
-      await handle.sync();
+      await syncFolderAsync(at);
     }
   }
 
