@@ -6,7 +6,10 @@ import { ConfigError, pathText } from "./problems.ts";
 import type { CheckedConfig } from "./schema.ts";
 
 /** The names, and what is known of each where the config says more than names. */
-export function eventsOf({ events, validate = defaults.VALIDATE }: CheckedConfig): Pick<Plan, "events" | "eventTypes"> {
+export function eventNames({
+  events,
+  validate = defaults.VALIDATE,
+}: CheckedConfig): Pick<Plan, "events" | "eventTypes"> {
   if (events === undefined) return {};
   if (Array.isArray(events)) return { events };
   const types = Object.entries(events as Readonly<Record<string, EventTypeOptions>>);

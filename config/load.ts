@@ -8,7 +8,7 @@ import { resolvePlan } from "./validate.ts";
 
 export { FILE_NAME, type LoadOptions } from "./read-file.ts";
 
-export interface Loaded {
+export interface LoadedConfig {
   readonly plan: Plan;
   /** Absolute path; undefined when there is no file and the default holds. */
   readonly file: string | undefined;
@@ -16,7 +16,7 @@ export interface Loaded {
 }
 
 /** @throws ConfigError (exit 78) with every problem at once; those of schemas come after all others */
-export async function loadConfig(options: LoadOptions): Promise<Loaded> {
+export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const { config, file, settings, problems } = await readConfig(options);
   const { env, cwd } = options;
   const configDir = file === undefined ? cwd : dirname(file);

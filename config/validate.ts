@@ -11,7 +11,7 @@ import type { Environment, Settings } from "./environment.ts";
 import { otlpOfEnvironment } from "../plugins/observer/otlp.ts";
 import { accounts, http, https, jwt, redis, retention, sqlite } from "./index.ts";
 import { defaultRows } from "./limits.ts";
-import { eventsOf } from "./event-types.ts";
+import { eventNames } from "./event-types.ts";
 import { HOST_RULE, isHost } from "./check-plan.ts";
 import { notifyOf, unknownTransforms } from "./notify.ts";
 import { pluginProblems } from "./plugin-problems.ts";
@@ -92,7 +92,7 @@ function build(config: CheckedConfig, frame: Frame, traces: ObserverPlugin | und
     transports: config.transports ?? [https()],
     auth: config.auth ?? chooseAuth(settings),
     observers: observers(config.observers ?? [], traces),
-    ...eventsOf(config),
+    ...eventNames(config),
     transforms: { ...config.transforms },
     transformLimits: over(defaults.TRANSFORM_LIMITS, config.transformLimits),
     retry: retryOf(config),

@@ -5,15 +5,15 @@ import type { LimitCode, Take, WindowResult } from "../model/windows.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Guess, Log, Metrics } from "../ports/plugin.ts";
 import type { Counters } from "../ports/storage.ts";
-import type { AbuseOptions } from "../ports/plan.ts";
+import type { AbuseOptions, LimitRows } from "../ports/plan.ts";
 import { createGuess, GUESSES, isGuessKey } from "./guesses.ts";
 import { limitHeaders, worst } from "./headers.ts";
 import { loadSuspensions, storeSuspension } from "./suspensions.ts";
 import type { SuspensionStorage } from "./suspensions.ts";
 import { createTakes } from "./takes.ts";
-import type { Caller, LimitRows } from "./takes.ts";
+import type { Caller } from "./takes.ts";
 
-export type { Caller, LimitRow, LimitRows } from "./takes.ts";
+export type { Caller } from "./takes.ts";
 
 export interface LimiterDeps {
   readonly counters: Counters;

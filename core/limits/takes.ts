@@ -1,16 +1,8 @@
 /** Turns rows of the limits table and the `abuse` rule into takes for the counters. */
 import type { Abuse, Take } from "../model/windows.ts";
-import type { AbuseOptions } from "../ports/plan.ts";
+import type { AbuseOptions, LimitRow, LimitRows } from "../ports/plan.ts";
 import { counterKey } from "./limit-keys.ts";
 import { routeShape } from "./route-limits.ts";
-
-export interface LimitRow {
-  readonly perMinute: number;
-  readonly per5s: number;
-}
-
-/** `METHOD /path/{param}` → its row. Names of parameters do not matter. */
-export type LimitRows = Readonly<Record<string, LimitRow | false>>;
 
 /** The caller to count; `factor` widens the row (`/v1` counts the address at 10 × the row). */
 export interface Caller {

@@ -9,7 +9,7 @@ import type { Entry } from "../ports/storage.ts";
 import { checkEvent, CHECKS, OTHER_CHECKS, type Check } from "./verify-records.ts";
 import type { Readable } from "./verify-wide.ts";
 
-export interface Fault {
+export interface RecordFault {
   readonly key: string;
   readonly message: string;
 }
@@ -19,7 +19,7 @@ export interface Verification {
   readonly records: Readonly<Record<string, number>>;
   /** Deliveries of all events by recorded status; one without an attempt is pending. */
   readonly deliveries: Readonly<Record<DeliveryStatus, number>>;
-  readonly faults: readonly Fault[];
+  readonly faults: readonly RecordFault[];
   /** Faults beyond those listed. */
   readonly more: number;
 }
@@ -39,7 +39,7 @@ const PREFIX = /^([a-z]+):/;
 export async function verifyStorage(storage: Readable, { progress, each }: VerifyOptions = {}): Promise<Verification> {
   const records: Record<string, number> = {};
   const deliveries = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
-  const faults: Fault[] = [];
+  const faults: RecordFault[] = [];
   let more = 0;
   let read = 0;
 

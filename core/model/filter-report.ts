@@ -1,5 +1,5 @@
 /** Says why a filter matched an event or did not: each condition with what it found, and those that decided. */
-import { namesOf, testOf, valueAt, type Filter, type Judged } from "./filter.ts";
+import { namesOf, testOf, valueAt, type Filter, type FilteredEvent } from "./filter.ts";
 
 export interface ConditionReport {
   /** Where the condition stands in the filter: `filter.and[1].not`. */
@@ -30,7 +30,7 @@ interface Node {
 }
 
 /** @throws SyntaxError when it is no filter */
-export function reportFilter(filter: Filter, event: Judged): FilterReport {
+export function reportFilter(filter: Filter, event: FilteredEvent): FilterReport {
   const root = judge(filter, "filter", event);
   const decided = new Set<Node>();
   decide(root, decided);
@@ -39,7 +39,7 @@ export function reportFilter(filter: Filter, event: Judged): FilterReport {
   return { matched: root.matched, conditions };
 }
 
-function judge(filter: Filter, at: string, event: Judged): Node {
+function judge(filter: Filter, at: string, event: FilteredEvent): Node {
   const { and, or, not, path } = filter;
   const parts = (name: string, all: readonly Filter[]) => all.map((one, i) => judge(one, `${at}.${name}[${i}]`, event));
   const node = (matched: boolean, of: readonly Node[]): Node => ({ filter, at, matched, found: "", of });

@@ -37,7 +37,7 @@ export interface Filter {
 export const FILTER_BOUNDS = { bytes: 4_096, depth: 8, nodes: 64, values: 100, names: 16, nameLength: 128 } as const;
 
 /** What a filter judges: the type of an event, and its data as `JSON.parse` reads it. */
-export interface Judged {
+export interface FilteredEvent {
   readonly type: string;
   readonly data: unknown;
 }
@@ -46,7 +46,7 @@ export interface Judged {
 export interface Matcher {
   /** Most steps of one judgement: a node of the filter, or a name of a path, is one. */
   readonly cost: number;
-  matches(event: Judged): boolean;
+  matches(event: FilteredEvent): boolean;
 }
 
 export const namesOf = (path: FilterPath): readonly string[] => (typeof path === "string" ? path.split(".") : path);
@@ -58,7 +58,7 @@ const POSITION = /^(?:0|[1-9]\d{0,8})$/;
  * Returns the value at a path; `undefined` when there is none, which no JSON value is. Only own properties count, so
  * `__proto__` and `constructor` are names like others.
  */
-export function valueAt(names: readonly string[], { type, data }: Judged): unknown {
+export function valueAt(names: readonly string[], { type, data }: FilteredEvent): unknown {
   if (names[0] === "type") return names.length === 1 ? type : undefined;
   if (names[0] !== "data") return undefined;
   let at = data;

@@ -10,12 +10,12 @@ import type { Change, Storage } from "../ports/storage.ts";
 import { createAdmission, type AdmissionDeps } from "./admission.ts";
 import { FANOUT_BOUNDS, isWide, nothingWritten, writeEvent, type Writing } from "./write-event.ts";
 import type { FanoutBounds, NewEvent } from "./write-event.ts";
-import { holds, subscriptionsOf } from "./fanout.ts";
+import { holds, subscriptionsIn } from "./fanout.ts";
 import { createFilteredFanouts, type FanoutOf } from "./filtered-fanouts.ts";
 import type { Narrowed } from "./apply-filters.ts";
 import { createNotices, type Notices } from "./notices.ts";
 import { createOperational, type OperationalEvents } from "./operational.ts";
-import { createPlacing, ORDER_ROUNDS, type Turn } from "./ordered.ts";
+import { createPlacing, ORDER_ROUNDS, type SequenceTurn } from "./ordered.ts";
 import type { EventChecks } from "./event-checks.ts";
 import { reportAccepted } from "./report-accepted.ts";
 import { createSeenEventTypes } from "./seen-event-types.ts";
@@ -96,7 +96,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       if (drafts.length === 0) throw new Problem("VALIDATION_FAILED", "There is no event in the body.");
       ownsAll(drafts, request.keys);
       const leave = await admission.enter(request, drafts.map(keyOf));
-      const turn: Turn = {};
+      const turn: SequenceTurn = {};
       const accepted = await store(request, drafts, turn, also).finally(() => {
         turn.end?.();
         leave();
@@ -116,7 +116,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   async function store(
     request: AcceptRequest,
     drafts: Drafts,
-    turn: Turn,
+    turn: SequenceTurn,
     also: AcceptedWith | undefined,
   ): Promise<readonly Accepted[]> {
     const { idempotency } = request;
@@ -126,7 +126,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     let lostPlaces = 0;
     for (let round = 0; round < ROUNDS; round++) {
       const writing = nothingWritten();
-      const found = subscriptionsOf(subscriptionCache, drafts);
+      const found = subscriptionsIn(subscriptionCache, drafts);
       const byKey = found instanceof Promise ? await found : found;
       const going = fanouts.of(drafts, byKey);
       const fanoutOf = going instanceof Promise ? await going : going;

@@ -4,7 +4,7 @@
  * without deliveries is `unmatched`, and a filter that changes later does not affect it. Wide events with the same list
  * still share one snapshot.
  */
-import { compileFilter, type Filter, type Judged, type Matcher } from "../model/filter.ts";
+import { compileFilter, type Filter, type FilteredEvent, type Matcher } from "../model/filter.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Fanout } from "../records/snapshots.ts";
 
@@ -55,17 +55,17 @@ function readable(filter: Filter): Matcher | undefined {
 }
 
 /** Judges events in slices, so that the expensive filters of one key do not delay other work. */
-export interface Judge {
+export interface FilterJudge {
   /** Returns which of the filters the event matches, one character each: `1` or `0`. @param data its JSON */
   verdicts(filters: Filters, type: string, data: string): Promise<string>;
 }
 
 /** @param turn resolves when other work has had its turn */
-export function createJudge(turn: () => Promise<void>): Judge {
+export function createFilterJudge(turn: () => Promise<void>): FilterJudge {
   let spent = 0;
   return {
     async verdicts(filters, type, data) {
-      const event: Judged = { type, data: JSON.parse(data) as unknown };
+      const event: FilteredEvent = { type, data: JSON.parse(data) as unknown };
       spent += data.length / CHARACTERS_A_STEP;
       let found = "";
       for (const { matcher } of filters) {

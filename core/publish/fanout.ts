@@ -106,7 +106,7 @@ export interface Subscribers {
 export type SubscriptionsByKey = ReadonlyMap<string, readonly Subscription[]>;
 
 /** @throws StorageError when the subscriptions cannot be read */
-export function subscriptionsOf(
+export function subscriptionsIn(
   subscribers: Subscribers,
   drafts: readonly { readonly keyId: string }[],
 ): MaybePromise<SubscriptionsByKey> {

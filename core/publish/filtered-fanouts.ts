@@ -2,7 +2,7 @@
 import type { MaybePromise } from "../model/maybe-promise.ts";
 import type { Subscription } from "../model/subscription.ts";
 import type { Fanout } from "../records/snapshots.ts";
-import { createJudge, type Narrowed } from "./apply-filters.ts";
+import { createFilterJudge, type Narrowed } from "./apply-filters.ts";
 import { rememberedFanouts, type SubscriptionsByKey, type TypeFanout } from "./fanout.ts";
 
 /** What of an event decides where it goes. */
@@ -29,7 +29,7 @@ const immediate = (): Promise<void> => new Promise((turned) => void setImmediate
 /** @param turn resolves when other work has had its turn */
 export function createFilteredFanouts(turn: () => Promise<void> = immediate): FilteredFanouts {
   const fanouts = rememberedFanouts();
-  const judge = createJudge(turn);
+  const judge = createFilterJudge(turn);
   /** A commit that is repeated judges again only where the subscriptions have changed. */
   const judged = new WeakMap<Addressed, { readonly from: TypeFanout; readonly to: Fanout | Narrowed }>();
 

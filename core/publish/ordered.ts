@@ -19,7 +19,7 @@ const SLOW_TURN_MS = 2_000;
 const RETRY_AFTER_S = 2;
 
 /** The turn that a publication in order has at its keys. */
-export interface Turn {
+export interface SequenceTurn {
   /** Absent until it has one. */
   end?: () => void;
 }

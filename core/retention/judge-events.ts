@@ -48,7 +48,7 @@ type Judge = (
 type Accepted = Pick<RelayEvent, "keyId" | "ordinal" | "acceptedAt">;
 
 /** @param leastAgeMs nothing is deleted sooner, whatever the options say */
-export function createJudge(deps: {
+export function createEventJudge(deps: {
   readonly storage: Pick<Storage, "getItem" | "getMany" | "range">;
   readonly subscriptionCache: SubscriptionCache;
   readonly clock: Pick<Clock, "now">;

@@ -13,7 +13,7 @@ import { createDeliveryReader } from "../records/delivery-view.ts";
 import { tryCommit } from "../records/try-commit.ts";
 import { createRecipients, type Recipients } from "../records/recipients.ts";
 import { createWideRemoval, type GoesAt, type WideRemoval } from "./remove-wide.ts";
-import { createJudge, type StoredEvent, type RetentionVerdict, type Unreadable } from "./judge-events.ts";
+import { createEventJudge, type StoredEvent, type RetentionVerdict, type Unreadable } from "./judge-events.ts";
 import { createMarks, type Marks } from "./marks.ts";
 import { keepOf, removesAny, ruleOf, youngestOf, type Keep, type RetentionOptions } from "./options.ts";
 import { createCautiousNow } from "../model/cautious-now.ts";
@@ -53,7 +53,7 @@ export function createRetention(given: {
   const deps = { ...given, clock: { ...given.clock, now: createCautiousNow(given.clock) } };
   const { storage, clock, log, metrics, recipients = createRecipients(storage) } = deps;
   const wideStatus = createWideStatus({ storage, recipients, read: createDeliveryReader(deps) });
-  const judge = createJudge({ ...deps, leastAgeMs: LEAST_AGE_MS });
+  const judge = createEventJudge({ ...deps, leastAgeMs: LEAST_AGE_MS });
 
   const goesAt =
     (keep: Keep, acceptedAt: number): GoesAt =>

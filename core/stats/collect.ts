@@ -9,7 +9,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Log } from "../ports/plugin.ts";
 import type { Storage } from "../ports/storage.ts";
 import type { AttemptObserver } from "../ports/observer.ts";
-import { ALL_GRAINS, createRollups, GRAINS, startOf } from "./rollups.ts";
+import { ALL_GRAINS, createRollups, GRAINS, bucketStart } from "./rollups.ts";
 import { latencyCell } from "./latency-histogram.ts";
 import { newLive, type Live } from "./live.ts";
 import * as tally from "./bucket.ts";
@@ -94,7 +94,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       for (const counts of delta.subs.values()) tally.addCounts(tally.countsOf(whole.delta, EVERY), counts);
     }
     for (const grain of ALL_GRAINS) {
-      const from = startOf(grain, at);
+      const from = bucketStart(grain, at);
       let bucket = one.current.get(grain);
       if (bucket?.at !== from) one.current.set(grain, (bucket = { at: from, tally: tally.newBucket() }));
       tally.addBucket(bucket.tally, delta);
@@ -116,7 +116,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     let looks = 0;
     for (const [keyId, one] of [...live]) {
       const minute = one.current.get("1m");
-      const active = minute?.at === startOf("1m", at) ? minute.tally.subs.keys() : [];
+      const active = minute?.at === bucketStart("1m", at) ? minute.tally.subs.keys() : [];
       const subs = new Set([...active, ...one.delta.subs.keys(), ...one.waiting]);
       if (subs.size === 0) continue;
       // A key that has more by itself waits until it is the first, and has that minute alone.
@@ -136,7 +136,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
 
   /** Takes a new name when the clock is set back: what was counted of the time that comes again has its rows already. */
   function renameIfBack(at: number): void {
-    if (startOf("1m", at) < startOf("1m", settledAt)) {
+    if (bucketStart("1m", at) < bucketStart("1m", settledAt)) {
       node = newName();
       for (const one of [whole, ...live.values()]) one.current.clear();
     }
@@ -149,7 +149,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
     flushedAt = now;
     renameIfBack(at);
     try {
-      if (startOf("1m", at) !== startOf("1m", now)) await countPending(at);
+      if (bucketStart("1m", at) !== bucketStart("1m", now)) await countPending(at);
       let done = 0;
       const fresh: string[] = [];
       for (const [keyId, one] of [...live]) {
@@ -175,7 +175,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
   async function run(signal: AbortSignal): Promise<void> {
     for (;;) {
       const now = clock.now();
-      const until = Math.min(now + FLUSH_MS, startOf("1m", now) + GRAINS["1m"].stepMs);
+      const until = Math.min(now + FLUSH_MS, bucketStart("1m", now) + GRAINS["1m"].stepMs);
       try {
         await clock.sleep(until, signal);
       } catch {
@@ -239,7 +239,7 @@ export function createStatsCollector(deps: StatsDeps): StatsCollector {
       }
       const current = one?.current.get(grain);
       if (current !== undefined && current.at >= first) tally.addBucket(at(current.at), current.tally);
-      if (one !== undefined && !tally.isEmpty(one.delta)) tally.addBucket(at(startOf(grain, flushedAt)), one.delta);
+      if (one !== undefined && !tally.isEmpty(one.delta)) tally.addBucket(at(bucketStart(grain, flushedAt)), one.delta);
       return buckets;
     },
   };

@@ -9,7 +9,7 @@ import { damagedDelivery, readEvent, unlessDamaged } from "../records/damage.ts"
 import type { SubscriptionCache } from "../records/subscription-cache.ts";
 import { countWaiting } from "../records/sequence-rows.ts";
 import { EVERY, MOST_PENDING, type Buckets, type StatsCollector } from "./collect.ts";
-import { GRAINS, startOf } from "./rollups.ts";
+import { GRAINS, bucketStart } from "./rollups.ts";
 import type { EndpointHealth } from "../model/endpoint-health.ts";
 import { quantileMs } from "./latency-histogram.ts";
 import { decodeDelivery } from "../records/delivery-records.ts";
@@ -93,7 +93,7 @@ export function createStatsQuery(deps: {
   ): Promise<{ readonly first: number; readonly buckets: Buckets }> {
     const grain = GRAIN_OF[range];
     const { stepMs, kept } = GRAINS[grain];
-    const last = startOf(grain, clock.now());
+    const last = bucketStart(grain, clock.now());
     const first = last - (kept - 1) * stepMs;
     const read = await collector.read(keyId, grain, first);
     // A clock that was ahead has left buckets of a time to come: no range holds them before that time.

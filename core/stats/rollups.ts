@@ -20,7 +20,7 @@ const PAGE = 500;
 /** Most rows that wait for the next write after a failure. */
 const MOST_UNWRITTEN = 10_000;
 
-export const startOf = (grain: Grain, at: number): number =>
+export const bucketStart = (grain: Grain, at: number): number =>
   Math.floor(at / GRAINS[grain].stepMs) * GRAINS[grain].stepMs;
 
 export interface Rollups {
@@ -71,5 +71,5 @@ export function createRollups(deps: {
 
 function isOver(key: string, now: number): boolean {
   const row = parseStatsKey(key);
-  return row !== undefined && row.at < startOf(row.grain, now) - GRAINS[row.grain].kept * GRAINS[row.grain].stepMs;
+  return row !== undefined && row.at < bucketStart(row.grain, now) - GRAINS[row.grain].kept * GRAINS[row.grain].stepMs;
 }

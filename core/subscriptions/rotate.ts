@@ -37,7 +37,7 @@ export interface NewSecret {
  * Makes a random secret, or takes the given one, and seals it for this subscription and version.
  * @param given it has been judged
  */
-export function newSecret(
+export function rotatedSecret(
   { keys, clock }: SecretDeps,
   { keyId, id }: Pick<Subscription, "keyId" | "id">,
   version: number,
@@ -74,7 +74,7 @@ export function createRotation(
           "CONFLICT",
           "Another rotation came first, and its secret is the newest now. Read the subscription, then rotate again if needed.",
         );
-      const made = newSecret(deps, now, version + 1);
+      const made = rotatedSecret(deps, now, version + 1);
       plain = made.plain;
       const at = clock.now();
       const secrets = old && overlapMs > 0 ? [made.stored, { ...old, expiresAt: at + overlapMs }] : [made.stored];

@@ -17,7 +17,7 @@ import { createDeletion } from "./delete.ts";
 import { checkRoomForOrdered } from "./ordering.ts";
 import type { CheckedUrl } from "./check-url.ts";
 import { checkCredentials, checkTogether, givenDetail, sealCredentials } from "./credentials.ts";
-import { createRotation, newSecret, type WithSecret } from "./rotate.ts";
+import { createRotation, rotatedSecret, type WithSecret } from "./rotate.ts";
 import { checkEvents, checkHeaders, checkTransform, fieldsOf, patched, sealHeaders } from "./update.ts";
 import type { SubscriptionFields, SubscriptionPatch } from "./update.ts";
 
@@ -123,7 +123,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const fields = await checked(given);
       const url = await allowed(fields.url);
       const id = randomId("sub");
-      const secret = newSecret({ keys, clock }, { keyId, id }, 1, fields.secret);
+      const secret = rotatedSecret({ keys, clock }, { keyId, id }, 1, fields.secret);
       const made = await retryOnConflict(async () => {
         const [count, known] = await storage.getMany([subscriptionCountKey(keyId), apiKeyKey(keyId)]);
         const live = await countLive(storage, keyId, count);

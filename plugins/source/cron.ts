@@ -9,8 +9,8 @@ import type { Source } from "../../core/ports/source.ts";
 import { createIntake } from "./messages/intake.ts";
 import type { MappedEvent, RawMessage } from "./messages/message.ts";
 import { messageProblems } from "./messages/options.ts";
-import { reasonOf } from "./messages/sessions.ts";
-import { textOf } from "./messages/read.ts";
+import { failureReason } from "./messages/sessions.ts";
+import { messageText } from "./messages/read.ts";
 
 export interface CronEvent extends MappedEvent {
   readonly type: string;
@@ -111,11 +111,11 @@ function createCron({ event, name, ...rest }: CronOptions, schedule: Schedule, c
       if (waiting >= MOST_WAITING) return log.warn("a tick is dropped: too many wait", { source, tick: when });
       const place = `${name === undefined ? "" : `${name}-`}${String(made.type).replaceAll(".", ":")}-${when}`;
       // Before the count, because it may throw: only what is offered is settled, and so counted down.
-      const payload = textOf({ createdAt: new Date(at), ...made });
+      const payload = messageText({ createdAt: new Date(at), ...made });
       waiting++;
       intake.offer([{ payload, subject: source, at, place }]);
     } catch (error) {
-      log.error("a tick made no event", { source, tick: when, error: reasonOf(error) });
+      log.error("a tick made no event", { source, tick: when, error: failureReason(error) });
     }
   }
 

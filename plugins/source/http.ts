@@ -6,7 +6,7 @@ import { traceparentOf } from "../../core/model/traceparent.ts";
 import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../core/ports/route.ts";
 import type { Accept, Accepted, Source, SourceInfo } from "../../core/ports/source.ts";
-import { readBody } from "./http/event-body.ts";
+import { readEventBody } from "./http/event-body.ts";
 import { idempotencyOf } from "./http/answer-headers.ts";
 import {
   presentedToken,
@@ -85,7 +85,7 @@ function createHttpSource(
 
   async function handle(request: RouteRequest, token: PublishToken): Promise<RouteReply> {
     const admittedAt = info.admit?.();
-    const body = await readBody(request, token.scope);
+    const body = await readEventBody(request, token.scope);
     const idempotency = idempotencyOf(request.header("idempotency-key"), token, body);
     // Only now: the body may have taken long, and the relay may be stopping.
     const work = open()({

@@ -9,7 +9,7 @@ import { createIntake } from "./messages/intake.ts";
 import type { MessageOptions } from "./messages/message.ts";
 import { countProblems, messageProblems, readingOf, textProblems, urlProblems } from "./messages/options.ts";
 import { messageSource } from "./messages/plugin.ts";
-import type { Entry } from "./redis-stream/entries.ts";
+import type { StreamEntry } from "./redis-stream/entries.ts";
 import { createStreamReader, type StreamOptions } from "./redis-stream/reader.ts";
 
 export interface RedisStreamOptions extends MessageOptions {
@@ -63,7 +63,7 @@ async function open(options: RedisStreamOptions, ctx: PluginContext): Promise<So
   const { tls } = options;
   const settings: StreamOptions = { url: ctx.secret("url"), stream, group, consumer, dead, claimAfterMs, tls };
   const reader = await createStreamReader(settings, ctx.clock);
-  const intake = createIntake<Entry>(ctx, {
+  const intake = createIntake<StreamEntry>(ctx, {
     reading: readingOf(options, KIND),
     maxInFlight: options.maxInFlight ?? 2_000,
     settle: (settled) => reader.settle(settled),

@@ -21,7 +21,7 @@ import { manyValues, ranges } from "./redis/range.ts";
 import { replicated } from "./redis/replicated.ts";
 import { timeArgument, type Now } from "./redis/time-argument.ts";
 import { batchCalls } from "./redis/batch-calls.ts";
-import { liveProbe, probe } from "./redis/probe.ts";
+import { liveProbe, probeRedis } from "./redis/probe.ts";
 import { serverOf } from "./redis/server.ts";
 
 export type { RedisOptions } from "./redis/options.ts";
@@ -75,7 +75,7 @@ async function open(
   const clients: Client[] = [client];
   try {
     await client.connect();
-    const first = await probe(client, tag, options, log);
+    const first = await probeRedis(client, tag, options, log);
 
     const time = timeArgument(clock, serverNow);
     const { now } = time;

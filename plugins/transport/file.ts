@@ -6,7 +6,7 @@ import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Transport } from "../../core/ports/transport.ts";
 import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
-import { Fault } from "./buses/fault.ts";
+import { BusFault } from "./buses/fault.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
 import { Sends } from "./buses/sends.ts";
 import { LineFiles } from "./file/line-files.ts";
@@ -51,7 +51,7 @@ export const toFile = (options: FileOptions): Plugin<"transport", Transport> => 
     const read = destinations(`file://${name}/`, PATH, RULE);
     const destination = (url: string): ReturnType<typeof read> =>
       url.includes(".ndjson") ? { problem: `must be file://${name}/ and ${RULE}` } : read(url);
-    const fault = new Fault(clock);
+    const fault = new BusFault(clock);
     return busTransport({
       scheme: "file",
       name,

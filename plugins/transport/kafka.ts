@@ -5,12 +5,12 @@ import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
 import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
-import { Fault } from "./buses/fault.ts";
+import { BusFault } from "./buses/fault.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
 import { Sends } from "./buses/sends.ts";
 import { readTls, tlsFileProblems, tlsProblems } from "./buses/tls-files.ts";
-import { Batches, type KafkaMessage } from "./kafka/batches.ts";
+import { Batches, type OutgoingMessage } from "./kafka/batches.ts";
 
 export interface KafkaOptions {
   /** Name of the connection in URLs: `kafka://<name>/deposits`. */
@@ -73,7 +73,7 @@ export const toKafka = (options: KafkaOptions): Plugin<"transport", Transport> =
     const { Producer, findErrorBy } = await loadClient("toKafka", PACKAGES, () => import("@platformatic/kafka"));
     const { name, brokers, key = "keyId" } = options;
     const sends = new Sends(clock);
-    const fault = new Fault(clock);
+    const fault = new BusFault(clock);
     const destination = destinations(`kafka://${name}/`, TOPIC, RULE);
     const end = new AbortController();
     const producer = new Producer({
@@ -151,7 +151,7 @@ export const toKafka = (options: KafkaOptions): Plugin<"transport", Transport> =
   },
 });
 
-function messageOf(topic: string, path: string, request: TransportRequest): KafkaMessage {
+function messageOf(topic: string, path: string, request: TransportRequest): OutgoingMessage {
   const { body, headers, messageId } = request;
   const value = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   const given = new Map(Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)]));

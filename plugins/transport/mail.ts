@@ -6,7 +6,7 @@ import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Reply, Transport } from "../../core/ports/transport.ts";
 import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type Destination, type OptionProblem } from "./buses/destination.ts";
-import { Fault } from "./buses/fault.ts";
+import { BusFault } from "./buses/fault.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
 import { confirmed, refused, timedOut, unavailable } from "./buses/replies.ts";
 import { Sends } from "./buses/sends.ts";
@@ -88,7 +88,7 @@ export const toMail = (options: MailOptions): Plugin<"transport", Transport> => 
       disableUrlAccess: true,
     });
     const sends = new Sends(clock);
-    const fault = new Fault(clock);
+    const fault = new BusFault(clock);
     const read = destinations(`mail://${name}/`, ADDRESS, RULE);
     const allowed = new Set(options.to.map((one) => one.toLowerCase()));
 

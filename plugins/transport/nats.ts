@@ -8,7 +8,7 @@ import type { Plugin, PluginContext } from "../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
 import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
-import { Fault } from "./buses/fault.ts";
+import { BusFault } from "./buses/fault.ts";
 import { clientProblems, loadClient } from "./buses/load.ts";
 import { confirmed, refused, timedOut, unavailable } from "./buses/replies.ts";
 import { Sends } from "./buses/sends.ts";
@@ -61,7 +61,7 @@ export const toNats = (options: NatsOptions): Plugin<"transport", Transport> => 
     });
     const { creds, ...given } = loginOf(options, context);
     const sends = new Sends(clock);
-    const fault = new Fault(clock);
+    const fault = new BusFault(clock);
     const destination = destinations(`nats://${name}/`, SUBJECT, RULE);
     let stream: { readonly client: JetStreamClient; readonly manager: Promise<JetStreamManager> } | undefined;
     const link = new NatsLink({

@@ -5,7 +5,7 @@ import type { Plugin } from "../../core/ports/plugin.ts";
 import type { Reply, Transport, TransportRequest } from "../../core/ports/transport.ts";
 import { busTransport } from "./buses/bus-transport.ts";
 import { destinations, nameProblems, type OptionProblem } from "./buses/destination.ts";
-import { Fault } from "./buses/fault.ts";
+import { BusFault } from "./buses/fault.ts";
 import { confirmed, refused, unavailable } from "./buses/replies.ts";
 import { checkedUrl, urlProblems } from "./buses/secret-url.ts";
 import { Sends } from "./buses/sends.ts";
@@ -78,7 +78,7 @@ export const toRedisStream = (options: RedisStreamOptions): Plugin<"transport", 
     client.on("ready", () => (said = ""));
     client.on("close", () => sends.endAll(unavailable(name)));
 
-    const fault = new Fault(clock);
+    const fault = new BusFault(clock);
     const failed = (error: unknown): Reply => {
       const { name: kind, message } = error as Error;
       // Anything else is the connection's: closed, or never there.

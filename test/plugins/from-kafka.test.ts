@@ -1,7 +1,7 @@
 // Kafka as a source. Debian has no package of Kafka: what needs a server runs where KAFKA_HOME names its published jars.
 import { Admin, Producer } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createProgress } from "../../plugins/source/kafka/progress.ts";
+import { createPartitionProgress } from "../../plugins/source/kafka/progress.ts";
 import { fromKafka } from "../../plugins/source/kafka.ts";
 import type { KafkaOptions } from "../../plugins/source/kafka/options.ts";
 import { describeSource, type Upstream } from "../conformance/source.ts";
@@ -219,7 +219,7 @@ describe.skipIf(missing !== undefined)(`Kafka as a source (${missing ?? "a real 
 
 describe("the progress of a Kafka partition", () => {
   it("passes a message only when those before it are done, over gaps in the offsets", () => {
-    const progress = createProgress();
+    const progress = createPartitionProgress();
     for (const offset of [3n, 4n, 9n]) progress.begin("a/0", offset);
     progress.begin("a/1", 0n);
     progress.end("a/0", 9n);

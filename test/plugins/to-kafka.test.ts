@@ -2,7 +2,12 @@
 import { Admin, Consumer } from "@platformatic/kafka";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Transport } from "../../core/ports/transport.ts";
-import { Batches, type KafkaMessage, type Place, type SendBatch } from "../../plugins/transport/kafka/batches.ts";
+import {
+  Batches,
+  type OutgoingMessage,
+  type MessagePlace,
+  type SendBatch,
+} from "../../plugins/transport/kafka/batches.ts";
 import { toKafka, type KafkaOptions } from "../../plugins/transport/kafka.ts";
 import { describeTransport, type FarRequest } from "../conformance/transport.ts";
 import { busBench, NO_BUS_CAN, sendTo, setUp, textOf, whenNotReady, whenReady } from "../support/bus-bench.ts";
@@ -135,17 +140,20 @@ it("starts without a broker, and says so", async () => {
 });
 
 describe("batches", () => {
-  const message = (topic: string, bytes = 10): KafkaMessage => ({
+  const message = (topic: string, bytes = 10): OutgoingMessage => ({
     topic,
     key: Buffer.from("k"),
     value: Buffer.alloc(bytes),
     headers: new Map(),
   });
   const opened = () => {
-    const sent: { readonly messages: KafkaMessage[]; readonly answer: PromiseWithResolvers<readonly Place[]> }[] = [];
+    const sent: {
+      readonly messages: OutgoingMessage[];
+      readonly answer: PromiseWithResolvers<readonly MessagePlace[]>;
+    }[] = [];
     const batches = new Batches(
       (messages) => {
-        const answer = Promise.withResolvers<readonly Place[]>();
+        const answer = Promise.withResolvers<readonly MessagePlace[]>();
         sent.push({ messages, answer });
         return answer.promise;
       },

@@ -1,11 +1,11 @@
 // Turns at the workers of transforms: everybody gets a fair share of the time, and slow ones never hold all workers.
 import { describe, expect, it } from "vitest";
-import { Turns, type Turn } from "../../core/runtime/transforms/turns.ts";
+import { Turns, type TransformTurn } from "../../core/runtime/transforms/turns.ts";
 
 /** Workers whose runs take as long as told, on a clock of their own. */
 function bench(workers = 2, capacity = 64) {
   const turns = new Turns<string>(workers, capacity);
-  const under = new Map<Turn<string>, number>();
+  const under = new Map<TransformTurn<string>, number>();
   const log: string[] = [];
   let now = 0;
   const start = (costs: (job: string) => number): void => {

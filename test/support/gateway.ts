@@ -9,8 +9,8 @@ import type { GatewayDeps } from "../../core/api/gateway/gateway.ts";
 import { limitsCheckRoutes } from "../../core/api/gateway/limits-check.ts";
 import { createGuard } from "../../core/guard/index.ts";
 import { createLimiter } from "../../core/limits/limiter.ts";
-import type { LimitRows } from "../../core/limits/limiter.ts";
-import type { AbuseOptions } from "../../core/ports/plan.ts";
+
+import type { AbuseOptions, LimitRows } from "../../core/ports/plan.ts";
 import { listen } from "../../core/runtime/server.ts";
 import { defaultRows } from "../../config/limits.ts";
 import { createCounters } from "../../plugins/storage/embedded/counters.ts";

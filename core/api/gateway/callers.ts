@@ -10,7 +10,7 @@ import type { Pairs } from "./headers.ts";
 /** How many times the row an address may use: an office or a carrier shares one address. */
 const ADDRESS_FACTOR = 10;
 
-export interface Credentials {
+export interface CallerNames {
   /** The key's own header. */
   readonly key: string | undefined;
   /** The client's `Authorization`. */
@@ -23,7 +23,7 @@ export interface Credentials {
  * @param authorizationHeader where the client's own `Authorization` stands, in lower case
  * @throws Problem VALIDATION_FAILED when one stands there twice: the upstream might look at the other one
  */
-export function credentialsIn(pairs: Pairs, keyHeader: string, authorizationHeader: string): Credentials {
+export function credentialsIn(pairs: Pairs, keyHeader: string, authorizationHeader: string): CallerNames {
   const one = (name: string): string | undefined => {
     const [first, second] = valuesOf(pairs, name);
     if (second !== undefined) throw new Problem("VALIDATION_FAILED", `Send one ${name} header.`);
@@ -36,7 +36,7 @@ export function credentialsIn(pairs: Pairs, keyHeader: string, authorizationHead
  * The key in its header, else in `Authorization: Bearer`, hashed, at the row; the address at ten times the row. Without a
  * key the address stands for it.
  */
-export function callersOf({ key, authorization }: Credentials, address: string): readonly Caller[] {
+export function callersOf({ key, authorization }: CallerNames, address: string): readonly Caller[] {
   const group = addressGroup(address);
   const own = key !== undefined && key !== "" ? key : bearerToken(authorization);
   return [

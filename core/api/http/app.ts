@@ -10,7 +10,7 @@ import { Call } from "./call.ts";
 import { createAddressOf } from "./client-address.ts";
 import type { AnyOperation } from "./operation.ts";
 import { createPaths, pathReader, REST, type Params } from "./paths.ts";
-import { checkHead, createPipeline, type Endpoint, type Exchange, type PipelineDeps } from "./pipeline.ts";
+import { checkHead, createPipeline, type Endpoint, type ServedRequest, type PipelineDeps } from "./pipeline.ts";
 import { drained, headOf, lateBody, send } from "./reply.ts";
 
 export interface AppDeps extends PipelineDeps {
@@ -38,10 +38,10 @@ export function createApp(deps: AppDeps): NodeHandler {
     ...deps.routes.map((route) => ({ method: route.method, path: route.path, route })),
   ];
   const paths = createPaths(endpoints);
-  const exchanges = new WeakMap<H3Event, Exchange>();
-  const exchangeOf = (event: H3Event): Exchange => exchanges.get(event) as Exchange;
+  const exchanges = new WeakMap<H3Event, ServedRequest>();
+  const exchangeOf = (event: H3Event): ServedRequest => exchanges.get(event) as ServedRequest;
 
-  const begin = (req: IncomingMessage, res: ServerResponse): Exchange =>
+  const begin = (req: IncomingMessage, res: ServerResponse): ServedRequest =>
     pipeline.begin(new Call(req, res, `req_${requestOrdinal()}`, addressOf, budgets));
 
   const app = new H3({
@@ -88,13 +88,13 @@ export function createApp(deps: AppDeps): NodeHandler {
     throw new Problem("METHOD_NOT_ALLOWED", `Use ${allow}.`, { headers: { Allow: allow } });
   }
 
-  async function run({ endpoint, params }: Found, exchange: Exchange): Promise<HTTPResponse> {
+  async function run({ endpoint, params }: Found, exchange: ServedRequest): Promise<HTTPResponse> {
     exchange.call.params = params;
     return await respond(exchange, await pipeline.run(endpoint, exchange));
   }
 
   /** Writes the head of an answer, and hands h3 its body. */
-  async function respond(exchange: Exchange, reply: RouteReply | undefined): Promise<HTTPResponse> {
+  async function respond(exchange: ServedRequest, reply: RouteReply | undefined): Promise<HTTPResponse> {
     // The endpoint has written the whole answer onto Node's response, or the client is gone.
     if (reply === undefined) return new HTTPResponse(null);
     const { call, limitHeaders } = exchange;
@@ -116,7 +116,7 @@ export function createApp(deps: AppDeps): NodeHandler {
    * Answers without h3, to save its routing and its response objects on the busiest path.
    * @param endpoint undefined for a request that h3 cannot read
    */
-  async function answerDirectly(endpoint: Endpoint | undefined, exchange: Exchange): Promise<void> {
+  async function answerDirectly(endpoint: Endpoint | undefined, exchange: ServedRequest): Promise<void> {
     const { call } = exchange;
     try {
       checkHead(call);
@@ -129,7 +129,7 @@ export function createApp(deps: AppDeps): NodeHandler {
     pipeline.report(exchange);
   }
 
-  function sendDirectly(exchange: Exchange, reply: RouteReply | undefined): void {
+  function sendDirectly(exchange: ServedRequest, reply: RouteReply | undefined): void {
     if (reply === undefined) return;
     exchange.status = reply.status;
     send(exchange.call, reply, exchange.limitHeaders);

@@ -35,7 +35,7 @@ export type Endpoint =
   | { readonly method: string; readonly path: string; readonly operation?: undefined; readonly route: Route };
 
 /** A request on its way, and what is known of it so far. */
-export interface Exchange {
+export interface ServedRequest {
   readonly call: Call;
   /** On the clock that never steps, ms. */
   readonly startedAt: number;
@@ -64,13 +64,13 @@ const NOT_COUNTED: Counted = {};
 const EXPECTED: ReadonlySet<ProblemCode | undefined> = new Set(["SHUTTING_DOWN", "UPSTREAM_NOT_CONFIGURED"]);
 
 export interface Pipeline {
-  begin(call: Call): Exchange;
+  begin(call: Call): ServedRequest;
   /** Answers. `undefined` when the endpoint has written the whole answer itself. @throws whatever ends the request */
-  run(endpoint: Endpoint, exchange: Exchange): Promise<RouteReply | undefined>;
+  run(endpoint: Endpoint, exchange: ServedRequest): Promise<RouteReply | undefined>;
   /** The answer to an error. `undefined` when the client is gone. Never rejects. */
-  refuse(error: unknown, exchange: Exchange): Promise<RouteReply | undefined>;
+  refuse(error: unknown, exchange: ServedRequest): Promise<RouteReply | undefined>;
   /** Counts, times and logs an answer. */
-  report(exchange: Exchange): void;
+  report(exchange: ServedRequest): void;
 }
 
 const CLOSE = { headers: { Connection: "close" } } as const;
@@ -119,7 +119,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     return { verdict, caller, access };
   }
 
-  async function runOperation(operation: AnyOperation, exchange: Exchange): Promise<RouteReply | undefined> {
+  async function runOperation(operation: AnyOperation, exchange: ServedRequest): Promise<RouteReply | undefined> {
     const { call, counted, limitHeaders } = exchange;
     const ask = await readAsk(operation, call, counted.principal as Principal, checks);
     const answered = await operation.handle(ask);
@@ -154,7 +154,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     deps.refused?.(code as LimitRefusalCode, owned ? keyId : undefined);
   }
 
-  async function refusal(error: unknown, exchange: Exchange): Promise<RouteReply> {
+  async function refusal(error: unknown, exchange: ServedRequest): Promise<RouteReply> {
     const { call, counted } = exchange;
     const problem = await judged(error, call);
     const limiter = error instanceof Refused ? error : undefined;

@@ -1,7 +1,7 @@
 /** The filter test: whether an event matches a filter, and which of its conditions decided that. Nothing is sent or stored. */
 import { z } from "zod";
 import { bodyData } from "../../model/event.ts";
-import type { Filter, Judged } from "../../model/filter.ts";
+import type { Filter, FilteredEvent } from "../../model/filter.ts";
 import { reportFilter } from "../../model/filter-report.ts";
 import { wants } from "../../model/subscription.ts";
 import type { Storage } from "../../ports/storage.ts";
@@ -31,7 +31,7 @@ export function filterTestOperations(deps: {
 }): readonly AnyOperation[] {
   const { subscriptionCache, storage } = deps;
 
-  async function stored(keyId: string, id: string): Promise<Judged> {
+  async function stored(keyId: string, id: string): Promise<FilteredEvent> {
     const event = await storedEvent(storage, keyId, id);
     return { type: event.type, data: JSON.parse(bodyData(event)) as unknown };
   }
@@ -48,7 +48,7 @@ export function filterTestOperations(deps: {
       reply: { status: 200, data: filterTested },
       async handle({ keyId, params, body: asked }) {
         const subscription = await findReadable(subscriptionCache, keyId, params["subscriptionId"] ?? "");
-        const event: Judged = asked.event === undefined ? await stored(keyId, asked.eventId ?? "") : asked.event;
+        const event: FilteredEvent = asked.event === undefined ? await stored(keyId, asked.eventId ?? "") : asked.event;
         const judged: Filter | undefined =
           asked.filter === undefined ? subscription.filter : (asked.filter ?? undefined);
         const { matched, conditions } = judged === undefined ? none : reportFilter(judged, event);

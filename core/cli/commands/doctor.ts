@@ -1,8 +1,6 @@
 /** `relay doctor`: checks what a relay needs on this machine, and says what to do where something is missing. */
-import { paint } from "../support/environment.ts";
-import type { CliEnvironment } from "../support/environment.ts";
-import type { Command } from "../support/command.ts";
-import { CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
+import { type CliEnvironment, paint } from "../support/environment.ts";
+import { type Command, CONFIG_OPTIONS, JSON_OPTION } from "../support/command.ts";
 import { bad, exitCode, good, reasonOf, warn, type DoctorFinding } from "../doctor/finding.ts";
 import { json, printable } from "../support/output.ts";
 import { loadFor } from "../support/load-config.ts";
@@ -69,7 +67,7 @@ async function* examine(given: Parameters<Command["run"]>[0], around: CliEnviron
     ["dns", async () => [await outside.checkDns(around)]],
     ...(given.list("url") ?? []).map((url): [string, () => Promise<readonly DoctorFinding[]>] => [
       "url",
-      async () => [await outside.checkUrl(url, plan, around)],
+      async () => [await outside.checkPublicUrl(url, plan, around)],
     ]),
   ];
   for (const [name, check] of checks) {

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { convoy } from "../import/convoy.ts";
-import { readEntries, type Entry } from "../import/entries.ts";
+import { readEntries, type FileEntry } from "../import/entries.ts";
 import type { Format, Translated } from "../import/format.ts";
 import { ours } from "../import/ours.ts";
 import { createPresent, type Present } from "../import/present.ts";
@@ -88,7 +88,7 @@ const importFile: Command = {
   },
 };
 
-function translate({ fields }: Entry, format: Format): Translated {
+function translate({ fields }: FileEntry, format: Format): Translated {
   return fields === undefined ? { errors: ["is not a JSON object"] } : format(fields);
 }
 

@@ -3,7 +3,7 @@ import { keyPath } from "../support/api-path.ts";
 import { openApi } from "../support/client.ts";
 import type { Command } from "../support/command.ts";
 import { API_OPTIONS, JSON_OPTION, KEY_OPTION } from "../support/command.ts";
-import { readJson } from "../support/json-option.ts";
+import { readJsonOption } from "../support/json-option.ts";
 import { json, printable } from "../support/output.ts";
 import { record } from "../support/response-shape.ts";
 
@@ -29,7 +29,7 @@ const publish: Command = {
   async run(given, around) {
     const type = given.args[0] ?? "";
     const key = given.key();
-    const data = await readJson("data", given.text("data") ?? "null", around);
+    const data = await readJsonOption("data", given.text("data") ?? "null", around);
     const managed = given.flag("as-manager");
     const api = await openApi(given, around, managed ? "manage" : "publish");
     const path = managed ? keyPath(given, "events") : "/events";

@@ -29,7 +29,7 @@ const PROBE_MS = 10_000;
 const KNOWN_NAME = "example.com";
 
 /** Connects as a delivery would, and sends nothing. */
-export async function checkUrl(url: string, plan: Plan, around: CliEnvironment): Promise<DoctorFinding> {
+export async function checkPublicUrl(url: string, plan: Plan, around: CliEnvironment): Promise<DoctorFinding> {
   const { clock } = around;
   const ca = plan.guard.ca === undefined ? undefined : await readFile(plan.guard.ca, "utf8");
   const guard = createGuard({ ...plan.guard, ca, clock });

@@ -5,7 +5,7 @@
  */
 import { EX_DATAERR, ExitError } from "../support/exit.ts";
 
-export interface Entry {
+export interface FileEntry {
   /** `item 3` of a list, `line 3` of NDJSON. */
   readonly place: string;
   /** `undefined` where the line is no JSON object. */
@@ -13,7 +13,7 @@ export interface Entry {
 }
 
 /** @throws ExitError 65 for a text that has no entry at all */
-export function readEntries(text: string): readonly Entry[] {
+export function readEntries(text: string): readonly FileEntry[] {
   const content = text.replace(/^\uFEFF/, "");
   const whole = parsed(content);
   const list = whole === undefined ? undefined : listOf(whole);

@@ -5,7 +5,7 @@ import { usage } from "./exit.ts";
 import { readOptionFile } from "./named-files.ts";
 
 /** Returns the text without the white space around it. @throws ExitError 64 when it is not JSON */
-export async function readJson(option: string, given: string, around: CliEnvironment): Promise<string> {
+export async function readJsonOption(option: string, given: string, around: CliEnvironment): Promise<string> {
   const text = given === "-" ? decoded(option, await buffer(around.stdin)) : given;
   if (given === "-" || given.startsWith("@")) return jsonOption(option, text, around);
   return jsonOption(option, text, around, " (a text needs quotes: '\"paid\"')");

@@ -1,10 +1,10 @@
 /** Loads the config that a command line names. The config's libraries are imported only here. */
-import type { Loaded } from "../../../config/load.ts";
+import type { LoadedConfig } from "../../../config/load.ts";
 import type { Settings } from "../../../config/environment.ts";
 import type { CliEnvironment } from "./environment.ts";
 import type { Given } from "./command.ts";
 
-export interface LoadedFor extends Loaded {
+export interface LoadedFor extends LoadedConfig {
   /** Settings of the command line. */
   readonly flags: Settings;
 }

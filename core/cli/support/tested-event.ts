@@ -2,7 +2,7 @@
 import type { CliEnvironment } from "./environment.ts";
 import type { Given, Option } from "./command.ts";
 import { usage } from "./exit.ts";
-import { readJson } from "./json-option.ts";
+import { readJsonOption } from "./json-option.ts";
 
 export const EVENT_OPTIONS: readonly Option[] = [
   { flags: "--event <event>", about: "a stored event of the key" },
@@ -16,6 +16,6 @@ export async function eventFields(given: Given, around: CliEnvironment): Promise
   if ((eventId === undefined) === (type === undefined)) throw usage("give either --event, or --type and --data");
   if (eventId !== undefined && data !== undefined) throw usage("--data belongs to --type, not to --event");
   return eventId === undefined
-    ? `"event":{"type":${JSON.stringify(type)},"data":${await readJson("data", data ?? "null", around)}}`
+    ? `"event":{"type":${JSON.stringify(type)},"data":${await readJsonOption("data", data ?? "null", around)}}`
     : `"eventId":${JSON.stringify(eventId)}`;
 }

@@ -2,14 +2,14 @@
 import { StartError } from "../../model/errors.ts";
 import { within } from "../../model/within.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Deadlines } from "./deadlines.ts";
+import type { CallDeadlines } from "./deadlines.ts";
 import type { Incidents, PluginName } from "./incidents.ts";
 import { inside, outside, type Run } from "./owner.ts";
 
 export interface Walls {
   readonly clock: Clock;
   readonly incidents: Incidents;
-  readonly deadlines: Deadlines;
+  readonly deadlines: CallDeadlines;
 }
 
 /** The walls of one plug-in. */

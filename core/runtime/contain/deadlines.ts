@@ -15,7 +15,7 @@ export interface Watched<T> {
   readonly failed?: (error: unknown) => unknown;
 }
 
-export interface Deadlines {
+export interface CallDeadlines {
   /** Settles as the work does, or as `late` does when that takes too long. A later result is dropped. */
   bound<T>(work: PromiseLike<T> | T, watched: Watched<T>): Promise<T>;
 }
@@ -33,7 +33,7 @@ interface Entry {
 }
 const TICKS = 3;
 
-export function createDeadlines(clock: Clock): Deadlines {
+export function createDeadlines(clock: Clock): CallDeadlines {
   const entries = new Set<Entry>();
   let ticking = false;
 

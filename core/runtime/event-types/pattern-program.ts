@@ -15,14 +15,14 @@ export type Taker = number | RegExp;
 
 export type Assertion = "start" | "end" | "word" | "no word";
 
-export type Step =
+export type PatternStep =
   | { readonly op: "take"; readonly taker: number }
   | { readonly op: "assert"; readonly kind: Assertion }
   | { readonly op: "fork"; to: readonly number[] }
   | { readonly op: "match" };
 
 export interface PatternProgram {
-  readonly steps: readonly Step[];
+  readonly steps: readonly PatternStep[];
   /** Each different taker once. */
   readonly takers: readonly Taker[];
   /** It can only match at the start of a text. */
@@ -44,7 +44,7 @@ export function patternProgram(pattern: string): PatternProgram {
     throw new Error(`is no regular expression: ${String((error as Error).message)}`, { cause: error });
   }
   const { node, takers } = parse(pattern);
-  const steps: Step[] = [];
+  const steps: PatternStep[] = [];
   emit(node, steps);
   push(steps, { op: "match" });
   const anchored = node.op === "all" && node.nodes[0]?.op === "assert" && node.nodes[0].kind === "start";
@@ -156,14 +156,14 @@ function parse(pattern: string): { readonly node: Node; readonly takers: readonl
   return { node: any(), takers };
 }
 
-function push(steps: Step[], step: Step): number {
+function push(steps: PatternStep[], step: PatternStep): number {
   if (steps.length >= MOST_STEPS)
     throw new Error(`is too large: its repetitions written out have more than ${MOST_STEPS} steps`);
   return steps.push(step) - 1;
 }
 
 /** Appends the steps of a node; they go on with whatever is appended next. */
-function emit(node: Node, steps: Step[]): void {
+function emit(node: Node, steps: PatternStep[]): void {
   switch (node.op) {
     case "take":
     case "assert":
@@ -190,7 +190,7 @@ function emit(node: Node, steps: Step[]): void {
   }
 }
 
-function repeat({ node, least, most }: Extract<Node, { op: "repeat" }>, steps: Step[]): void {
+function repeat({ node, least, most }: Extract<Node, { op: "repeat" }>, steps: PatternStep[]): void {
   const copies = Number.isFinite(most) ? most : least;
   // Also a copy without steps takes time.
   if (copies > MOST_STEPS) throw new Error(`repeats something more than ${MOST_STEPS} times`);

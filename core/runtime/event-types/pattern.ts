@@ -2,7 +2,7 @@
  * Tries patterns on texts in time that grows with the text alone: it follows every way through the program at once, and
  * remembers where each character leads.
  */
-import { patternProgram, type Step, type Taker } from "./pattern-program.ts";
+import { patternProgram, type PatternStep, type Taker } from "./pattern-program.ts";
 
 /** What all patterns of a config share, so that their number does not multiply what a publisher can make them take. */
 export interface PatternBudget {
@@ -64,7 +64,7 @@ export function createPattern(source: string, budget: PatternBudget): Pattern {
     const takes = new Map<number, boolean>();
     const places = new Set<number>();
     for (const at of reached.taking) {
-      const { taker } = steps[at] as Extract<Step, { op: "take" }>;
+      const { taker } = steps[at] as Extract<PatternStep, { op: "take" }>;
       let taken = takes.get(taker);
       if (taken === undefined) {
         takes.set(taker, (taken = doesTake(takers[taker] as Taker, code)));
@@ -115,7 +115,7 @@ const doesTake = (taker: Taker, code: number): boolean =>
   typeof taker === "number" ? taker === code : taker.test(String.fromCodePoint(code));
 
 /** Every step that is reached from a state without taking a character, where `code` comes next. */
-function closure(steps: readonly Step[], { places, before }: State, code: number) {
+function closure(steps: readonly PatternStep[], { places, before }: State, code: number) {
   const border = (before === "word") !== (code !== END && isWord(code));
   const holds = { start: before === "start", end: code === END, word: border, "no word": !border } as const;
   const seen = new Set<number>(places);
@@ -123,7 +123,7 @@ function closure(steps: readonly Step[], { places, before }: State, code: number
   let matched = false;
   // A set that grows while it is walked is walked to its new end.
   for (const at of seen) {
-    const step = steps[at] as Step;
+    const step = steps[at] as PatternStep;
     if (step.op === "match") matched = true;
     else if (step.op === "take") taking.push(at);
     else if (step.op === "fork") for (const to of step.to) seen.add(to);

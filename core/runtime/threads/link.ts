@@ -4,7 +4,7 @@
  */
 import type { MessagePort } from "node:worker_threads";
 import { StorageError } from "../../model/errors.ts";
-import { errorOf, plainError, type PlainError } from "./plain-error.ts";
+import { plainToError, plainError, type PlainError } from "./plain-error.ts";
 
 export type LinkPort = Pick<MessagePort, "postMessage" | "on">;
 
@@ -68,7 +68,7 @@ export function createLink(port: LinkPort, serve: Serve, heard?: () => void): Li
     const one = open.get(id);
     if (one === undefined) return;
     open.delete(id);
-    if (error !== undefined) return one.reject(errorOf(error));
+    if (error !== undefined) return one.reject(plainToError(error));
     one.receive?.(value as never);
     one.resolve(value as never);
   }

@@ -25,7 +25,7 @@ export function plainError(error: unknown): PlainError {
   return { name: "Error", message: String(error) };
 }
 
-export function errorOf({ name, message, details = [], stack }: PlainError): Error {
+export function plainToError({ name, message, details = [], stack }: PlainError): Error {
   const error = made(name, message, details);
   if (stack !== undefined) error.stack = stack;
   return error;

@@ -7,7 +7,7 @@ import type { ClaimRequest, Lease, Queue, QueueDepth } from "../../ports/storage
 import { flat } from "./flat-changes.ts";
 import type { Link } from "./link.ts";
 import {
-  FRESH_MS,
+  SIGN_OF_LIFE_MS,
   leaseName,
   type ClaimAnswer,
   type ClaimCall,
@@ -113,7 +113,7 @@ export function queueClient(deps: {
       const call: ExtendCall = [leaseName(lease), lease.token];
       if (held.get(call[0]) !== lease.token) return false;
       // A thread that hung may have missed a cancel: the other side waits for it only so long.
-      return clock.monotonic() - heardAt() < FRESH_MS ? true : link.call<boolean>("extend", call);
+      return clock.monotonic() - heardAt() < SIGN_OF_LIFE_MS ? true : link.call<boolean>("extend", call);
     },
     async settle(lease, changes, then) {
       const name = leaseName(lease);

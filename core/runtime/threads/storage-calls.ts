@@ -48,8 +48,6 @@ export type ClaimCall = readonly [limit: number, perSubscription: number, busy: 
 export type ClaimAnswer = readonly Lease[];
 
 /** A thread that has heard nothing from the storage for this long asks it before each attempt, ms. */
-export const FRESH_MS = 3_000;
-/** How often a thread gives a sign of life and gets one, ms. */
-export const BEAT_MS = 1_000;
-/** Longest time that a cancel waits for a thread which does not answer, ms: after `FRESH_MS` it trusts no lease. */
+export const SIGN_OF_LIFE_MS = 3_000;
+/** Longest time that a cancel waits for a thread which does not answer, ms: after `SIGN_OF_LIFE_MS` it trusts no lease. */
 export const CANCEL_MS = 5_000;

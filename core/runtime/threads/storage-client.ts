@@ -6,7 +6,8 @@ import type { Take, WindowResult } from "../../model/windows.ts";
 import { flat, unflat, type FlatChanges } from "./flat-changes.ts";
 import { createLink, type LinkPort } from "./link.ts";
 import { queueClient } from "./queue-client.ts";
-import { BEAT_MS, type CommitCall, type OptionalCall, type StorageFacts } from "./storage-calls.ts";
+import { BEAT_MS } from "./node-thread.ts";
+import type { CommitCall, OptionalCall, StorageFacts } from "./storage-calls.ts";
 
 /** An event whose deliveries were fanned out by what this node knows of subscriptions. */
 const isNewEvent = (change: Change): boolean =>

@@ -16,7 +16,7 @@ import { heldLeases, type HeldLeases } from "./held-leases.ts";
 import { createLink, type Link, type LinkPort } from "./link.ts";
 import {
   CANCEL_MS,
-  FRESH_MS,
+  SIGN_OF_LIFE_MS,
   OPTIONAL_CALLS,
   PLAIN_CALLS,
   PLAIN_QUEUE_CALLS,
@@ -72,7 +72,7 @@ export function createStorageHost(deps: {
   const handOut = createHandOut<Client>({
     queue,
     lent: (name) => lines.lent(name),
-    lives: ({ heardAt }) => clock.monotonic() - heardAt < FRESH_MS,
+    lives: ({ heardAt }) => clock.monotonic() - heardAt < SIGN_OF_LIFE_MS,
     give(client, leases) {
       client.leases.claimed(leases);
       client.link.send("given", leases);

@@ -4,7 +4,7 @@ import type { SentAttempt } from "../../deliver/send.ts";
 import { shortened, type TransformLimits } from "../../model/transform.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Log, Metrics } from "../../ports/plugin.ts";
-import { Turns, type Turn } from "./turns.ts";
+import { Turns, type TransformTurn } from "./turns.ts";
 import { createTransformWorker, type RunEnd, type RunInput, type SpawnTransforms } from "./worker.ts";
 
 export interface Transforms {
@@ -68,7 +68,7 @@ export function createTransforms(deps: TransformsDeps): Transforms {
     }
   }
 
-  async function serve(turn: Turn<Job>): Promise<void> {
+  async function serve(turn: TransformTurn<Job>): Promise<void> {
     // One that has loaded the config, if there is one: another is only started when this is not enough.
     const at = idle.findLastIndex(({ ready }) => ready);
     const [worker] = idle.splice(at < 0 ? idle.length - 1 : at, 1) as [(typeof workers)[number]];

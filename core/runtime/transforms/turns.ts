@@ -30,7 +30,7 @@ interface Client<Job> {
   readonly waiting: Job[];
 }
 
-export interface Turn<Job> {
+export interface TransformTurn<Job> {
   readonly job: Job;
   readonly client: Client<Job>;
   /** Monotonic. */
@@ -44,7 +44,7 @@ export class Turns<Job> {
   readonly #capacity: number;
   readonly #clients = new BoundedMap<Client<Job>>(HELD, (one) => one.running + one.waiting.length === 0);
   readonly #waiting = new Set<Client<Job>>();
-  readonly #running = new Set<Turn<Job>>();
+  readonly #running = new Set<TransformTurn<Job>>();
   /** Moving average by transform: what is expected of a subscription that has not run yet. Its names are few. */
   readonly #names = new Map<string, number>();
   #total = 0;
@@ -96,7 +96,7 @@ export class Turns<Job> {
   }
 
   /** Returns the job that runs next; `undefined` when none waits, or no worker is free for those that do. */
-  next(now: number): Turn<Job> | undefined {
+  next(now: number): TransformTurn<Job> | undefined {
     if (this.#running.size >= this.#workers) return undefined;
     let slow = 0;
     for (const { client, began } of this.#running) if (now - began >= SLOW_MS || this.#isSlow(client)) slow++;
@@ -120,7 +120,7 @@ export class Turns<Job> {
   }
 
   /** Notes that a run is over. @param ms what it has cost */
-  ended(turn: Turn<Job>, ms: number): void {
+  ended(turn: TransformTurn<Job>, ms: number): void {
     const { client } = turn;
     this.#running.delete(turn);
     client.running--;

@@ -10,7 +10,7 @@ import type { Keys, Log, PluginContext, ScopedStorage } from "../../../core/port
 import type { Identified, RouteRequest } from "../../../core/ports/route.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import type { Passwords } from "./passwords.ts";
-import type { Session, Sessions } from "./sessions.ts";
+import type { LoginSession, Sessions } from "./sessions.ts";
 import type { SetupCode } from "./setup-code.ts";
 import type { BruteForceDelay } from "./brute-force-delay.ts";
 import type { Read, User } from "./user.ts";
@@ -74,7 +74,7 @@ export const identifyOwner =
 export async function sessionOf(
   deps: AccountsDeps,
   { sessionId }: Principal,
-): Promise<{ readonly session: Session; readonly read: Read }> {
+): Promise<{ readonly session: LoginSession; readonly read: Read }> {
   if (sessionId === undefined) throw new Problem("CONFLICT", "This token belongs to no session. Log in first.");
   const session = await deps.sessions.find(sessionId);
   const read = session && (await deps.users.read(session.username));
@@ -91,7 +91,11 @@ export interface Granted {
 }
 
 /** Issues an access token of a session. */
-export async function grant({ keys, clock, tokenMs }: AccountsDeps, user: User, session: Session): Promise<Granted> {
+export async function grant(
+  { keys, clock, tokenMs }: AccountsDeps,
+  user: User,
+  session: LoginSession,
+): Promise<Granted> {
   const now = clock.now();
   const { id: sessionId, amr, authAt, expiresAt } = session;
   const owned = user.keys[0] === "*" ? "*" : user.keys;

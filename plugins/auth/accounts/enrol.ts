@@ -4,7 +4,7 @@ import { ConflictError } from "../../../core/model/errors.ts";
 import { Problem } from "../../../core/model/problem.ts";
 import type { Principal } from "../../../core/ports/auth.ts";
 import type { Route, RouteRequest } from "../../../core/ports/route.ts";
-import { readBody, reply } from "./login-body.ts";
+import { readLoginBody, reply } from "./login-body.ts";
 import { setCookie } from "./cookie.ts";
 import { beginTotp, useCode } from "./factors.ts";
 import { describeOpen, describeOwn } from "./describe.ts";
@@ -32,7 +32,7 @@ export function enrolRoutes(deps: AccountsDeps): readonly Route[] {
   async function first(request: RouteRequest): ReturnType<Route["handle"]> {
     const gone = new Problem("NOT_FOUND", "There is no such path.");
     if (await users.any()) throw gone;
-    const body = await readBody(request, setupBody);
+    const body = await readLoginBody(request, setupBody);
     const used = await setup.use(body.code, { address: request.address, requestId: request.requestId });
     if (used === "wrong" || used === "spent") {
       const actor = actorOf("unknown account", request);
@@ -78,7 +78,7 @@ export function enrolRoutes(deps: AccountsDeps): readonly Route[] {
 
   /** Begins an enrolment. The current factor stays valid until the new one is confirmed. */
   async function begin(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
-    const body = await readBody(request, totpBody);
+    const body = await readLoginBody(request, totpBody);
     const uri = await retryOnConflict(storage, async () => {
       const { read } = await sessionOf(deps, caller);
       await brake.wait(read.user.username, request.signal);
@@ -97,7 +97,7 @@ export function enrolRoutes(deps: AccountsDeps): readonly Route[] {
    * Confirms it with a first code, and ends the account's other sessions. The recovery codes are shown only this once.
    */
   async function confirm(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
-    const body = await readBody(request, codeBody);
+    const body = await readLoginBody(request, codeBody);
     const { user, session, codes } = await retryOnConflict(storage, async () => {
       const { read, session } = await sessionOf(deps, caller);
       const { user, codes } = await guess("PUT /auth/totp", read.user.username, async () => {

@@ -12,8 +12,8 @@ const MAX_BYTES = 8_192;
  * Reads and checks the body, with the schema that also documents it.
  * @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, VALIDATION_FAILED with every problem at once
  */
-export const readBody = async <T>(request: RouteRequest, schema: z.ZodType<T>): Promise<T> =>
-  checked(await readJson(request), schema);
+export const readLoginBody = async <T>(request: RouteRequest, schema: z.ZodType<T>): Promise<T> =>
+  checked(await readLoginJson(request), schema);
 
 /** @throws Problem VALIDATION_FAILED with every problem at once */
 export function checked<T>(value: unknown, schema: z.ZodType<T>): T {
@@ -24,7 +24,7 @@ export function checked<T>(value: unknown, schema: z.ZodType<T>): T {
 }
 
 /** @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, VALIDATION_FAILED for names that repeat */
-export async function readJson(request: RouteRequest): Promise<unknown> {
+export async function readLoginJson(request: RouteRequest): Promise<unknown> {
   const [type = "", ...parameters] = (request.header("content-type") ?? "").toLowerCase().split(";");
   const charset = parameters.map((one) => one.trim()).find((one) => one.startsWith("charset="));
   const utf8 = charset === undefined || /^charset="?utf-8"?$/.test(charset);

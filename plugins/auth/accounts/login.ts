@@ -8,7 +8,7 @@ import { stepUpChallenge } from "../../../core/model/token.ts";
 import type { Principal } from "../../../core/ports/auth.ts";
 import type { Identified, Route, RouteRequest } from "../../../core/ports/route.ts";
 import type { Change } from "../../../core/ports/storage.ts";
-import { checked, readBody, readJson, reply } from "./login-body.ts";
+import { checked, readLoginBody, readLoginJson, reply } from "./login-body.ts";
 import { clearCookie, isOwnOrigin, readCookie, setCookie } from "./cookie.ts";
 import { useCode } from "./factors.ts";
 import { describeOpen, describeOwn } from "./describe.ts";
@@ -90,7 +90,7 @@ export function loginRoutes(deps: AccountsDeps): readonly Route[] {
   }
 
   async function stepUp(request: RouteRequest, caller: Principal): ReturnType<Route["handle"]> {
-    const body = await readBody(request, codeBody);
+    const body = await readLoginBody(request, codeBody);
     const { user, session } = await retryOnConflict(storage, async () => {
       const { read, session } = await sessionOf(deps, caller);
       if (read.user.totp === undefined)
@@ -131,7 +131,7 @@ export function loginRoutes(deps: AccountsDeps): readonly Route[] {
   async function identifyLogin(request: RouteRequest): Promise<Identified<LoginRead>> {
     const address = addressGroup(request.address);
     try {
-      const json = await readJson(request);
+      const json = await readLoginJson(request);
       const { username } = (json ?? {}) as { readonly username?: unknown };
       const counted = typeof username === "string" ? [address, `${normalName(username)} at ${address}`] : [address];
       return { counted, caller: { json } };

@@ -7,7 +7,7 @@ import type { ScopedStorage } from "../../../core/ports/plugin.ts";
 import type { Change } from "../../../core/ports/storage.ts";
 import type { User } from "./user.ts";
 
-export interface Session {
+export interface LoginSession {
   readonly id: string;
   readonly uid: string;
   readonly username: string;
@@ -24,13 +24,13 @@ export interface Sessions {
   begin(
     user: User,
     amr: readonly string[],
-  ): { readonly session: Session; readonly cookie: string; readonly change: Change };
+  ): { readonly session: LoginSession; readonly cookie: string; readonly change: Change };
   /** Returns the session while it lasts. One whose authentication lies in the future is removed. */
-  find(id: string): Promise<Session | undefined>;
+  find(id: string): Promise<LoginSession | undefined>;
   /** Returns the session of a cookie's value. */
-  byCookie(value: string): Promise<Session | undefined>;
+  byCookie(value: string): Promise<LoginSession | undefined>;
   /** Returns the change that replaces a session, on condition that it is unchanged. */
-  change(before: Session, after: Session): Change;
+  change(before: LoginSession, after: LoginSession): Change;
   end(id: string, audit: AuditEntry): Promise<void>;
   /** Returns the changes that end all sessions of a user except `spare`. */
   endAll(user: Pick<User, "username">, spare?: string): Promise<readonly Change[]>;
@@ -50,13 +50,13 @@ const SECRET_LENGTH = 43;
 const secretHash = (secret: string): string => hash("sha256", secret, "base64url");
 
 /** Returns `undefined` for a damaged record: its session has ended. */
-function parse(text: string): Session | undefined {
+function parse(text: string): LoginSession | undefined {
   try {
-    const read = JSON.parse(text) as Partial<Session> | null;
+    const read = JSON.parse(text) as Partial<LoginSession> | null;
     const { id, uid, username, secret, amr, authAt, expiresAt } = read ?? {};
     const texts = [id, uid, username, secret].every((one) => typeof one === "string");
     const whole = texts && secret?.length === SECRET_LENGTH && Array.isArray(amr);
-    return whole && [authAt, expiresAt].every(Number.isFinite) ? (read as Session) : undefined;
+    return whole && [authAt, expiresAt].every(Number.isFinite) ? (read as LoginSession) : undefined;
   } catch {
     return undefined;
   }
@@ -66,7 +66,7 @@ export function createSessions(storage: ScopedStorage, clock: Clock, lastMs: num
   let tidiedAt = Number.NEGATIVE_INFINITY;
 
   /** Yields every session; of one whose record is damaged, only its key. */
-  async function* all(): AsyncGenerator<{ readonly key: string; readonly session: Session | undefined }> {
+  async function* all(): AsyncGenerator<{ readonly key: string; readonly session: LoginSession | undefined }> {
     let after: string | undefined;
     for (;;) {
       const page = await storage.range("session:", { limit: PAGE, ...(after === undefined ? {} : { after }) });
@@ -76,7 +76,7 @@ export function createSessions(storage: ScopedStorage, clock: Clock, lastMs: num
     }
   }
 
-  async function find(id: string): Promise<Session | undefined> {
+  async function find(id: string): Promise<LoginSession | undefined> {
     const text = ID.test(id) ? await storage.getItem(sessionKey(id)) : undefined;
     const session = text === undefined ? undefined : parse(text);
     if (session === undefined || clock.now() >= session.expiresAt) return undefined;

@@ -10,7 +10,7 @@ import { isSteppedUp, stepUpChallenge } from "../../../core/model/token.ts";
 import type { Route, RouteDescription, RouteReply, RouteRequest } from "../../../core/ports/route.ts";
 import { z } from "zod";
 import { describeAdmin } from "./describe.ts";
-import { readBody, reply } from "./login-body.ts";
+import { readLoginBody, reply } from "./login-body.ts";
 import { STEP_UP } from "./login.ts";
 import { account, codeBody, codesOnly, newAccount, newUserBody, otpauth, resetBody } from "./schemas.ts";
 import { actorOf, identifyOwner } from "./dependencies.ts";
@@ -64,7 +64,7 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
       );
     }),
     route("POST", "/auth/users", created, async (request, principal) => {
-      const { username, password, keys = ["*"], access = "manage" } = await readBody(request, newUserBody);
+      const { username, password, keys = ["*"], access = "manage" } = await readLoginBody(request, newUserBody);
       const by = await admin(request, principal, "account.created");
       await users.add({ username, password, keys, access }, by);
       done(by, "account.created", username);
@@ -76,7 +76,7 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
       return done(by, "account.removed", name(request));
     }),
     route("POST", "/auth/users/{username}/reset", reset, async (request, principal) => {
-      const body = await readBody(request, resetBody);
+      const body = await readLoginBody(request, resetBody);
       const by = await admin(request, principal, "account.reset");
       await users.reset(name(request), body, by);
       return done(by, "account.reset", name(request));
@@ -88,7 +88,7 @@ export function userAdminRoutes(parts: AccountsDeps): readonly Route[] {
       return reply(shown, clock.now());
     }),
     route("PUT", "/auth/users/{username}/totp", confirmed, async (request, principal) => {
-      const body = await readBody(request, codeBody);
+      const body = await readLoginBody(request, codeBody);
       const by = await admin(request, principal, "second_factor.on");
       const on = await users.confirmTotp(name(request), body.code, by);
       done(by, "second_factor.on", name(request));

@@ -19,7 +19,7 @@ export interface TokenTimes {
   readonly nbf?: number;
 }
 
-export interface Judged {
+export interface JudgedClaims {
   readonly principal: Principal;
   readonly times: TokenTimes;
 }
@@ -27,7 +27,7 @@ export interface Judged {
 const refuse = (refused: string): Refusal => ({ refused });
 
 /** Checks everything except the passing of time, which `isTimely` checks on each use. */
-export function judgeClaims(claims: Readonly<Record<string, unknown>>, rule: ClaimRule): Judged | Refusal {
+export function judgeClaims(claims: Readonly<Record<string, unknown>>, rule: ClaimRule): JudgedClaims | Refusal {
   const { iss, aud, sub, iat, exp, nbf, sid } = claims;
   if (typeof sub !== "string" || sub === "") return refuse("sub is not text");
   if (iss !== rule.issuer) return refuse("another issuer");

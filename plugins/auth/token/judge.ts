@@ -5,7 +5,7 @@ import type { Clock } from "../../../core/ports/clock.ts";
 import { framedToken, isTyp, jsonObject, tokenHeader } from "./bearer.ts";
 import type { TokenHeader } from "./bearer.ts";
 import { isTimely, judgeClaims } from "./claims.ts";
-import type { ClaimRule, Judged } from "./claims.ts";
+import type { ClaimRule, JudgedClaims } from "./claims.ts";
 import { verifiedTokens } from "./verified.ts";
 
 export interface TokenRule extends ClaimRule {
@@ -28,15 +28,15 @@ export interface JudgeDeps {
   readonly clock: Clock;
 }
 
-export type Judge = (authorization: string | undefined) => Promise<Principal | Refusal>;
+export type TokenJudge = (authorization: string | undefined) => Promise<Principal | Refusal>;
 
 const refuse = (refused: string): Refusal => ({ refused });
 
 /** Never throws, whatever a client sends. */
-export function tokenJudge({ rule, findKey, verify, clock }: JudgeDeps): Judge {
-  const verified = verifiedTokens<Judged>();
+export function tokenJudge({ rule, findKey, verify, clock }: JudgeDeps): TokenJudge {
+  const verified = verifiedTokens<JudgedClaims>();
 
-  async function judge(token: string): Promise<Judged | Refusal> {
+  async function judge(token: string): Promise<JudgedClaims | Refusal> {
     const header = tokenHeader(token);
     if (header === undefined) return refuse("its header is not acceptable");
     if (!rule.algorithms.includes(header.alg)) return refuse("another algorithm");

@@ -30,7 +30,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
  * @param caller the publisher: bodies under way are shared out over callers
  * @throws Problem UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, PROVIDER_BACKPRESSURE or INVALID_JSON, in this order
  */
-export async function readBody(request: RouteRequest, caller: string): Promise<PublishBody> {
+export async function readEventBody(request: RouteRequest, caller: string): Promise<PublishBody> {
   const format = formatOf(request.header("content-type"));
   refuseEncoding(request.header("content-encoding"));
   const bytes = await request.body(MAX_BATCH_BYTES, caller);

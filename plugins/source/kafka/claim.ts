@@ -1,6 +1,6 @@
 /** The messages that a relay got while it held its partitions: from one rebalance of the group to the next. */
 import type { Consumer, MessagesStream } from "@platformatic/kafka";
-import { createProgress } from "./progress.ts";
+import { createPartitionProgress } from "./progress.ts";
 
 export interface Claim {
   readonly stream: MessagesStream<Buffer, Buffer, Buffer, Buffer>;
@@ -17,7 +17,7 @@ export function createClaim(
   consumer: Pick<Consumer<Buffer, Buffer, Buffer, Buffer>, "commit">,
   stream: MessagesStream<Buffer, Buffer, Buffer, Buffer>,
 ): Claim {
-  const progress = createProgress();
+  const progress = createPartitionProgress();
   let committing: Promise<void> | undefined;
 
   /** One commit at a time, each with all that is done by then: a commit for each message would wait for each answer. */

@@ -1,6 +1,6 @@
 /** How far each partition is done: an offset may be committed when all messages before it are. */
 
-export interface Progress {
+export interface PartitionProgress {
   /** Notes a message that was fetched. Of one partition they come in ascending order. */
   begin(partition: string, offset: bigint): void;
   /** Notes that a message is stored or set aside. */
@@ -15,7 +15,7 @@ interface Line {
   readonly done: Set<bigint>;
 }
 
-export function createProgress(): Progress {
+export function createPartitionProgress(): PartitionProgress {
   const lines = new Map<string, Line>();
   const further = new Map<string, bigint>();
   return {

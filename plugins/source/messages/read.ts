@@ -35,9 +35,12 @@ export function readMessage(raw: RawMessage, options: Reading): readonly Draft[]
     const mapped = called("map", () => map(message as SourceMessage));
     if (mapped === undefined) return [];
     if (!Array.isArray(mapped))
-      return [{ text: called("map", () => textOf(mapped as MappedEvent)), defaults: defaults() }];
+      return [{ text: called("map", () => messageText(mapped as MappedEvent)), defaults: defaults() }];
     refuseMany(mapped.length);
-    return mapped.map((one: MappedEvent, i) => ({ text: called("map", () => textOf(one)), defaults: defaults(i) }));
+    return mapped.map((one: MappedEvent, i) => ({
+      text: called("map", () => messageText(one)),
+      defaults: defaults(i),
+    }));
   }
   const attributes = raw.headers && binaryAttributes(raw.headers, raw.contentType);
   if (attributes !== undefined) return [binary(attributes, raw.payload, given)];
@@ -71,7 +74,7 @@ function textIn(payload: Uint8Array | string): string {
  * Writes the fields of an event and nothing else. One without data is refused by `accept`.
  * @throws Error when the data is not JSON
  */
-export function textOf({ id, type, keyId, createdAt, data, dataText }: MappedEvent): string {
+export function messageText({ id, type, keyId, createdAt, data, dataText }: MappedEvent): string {
   if (dataText === undefined) return JSON.stringify({ id, type, keyId, createdAt, data });
   // It becomes part of a larger text, so it must be one whole value.
   JSON.parse(dataText);

@@ -31,7 +31,7 @@ export async function keepConnected(
       });
     } catch (error) {
       if (stopping.aborted) return;
-      away(reasonOf(error));
+      away(failureReason(error));
     } finally {
       stopping.removeEventListener("abort", end);
     }
@@ -43,7 +43,7 @@ export async function keepConnected(
 }
 
 /** Returns one line about an error: also where its message is empty, as when several addresses refused. */
-export function reasonOf(error: unknown): string {
+export function failureReason(error: unknown): string {
   const { message, code } = error as { readonly message?: unknown; readonly code?: unknown };
   const text =
     typeof message === "string" && message !== "" ? message : typeof code === "string" ? code : String(error);

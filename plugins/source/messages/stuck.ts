@@ -1,6 +1,6 @@
 /** Bad messages that cannot be set aside now, because what they are passed to does not take them: tried again, and said. */
 import type { PluginContext } from "../../../core/ports/plugin.ts";
-import { reasonOf } from "./sessions.ts";
+import { failureReason } from "./sessions.ts";
 
 export interface Stuck {
   /**
@@ -29,7 +29,7 @@ export function createStuck({ clock, log }: Pick<PluginContext, "clock" | "log">
           if (failed) count--;
           return;
         } catch (error) {
-          why = reasonOf(error);
+          why = failureReason(error);
           if (!failed) log.warn("a message cannot be set aside", { source, error: why });
           if (!failed) count++;
           failed = true;

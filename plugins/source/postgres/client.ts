@@ -16,7 +16,7 @@ export interface Connection {
 export type Columns = Readonly<Record<string, string | null>>;
 
 /** Opens a connection. @param signal gives the attempt up at once; it does nothing to a connection that is open */
-export type Connect = (signal: AbortSignal) => Promise<Connection>;
+export type OpenConnection = (signal: AbortSignal) => Promise<Connection>;
 
 const CONNECT_MS = 10_000;
 const QUERY_MS = 60_000;
@@ -33,7 +33,7 @@ export const quoted = (table: string): string =>
 export const literal = (text: string): string =>
   ` E'${text.replaceAll("\0", "").replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
 
-export function createConnector({ Client }: typeof pg, url: string, clock: Clock): Connect {
+export function createConnector({ Client }: typeof pg, url: string, clock: Clock): OpenConnection {
   return async (signal) => {
     const socket = new Socket();
     const client = new Client({

@@ -2,14 +2,14 @@
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { Fate } from "../messages/message.ts";
-import { reasonOf } from "../messages/sessions.ts";
-import { literal, quoted, type Connect, type Connection } from "./client.ts";
+import { failureReason } from "../messages/sessions.ts";
+import { literal, quoted, type OpenConnection, type Connection } from "./client.ts";
 import { batchOf, type Batch, type Row } from "./rows.ts";
 import type { Reader } from "./session.ts";
 
 export interface OutboxParts {
   readonly intake: Pick<Intake<Row>, "room" | "offer">;
-  readonly connect: Connect;
+  readonly connect: OpenConnection;
   readonly clock: Clock;
   readonly table: string;
   readonly done: "delete" | "mark";
@@ -96,7 +96,7 @@ export function outboxReader({ intake, connect, clock, table, done, refused }: O
       } catch (error) {
         if (!isRefusal(error)) throw error;
         left.push(row);
-        refused(reasonOf(error));
+        refused(failureReason(error));
       }
     }
     return left;

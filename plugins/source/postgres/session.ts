@@ -1,7 +1,7 @@
 /** One session with PostgreSQL: reads what is there, then waits for a NOTIFY or the next poll. */
 import type { Clock } from "../../../core/ports/clock.ts";
 import { aborted } from "../messages/connected.ts";
-import type { Connect, Connection } from "./client.ts";
+import type { OpenConnection, Connection } from "./client.ts";
 
 export interface Reader {
   /** Checks that the tables are there. @throws Error that says what is missing */
@@ -13,7 +13,7 @@ export interface Reader {
 }
 
 export interface SessionParts {
-  readonly connect: Connect;
+  readonly connect: OpenConnection;
   readonly reader: Reader;
   readonly channel: string;
   readonly pollMs: number;

@@ -1,7 +1,7 @@
 /** Reads the entries of a stream from Redis's replies. */
 import type { RawMessage } from "../messages/message.ts";
 
-export interface Entry extends RawMessage {
+export interface StreamEntry extends RawMessage {
   /** Its id in the stream: `1699-0`. */
   readonly entryId: string;
   /** Names and values as they are in the stream. */
@@ -12,7 +12,7 @@ export interface Entry extends RawMessage {
 type Reply = readonly [id: Buffer, fields: readonly Buffer[] | null];
 
 export interface Entries {
-  readonly entries: readonly Entry[];
+  readonly entries: readonly StreamEntry[];
   /** Ids of entries that were deleted. */
   readonly gone: readonly string[];
   /** The last id of the reply. */
@@ -24,7 +24,7 @@ const FIELD = "event";
 
 /** @param redelivered whether they were delivered before */
 export function entriesOf(stream: string, replies: readonly (Reply | null)[], redelivered: boolean): Entries {
-  const entries: Entry[] = [];
+  const entries: StreamEntry[] = [];
   const gone: string[] = [];
   let last: string | undefined;
   for (const reply of replies) {
@@ -37,7 +37,7 @@ export function entriesOf(stream: string, replies: readonly (Reply | null)[], re
   return { entries, gone, last };
 }
 
-function entryOf(stream: string, entryId: string, fields: readonly Buffer[], redelivered: boolean): Entry {
+function entryOf(stream: string, entryId: string, fields: readonly Buffer[], redelivered: boolean): StreamEntry {
   let payload: Buffer | undefined;
   let headers: Record<string, string> | undefined;
   for (let i = 0; i + 1 < fields.length; i += 2) {

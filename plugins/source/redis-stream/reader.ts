@@ -4,7 +4,7 @@ import type { Redis } from "ioredis";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Intake } from "../messages/intake.ts";
 import type { Settled } from "../messages/message.ts";
-import { claimReply, entriesOf, readReply, type Entries, type Entry } from "./entries.ts";
+import { claimReply, entriesOf, readReply, type Entries, type StreamEntry } from "./entries.ts";
 
 export interface StreamOptions {
   readonly url: string;
@@ -18,9 +18,9 @@ export interface StreamOptions {
 
 export interface StreamReader {
   /** Reads until the signal aborts. @throws Error when Redis fails */
-  session(intake: Intake<Entry>, signal: AbortSignal, connected: () => void): Promise<void>;
+  session(intake: Intake<StreamEntry>, signal: AbortSignal, connected: () => void): Promise<void>;
   /** Acknowledges what is stored, and moves poison to the dead stream. @throws Error when Redis fails */
-  settle(settled: readonly Settled<Entry>[]): Promise<void>;
+  settle(settled: readonly Settled<StreamEntry>[]): Promise<void>;
   /** Closes the connections. */
   close(): void;
 }
@@ -58,7 +58,7 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
     return made;
   }
 
-  async function session(intake: Intake<Entry>, signal: AbortSignal, connected: () => void): Promise<void> {
+  async function session(intake: Intake<StreamEntry>, signal: AbortSignal, connected: () => void): Promise<void> {
     fault = undefined;
     const [reading, writing] = [client(), client()];
     const close = (): void => reading.disconnect();
@@ -91,7 +91,7 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
     }
   }
 
-  async function readAll(reading: Redis, intake: Intake<Entry>, signal: AbortSignal): Promise<void> {
+  async function readAll(reading: Redis, intake: Intake<StreamEntry>, signal: AbortSignal): Promise<void> {
     // First what an earlier run of this consumer left, then what others have left, then what is new.
     let own: string | undefined = "0";
     let claimed = "0-0";
@@ -123,14 +123,14 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
     return readReply(await reading.callBuffer("XREADGROUP", ...args));
   };
 
-  async function take({ entries, gone }: Entries, intake: Intake<Entry>): Promise<void> {
+  async function take({ entries, gone }: Entries, intake: Intake<StreamEntry>): Promise<void> {
     if (gone.length > 0) await writer?.xack(stream, group, ...gone);
     const fresh = entries.filter(({ entryId }) => !held.has(entryId));
     for (const { entryId } of fresh) held.add(entryId);
     if (fresh.length > 0) intake.offer(fresh);
   }
 
-  async function settle(settled: readonly Settled<Entry>[]): Promise<void> {
+  async function settle(settled: readonly Settled<StreamEntry>[]): Promise<void> {
     const stored = settled.filter(({ fate }) => fate.kind === "stored").map(({ message }) => message.entryId);
     try {
       if (stored.length > 0) await acknowledging().xack(stream, group, ...stored);
@@ -142,7 +142,7 @@ export async function createStreamReader(options: StreamOptions, clock: Clock): 
   }
 
   /** Moves an entry to the dead stream, with all its fields, the reason, and where it stood. */
-  async function setAside({ message: { entryId, fields }, fate }: Settled<Entry>): Promise<void> {
+  async function setAside({ message: { entryId, fields }, fate }: Settled<StreamEntry>): Promise<void> {
     if (fate.kind !== "poison") return;
     const about = ["relay-code", fate.code, "relay-reason", fate.detail, "relay-entry", entryId];
     // Not in one MULTI, which runs the second command also when the first one fails. A crash between them repeats both.

@@ -24,7 +24,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /**
  * Empty lines are skipped only at the end of the file: elsewhere they are refused like any other line without an event.
  */
-export async function* batches(file: Pick<FileHandle, "read">): AsyncGenerator<SpoolBatch> {
+export async function* lineBatches(file: Pick<FileHandle, "read">): AsyncGenerator<SpoolBatch> {
   let lines: SpoolLine[] = [];
   let bytes = 0;
   let number = 0;

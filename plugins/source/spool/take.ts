@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { isLater, Problem, type FieldError } from "../../../core/model/problem.ts";
 import type { Accept } from "../../../core/ports/source.ts";
 import type { OpenedSpool } from "./folder.ts";
-import { batches, type SpoolBatch } from "./spool-lines.ts";
+import { lineBatches, type SpoolBatch } from "./spool-lines.ts";
 import { covers, withRange, type ReadPosition, type ByteRange } from "./read-position.ts";
 
 export interface LineError {
@@ -47,7 +47,7 @@ export async function takeIn(opened: OpenedSpool, { accept, progress, stopping }
   const errors: LineError[] = [];
   let more = 0;
   let lines = 0;
-  for await (const batch of batches(file)) {
+  for await (const batch of lineBatches(file)) {
     const [first, last] = [(batch[0] as SpoolBatch[number]).number, (batch.at(-1) as SpoolBatch[number]).number];
     lines = last;
     if (covers(stored, first)) continue;

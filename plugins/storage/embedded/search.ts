@@ -28,7 +28,7 @@ const LOOK_MS = 2_000;
 /** How long to wait after storage could not be read, ms. */
 const AGAIN_MS = 1_000;
 
-export interface Search {
+export interface QueueSearch {
   /** Searches every subscription queue that was not searched since the last step. */
   begin(): void;
   /** Checks for a step of the wall clock. */
@@ -48,7 +48,7 @@ export function createSearch(deps: {
   readonly time: Timeline;
   readonly window: Window;
   readonly notify: () => void;
-}): Search {
+}): QueueSearch {
   const { read, news, clock, time, window, notify } = deps;
   const { queues, touch } = window;
   const closing = new AbortController();

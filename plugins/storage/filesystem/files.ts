@@ -11,7 +11,7 @@ import { Leaves } from "./leaves.ts";
 import type { Foreign } from "./leaves.ts";
 import { fileName, groupOf } from "./file-names.ts";
 import { encodeRecord } from "./record.ts";
-import { readNow, readText, valueOf } from "./record-file.ts";
+import { readNow, readRecordFile, valueOf } from "./record-file.ts";
 import { lowerBound, prefixEnd } from "../embedded/sorted-keys.ts";
 import type { OverlayValue } from "./overlay.ts";
 
@@ -54,7 +54,7 @@ export class Files {
       if (leaf === undefined) return undefined;
       if (leaf.keys !== undefined && leaf.keys[lowerBound(leaf.keys, key)] !== key) return undefined;
       const path = this.pathOf(leaf, key);
-      const text = await readText(path);
+      const text = await readRecordFile(path);
       if (text === undefined) {
         // It may have been moved during the read.
         if (this.leaves.find(key) !== leaf) continue;

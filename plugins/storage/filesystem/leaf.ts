@@ -4,7 +4,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fault } from "./disk.ts";
 import { fileKey } from "./file-names.ts";
-import { readText } from "./record-file.ts";
+import { readRecordFile } from "./record-file.ts";
 import { DamagedRecord, decodeRecord } from "./record.ts";
 
 export interface Leaf {
@@ -46,7 +46,7 @@ export async function list(of: Leaf): Promise<{ readonly path: string; readonly 
  * @throws StorageError when it cannot be read now: it may be a good record, and must not be moved away
  */
 async function keyInside(path: string): Promise<string | undefined> {
-  const text = await readText(path);
+  const text = await readRecordFile(path);
   if (text === undefined) return undefined;
   try {
     return decodeRecord(text).key;

@@ -6,7 +6,7 @@ import { codeOf, fault, readRegular } from "./disk.ts";
 import { DamagedRecord, decodeRecord } from "./record.ts";
 
 /** Returns `undefined` when there is none; empty text for what cannot be a record. @throws StorageError */
-export async function readText(path: string): Promise<string | undefined> {
+export async function readRecordFile(path: string): Promise<string | undefined> {
   try {
     return await readRegular(path);
   } catch (error) {

@@ -30,7 +30,7 @@ interface Found extends RedisProbe {
 type Facts = ReadonlyMap<string, string>;
 
 /** @throws StartError 78 when it would lose data by design, or cannot do what the config asks */
-export async function probe(client: Client, tag: string, options: ReadOptions, log: Log): Promise<RedisProbe> {
+export async function probeRedis(client: Client, tag: string, options: ReadOptions, log: Log): Promise<RedisProbe> {
   await checkDatabase(client);
   const found = await lookAt(client, tag, options, log);
   const { version, info, replicas, durability, appendfsync, eviction } = found;

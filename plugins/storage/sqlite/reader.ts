@@ -6,7 +6,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { StorageError } from "../../../core/model/errors.ts";
 import type { Entry, RangeOptions } from "../../../core/ports/storage.ts";
 
-export interface Reader {
+export interface SqliteReader {
   getMany(keys: readonly string[]): (string | undefined)[];
   range(prefix: string, options?: RangeOptions): Entry[];
   /** Returns how many due lines start with the prefix: 50 µs for a thousand. */
@@ -33,7 +33,7 @@ interface Open {
 }
 
 /** @param cacheKiB pages kept in memory */
-export async function openReader(path: string, cacheKiB: number): Promise<Reader> {
+export async function openReader(path: string, cacheKiB: number): Promise<SqliteReader> {
   const { DatabaseSync } = await import("node:sqlite");
   let open: Open | undefined;
   let closed = false;

@@ -31,7 +31,7 @@ export async function listKeys(driver: Driver, add: (key: string) => void): Prom
 }
 
 /** @throws StartError 78 when the driver does not keep what it gets */
-export async function probe(driver: Driver): Promise<void> {
+export async function probeDriver(driver: Driver): Promise<void> {
   const key = "meta:probe";
   const name = itemName(key);
   const value = '{"a":1.0}\n"żółć"';

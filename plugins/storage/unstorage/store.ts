@@ -11,7 +11,7 @@ import { pool } from "../embedded/parallel.ts";
 import { sortedMap } from "../embedded/sorted-map.ts";
 import type { EmbeddedStore } from "../embedded/storage.ts";
 import { JOURNAL, drop, get, itemName, itemText, itemValue, put } from "./items.ts";
-import { listKeys, probe, readJournal, type Writes } from "./start.ts";
+import { listKeys, probeDriver, readJournal, type Writes } from "./start.ts";
 
 /** Items read or written at once. */
 const AT_ONCE = 16;
@@ -20,7 +20,7 @@ const GROUP = 256;
 
 /** @throws StartError 78 when the driver does not keep what it gets */
 export async function openDriver(driver: Driver, log: Log): Promise<EmbeddedStore> {
-  await probe(driver);
+  await probeDriver(driver);
   const keys = sortedMap();
   const foreign = await listKeys(driver, (key) => keys.set(key, ""));
   if (foreign > 0)

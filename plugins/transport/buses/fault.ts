@@ -4,7 +4,7 @@ import type { Clock } from "../../../core/ports/clock.ts";
 /** How long a fault counts after the last send that met it, ms: longer than a subscription is paused for it. */
 const LASTS_MS = 30_000;
 
-export class Fault {
+export class BusFault {
   readonly #clock: Clock;
   #words: string | undefined;
   #at = 0;

@@ -3,7 +3,7 @@ import type { Client } from "undici";
 import type { ClientCertificate } from "../../../core/model/credentials.ts";
 import type { Target } from "./place.ts";
 import type { Excess, ResponseBytes } from "./response-bytes.ts";
-import type { Session } from "./session.ts";
+import type { Http2Session } from "./session.ts";
 
 /** The user of a connection. */
 export interface ConnectionUser {
@@ -19,7 +19,7 @@ export interface ConnectionUser {
    */
   dialling(): AbortSignal | undefined;
   /** Its connection speaks HTTP/2: the user sends over the session instead. */
-  moved(session: Session): void;
+  moved(session: Http2Session): void;
   /**
    * It waited for a connection: now it asks for one again.
    * @param fresh for one of its own, because the one that it waited for failed
@@ -49,14 +49,14 @@ export interface Place extends Target {
   readonly idle: PooledConnection[];
   busy: number;
   /** Those that take new requests. */
-  readonly sessions: Session[];
+  readonly sessions: Http2Session[];
   /** Connections and sessions that are being opened, and may serve all that wait. */
-  readonly opening: Set<PooledConnection | Session>;
+  readonly opening: Set<PooledConnection | Http2Session>;
   waiting: ConnectionUser[];
 }
 
 /** Where one subscription's requests go now. */
-export interface Route {
+export interface OriginRoute {
   readonly place: Place;
   /** The subscription's own client certificate, which the place's identity holds. */
   readonly certificate: ClientCertificate | undefined;

@@ -18,7 +18,7 @@ const DEFAULT_S = 300;
 const LONGEST_S = 86_400;
 
 /** Returns the token, or what the attempt ends with. The detail names no address and nothing that was sent. */
-export function readToken(reply: Reply): Given | Exclude<Token, string> {
+export function readTokenAnswer(reply: Reply): Given | Exclude<Token, string> {
   switch (reply.kind) {
     case "error":
       return failed(`the token endpoint could not be asked (${reply.error})`);

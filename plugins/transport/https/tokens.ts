@@ -6,7 +6,7 @@ import { setNewest } from "../../../core/model/bounded-map.ts";
 import type { Oauth2 } from "../../../core/model/credentials.ts";
 import type { Clock } from "../../../core/ports/clock.ts";
 import type { Reply, TransportRequest } from "../../../core/ports/transport.ts";
-import { readToken, type Token } from "./token-answer.ts";
+import { readTokenAnswer, type Token } from "./token-answer.ts";
 
 /** Sends one request and reads its answer in full. @throws for a fault of our own */
 export type Exchanged = (request: TransportRequest) => Promise<Reply>;
@@ -80,7 +80,7 @@ export class Tokens {
 
   async #ask(kept: Kept, request: TransportRequest): Promise<Token> {
     const began = this.#clock.monotonic();
-    const given = readToken(await this.#exchanged(tokenRequest(request, kept.oauth2)));
+    const given = readTokenAnswer(await this.#exchanged(tokenRequest(request, kept.oauth2)));
     if (!("token" in given)) {
       kept.renewAt = this.#clock.monotonic() + RENEW_AGAIN_MS;
       return given;

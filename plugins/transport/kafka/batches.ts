@@ -1,5 +1,5 @@
 /** Sends messages to topics in batches: what comes while a batch of a topic is under way goes with the next one. */
-export interface KafkaMessage {
+export interface OutgoingMessage {
   readonly topic: string;
   readonly key: Buffer;
   readonly value: Buffer;
@@ -7,19 +7,19 @@ export interface KafkaMessage {
 }
 
 /** Where a message went: a partition and an offset, when the batch had one partition only. */
-export interface Place {
+export interface MessagePlace {
   readonly partition: number;
   readonly offset: bigint;
 }
 
 /** The part of the client that batches need. Resolves when all replicas in sync have the messages. */
-export type SendBatch = (messages: KafkaMessage[]) => Promise<readonly Place[]>;
+export type SendBatch = (messages: OutgoingMessage[]) => Promise<readonly MessagePlace[]>;
 
 interface Waiting {
-  readonly message: KafkaMessage;
+  readonly message: OutgoingMessage;
   /** Asked right before it is sent: true leaves it out. */
   readonly dropped: () => boolean;
-  readonly resolve: (place: Place | undefined) => void;
+  readonly resolve: (place: MessagePlace | undefined) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -45,8 +45,8 @@ export class Batches {
    * Resolves when the message is acknowledged.
    * @throws what the client threw for the message alone, or for a batch that is not split; it may be there all the same
    */
-  add(message: KafkaMessage, dropped: () => boolean): Promise<Place | undefined> {
-    const { promise, resolve, reject } = Promise.withResolvers<Place | undefined>();
+  add(message: OutgoingMessage, dropped: () => boolean): Promise<MessagePlace | undefined> {
+    const { promise, resolve, reject } = Promise.withResolvers<MessagePlace | undefined>();
     const one: Waiting = { message, dropped, resolve, reject };
     const waiting = this.#topics.get(message.topic);
     if (waiting === undefined) {
@@ -100,7 +100,7 @@ function take(waiting: Waiting[]): Waiting[] {
   return waiting.splice(0, count);
 }
 
-function bytesOf({ key, value, headers }: KafkaMessage): number {
+function bytesOf({ key, value, headers }: OutgoingMessage): number {
   let bytes = FRAME_BYTES + key.length + value.length;
   for (const [name, text] of headers) bytes += FRAME_BYTES + name.length + text.length;
   return bytes;
